@@ -78,7 +78,7 @@ def test_an_admin_makes_a_user_a_token_and_a_role_and_takes_them_back(tmp_path: 
         assert ([each["number"] for each in page["items"]], page["next_cursor"]) == ([4, 3, 2, 1], None)
 
 
-def test_a_user_has_tokens_of_their_own_and_nobody_elses(tmp_path: Path) -> None:
+def test_users_have_only_their_own_tokens(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         bob, _carl = made(it, "bob", "pool1-user"), made(it, "carl", "pool1-admin")
         status, second = asked(it, bob, "POST", "/api/v1/tokens", {"name": "ci"})
@@ -107,7 +107,7 @@ def test_a_user_has_tokens_of_their_own_and_nobody_elses(tmp_path: Path) -> None
         assert it.get("/api/v1/access-events") == before
 
 
-def test_whoever_runs_up_is_admin_and_may_have_tokens(tmp_path: Path) -> None:
+def test_user_of_up_is_admin_and_can_create_tokens(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         assert it.get("/api/profile/settings")["profile"]["username"] == "ann"
         own = it.call("POST", "/api/v1/tokens", {"name": "phone"})
@@ -115,7 +115,7 @@ def test_whoever_runs_up_is_admin_and_may_have_tokens(tmp_path: Path) -> None:
         assert it.get("/api/v1/tokens")["items"][0]["name"] == "phone"
 
 
-def test_whoever_runs_up_acts_in_the_name_of_a_user_with_the_rights_of_that_user(tmp_path: Path) -> None:
+def test_user_of_up_can_act_as_another_user_with_their_permissions(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         other = it.submit(one_task("other"), "pool2")["name"]
         una = it.named("una", "pool1-user")
@@ -142,7 +142,7 @@ def test_whoever_runs_up_acts_in_the_name_of_a_user_with_the_rights_of_that_user
         assert as_una("POST", "/api/pool/pool1/workflow", {"file": one_task("x")})[0] == 404
 
 
-def test_nobody_acts_in_the_name_of_who_is_not_a_user_or_is_disabled(tmp_path: Path) -> None:
+def test_unknown_and_disabled_users_cannot_be_impersonated(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.named("una")
         it.call("DELETE", "/api/auth/user/una")
@@ -156,7 +156,7 @@ def test_nobody_acts_in_the_name_of_who_is_not_a_user_or_is_disabled(tmp_path: P
         assert asked(it, TOKEN, "GET", "/api/workflow", **{"x-osmo-user": "ann"})[0] == 200
 
 
-def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> None:
+def test_header_selects_the_user_only_for_the_user_of_up(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         bob = made(it, "bob", "pool1-user")
         it.named("carl")
@@ -209,7 +209,7 @@ def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> Non
         ("POST", "/api/v1/users", {"name": "engine"}, 422, "user name 'engine' is reserved"),
     ],
 )
-def test_what_is_wrong_is_said_and_changes_nothing(
+def test_invalid_requests_are_reported_and_change_nothing(
     tmp_path: Path, method: str, path: str, body: Any, status: int, message: str
 ) -> None:
     with api(tmp_path) as it:
@@ -223,7 +223,7 @@ def test_what_is_wrong_is_said_and_changes_nothing(
 # ---------------------------------------------------------------- the reference client
 
 
-def test_the_reference_client_logs_in_with_a_token_and_goes_on_with_a_jwt(tmp_path: Path) -> None:
+def test_osmo_client_logs_in_with_a_token_and_continues_with_a_jwt(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         bob = made(it, "bob", "pool1-user")
         client = TestClient(it.http.app, base_url=URL)
@@ -250,7 +250,7 @@ def test_a_page_elsewhere_cannot_use_the_login_either(tmp_path: Path) -> None:
             assert answer.status_code == 403
 
 
-def test_too_many_wrong_tokens_are_told_when_to_come_again_and_good_ones_get_in(tmp_path: Path) -> None:
+def test_excess_failed_logins_get_a_retry_time_and_valid_tokens_still_work(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         bob = made(it, "bob")
         answers = [it.http.get("/api/version", headers={"Authorization": f"Bearer {at}"}) for at in range(12)]

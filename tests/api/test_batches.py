@@ -73,7 +73,7 @@ def test_all_or_nothing_is_one_revision_or_none(tmp_path: Path) -> None:
         check_memory(it)
 
 
-def test_the_same_batch_with_its_key_doubles_nothing_and_goes_on(tmp_path: Path) -> None:
+def test_repeated_batch_submits_nothing_twice_and_continues(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         texts = [one_task(f"w{at}") for at in range(PART + 2)]
         first = said(sent(it, *texts[:PART], key=KEY))

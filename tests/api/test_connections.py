@@ -246,7 +246,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_two_readers_could_read_in_two_ways_is_refused(echo: Echo, name: str) -> None:
+def test_ambiguous_request_is_refused(echo: Echo, name: str) -> None:
     with wire(echo.port) as connection:
         answer = connection.send(REFUSED[name] + HIDDEN).answer()
         assert (answer.status, answer.json["error_code"], answer.headers["connection"]) == (400, "USAGE", "close")
@@ -288,7 +288,7 @@ def test_http_1_0_is_answered_without_chunks(echo: Echo) -> None:
         assert connection.is_closed()
 
 
-def test_who_waits_for_a_word_before_the_body_gets_it(echo: Echo) -> None:
+def test_client_that_expects_a_continue_gets_it(echo: Echo) -> None:
     with wire(echo.port) as connection:
         connection.send(get(b"POST /a HTTP/1.1", b"Expect: 100-continue\r\nContent-Length: 3\r\n"))
         line = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -296,7 +296,7 @@ def test_who_waits_for_a_word_before_the_body_gets_it(echo: Echo) -> None:
         assert connection.send(b"abc").answer().status == 200
 
 
-def test_who_is_too_slow_hears_it_in_the_words_of_the_door_that_he_came_to(echo: Echo) -> None:
+def test_slow_client_gets_the_error_format_of_its_api(echo: Echo) -> None:
     doors = ((b"/api/version", "application/json"), (b"//api/v1/pools", "application/problem+json"))
     for path, kind in doors:
         with wire(echo.port) as connection:

@@ -21,7 +21,7 @@ def enters(crowd: Crowd, number: int, said: list[tuple[int, int]]) -> Guest:
     return crowd.enter(number, f"10.0.0.{number % 250}", lambda status, _: said.append((number, status)))
 
 
-def test_where_all_have_shown_a_token_a_new_one_is_told_so() -> None:
+def test_new_connection_is_refused_when_all_others_are_authenticated() -> None:
     async def test() -> None:
         crowd, said = Crowd(MOST), list[tuple[int, int]]()
         for number in range(MOST):
@@ -50,7 +50,7 @@ def test_where_all_are_taken_the_oldest_stranger_goes() -> None:
     in_a_loop(test)
 
 
-def test_whoever_has_left_is_counted_no_more() -> None:
+def test_closed_connections_are_not_counted() -> None:
     async def test() -> None:
         crowd, said = Crowd(MOST), list[tuple[int, int]]()
         for number in range(1000):

@@ -67,7 +67,7 @@ def test_a_rebound_name_is_not_this_server(tmp_path: Path, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8700", "localhost:8700", "LOCALHOST:8700", "[::1]:8700"])
-def test_the_server_knows_its_own_names_and_pages(tmp_path: Path, host: str) -> None:
+def test_server_accepts_its_own_names_and_pages(tmp_path: Path, host: str) -> None:
     with api(tmp_path) as it:
         answer = it.http.get("/api/version", headers={"Host": host, "Origin": f"http://{host.lower()}"})
         assert answer.status_code == 200
@@ -126,7 +126,7 @@ def test_no_page_may_frame_keep_or_guess_an_answer(tmp_path: Path) -> None:
             assert "access-control-allow-origin" not in answer.headers
 
 
-def test_what_is_not_there_is_said_in_the_same_shape(tmp_path: Path) -> None:
+def test_unknown_paths_have_the_usual_error_format(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         assert it.error("GET", "/api/nothing") == (
             404,
@@ -219,7 +219,7 @@ def test_a_cookie_of_another_server_of_this_machine_is_not_ours(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
-def test_what_another_page_loads_from_here_comes_without_a_session(tmp_path: Path, site: str) -> None:
+def test_requests_by_other_sites_have_no_session(tmp_path: Path, site: str) -> None:
     with api(tmp_path) as it:
         browser = Browser(it)
         assert browser.ask("GET", "/page/state", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors").status_code == 401
@@ -229,7 +229,7 @@ def test_what_another_page_loads_from_here_comes_without_a_session(tmp_path: Pat
         )
 
 
-def test_who_looks_at_a_page_without_a_session_is_sent_to_the_login_and_back(tmp_path: Path) -> None:
+def test_page_without_a_session_redirects_to_the_login_and_back(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.http.headers.pop("Authorization")
         for path, login in (

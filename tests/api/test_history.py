@@ -39,7 +39,7 @@ def change(field: str, before: Any, after: Any, resource: str | None = None) -> 
     return {"field": field, "resource": resource, "before": before, "after": after}
 
 
-def test_the_trail_tells_who_when_and_what_before_and_after(tmp_path: Path) -> None:
+def test_history_has_author_time_and_both_values(tmp_path: Path) -> None:
     """Law S6."""
     with api(tmp_path, cluster="pools: [{name: team, quota: 4}]") as it:
         edit(it, resources=gpus(guarantee=5))
@@ -97,7 +97,7 @@ def test_the_trail_is_narrowed_and_read_page_by_page(tmp_path: Path) -> None:
         assert (first["items"] + last["items"], last["next_cursor"]) == (it.get(HISTORY)["items"], None)
 
 
-def test_an_archived_pool_keeps_its_trail_and_the_end_of_its_drain_is_nobodys(tmp_path: Path) -> None:
+def test_archived_pool_keeps_its_history_and_its_drain_ends_automatically(tmp_path: Path) -> None:
     """Laws S3, S6."""
     with api(tmp_path, cluster=TEAM) as it:
         it.submit(one_task("w", duration=5), "team--a")
@@ -176,7 +176,7 @@ def test_bad_questions_are_answered_with_the_way_out(
 
 
 @pytest.mark.parametrize("name", ["engine", "apply by ann"])
-def test_nobody_can_act_in_a_name_that_the_log_takes_for_another(tmp_path: Path, name: str) -> None:
+def test_user_names_that_the_log_could_confuse_are_rejected(tmp_path: Path, name: str) -> None:
     with api(tmp_path, cluster=TEAM) as it:
         before = it.desk.revision
         answer = it.http.patch(f"{NAMED}/team", json={"configs_dict": {}}, headers={"x-osmo-user": name})

@@ -92,7 +92,7 @@ def test_a_workflow_submitted_again_is_compared_with_its_priority(tmp_path: Path
         assert [status(it, priority="LOW"), status(it, priority="LOW"), status(it, priority="HIGH")] == [200, 200, 409]
 
 
-def test_a_key_that_is_no_uuid_is_refused(tmp_path: Path) -> None:
+def test_key_that_is_not_a_uuid_is_refused(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         status, answer = sent(it, one_task("a"), "soon")
         assert (status, answer["message"]) == (

@@ -15,7 +15,7 @@ from tests.worlds.service import desk
 PATH = "/api/v1/workflows/b-1/why?changes=own"
 
 
-def test_who_hangs_up_waits_no_longer(tmp_path: Path) -> None:
+def test_disconnect_ends_a_wait(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         for name in ("a", "b"):
             it.submit(name, "pool1", gpus=2)

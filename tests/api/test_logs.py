@@ -102,7 +102,7 @@ def test_lines_carry_their_task_unless_one_is_asked(tmp_path: Path) -> None:
         )
 
 
-def test_following_goes_on_until_the_task_has_ended(tmp_path: Path) -> None:
+def test_following_continues_until_the_task_has_ended(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     with local(tmp_path) as (service, http):
         id = _submit(service, FLAG.format(flag=flag))

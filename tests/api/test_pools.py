@@ -276,7 +276,7 @@ def test_cohorts_form_a_tree_with_pools_as_leaves(tmp_path: Path) -> None:
         it.call("DELETE", "/api/v1/cohorts/lab")
 
 
-def test_the_root_has_what_nobody_was_promised_and_promises_beyond_the_nodes_are_said(tmp_path: Path) -> None:
+def test_root_has_unallocated_quota_and_quotas_beyond_capacity_are_reported(tmp_path: Path) -> None:
     """Q8."""
     with api(tmp_path) as it:
         it.call("PATCH", "/api/v1/pools/pool1", {"quota": 1})
@@ -330,7 +330,7 @@ def test_limits_are_set_per_flavor_and_resource_and_taken_away(tmp_path: Path) -
         assert gone["quotas"] == {"default": {"gpu": QUOTA | {"nominal": 1}}}
 
 
-def test_a_cohort_with_children_goes_only_if_they_are_left_under_its_name(tmp_path: Path) -> None:
+def test_cohort_with_children_is_deleted_only_if_they_may_stay_under_its_name(tmp_path: Path) -> None:
     """Q6."""
     with api(tmp_path) as it:
         it.call("POST", "/api/v1/cohorts", {"name": "lab", "quota": 1})
@@ -363,7 +363,7 @@ def test_apply_shows_before_and_after(tmp_path: Path) -> None:
         assert it.get("/api/v1/pools/pool1")["gpus"]["quota"] == 1
 
 
-def test_a_node_says_who_holds_its_gpus(tmp_path: Path) -> None:
+def test_node_shows_the_users_of_its_gpus(tmp_path: Path) -> None:
     with api(tmp_path, gpus=2) as it:
         it.submit(one_task("a"))
         it.desk.later(0)
@@ -443,7 +443,7 @@ def test_a_node_says_why_it_takes_no_pods(tmp_path: Path) -> None:
         }
 
 
-def test_a_node_that_matches_no_flavor_says_so(tmp_path: Path) -> None:
+def test_node_without_a_matching_flavor_has_that_condition(tmp_path: Path) -> None:
     cluster = "flavors: [{name: default, node_labels: {gpu: a100}}]"
     nodes = (Node("right", {"gpu": 1}, labels={"gpu": "a100"}), Node("wrong", {"gpu": 1}))
     with api(tmp_path, cluster=cluster, nodes=nodes) as it:

@@ -51,9 +51,7 @@ def told(it: Api, id: str) -> tuple[list[str], list[str], str]:
         (8, "zone", "split over 2 zones; preferred: 1"),
     ],
 )
-def test_a_preferred_level_that_was_not_to_be_had_is_told(
-    tmp_path: Path, pool: str, pods: int, level: str, words: str
-) -> None:
+def test_unmet_topology_preference_is_reported(tmp_path: Path, pool: str, pods: int, level: str, words: str) -> None:
     with api(tmp_path, cluster=CLUSTER, nodes=NODES) as it:
         it.submit(gang("w", pods, level=level), pool, priority="LOW")
         it.desk.later(1)
@@ -64,7 +62,7 @@ def test_a_preferred_level_that_was_not_to_be_had_is_told(
         assert (words in sentence, "preferred" in sentence) == (True, bool(words))
 
 
-def test_a_required_level_and_a_workflow_that_waits_are_not_told_of(tmp_path: Path) -> None:
+def test_required_levels_and_waiting_workflows_are_not_reported(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER, nodes=NODES) as it:
         it.submit(gang("r", 2, "required"), "team", priority="LOW")
         it.submit(gang("waits", 8), "team", priority="LOW")
@@ -74,7 +72,7 @@ def test_a_required_level_and_a_workflow_that_waits_are_not_told_of(tmp_path: Pa
         assert (warnings, events, sentence.startswith("waits-1 is waiting")) == ([], [], True)
 
 
-def test_it_is_still_told_when_the_workflow_has_ended(tmp_path: Path) -> None:
+def test_unmet_preference_is_still_reported_after_the_workflow_ended(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER, nodes=NODES) as it:
         it.submit(gang("w", 4, duration=10), "team", priority="LOW")
         it.desk.later(1)

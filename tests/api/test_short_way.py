@@ -105,7 +105,7 @@ def test_questions_are_read_as_the_framework_reads_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/workflow"), ("POST", SUBMIT), ("GET", "/readyz")])
-def test_a_parameter_that_is_none_is_refused(tmp_path: Path, method: str, path: str) -> None:
+def test_unknown_parameter_is_refused(tmp_path: Path, method: str, path: str) -> None:
     """A filter that is passed over would list, and let a script cancel, what nobody meant."""
     with api(tmp_path) as it:
         status, answer = it.error(method, path, {"file": one_task("a")} if method == "POST" else None, owner="ann")

@@ -172,7 +172,7 @@ def test_the_reference_client_runs_a_command_in_a_whole_group(world: World) -> N
         assert received(program) == b"a b\r\n"
 
 
-def test_a_command_that_there_is_not_is_said_on_the_terminal(world: World) -> None:
+def test_unknown_program_is_reported_on_the_terminal(world: World) -> None:
     key = world.ok("POST", "/api/workflow/w-1/exec/task/main?entry_command=no-such-thing")["key"]
     with world.socket(f"api/router/exec/w-1/client/{key}") as program:
         program.send(b'{"Rows": 24, "Cols": 80}')
@@ -211,7 +211,7 @@ def test_the_reference_client_forwards_datagrams(world: World) -> None:
 
 
 @pytest.mark.parametrize("message", [b"", b"12345", b"1" * 70_000])
-def test_what_is_no_datagram_ends_the_connection_in_words(world: World, message: bytes) -> None:
+def test_invalid_datagram_ends_the_connection_with_a_message(world: World, message: bytes) -> None:
     body = {"port": world.port, "udp": True}
     key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:port-forward", body)["key"]
     with world.socket(f"api/v1/sessions/{key}") as connection:
@@ -223,7 +223,7 @@ def test_what_is_no_datagram_ends_the_connection_in_words(world: World, message:
     assert caught.value.rcvd.reason.startswith(f"invalid datagram message of {len(message)} bytes")
 
 
-def test_datagrams_go_to_nobody_else(world: World) -> None:
+def test_datagrams_reach_only_their_target(world: World) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
         ours.bind(("127.0.0.1", 0))
         port = ours.getsockname()[1]
@@ -273,7 +273,7 @@ def test_a_bad_announcement_ends_the_control_connection_in_words(world: World, s
     assert (caught.value.rcvd.code, words in caught.value.rcvd.reason) == (1008, True)
 
 
-def test_a_port_of_somebody_else_is_refused_in_words(world: World) -> None:
+def test_foreign_port_is_refused_with_a_message(world: World) -> None:
     own = int(world.url.rpartition(":")[2])
     key = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={own}")[0]["key"]
     endpoint = "api/router/portforward/w-1/client"
@@ -307,7 +307,7 @@ def test_our_own_client_forwards_a_port(world: World) -> None:
             assert received(connection) == b"olleh"
 
 
-def test_a_session_that_cannot_begin_says_so_in_a_problem(world: World) -> None:
+def test_session_that_cannot_begin_returns_a_problem(world: World) -> None:
     key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", {"command": ["no-such-thing"]})["key"]
     with world.socket(f"api/v1/sessions/{key}") as program:
         end = program.recv(PATIENCE_S)
@@ -415,7 +415,7 @@ def test_a_session_ends_when_its_user_may_not_any_more(world: World, what: str) 
             program.recv(PATIENCE_S)
 
 
-def test_who_may_not_change_a_workflow_may_not_enter_it(world: World) -> None:
+def test_sessions_require_permission_to_change_the_workflow(world: World) -> None:
     world.ok("POST", "/api/v1/users", {"name": "tess", "roles": ["default-user"]})
     token = world.ok("POST", "/api/v1/users/tess/tokens", {"name": "laptop"})["token"]
     status, said = world.ask("POST", "/api/workflow/w-1/exec/task/main?entry_command=ls", None, token)
@@ -435,12 +435,12 @@ def test_who_may_not_change_a_workflow_may_not_enter_it(world: World) -> None:
         ("portforward/main?task_ports=70000", 422, "task_ports"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused_in_words(world: World, path: str, status: int, words: str) -> None:
+def test_invalid_session_requests_are_refused_with_a_message(world: World, path: str, status: int, words: str) -> None:
     found, said = world.ask("POST", f"/api/workflow/w-1/{path}")
     assert (found, words in said["message"]) == (status, True), said
 
 
-def test_the_trail_says_who_entered_which_task_and_no_log_says_what_was_typed(world: World) -> None:
+def test_audit_trail_has_sessions_but_no_log_has_their_input(world: World) -> None:
     secret = "canary-in-a-query"
     key = world.ok("POST", f"/api/workflow/w-1/exec/task/main?entry_command=echo%20{secret}")["key"]
     with world.socket(f"api/router/exec/w-1/client/{key}?more={secret}") as program:
@@ -455,7 +455,7 @@ def test_the_trail_says_who_entered_which_task_and_no_log_says_what_was_typed(wo
     assert "Traceback" not in world.log()
 
 
-def test_a_server_that_is_told_to_stop_ends_all_sessions_at_once(tmp_path: Path) -> None:
+def test_stopping_server_ends_all_sessions_immediately(tmp_path: Path) -> None:
     with started(tmp_path) as world:
         body = {"command": ["sh", "-c", "echo $$; exec sleep 1000"]}
         key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", body)["key"]

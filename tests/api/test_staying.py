@@ -86,7 +86,7 @@ def test_a_stream_ends_with_the_right_to_it(
 
 
 @pytest.mark.parametrize("path", STREAMS)
-def test_a_stream_goes_on_when_another_right_comes_and_goes(
+def test_stream_continues_when_an_unrelated_role_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """The token gains a role that shows nothing more, and it is used elsewhere."""
@@ -100,7 +100,7 @@ def test_a_stream_goes_on_when_another_right_comes_and_goes(
 
 
 @pytest.mark.parametrize(("how", "status"), [("role", 404), ("token", 401), ("user", 401)])
-def test_a_wait_ends_with_the_right_to_it_and_tells_nothing(
+def test_wait_ends_with_its_permission_and_reveals_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, status: int
 ) -> None:
     with world(tmp_path, monkeypatch) as it:

@@ -161,9 +161,7 @@ QUOTAS: list[tuple[Any, int, str]] = [
 
 
 @pytest.mark.parametrize(("quota", "status", "says"), QUOTAS, ids=[str(quota)[:30] for quota, _, _ in QUOTAS])
-def test_a_share_that_cannot_be_is_refused_and_nothing_changes(
-    tmp_path: Path, quota: Any, status: int, says: str
-) -> None:
+def test_invalid_share_is_refused_and_nothing_changes(tmp_path: Path, quota: Any, status: int, says: str) -> None:
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         it.call("POST", ROUTE, {"name": "a", "quota": 4})
         it.call("POST", ROUTE, {"name": "x", "quota": 1})
@@ -229,7 +227,7 @@ NAMES: list[tuple[Any, str]] = [
 ]
 
 
-def test_a_name_that_cannot_be_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+def test_invalid_name_is_refused_and_nothing_changes(tmp_path: Path) -> None:
     """S4."""
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         before = state_of(it)
@@ -250,7 +248,7 @@ def test_strange_names_in_the_address_are_not_there(tmp_path: Path, name: str) -
         assert state_of(it) == before
 
 
-def test_bodies_that_are_not_right_are_told_field_by_field(tmp_path: Path) -> None:
+def test_invalid_bodies_are_reported_field_by_field(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         before = state_of(it)
         for body, says in (
@@ -264,7 +262,7 @@ def test_bodies_that_are_not_right_are_told_field_by_field(tmp_path: Path) -> No
         assert state_of(it) == before
 
 
-def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path: Path) -> None:
+def test_forbidden_states_and_parents_are_reported_and_nothing_changes(tmp_path: Path) -> None:
     """S3, S4."""
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         for short in ("a", "gone", "busy"):
@@ -306,7 +304,7 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
         assert state_of(it) == before
 
 
-def test_who_deleted_the_pool_of_a_cancelled_workflow_is_told(tmp_path: Path) -> None:
+def test_cancelled_workflow_shows_who_deleted_its_pool(tmp_path: Path) -> None:
     """S3, S6."""
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         it.call("POST", ROUTE, {"name": "a", "quota": 2})
@@ -376,7 +374,7 @@ def test_apply_makes_changes_and_prunes_subpools(tmp_path: Path) -> None:
         assert state_of(it) == before
 
 
-def test_whatever_changes_an_archived_pool_is_told_that_it_is_archived(tmp_path: Path) -> None:
+def test_archived_pool_cannot_be_changed(tmp_path: Path) -> None:
     """S4."""
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         it.call("POST", ROUTE, {"name": "b", "quota": 1})

@@ -81,7 +81,7 @@ def busy(it: Api) -> None:
     it.desk.service.settle()
 
 
-def test_a_pool_with_a_size_tells_who_holds_what_and_what_fits(tmp_path: Path) -> None:
+def test_topology_with_a_size_shows_usage_and_what_fits(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         busy(it)
         answer = it.get("/api/v1/topology", pool="hosts", size="1x2", holders=1)
@@ -122,7 +122,7 @@ def test_a_level_narrows_what_is_shown_to_the_maps_that_have_it(tmp_path: Path) 
     assert [each["pools"] for each in of_host] == [["hosts", "team", "team--a"], ["racks"]]
 
 
-def test_without_pools_there_is_nothing_to_show(tmp_path: Path) -> None:
+def test_without_pools_topology_is_empty(tmp_path: Path) -> None:
     with api(tmp_path, cluster="pools: [{name: gone, quota: 1}]") as it:
         it.call("DELETE", "/api/configs/pool/gone")
         assert it.get("/api/v1/topology") == {"size": None, "maps": []}
@@ -149,7 +149,7 @@ WRONG: list[tuple[dict[str, Any], int, str, str]] = [
 
 
 @pytest.mark.parametrize(("query", "status", "where", "message"), WRONG, ids=lambda value: str(value)[:40])
-def test_what_is_wrong_is_said_with_the_way_out(
+def test_errors_are_reported_with_the_way_out(
     query: dict[str, Any], status: int, where: str, message: str, tmp_path: Path
 ) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:

@@ -72,7 +72,7 @@ def test_work_that_is_older_than_a_cut_is_named(tmp_path: Path) -> None:
         )
 
 
-def test_the_own_share_of_a_parent_and_all_of_it_are_told_apart(tmp_path: Path) -> None:
+def test_parent_shows_its_own_share_and_its_total_separately(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER, gpus=8) as it:
         give(it, "a", 2)
         submit(it, "sub", "team--a", 2)

@@ -172,7 +172,7 @@ def test_the_list_is_filtered_ordered_and_paged(tmp_path: Path) -> None:
         ]
 
 
-def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
+def test_why_names_the_rule_with_its_numbers(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a", gpus=2))
         it.submit(one_task("b", gpus=2))
@@ -277,7 +277,7 @@ workflow:
 """
 
 
-def test_what_was_admitted_is_shown_beside_what_was_asked_for(tmp_path: Path) -> None:
+def test_admitted_and_requested_pods_are_both_shown(tmp_path: Path) -> None:
     """Laws A1, A3: 12 GPUs run of the 17 that it asks for."""
     with api(tmp_path, gpus=12, cluster="pools: [{name: pool1, quota: 12}]") as it:
         it.submit(WIDE, priority="LOW")
@@ -482,7 +482,7 @@ def test_bad_submissions_get_a_clear_answer_and_store_nothing(
         assert it.desk.revision == before
 
 
-def test_all_problems_of_a_file_come_at_once_with_their_places(tmp_path: Path) -> None:
+def test_all_problems_of_a_file_are_reported_with_their_positions(tmp_path: Path) -> None:
     text = one_task("a").replace("image: any", "imge: any").replace("[sleep, '1']", "sleep")
     with api(tmp_path) as it:
         _, answer = it.error("POST", "/api/pool/pool1/workflow", {"file": text})
@@ -503,7 +503,7 @@ def test_all_problems_of_a_file_come_at_once_with_their_places(tmp_path: Path) -
         "/api/v1/workflows/nope-1/wait",
     ],
 )
-def test_a_workflow_that_is_not_there_is_404(tmp_path: Path, path: str) -> None:
+def test_unknown_workflow_is_404(tmp_path: Path, path: str) -> None:
     with api(tmp_path) as it:
         status, answer = it.error("GET", path)
         assert (status, answer["error_code"], "'nope-1'" in answer["message"]) == (404, "NOTFOUND", True)

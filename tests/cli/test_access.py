@@ -64,7 +64,7 @@ def test_a_login_is_kept_for_the_commands_that_follow_until_the_logout(home: Hom
     assert (done.code, done.err) == (2, "Error: You are not logged in to any server.\n")
 
 
-def test_the_token_is_kept_where_nobody_else_can_read_it(home: Home) -> None:
+def test_token_file_is_private(home: Home) -> None:
     (home.folder).mkdir()
     file = home.folder / "token"
     file.write_text(home.admin)
@@ -116,7 +116,7 @@ def test_the_environment_and_a_named_folder_are_stronger_than_a_login(home: Home
     assert (done.code, done.err) == (0, "RUNRIG_TOKEN is set and overrides this login\n")
 
 
-def test_an_admin_lets_somebody_in_and_out_again(home: Home) -> None:
+def test_admin_enables_and_disables_a_user(home: Home) -> None:
     home.said("login", home.url, stdin=home.admin)
     assert home.said("user", "create", "bob", "--role", "pool1-user") == "created user bob (roles: pool1-user)"
     done = home.run("token", "create", "laptop", "--user", "bob", "--expires", "12h")
@@ -154,7 +154,7 @@ def test_an_admin_lets_somebody_in_and_out_again(home: Home) -> None:
     ]
 
 
-def test_a_token_gives_what_is_named_and_says_so(home: Home) -> None:
+def test_token_grants_the_named_roles_and_shows_them(home: Home) -> None:
     home.said("login", home.url, stdin=home.admin)
     home.said("user", "create", "bob", "--role", "pool1-user", "--role", "pool2-viewer")
     made = home.run("token", "create", "ci", "-u", "bob", "--role", "pool2-viewer", "--description", "at night")

@@ -33,7 +33,7 @@ def workflows(data: Path) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_a_server_is_backed_up_while_it_runs_and_its_copy_goes_on(tmp_path: Path) -> None:
+def test_running_server_is_backed_up_and_its_copy_continues(tmp_path: Path) -> None:
     old, new, out, file = tmp_path / "old", tmp_path / "new", tmp_path / "out", tmp_path / "job.yaml"
     file.write_text(FILE)
     with up(old, *SIMULATED):
@@ -82,7 +82,7 @@ def test_by_configuration_it_moves_from_one_database_to_another(tmp_path: Path) 
         now.close()
 
 
-def test_what_is_wrong_is_said_with_the_way_out(tmp_path: Path) -> None:
+def test_errors_are_reported_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "no").write_text("a: 1\n")
     for args, code, said in (
         (

@@ -54,7 +54,7 @@ def test_cohort_list_draws_the_tree_with_pools_as_leaves() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_beyond_its_limits_or_its_nodes_is_said_below_the_tree() -> None:
+def test_excess_usage_and_quota_are_reported_below_the_tree() -> None:
     answer = tree(
         node("lab", balances={"default/gpu": balance(over=2, headroom=-2), "default/memory": balance(over=2**30)}),
         overpromised={"default/gpu": 3},
@@ -141,13 +141,13 @@ def test_cohort_create_and_update_say_what_was_done() -> None:
         (["create", "c", "--lending-limit", "few"], "'few' is not a limit"),
     ],
 )
-def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says: str) -> None:
+def test_invalid_option_is_reported_before_any_request(args: list[str], says: str) -> None:
     done = runrig("--server", "http://127.0.0.1:1", "cohort", *args)
     assert done.code == 2
     assert says in done.err
 
 
-def test_a_person_is_told_what_a_delete_takes_away() -> None:
+def test_confirmation_of_a_delete_shows_what_is_lost() -> None:
     assert question(node("lab", children=[], quotas={}), leave_children=False) == "Delete cohort lab?"
     assert question(node("lab"), leave_children=True) == (
         "Delete cohort lab? Its quota goes: 8 GPUs. "

@@ -173,7 +173,7 @@ def test_zsh_completes_what_is_typed(bash: Bash) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_is_not_there_is_no_error(bash: Bash) -> None:
+def test_missing_server_is_not_an_error(bash: Bash) -> None:
     assert bash.offers("why", "t", env={"RUNRIG_SERVER": "http://127.0.0.1:9"}) == []
     assert bash.offers("why", "t", env={"RUNRIG_SERVER": "nonsense"}) == []
     assert bash.offers("why", "t", env={"RUNRIG_TOKEN": "not-a-good-one"}) == []

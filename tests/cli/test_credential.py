@@ -45,7 +45,7 @@ def test_credentials_are_set_from_files_and_stdin_and_their_key_is_changed(tmp_p
         assert it.runrig("credential", "delete", "bucket", "--yes").code == 2
 
 
-def test_what_is_no_value_is_refused_without_it(tmp_path: Path) -> None:
+def test_invalid_value_is_refused_without_quoting_it(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--backend", "simulated") as it:
         for args, stdin, said in (
             (("wandb",), "", "no value given. Use KEY=FILE or -f FILE."),

@@ -76,7 +76,7 @@ def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up) -> Non
     assert server.runrig("workflow", "logs", waiter, "-f", "--task", "main").out == "ran\n"
 
 
-def test_what_waits_is_moved_and_reprioritised(server: Up) -> None:
+def test_waiting_workflows_are_moved_and_reprioritised(server: Up) -> None:
     assert server.runrig("pool", "create", "side", "--quota", "0").code == 0
     holder = submitted(server, file("sleep 600", gpu=2, name="holds"), "--pool", "default")
     moves = submitted(server, file("echo moved", gpu=2, name="moves"), "--pool", "default")
@@ -234,7 +234,7 @@ def lines_with(word: str, text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith(word)]
 
 
-def test_nodes_say_who_holds_them(server: Up) -> None:
+def test_nodes_show_their_users(server: Up) -> None:
     node = server.json("resource", "list")["resources"][0]["hostname"]
     assert lines_with(node, server.runrig("resource", "list").out)
     assert lines_with("GPUs used", server.runrig("resource", "info", node).out)
@@ -300,7 +300,7 @@ def test_a_bad_workflow_file_is_refused_with_a_clear_word_and_nothing_is_stored(
         (["apply", "-f", "-"], 2, ""),
     ],
 )
-def test_a_wrong_name_is_told_and_changes_nothing(server: Up, args: list[str], code: int, word: str) -> None:
+def test_unknown_name_is_reported_and_changes_nothing(server: Up, args: list[str], code: int, word: str) -> None:
     done = server.runrig(*args, stdin=file("true"))
     assert (done.code, done.out) == (code, "")
     assert word in done.err
@@ -342,7 +342,7 @@ def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "file" / "d") in err
 
 
-def test_a_broken_cluster_file_is_told_with_its_line_and_nothing_is_made(tmp_path: Path) -> None:
+def test_error_in_a_cluster_file_has_its_line_and_nothing_is_created(tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text("pools:\n- {name: a, quota: 1}\n- {name: b, quotas: 1}\n")
     code, err = failed_start("--port", "0", "--data", str(tmp_path / "d"), "--cluster", str(cluster))
@@ -390,7 +390,7 @@ def test_ctrl_c_says_how_many_tasks_go_on(tmp_path: Path) -> None:
             assert second.runrig("workflow", "wait", id, "--for", "FAILED", "--timeout", "30").code == 0
 
 
-def test_a_machine_without_gpus_is_told_why(tmp_path: Path) -> None:
+def test_machine_without_gpus_gets_the_reason(tmp_path: Path) -> None:
     with up(tmp_path) as server:
         found = server.json("resource", "list")["resources"][0]["gpus"]
         server.child.send_signal(signal.SIGTERM)
@@ -398,7 +398,7 @@ def test_a_machine_without_gpus_is_told_why(tmp_path: Path) -> None:
     assert ("Warning: no GPUs to share: " in told, "; --gpus N simulates N" in told) == (not found,) * 2
 
 
-def test_that_images_are_not_used_is_told_once(tmp_path: Path) -> None:
+def test_ignored_images_are_reported_once(tmp_path: Path) -> None:
     with up(tmp_path, "--gpus", "1") as server:
         told = [server.runrig("workflow", "submit", "-", stdin=file("true")).err for _ in range(2)]
     assert ["image is ignored" in each for each in told] == [True, False]

@@ -88,7 +88,7 @@ def test_streams_and_the_exit_code_are_passed_on(server: Up) -> None:
         (("w-1", "--group", "other", "--entry", "ls"), 2, "has no group 'other' (groups: main-group)"),
     ],
 )
-def test_what_cannot_be_run_is_said_in_one_sentence(server: Up, args: tuple[str, ...], code: int, words: str) -> None:
+def test_invalid_command_is_reported_in_one_sentence(server: Up, args: tuple[str, ...], code: int, words: str) -> None:
     found, out, err = done(server, "exec", *args)
     assert (found, out, words in err, "Traceback" in err) == (code, "", True, False), err
 
@@ -198,7 +198,7 @@ def answered(local: socket.socket, said: bytes, port: int) -> bool:
 
 
 @pytest.mark.slow
-def test_the_end_of_the_forwarding_of_datagrams_is_told(server: Up) -> None:
+def test_end_of_udp_forwarding_is_reported(server: Up) -> None:
     """Nothing listens there."""
     code, _, err = done(server, "port-forward", "w-1", "main", "--port", f"{free_port()}:1", "--udp")
     assert (code, "are no longer forwarded: no process of w-1/main listens on loopback port 1" in err) == (10, True), (
@@ -227,7 +227,7 @@ def test_no_rsync_copies_in_the_background_in_json_either() -> None:
 
 
 @pytest.mark.parametrize("ports", ["x", "0", "70000", "5-4", "1-3:1-2", "1:2:3", ""])
-def test_what_is_no_port_is_refused_before_anything_is_asked(ports: str) -> None:
+def test_invalid_port_is_refused_before_any_request(ports: str) -> None:
     done = runrig("workflow", "port-forward", "w-1", "main", "--port", ports)
     assert (done.code, "is not a port. Use 8000" in done.err) == (2, True), done.err
 
@@ -248,7 +248,7 @@ def test_files_go_there_and_come_back(server: Up, tmp_path: Path) -> None:
 
 
 @needs_rsync
-def test_what_is_not_there_to_copy_is_said(server: Up, tmp_path: Path) -> None:
+def test_missing_source_of_a_copy_is_reported(server: Up, tmp_path: Path) -> None:
     code, _, err = done(server, "rsync", "download", "w-1", f"/osmo/run/workspace/nothing:{tmp_path}")
     assert (code, "'/osmo/run/workspace/nothing' does not exist in the task" in err) == (2, True), err
 
@@ -265,6 +265,6 @@ def test_what_is_not_there_to_copy_is_said(server: Up, tmp_path: Path) -> None:
         (("download", "w-1", "/x:/etc/hostname"), "'/etc/hostname' is not a folder"),
     ],
 )
-def test_paths_that_cannot_be_meant_are_refused_before_anything_is_asked(args: tuple[str, ...], words: str) -> None:
+def test_invalid_paths_are_refused_before_any_request(args: tuple[str, ...], words: str) -> None:
     done = runrig("workflow", "rsync", *args)
     assert (done.code, words in done.err) == (2, True), done.err

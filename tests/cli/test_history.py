@@ -31,7 +31,7 @@ def entry(what: list[str], *changes: dict[str, Any], **fields: Any) -> dict[str,
     return dict(example_of(PoolChange) | {"what": what, "changes": list(changes)} | fields)
 
 
-def test_the_table_says_who_when_and_what_before_and_after() -> None:
+def test_table_has_author_time_and_both_values() -> None:
     key = {"key": "rack", "label": "r"}
     answer = page(
         entry(["archived"], change("state", "DELETING", "ARCHIVED"), by="runrig", via="engine"),
@@ -80,7 +80,7 @@ def test_filters_are_asked_of_the_server_and_a_printed_time_includes_its_second(
         ]
 
 
-def test_more_than_one_page_is_fetched_and_the_rest_is_told() -> None:
+def test_several_pages_are_fetched_and_the_rest_is_reported() -> None:
     pages = [(200, page(entry(["resized"]), following="x")), (200, page(entry(["moved"]), entry(["gone"])))]
     with serving({ROUTE: pages}) as server:
         done = at(server, "pool", "history", "team", "--limit", "2")
@@ -104,7 +104,7 @@ def test_more_than_one_page_is_fetched_and_the_rest_is_told() -> None:
         (("--by", "eve", "--since", "2026-01-01"), "nothing was changed in pool team by 'eve' in that time\n"),
     ],
 )
-def test_where_nothing_was_done_it_is_said(args: tuple[str, ...], says: str) -> None:
+def test_empty_history_is_reported(args: tuple[str, ...], says: str) -> None:
     done = answered({ROUTE: page()}, "pool", "history", "team", *args)
     assert (done.code, done.out, done.err) == (0, says, "")
 
@@ -160,7 +160,7 @@ def test_the_pool_as_it_stood_with_its_subpools() -> None:
     }
 
 
-def test_what_the_server_refuses_and_what_is_no_time_are_told() -> None:
+def test_refusals_and_invalid_times_are_reported() -> None:
     gone = refused("there was no pool 'team' at 2026-01-01 00:00:00 UTC", "NOTFOUND")
     done = answered({PAST: (404, gone)}, "pool", "show", "team", "--at", "2026-01-01")
     assert (done.code, done.out) == (2, "")

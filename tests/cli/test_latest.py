@@ -18,7 +18,7 @@ def test_without_an_id_it_is_your_latest_workflow_which_is_named(verb: str) -> N
 
 
 @pytest.mark.parametrize("verb", ["why", "logs", "restart"])
-def test_without_an_id_and_without_a_workflow_it_says_so(verb: str) -> None:
+def test_missing_latest_workflow_is_reported(verb: str) -> None:
     done = answered({"GET /api/v1/workflows": {"items": [], "next_cursor": None}}, verb)
     assert (done.code, done.err) == (
         2,

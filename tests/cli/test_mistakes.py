@@ -57,7 +57,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         ),
     ],
 )
-def test_a_filter_by_a_name_that_is_not_there_is_refused(server: Up, args: list[str], says: str) -> None:
+def test_filter_with_an_unknown_name_is_refused(server: Up, args: list[str], says: str) -> None:
     done = server.runrig(*args)
     assert (done.code, done.out, done.err) == (2, "", f"Error: {says}\n")
 
@@ -78,7 +78,7 @@ def test_a_filter_by_a_name_that_is_there_may_fit_nothing(server: Up) -> None:
         ["cohort", "update", "research", "--parent", "reserch"],
     ],
 )
-def test_a_cohort_that_is_not_there_is_refused(server: Up, args: list[str]) -> None:
+def test_unknown_cohort_is_refused(server: Up, args: list[str]) -> None:
     before = server.json("cohort", "list")
     done = server.runrig(*args)
     says = "Error: unknown cohort 'reserch'. Did you mean research? To create it: `runrig cohort create reserch`\n"
@@ -91,7 +91,7 @@ def test_one_wrong_name_among_right_ones_is_refused_too(server: Up) -> None:
     assert (done.code, done.out) == (2, "")
 
 
-def test_who_waits_for_running_is_told_that_it_is_over(server: Up) -> None:
+def test_wait_for_running_reports_that_the_workflow_has_ended(server: Up) -> None:
     """Also of one that ran."""
     text = one_task("over", 1, image="any", command=["x"], duration=3600)
     id = server.runrig("workflow", "submit", "-", "--pool", "video", "-t", "json", stdin=text).json["name"]
@@ -111,7 +111,7 @@ def test_of_several_cancels_each_that_fails_says_why_as_if_it_were_alone(server:
     assert done.err == "".join(server.runrig("workflow", "cancel", each).err for each in ("nope-1", "nope-2"))
 
 
-def test_the_version_is_told_without_a_server() -> None:
+def test_version_is_printed_without_a_server() -> None:
     done = runrig("--version")
     assert (done.code, done.out, done.err) == (0, f"runrig {__version__}\n", "")
 
@@ -156,12 +156,12 @@ TASK, WORKFLOW = "name: main, image: x, command: [x]", "workflow:\n  name: wrong
         ),
     ],
 )
-def test_a_field_in_the_wrong_place_is_told_where_it_belongs(server: Up, file: str, says: str) -> None:
+def test_misplaced_field_is_reported_with_its_right_place(server: Up, file: str, says: str) -> None:
     done = server.runrig("workflow", "submit", "-", "--pool", "vision", stdin=file)
     assert (done.code, done.out, done.err) == (2, "", f"<stdin>:{says}\n")
 
 
-def test_a_limit_beside_the_quota_of_a_pool_is_told_where_it_belongs(server: Up) -> None:
+def test_misplaced_limit_of_a_pool_is_reported_with_its_right_place(server: Up) -> None:
     done = server.runrig("apply", "-f", "-", stdin="pools:\n- {name: new, quota: 1, borrowing_limit: 2}\n")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(
@@ -169,7 +169,7 @@ def test_a_limit_beside_the_quota_of_a_pool_is_told_where_it_belongs(server: Up)
     )
 
 
-def test_a_data_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+def test_data_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path, CLUSTER)
     done = runrig("up", "--data", file, "--port", "0")
     says = f"data folder {file} is a file. To use a cluster file, pass --cluster; for the data, choose another with --data or RUNRIG_DATA"
@@ -179,7 +179,7 @@ def test_a_data_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what is shown
 
 
-def test_whoever_runs_again_is_no_longer_preempted(tmp_path: Path) -> None:
+def test_workflow_that_runs_again_is_no_longer_shown_as_preempted(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--cluster", written(tmp_path, CLUSTER)) as it:
         low = one_task("low", 2, image="any", command=["x"], count=4, duration=3600)
         assert it.runrig("workflow", "submit", "-", "--pool", "vision", "--priority", "LOW", stdin=low).code == 0
@@ -209,7 +209,7 @@ def test_a_pool_that_holds_more_than_it_may_is_marked_wherever_it_is_shown(serve
     assert server.runrig("workflow", "cancel", id).code == 0
 
 
-def test_a_time_to_the_second_is_told_as_it_was_written(server: Up) -> None:
+def test_time_in_whole_seconds_is_shown_as_written(server: Up) -> None:
     early = server.runrig("pool", "show", "vision", "--at", "2020-01-01T00:00:00+00:00")
     assert early.err.startswith("Error: pool 'vision' did not exist at 2020-01-01 00:00:00 UTC: ")
     changed = server.json("pool", "history", "vision")["entries"][0]["time"]

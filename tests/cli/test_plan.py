@@ -72,7 +72,7 @@ def test_a_plan_fits_into_80_columns(tmp_path: Path) -> None:
     assert last == f"Nothing was changed. To apply: runrig apply -f {file} --if-revision 18342"
 
 
-def test_a_plan_without_consequences_says_so() -> None:
+def test_plan_without_effects_reports_that() -> None:
     done = answered({"POST /api/v1/plan": EMPTY}, "plan", "--down", "r1")
     assert lines(done.out) == ["No workflow or pool is affected.", "Nothing was changed (revision 18342)."]
 
@@ -96,7 +96,7 @@ def test_a_plan_that_is_not_whole_says_how_far_it_came() -> None:
         (("--down", "z/r1"), {"down": "z/r1"}, None),
     ],
 )
-def test_what_is_asked_and_the_command_that_would_do_it(
+def test_plan_sends_the_edit_and_prints_its_command(
     args: tuple[str, ...], body: dict[str, Any], last: str | None
 ) -> None:
     with serving({"POST /api/v1/plan": EMPTY}) as server:

@@ -83,7 +83,7 @@ def test_mode_free_shows_what_is_left() -> None:
     ]
 
 
-def test_what_cohorts_share_stands_beside_what_a_pool_has_of_its_own() -> None:
+def test_shared_quota_is_shown_next_to_a_pools_own() -> None:
     drawing = {"shared": {"lab": 4, "org": 2}, "drawn": 3, "shared_left": 1, "available": 0, "used": 11}
     assert listed(page(pool("a", **drawing))) == [
         "Pool            Status         Subpool State  GPU Quota                              Used  Available",
@@ -269,7 +269,7 @@ def test_a_pool_is_shown_with_its_balances() -> None:
         (["update", "p"], "nothing to change. Specify a setting of the pool, such as --quota 8"),
     ],
 )  # fmt: skip
-def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says: str) -> None:
+def test_invalid_option_is_reported_before_any_request(args: list[str], says: str) -> None:
     done = runrig("--server", "http://127.0.0.1:1", "pool", *args)
     assert done.code == 2
     assert says in done.err
@@ -281,7 +281,7 @@ def test_a_name_cannot_leave_its_place_in_the_address() -> None:
     assert server.asked[0][:2] == ("GET /api/v1/pools/..%2F..%2Fapi%2Fpool%3Fx%3D1%23", [])
 
 
-def test_pool_delete_says_the_state_and_asks_nobody_in_a_script() -> None:
+def test_pool_delete_prints_the_state_and_does_not_prompt_in_a_script() -> None:
     example = example_of(Pool)
     drains = example | {"state": "DELETING", "gpus": example["gpus"] | {"held": 8}}
     done = answered({"DELETE /api/v1/pools/vision": {"pool": drains, "cancelled": []}}, "pool", "delete", "vision")
@@ -347,7 +347,7 @@ def test_a_node_of_no_flavor_is_shown_as_such() -> None:
     assert [line.split() for line in said[:3]] == [["Node", "n00"], ["State", "NoFlavor"], ["GPUs", "used", "1/2"]]
 
 
-def test_resource_info_says_who_holds_each_gpu() -> None:
+def test_resource_info_shows_the_user_of_each_gpu() -> None:
     answers = {"GET /api/v1/nodes/n00": example_of(Node), "GET /api/v1/pools": page(VISION)}
     done = answered(answers, "resource", "info", "n00")
     assert lines(done.out)[-6].split()[0] == "Overview"
@@ -395,7 +395,7 @@ def test_apply_prints_each_change_with_what_differs(tmp_path: Path) -> None:
     ]
 
 
-def test_a_broken_cluster_file_is_told_with_its_place(tmp_path: Path) -> None:
+def test_error_in_a_cluster_file_has_its_position(tmp_path: Path) -> None:
     file = written(tmp_path, "pools: 5\n", "cluster.yaml")
     problem = {"message": "pools is a list", "path": "pools", "line": 1, "column": 8}
     done = answered({"POST /api/v1/apply": (422, refused("x", "USAGE", problems=[problem]))}, "apply", "-f", file)

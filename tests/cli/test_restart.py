@@ -65,7 +65,7 @@ def test_if_nothing_completed_all_of_it_runs_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["runs", "completed"])
-def test_what_has_not_failed_is_not_restarted(tmp_path: Path, state: str) -> None:
+def test_only_failed_workflows_can_be_restarted(tmp_path: Path, state: str) -> None:
     with served(tmp_path) as there:
         id = there.submit(CHAIN, "--pool", "pool1")
         for seconds in (0, 6) if state == "runs" else (0, 6, 60):

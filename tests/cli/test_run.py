@@ -275,7 +275,7 @@ def test_a_workflow_that_waits_says_why_and_how_it_starts_sooner() -> None:
     assert sooner == "           sooner: runrig why train-1"
 
 
-def test_a_program_that_is_no_launcher_gets_one_warning_on_several_nodes() -> None:
+def test_program_that_is_not_a_launcher_gets_one_warning_on_several_nodes() -> None:
     seen = workflow("RUNNING", task(status="RUNNING", node="n3"))
     warning = "Warning: python starts once on each node. Use a launcher such as torchrun to start one process per GPU"
     assert submitted(seen, "-N", "2", "--", "python", "t.py").err.splitlines()[0] == warning

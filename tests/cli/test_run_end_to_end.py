@@ -136,7 +136,7 @@ def running_later(server: Up) -> Iterator[subprocess.Popen[str]]:
             child.kill()
 
 
-def test_ctrl_c_detaches_and_attach_goes_on(server: Up) -> None:
+def test_ctrl_c_detaches_and_attach_continues(server: Up) -> None:
     script = "echo started; while [ ! -e go ]; do sleep 0.05; done; echo went on; exit 5"
     with running(server, "run", "--name", "left", *shell(script)) as child:
         child.send_signal(signal.SIGINT)

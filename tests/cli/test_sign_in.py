@@ -94,7 +94,7 @@ def test_a_browser_signs_in_and_later_commands_are_the_user(place: Place) -> Non
     assert (pools.code, "team2" in pools.out, '"team"' in pools.out) == (0, False, True)
 
 
-def test_a_token_that_ends_soon_is_renewed_by_whoever_comes_first(place: Place) -> None:
+def test_token_that_expires_soon_is_renewed_by_the_first_caller(place: Place) -> None:
     place.login()
     before = place.renewal()
     assert place.run("pool", "list").code == 0
@@ -112,7 +112,7 @@ def test_a_token_that_ends_soon_is_renewed_by_whoever_comes_first(place: Place) 
     assert after["ends_at"] > before["ends_at"] - 1
 
 
-def test_a_clock_that_was_put_back_renews_at_once(place: Place) -> None:
+def test_clock_that_was_set_back_renews_immediately(place: Place) -> None:
     place.login()
     before = place.renewal()
     place.pretend(begun_at=time.time() + 1000, ends_at=time.time() + 1900)
@@ -128,7 +128,7 @@ def test_a_withdrawn_group_is_gone_after_the_renewal(place: Place) -> None:
     assert (done.code, "unknown pool 'team'" in done.err) == (2, True), done
 
 
-def test_a_provider_that_refuses_is_told_in_one_line(place: Place) -> None:
+def test_refusal_by_the_provider_is_one_line(place: Place) -> None:
     place.login()
     place.pretend(ends_at=time.time() + 100, refresh_token="stolen")
     done = place.run("pool", "list")
@@ -140,7 +140,7 @@ def test_a_provider_that_refuses_is_told_in_one_line(place: Place) -> None:
     )
 
 
-def test_a_provider_that_is_down_is_no_hindrance_until_the_end(tmp_path: Path) -> None:
+def test_provider_that_is_down_does_not_matter_until_the_token_expires(tmp_path: Path) -> None:
     with provider(tmp_path) as running:
         oidc = {"issuer": running.issuer, "client_id": "runrig"}
         with serve(tmp_path / "server", oidc=oidc) as target:
@@ -187,7 +187,7 @@ def test_a_code_is_confirmed_on_another_machine(place: Place) -> None:
         place.provider.knows(CODES)
 
 
-def test_what_does_not_go_together_is_refused(place: Place) -> None:
+def test_conflicting_options_are_refused(place: Place) -> None:
     done = place.run("login", place.url, "--method", "oidc", "--token-file", "x")
     assert (done.code, done.err) == (2, "Error: --token-file requires --method token. Omit one of them.\n")
     done = place.run("login", place.url, "--device")
@@ -224,7 +224,7 @@ def test_the_port_takes_only_the_answer_to_its_own_question() -> None:
         ("?code=c&iss=https://evil.example.org", "the response is not from https://i"),
     ],
 )
-def test_a_refusal_is_told(target: str, words: str) -> None:
+def test_refusal_is_shown(target: str, words: str) -> None:
     with sign_in._Return("https://i") as server:
         thread = threading.Thread(target=_sent, args=(server, f"{target}&state={server.state}"))
         thread.start()
@@ -234,7 +234,7 @@ def test_a_refusal_is_told(target: str, words: str) -> None:
         assert refused.value.message.isprintable()
 
 
-def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_the_browser_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sign_in, "PATIENCE_S", 0.0)
     with sign_in._Return("https://i") as server:
         server.timeout = 0.01

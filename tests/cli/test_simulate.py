@@ -93,7 +93,7 @@ low-2/main-group  batch  parked  NoIdleToBorrow: needs 4 GPUs, but the cluster h
     )
 
 
-def test_to_the_end_what_is_as_before_is_not_told_again(folder: Path) -> None:
+def test_unchanged_cycles_are_not_repeated(folder: Path) -> None:
     done = runrig("simulate", "--cycles", "0", str(folder / "cluster.yaml"))
     assert [each for each in lines(done.out) if each.startswith("Cycle")] == [
         "Cycle 1, at 0 s: 1 admitted",
@@ -108,7 +108,7 @@ def test_to_the_end_what_is_as_before_is_not_told_again(folder: Path) -> None:
     assert "wide-1/main-group  vision  4 of 6 pods on n1 (4)  default" in done.out
 
 
-def test_a_queue_with_the_name_of_its_cohort_stands_below_it(folder: Path) -> None:
+def test_queue_with_the_name_of_its_cohort_is_listed_below_it(folder: Path) -> None:
     done = runrig("simulate", written(folder, manifests(FLAVOR, *queue("team", 4, "team")), "team.yaml"))
     assert [line.split()[:2] for line in lines(done.out)[4:6]] == [["team", "Cohort"], ["└─", "team"]]
 
@@ -200,7 +200,7 @@ Warnings
     )
 
 
-def test_people_are_told_what_is_written_into_each_job(folder: Path) -> None:
+def test_changes_to_each_job_are_shown(folder: Path) -> None:
     """Law A3: what its owner gets back, and what starts it again.  Where only Workloads start, nothing is said of Jobs."""
     runs = job("train", 5, 4)
     runs["spec"] |= {"suspend": False}
@@ -313,7 +313,7 @@ def test_two_runs_are_the_same_to_the_byte(folder: Path) -> None:
 # ---------------------------------------------------------------- several files as one cluster
 
 
-def test_a_folder_is_read_as_one_cluster_with_what_is_put_beside_it(tmp_path: Path) -> None:
+def test_folder_is_read_as_one_cluster_with_additional_files(tmp_path: Path) -> None:
     below = tmp_path / "queues" / "deeper"
     below.mkdir(parents=True)
     for at, each in enumerate((FLAVOR, *queue("cq-a", 4), workload("b-waits", "cq-a", 3))):
@@ -328,7 +328,7 @@ def test_a_folder_is_read_as_one_cluster_with_what_is_put_beside_it(tmp_path: Pa
     assert f"{beside}, document 1: sepc: unknown field" in runrig("simulate", "-f", str(below.parent), "-f", beside).out
 
 
-def test_what_is_wrong_in_a_folder_names_the_file(tmp_path: Path) -> None:
+def test_error_in_a_folder_names_the_file(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     done = runrig("simulate", "-f", str(empty))
@@ -385,7 +385,7 @@ def test_the_strategies_and_gates_reach_the_engine(folder: Path) -> None:
     assert (off.code, "Admitted" in off.out) == (0, False)
 
 
-def test_a_run_as_the_peer_says_that_it_goes_on_for_ever() -> None:
+def test_endless_run_as_the_peer_is_reported() -> None:
     file = Path(__file__).parents[2] / "examples" / "kueue" / "22-comes-to-rest.yaml"
     assert "for ever" not in runrig("simulate", "--cycles", "0", str(file)).out
     assert "cycles 3 to 4 repeat forever" in runrig("simulate", "--cycles", "0", "--as-peer", str(file)).out
@@ -419,7 +419,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_who_waits_long_at_a_terminal_sees_how_far_it_is() -> None:
+def test_long_run_on_a_terminal_shows_its_progress() -> None:
     with redirect_stderr(Terminal()) as seen, patch.multiple(simulate, _SILENT_S=-1.0, _BETWEEN_S=-1.0):
         with simulate._progress("a.yaml") as tell:
             tell(1200)

@@ -66,7 +66,7 @@ def test_in_json_it_has_the_pools_and_the_workflows() -> None:
     assert answer["workflows"][-1]["cause"] == FAILED["cause"]
 
 
-def test_a_failed_one_that_is_deleted_meanwhile_is_shown_without_its_cause() -> None:
+def test_failed_workflow_deleted_in_the_meantime_is_shown_without_its_cause() -> None:
     gone = {"GET /api/v1/workflows/train-2": (404, refused("gone", "NOTFOUND"))}
     answer = answered(answers() | gone, "status", "-t", "json").json
     assert (answer["workflows"][-1]["id"], answer["workflows"][-1]["cause"]) == ("train-2", None)
@@ -77,7 +77,7 @@ def test_a_screen_that_repeats_is_no_json() -> None:
     assert (done.code, "it cannot be used with -t json" in done.json["message"]) == (2, True)
 
 
-def test_who_has_no_work_is_told_so() -> None:
+def test_status_without_workflows_reports_that() -> None:
     nobody = example_of(Me) | {"default_pool": None}
     done = answered({"GET /api/v1/me": nobody, "GET /api/v1/workflows": page()}, "status")
     assert (done.code, done.out) == (

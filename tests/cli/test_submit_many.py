@@ -112,7 +112,7 @@ def test_a_dry_run_prints_each_and_submits_none(tmp_path: Path) -> None:
     assert [route for route, _, _ in server.asked] == [CHECK] * 2
 
 
-def test_without_a_server_a_dry_run_says_so_once(tmp_path: Path) -> None:
+def test_dry_run_without_a_server_fails_with_one_message(tmp_path: Path) -> None:
     a, b = files(tmp_path, 2)
     done = runrig("--server", "http://127.0.0.1:1", "workflow", "submit", a, b, "-p", "p", "--dry-run")
     (said,) = done.err.splitlines()

@@ -107,7 +107,7 @@ def test_delete_says_whether_it_drains_and_what_still_runs() -> None:
 
 
 @pytest.mark.parametrize("quota", ["-1", "1.5", "x", "", "٣", "1e3", "<b>", "\x1b[31m"])
-def test_a_share_that_is_none_is_told_before_the_server_is_asked(quota: str) -> None:
+def test_invalid_share_is_reported_before_any_request(quota: str) -> None:
     done = runrig("--server", "http://127.0.0.1:1", "pool", "subpool", "create", "team", "a", "--quota", quota)
     assert (done.code, done.out) == (2, "")
     assert "is not a quota. Use whole GPUs such as 8, a percentage of the parent's quota such as 25%" in done.err
@@ -122,7 +122,7 @@ def test_a_quota_must_be_said() -> None:
 @pytest.mark.parametrize(
     ("status", "code", "exit_code"), [(400, "RESOURCE", 1), (409, "CONFLICT", 1), (404, "NOTFOUND", 2)]
 )
-def test_what_the_server_refuses_is_told_with_the_right_exit_code(status: int, code: str, exit_code: int) -> None:
+def test_refusal_of_the_server_has_the_right_exit_code(status: int, code: str, exit_code: int) -> None:
     answers = {f"POST {POOLS}": (status, refused("no, and why", code))}
     done = answered(answers, "pool", "subpool", "create", "team", "a", "--quota", "8")
     assert (done.code, done.out, done.err) == (exit_code, "", "Error: no, and why\n")

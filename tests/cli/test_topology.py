@@ -103,7 +103,7 @@ def busy(*, sized: bool = True, **more: Any) -> dict[str, Any]:
 SIZE = {"pods": 1, "gpus": 4}
 
 
-def test_a_tree_with_a_bar_for_each_domain_and_who_holds_it() -> None:
+def test_tree_has_a_bar_and_the_users_of_each_domain() -> None:
     """Numbers in names count: r9 before r10.  What is there at all has a mark in the bar, and marks are in proportion."""
     assert drawn(page(busy(sized=False))) == [
         "zone > rack of pool vision",
@@ -119,7 +119,7 @@ def test_a_tree_with_a_bar_for_each_domain_and_who_holds_it() -> None:
     ]
 
 
-def test_what_fits_stands_behind_and_in_all_below() -> None:
+def test_fitting_gangs_are_shown_per_domain_and_in_total() -> None:
     assert drawn(page(busy(), size=SIZE)) == [
         "zone > rack of pool vision",
         "",
@@ -181,7 +181,7 @@ def many(count: int, per_zone: int) -> dict[str, Any]:
     return found(domain(None, "", gpus(count), *zones, nodes=count), *levels)
 
 
-def test_finer_levels_of_many_domains_are_left_out_and_it_is_said() -> None:
+def test_omitted_finer_levels_are_reported() -> None:
     most = topology_map.MOST_ROWS
     whole = drawn(page(many(most - 1, most - 1)))
     assert len(whole) == 4 + 1 + 1 + (most - 1) + 2
@@ -192,7 +192,7 @@ def test_finer_levels_of_many_domains_are_left_out_and_it_is_said() -> None:
     assert len(drawn(page(many(3 * most, 1)))) == 4 + 1 + 3 * most + 1 + 2, "the coarsest level is always there"
 
 
-def test_nodes_of_a_pool_without_keys_are_flat_and_told_as_that() -> None:
+def test_nodes_of_a_pool_without_keys_are_a_flat_list() -> None:
     nodes = [
         domain(None, "n10", gpus(8), state="Ready"),
         domain(None, "n2", gpus(cordoned=8), state="NotReady", cordoned_nodes=1),
@@ -271,7 +271,7 @@ def test_many_pools_are_not_all_named() -> None:
     assert drawn(page(busy(pools=names)))[0] == "zone > rack of pools p0, p1, p2, p3, p4, p5, p6, p7 and 2 more"
 
 
-def test_what_is_asked_and_json_as_it_comes() -> None:
+def test_request_is_exact_and_json_is_unchanged() -> None:
     answer = page(busy(), size=SIZE)
     with serving({ROUTE: answer}) as server:
         at(server, "topology", "show")
@@ -285,7 +285,7 @@ def test_what_is_asked_and_json_as_it_comes() -> None:
     assert done.json == answer
 
 
-def test_what_the_server_refuses_is_told() -> None:
+def test_refusal_of_the_server_is_shown() -> None:
     no_size = refused("invalid size '8by8'", "USAGE")
     done = answered({ROUTE: (422, no_size)}, "topology", "show", "--size", "8by8")
     assert (done.code, done.out, done.err) == (2, "", "Error: invalid size '8by8'\n")

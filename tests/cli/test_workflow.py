@@ -229,7 +229,7 @@ def test_validate_takes_files_of_this_machine_in(tmp_path: Path) -> None:
     assert validated(tmp_path, text, "-p", "a").code == 0
 
 
-def test_validate_tells_which_file_is_wrong(tmp_path: Path) -> None:
+def test_validate_names_the_invalid_file(tmp_path: Path) -> None:
     bad = validated(tmp_path, gpus(-1), "-p", "a")
     assert (bad.code, bad.err.startswith(f"{tmp_path}/wf.yaml:1:")) == (2, True)
     broken = validated(tmp_path, gpus(1), "-p", "a", cluster="pools: 5\n")
@@ -319,7 +319,7 @@ def test_cancel_by_filter_takes_those_that_wait_first_and_each_once() -> None:
     assert {"pool", "mine"} <= {name for name, _ in server.asked[0][1]}
 
 
-def test_cancel_by_filter_of_nothing_says_so() -> None:
+def test_cancel_reports_that_no_workflow_matches() -> None:
     with serving({"GET /api/v1/workflows": page()}) as server:
         assert at(server, "workflow", "cancel", "--status", "running").out == (
             "No workflows match. Use --all to include those of all users.\n"
@@ -402,7 +402,7 @@ def test_workflow_list_sends_its_filters() -> None:
     assert [query for _, query, _ in server.asked] == [[("user", "bob"), *filters], filters]
 
 
-def test_a_time_that_is_none_is_wrong_usage() -> None:
+def test_invalid_time_is_wrong_usage() -> None:
     done = runrig("workflow", "list", "--submitted-after", "tomorrow")
     assert done.code == 2
     assert "'tomorrow' is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday." in done.err
@@ -444,7 +444,7 @@ def test_query_says_how_many_pods_were_asked_for_would_do_and_run() -> None:
         assert [line for line in lines(done.out) if line.startswith("Pods")] == [f"Pods         {says}"]
 
 
-def test_events_are_told_in_the_time_of_the_reader() -> None:
+def test_events_have_local_times() -> None:
     event = example_of(WorkflowEvent)
     noted = event | {"revision": None, "seq": None, "actor": "kubelet", "kind": "Pulled", "law": "", "text": "pulled"}
     naive = {"time": "2026-01-31T12:00:00.310000"}
@@ -504,14 +504,14 @@ def test_each_question_is_asked_once(as_json: tuple[str, ...]) -> None:
     ]
 
 
-def test_what_is_not_in_the_queue_is_not_searched_for() -> None:
+def test_no_suggestions_are_searched_for_workflows_outside_the_queue() -> None:
     runs = WHY | {"groups": [group | {"position": None} for group in WHY["groups"]]}
     with serving({ASK_WHY: runs}) as server:
         assert at(server, "why", "train-3", "-t", "json").json["changes"] is None
     assert [asked for asked, _, _ in server.asked] == [ASK_WHY]
 
 
-def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
+def test_why_prints_the_summary_then_the_blockers_then_the_past() -> None:
     with serving({ASK_WHY: WHY, ASK_CHANGES: CHANGES}) as server:
         done = at(server, "workflow", "why", "train-3", "-v")
     assert lines(done.out) == [
@@ -673,7 +673,7 @@ def test_lines_that_match_are_shown_with_those_around_them_of_the_same_task(
         (("--stream", "both"), "'both' is not one of 'out', 'err'"),
     ],
 )
-def test_a_wrong_option_of_logs_is_told_without_a_server(args: tuple[str, ...], says: str) -> None:
+def test_invalid_option_of_logs_is_reported_without_a_server(args: tuple[str, ...], says: str) -> None:
     done = runrig("workflow", "logs", "w", *args)
     assert (done.code, done.out, says in done.err) == (2, "", True)
 
@@ -690,7 +690,7 @@ CAUSE = {
 }
 
 
-def test_the_cause_stands_first_in_logs_and_below_why_and_query() -> None:
+def test_cause_is_first_in_logs_and_last_in_why_and_query() -> None:
     failed = workflow("FAILED", message="exit code 1", cause=CAUSE)
     answers = {
         "GET /api/v1/workflows/train-1/logs": recorded(record("step 7")),
@@ -739,17 +739,17 @@ def test_wait_asks_again_until_the_status_has_come() -> None:
     ]
 
 
-def test_who_waits_for_running_has_seen_it_if_it_ran_meanwhile() -> None:
+def test_wait_for_running_succeeds_if_it_ran_in_the_meantime() -> None:
     answers = {"GET /api/v1/workflows/train-1/wait": [(200, workflow("PENDING")), (200, workflow("COMPLETED"))]}
     done = answered(answers, "workflow", "wait", "train-1", "--for", "RUNNING")
     assert (done.code, done.out) == (0, "train-1 is COMPLETED\n")
 
 
-def test_a_time_to_wait_that_is_no_number_is_wrong_usage() -> None:
+def test_timeout_that_is_not_a_number_is_wrong_usage() -> None:
     assert [runrig("workflow", "wait", "w", "--timeout", each).code for each in ("nan", "-1", "soon")] == [2, 2, 2]
 
 
-def test_watch_tells_each_change_once_when_piped() -> None:
+def test_watch_prints_each_change_once_when_piped() -> None:
     waiting = workflow("PENDING", task(status="SCHEDULING", node=None, gpus=[]), group="SCHEDULING")
     ended = workflow("FAILED", task(status="FAILED", exit_code=7), group="FAILED", message="main exited with 7")
     answers = {

@@ -211,6 +211,11 @@ WORDS: list[tuple[Reason, str, str]] = [
         "can never start: 3 of 4 pods fit on empty nodes",
     ),
     (
+        pods(Code.NO_EMPTY_NODES, "pool a", 1, 4),
+        "can never start: 1 of 4 pods fits on the nodes of pool a, even if all were empty",
+        "can never start: 1 of 4 pods fits on empty nodes",
+    ),
+    (
         pods(Code.PLACEMENT_NOT_PROVEN, "", 0, 1),
         "no placement found for its pod within the search limit",
         "no placement found (search limit)",
@@ -294,6 +299,11 @@ WORDS: list[tuple[Reason, str, str]] = [
         of(Code.WOULD_BORROW, "q", need=1),
         "queue q would have to borrow 1 GPU, so it cannot reclaim what it lent (borrowWithinCohort: Never)",
         "q would borrow 1, so it reclaims nothing",
+    ),
+    (
+        of(Code.WOULD_BORROW, "q", need=2),
+        "queue q would have to borrow 2 GPUs, so it cannot reclaim what it lent (borrowWithinCohort: Never)",
+        "q would borrow 2, so it reclaims nothing",
     ),
     (
         of(Code.NO_MATCHING_FLAVOR, "q", "memory", "Q2"),

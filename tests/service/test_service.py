@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.worlds.service import desk
 
 
-def test_a_service_that_starts_again_goes_on_where_it_stopped(any_store: str, tmp_path: Path) -> None:
+def test_restarted_service_continues_where_it_stopped(any_store: str, tmp_path: Path) -> None:
     """Law W2."""
     with desk(tmp_path, database=any_store) as first:
         done = first.submit("a", gpus=2, duration=5)

@@ -70,7 +70,7 @@ def test_a_workflow_is_cancelled_and_the_log_says_by_whom_and_why(tmp_path: Path
         assert "It is already " in visitor.page("/workflow/a-1/cancel")
 
 
-def test_what_waits_is_said_to_leave_the_queue(tmp_path: Path) -> None:
+def test_cancelling_a_waiting_workflow_removes_it_from_the_queue(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         it.desk.submit("b", gpus=2)
@@ -125,7 +125,7 @@ def test_environment_labels_and_values_that_are_text_go_with_it(tmp_path: Path) 
             assert (wrong.status_code, f'id="wrong-{name}"' in wrong.text) == (422, True), name
 
 
-def test_what_is_sent_is_what_was_shown(tmp_path: Path) -> None:
+def test_submitted_values_are_the_previewed_ones(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         shown = visitor.fill("/submit", file=FILE, pool="pool1")
@@ -177,7 +177,7 @@ def test_only_what_failed_is_restarted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ACTS)
-def test_who_may_not_finds_no_button_and_is_refused_all_the_same(tmp_path: Path, path: str) -> None:
+def test_user_without_permission_gets_no_button_and_is_refused(tmp_path: Path, path: str) -> None:
     with site(tmp_path) as it:
         busy(it)
         ann, eve, zoe = it.visitor(), it.person("eve", "pool1-viewer"), it.person("zoe", "pool2-user")
@@ -297,9 +297,7 @@ def test_a_form_that_is_sent_twice_is_done_once(tmp_path: Path) -> None:
         ({"key": "1", "step": "send"}, 422, "this form has no key. Reload the page."),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_typed_is_lost(
-    tmp_path: Path, typed: dict[str, str], status: int, said: str
-) -> None:
+def test_errors_are_shown_and_no_input_is_lost(tmp_path: Path, typed: dict[str, str], status: int, said: str) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         good = {"file": FILE, "pool": "pool1", "priority": "LOW"}

@@ -64,7 +64,7 @@ def amounts(found: dict[str, list[Any]]) -> dict[tuple[str, int], list[int]]:
 
 
 @given(looks(), st.sampled_from(SIGHTS))
-def test_what_is_told_is_what_is_held(look: Look, sight: Visibility) -> None:
+def test_board_equals_the_usage_in_the_state(look: Look, sight: Visibility) -> None:
     found = board(look, sight)
     names = [
         f"{head}{number:0{digits}}" if digits else head
@@ -96,7 +96,7 @@ def test_changes_add_up(history: list[Look], sight: Visibility) -> None:
 
 
 @given(looks(), looks(), st.sampled_from(SIGHTS))
-def test_of_others_there_is_no_name_in_any_byte(before: Look, after: Look, sight: Visibility) -> None:
+def test_board_contains_no_hidden_names(before: Look, after: Look, sight: Visibility) -> None:
     boards = [board(look, sight) for look in (before, after)]
     told = [layout(each) for each in boards] + [state(each, "t") for each in boards]
     told.append(delta(records(boards[0]), records(boards[1]), 1, 2) or {})
@@ -108,7 +108,7 @@ def test_of_others_there_is_no_name_in_any_byte(before: Look, after: Look, sight
 
 
 @given(looks())
-def test_what_waits_is_counted_for_everybody(look: Look) -> None:
+def test_pending_work_is_counted_for_all_users(look: Look) -> None:
     for sight in SIGHTS:
         queued = board(look, sight).queued
         assert sum(each.gangs for each in queued) == sum(gangs for _, gangs, _ in look.queued)
@@ -136,7 +136,7 @@ def test_the_layout_is_small_and_in_the_order_of_the_topology() -> None:
     assert len(as_json(found)) < 3_000
 
 
-def test_of_a_node_with_more_gpus_than_a_number_has_bits_the_count_is_told() -> None:
+def test_node_with_too_many_gpus_for_a_mask_has_a_count() -> None:
     node = Node("n", {GPU: 64})
     gangs = []
     for first, count in ((0, 53), (53, 2)):

@@ -117,7 +117,7 @@ def told(text: str, second: int = 0) -> WorkflowEvent:
     return WorkflowEvent(revision=1, seq=0, time=at, actor="engine", kind="K", law="", text=text)
 
 
-def test_what_happens_to_many_tasks_at_once_is_one_line() -> None:
+def test_equal_events_of_many_tasks_are_one_line() -> None:
     lines = [told(f"task w-{number} (attempt 0) is RUNNING") for number in range(3)]
     lines += [told("task w-0 (attempt 0) is COMPLETED with exit code 0", 1), told("a-1 is COMPLETED", 1)]
     assert [line.text for line in folded(lines)] == [

@@ -159,7 +159,7 @@ def test_subpools_are_created_resized_and_deleted(tmp_path: Path) -> None:
         assert [by for by, _ in changes(it, "team--b")] == ["lead"] * 3
 
 
-def test_what_somebody_else_changed_meanwhile_is_not_changed_back(tmp_path: Path) -> None:
+def test_edit_does_not_undo_a_concurrent_change(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         opened = fields_of(visitor.page("/pool/pool1/edit"))
@@ -203,7 +203,7 @@ def test_an_edit_that_is_sent_twice_is_made_once(tmp_path: Path) -> None:
             assert anew.status_code in (404, 409, 412), path
 
 
-def test_two_clicks_at_once_do_it_once() -> None:
+def test_double_click_acts_once() -> None:
     found: list[str] = []
 
     async def do() -> str:
@@ -220,7 +220,7 @@ def test_two_clicks_at_once_do_it_once() -> None:
     assert (first, len(found), len({first, *others})) == (again, 3, 3)
 
 
-def test_what_failed_is_not_taken_for_done() -> None:
+def test_failed_act_is_not_reported_as_done() -> None:
     tries: list[int] = []
 
     async def fail() -> str:
@@ -243,7 +243,7 @@ PATHS = ("/pool/pool1/edit", "/pool/pool1/subpool", "/pool/pool1/delete")
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_who_may_not_edit_finds_no_form_and_is_refused_all_the_same(tmp_path: Path, path: str) -> None:
+def test_user_who_may_not_edit_gets_no_form_and_is_refused(tmp_path: Path, path: str) -> None:
     with site(tmp_path) as it:
         form = fields_of(it.visitor().page(path)) | {"step": "send", GPUS: "4", "name": "x", "quota": "1"}
         for role, status in (("pool1-user", 403), ("pool1-viewer", 403), ("pool2-admin", 404)):
@@ -308,7 +308,9 @@ def test_a_cookie_alone_edits_nothing(tmp_path: Path, path: str) -> None:
         ("/pool/pool1/subpool", {"name": "x", "quota": "5"}, "5"),
     ],
 )
-def test_a_wrong_number_is_said_beside_its_field(tmp_path: Path, path: str, typed: dict[str, str], said: str) -> None:
+def test_invalid_number_is_reported_next_to_its_field(
+    tmp_path: Path, path: str, typed: dict[str, str], said: str
+) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         answer = visitor.fill(path, **typed)
@@ -334,7 +336,7 @@ def test_html_in_any_field_of_an_edit_stays_text(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what if
 
 
-def test_what_if_says_who_gains_and_who_pays_and_changes_nothing(tmp_path: Path) -> None:
+def test_what_if_shows_gains_and_costs_and_changes_nothing(tmp_path: Path) -> None:
     with site(tmp_path, cluster=LENT) as it:
         waiting(it)
         visitor = it.visitor()
@@ -353,7 +355,7 @@ def test_what_if_says_who_gains_and_who_pays_and_changes_nothing(tmp_path: Path)
         assert it.desk.revision == before
 
 
-def test_what_is_refused_is_the_answer(tmp_path: Path) -> None:
+def test_refusal_is_shown_as_the_result(tmp_path: Path) -> None:
     with site(tmp_path, cluster=TEAM) as it:
         answer = it.visitor().get("/pool/team--a/what-if?quota=9")
         assert (answer.status_code, "team has only 3" in words_of(answer.text)) == (400, True)
@@ -372,7 +374,7 @@ def test_of_pools_that_are_not_seen_there_are_only_amounts(tmp_path: Path) -> No
         assert "zebra" not in text
 
 
-def test_a_question_that_nobody_waits_for_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_question_of_a_disconnected_client_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser goes away while the branches run; they would run for ten seconds more."""
     begun = threading.Event()
     real = plans.outcome_with

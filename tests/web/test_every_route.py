@@ -126,7 +126,7 @@ def test_an_address_with_an_odd_name_is_answered_as_a_page_to_people_and_as_data
         assert asked > 80
 
 
-def test_what_is_refused_before_a_route_is_a_page_too(tmp_path: Path) -> None:
+def test_refusals_before_a_route_are_pages_too(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         for method, path, headers, status in (

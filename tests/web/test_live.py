@@ -101,7 +101,7 @@ def changes(answer: http.client.HTTPResponse) -> list[Any]:
     return [change for _, change in messages(answer) if change["r"] != change["from"]]
 
 
-def test_who_comes_back_goes_on_without_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_reconnects_misses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "viewer")
         known = it.state(cookie)
@@ -128,7 +128,7 @@ def test_who_comes_back_goes_on_without_a_gap(tmp_path: Path, monkeypatch: pytes
         assert next(again)[1]["from"] == one["r"]
 
 
-def test_who_was_away_too_long_reads_everything_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_was_away_too_long_reloads_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "viewer")
         it.happens("a")
@@ -164,7 +164,7 @@ def test_a_stream_ends_with_what_it_began_with(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["while it runs", "while it is cut"])
-def test_who_sees_less_than_before_reads_everything_anew(
+def test_client_that_sees_less_than_before_reloads_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: bool
 ) -> None:
     with streams(tmp_path, monkeypatch) as it:
@@ -207,7 +207,7 @@ def test_so_many_pages_are_live_and_no_more(tmp_path: Path, monkeypatch: pytest.
         assert (refused.status, refused.headers["retry-after"]) == (503, "10")
 
 
-def test_all_pages_that_may_be_live_are_told_by_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_look_serves_all_live_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with streams(tmp_path, monkeypatch) as it:
         monkeypatch.setattr(live, "LOOK_S", 0.5)
         cookie, look = it.signed_in("bob", "viewer"), live._Kept.look
@@ -235,7 +235,7 @@ def test_all_pages_that_may_be_live_are_told_by_one_look(tmp_path: Path, monkeyp
         until(lambda: it.ask("/page/live", cookie).status == 200)
 
 
-def test_who_does_not_read_costs_nothing_and_is_told_to_begin_anew(
+def test_client_that_does_not_read_costs_nothing_and_starts_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream is asked for more only while its client takes what was sent: this is one who takes two lines, and is away."""
@@ -321,7 +321,7 @@ def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: pyt
         assert kept < 16 * SMALL
 
 
-def test_what_changed_after_the_page_was_drawn_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_after_the_page_was_rendered_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page is drawn between two looks: what the next look finds is told as a whole."""
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "viewer")
@@ -335,7 +335,7 @@ def test_what_changed_after_the_page_was_drawn_is_told(tmp_path: Path, monkeypat
         assert [each[0] for each in change["+"]] == ["a-1/main-group"]
 
 
-def test_what_is_newer_than_the_last_look_is_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_revision_newer_than_the_last_look_is_not_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what came before the stream listened is told without another commit."""
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "viewer")
@@ -348,7 +348,7 @@ def test_what_is_newer_than_the_last_look_is_no_gap(tmp_path: Path, monkeypatch:
         assert (second[0], second[1]["from"], second[1]["r"]) == ("message", looked, it.desk.revision)
 
 
-def test_a_page_that_nobody_is_behind_is_told_where_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_of_an_unknown_page_starts_with_its_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "viewer")
         it.happens("a")

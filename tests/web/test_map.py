@@ -171,13 +171,13 @@ def test_what_fits_is_outlined_and_a_domain_is_shown_alone(tmp_path: Path) -> No
         ("table=2", 422, "is invalid"),
     ],
 )
-def test_an_address_that_is_not_right_says_so(tmp_path: Path, query: str, status: int, words: str) -> None:
+def test_invalid_url_is_reported(tmp_path: Path, query: str, status: int, words: str) -> None:
     with racks(tmp_path) as it:
         answer = it.visitor().get(f"/map?{query}")
         assert (answer.status_code, words in answer.text) == (status, True), answer.text
 
 
-def test_a_gang_that_is_not_seen_is_as_one_that_is_not_there(tmp_path: Path) -> None:
+def test_hidden_gang_is_like_a_missing_one(tmp_path: Path) -> None:
     with racks(tmp_path) as it:
         eve = it.person("eve", "mine-user")
         pages = [eve.page(f"/map?gang={name}").replace(name, "X") for name in ("secret-1", "nothing-1")]

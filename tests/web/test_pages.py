@@ -96,7 +96,7 @@ def test_the_page_of_a_workflow_has_the_whole_answer(tmp_path: Path) -> None:
         assert "set its priority to LOW" in text or "move it to pool pool2" in text
 
 
-def test_what_others_write_is_text(tmp_path: Path) -> None:
+def test_user_text_is_escaped(tmp_path: Path) -> None:
     file = one_task("a").replace("command: [sleep, '1']", f"command: [echo, {json.dumps(SCRIPT)}]")
     with site(tmp_path) as it:
         it.desk.submit("a", text=file)
@@ -118,7 +118,7 @@ def test_what_others_write_is_text(tmp_path: Path) -> None:
         assert "&lt;script&gt;alert(1)" in visitor.page("/workflow/a-1")
 
 
-def test_what_is_wrong_is_said_on_a_page_and_in_json(tmp_path: Path) -> None:
+def test_errors_are_pages_or_json(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         page = visitor.get("/workflow/nothing")
@@ -154,7 +154,7 @@ def test_a_token_signs_in_and_the_cookie_is_out_of_reach(tmp_path: Path) -> None
         "/pool/a\nb",
     ],
 )
-def test_nobody_is_sent_elsewhere_after_the_login(tmp_path: Path, next: str) -> None:
+def test_login_never_redirects_to_another_site(tmp_path: Path, next: str) -> None:
     with site(tmp_path) as it:
         assert it.visitor().sign_in(TOKEN, next).headers["location"] == "/"
 
@@ -173,7 +173,7 @@ def test_a_wrong_token_stays_at_the_login(tmp_path: Path) -> None:
         assert visitor.sign_in(TOKEN, Origin="null").status_code == 403
 
 
-def test_who_signs_out_is_out_and_nobody_else_can_do_it(tmp_path: Path) -> None:
+def test_logout_ends_the_session_and_cannot_be_forged(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         (csrf,) = [each["value"] for each in Elements(visitor.page("/me")).named("input") if each.get("name") == "csrf"]
@@ -194,7 +194,7 @@ def test_a_page_with_a_secret_is_not_zipped(tmp_path: Path) -> None:
         assert "content-encoding" not in visitor.get("/me", **{"Accept-Encoding": "gzip"}).headers
 
 
-def test_files_are_kept_for_ever_under_a_name_of_their_own(tmp_path: Path) -> None:
+def test_static_files_are_cached_forever_under_a_unique_name(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         found = [each for each in Elements(visitor.page("/")).addresses if each.startswith("/static/")]
@@ -211,7 +211,7 @@ def test_files_are_kept_for_ever_under_a_name_of_their_own(tmp_path: Path) -> No
 # ---------------------------------------------------------------- what others have
 
 
-def test_of_other_pools_there_is_no_name_in_any_byte(tmp_path: Path) -> None:
+def test_pages_contain_no_names_of_hidden_pools(tmp_path: Path) -> None:
     cluster = "pools: [{name: mine, quota: 2}, {name: zebra, quota: 2}]"
     with site(tmp_path, cluster=cluster) as it:
         it.desk.submit("zebra-work", "zebra", Priority.LOW, gpus=3)
@@ -247,7 +247,7 @@ def test_of_other_pools_there_is_no_name_in_any_byte(tmp_path: Path) -> None:
             assert visitor.get(path).status_code == 404
 
 
-def test_who_has_no_role_sees_that_and_nothing_else(tmp_path: Path) -> None:
+def test_user_without_roles_sees_only_that(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.person("nina")

@@ -114,7 +114,7 @@ NOT_KEPT = {
 }
 
 
-def test_of_a_time_that_is_not_kept_one_page_says_so(tmp_path: Path) -> None:
+def test_time_without_history_has_a_page_that_explains_it(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         history(it)
         visitor = it.visitor()
@@ -126,7 +126,7 @@ def test_of_a_time_that_is_not_kept_one_page_says_so(tmp_path: Path) -> None:
             assert "<script>" not in answer.text
 
 
-def test_where_nothing_is_kept_yet_there_is_no_bar(tmp_path: Path) -> None:
+def test_time_bar_is_missing_without_history(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         assert 'id="time"' not in visitor.page("/")
@@ -146,7 +146,7 @@ def test_a_time_in_all_its_forms(tmp_path: Path) -> None:
         assert len({_TIME.search(page)[0] for page in pages}) == 1  # type: ignore[index]
 
 
-def test_who_looks_back_too_often_is_told_to_come_again(tmp_path: Path) -> None:
+def test_excess_questions_about_the_past_are_told_to_retry(tmp_path: Path) -> None:
     """Four at once: one looks, and three wait for it."""
     with site(tmp_path) as it:
         history(it)
@@ -161,7 +161,7 @@ def test_who_looks_back_too_often_is_told_to_come_again(tmp_path: Path) -> None:
         assert visitor.get(f"/map?at={at}").status_code == 200
 
 
-def test_a_look_back_waits_for_nobody_who_holds_the_state(tmp_path: Path) -> None:
+def test_past_pages_do_not_wait_for_the_state_lock(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         history(it)
         past, at, done = it.desk.service.past, it.desk.revision, threading.Event()
@@ -178,7 +178,7 @@ def test_a_look_back_waits_for_nobody_who_holds_the_state(tmp_path: Path) -> Non
         other.join()
 
 
-def test_what_somebody_may_not_see_today_is_not_seen_in_the_past(tmp_path: Path) -> None:
+def test_hidden_objects_are_hidden_in_the_past_too(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         history(it)
         it.desk.submit("unseen-work", "pool2", gpus=1)
@@ -203,7 +203,7 @@ def test_what_somebody_may_not_see_today_is_not_seen_in_the_past(tmp_path: Path)
             assert visitor.get(f"{path}?at={at}").status_code in (403, 404)
 
 
-def test_the_state_of_then_is_what_was_told_then(tmp_path: Path) -> None:
+def test_past_pages_equal_the_pages_at_that_time(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         history(it)
         visitor, at = it.visitor(), it.desk.revision

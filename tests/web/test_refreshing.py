@@ -68,7 +68,7 @@ def shared_of(it: Site) -> Refreshes:
     return found
 
 
-def test_nobody_gets_what_somebody_else_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_with_other_roles_get_their_own_response(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asked before: what is refreshed is what is on the page of who asks."""
     with at_work(tmp_path, monkeypatch) as it:
         people = {name: it.person(name, *roles) for name, roles in PEOPLE.items()}
@@ -85,7 +85,7 @@ def test_nobody_gets_what_somebody_else_sees(tmp_path: Path, monkeypatch: pytest
                         assert people[name].get(path, **{HEADER: "1"}).status_code in (403, 404), (name, path)
 
 
-def test_an_answer_to_a_script_says_nothing_about_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_to_a_script_contains_nothing_about_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with at_work(tmp_path, monkeypatch) as it:
         visitor = it.person("unmistakable", "admin")
         for path in SHARED:
@@ -121,7 +121,7 @@ def test_an_answer_is_made_anew_when_it_is_old(tmp_path: Path, monkeypatch: pyte
         assert f'data-revision="{it.desk.revision}"' in found
 
 
-def test_who_sees_less_than_before_gets_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_who_lost_a_role_gets_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with at_work(tmp_path, monkeypatch) as it:
         eve = it.person("eve", "pool1-user", "pool2-user")
         assert "pool2" in refreshed(eve, "/")
@@ -150,7 +150,7 @@ def test_all_tabs_together_take_a_small_part_of_a_processor(streams: int, cost_s
     assert pause_s(1, 0.01) == refreshing.LEAST_S, "one tab is quick"
 
 
-def test_tabs_are_told_to_pause_the_longer_the_more_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_tabs_get_longer_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with at_work(tmp_path, monkeypatch) as it:
         monkeypatch.setattr(refreshing, "LEAST_S", 2.0)
         eve = it.person("eve", "viewer")

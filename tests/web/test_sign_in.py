@@ -121,7 +121,7 @@ def test_the_button_leads_through_the_provider_and_back_to_the_page_that_was_ask
     assert "oidc:alice" in visitor.page("/me")
 
 
-def test_without_a_provider_there_is_no_button_and_no_way(tmp_path: Path) -> None:
+def test_without_a_provider_sign_in_is_not_offered(tmp_path: Path) -> None:
     with desk(tmp_path) as found:
         app = create_app(found.service, port=PORT)
         install(app, found.service)
@@ -182,7 +182,7 @@ def test_an_answer_comes_in_time_from_the_provider_that_was_asked(it: Place) -> 
         refused(visitor.get(f"/login/oidc/return?{urlencode({**sent, **change})}"), said)
 
 
-def test_who_says_no_at_the_provider_is_told_so(it: Place) -> None:
+def test_refusal_at_the_provider_is_shown(it: Place) -> None:
     for error, said in (
         ("access_denied", "(access_denied)"),
         ("<script>alert(1)</script>", "did not sign you in. Sign"),
@@ -199,7 +199,7 @@ def test_who_says_no_at_the_provider_is_told_so(it: Place) -> None:
 @pytest.mark.parametrize(
     "next", ["https://evil.example/", "//evil.example", "/login", "/api/v1/tokens", "/\\evil", "x" * 2000]
 )
-def test_nobody_is_sent_elsewhere(it: Place, next: str) -> None:
+def test_sign_in_never_redirects_to_another_site(it: Place, next: str) -> None:
     visitor = it.visitor()
     came_back = Browser("alice").open(it.begin(visitor, next), BACK)
     (refresh,) = [
@@ -248,7 +248,7 @@ def ends_soon(session: BrowserSession, access: Access, in_s: float = 60) -> Brow
     return replace(session, ends_at=access.now() + in_s)
 
 
-def test_who_comes_back_late_goes_on_without_a_form(it: Place) -> None:
+def test_late_return_continues_without_a_form(it: Place) -> None:
     visitor = it.signed_in("alice")
     (before,) = it.access.browsers._sessions.values()
     it.access.browsers._sessions[before.hash] = ends_soon(before, it.access, -600)
@@ -299,7 +299,7 @@ def opened(it: Place, name: str) -> Visitor:
     return visitor
 
 
-def test_a_session_of_runrig_open_begins_anew_at_the_provider_and_then_goes_on(it: Place, running: Running) -> None:
+def test_session_of_runrig_open_restarts_at_the_provider_and_then_continues(it: Place, running: Running) -> None:
     visitor = opened(it, "alice")
     assert it.roles(visitor) == ["pool1-user"]
     assert visitor.get("/login").status_code == 200, "as long as it is good nobody is sent away"
@@ -317,7 +317,7 @@ def test_a_session_of_runrig_open_begins_anew_at_the_provider_and_then_goes_on(i
     assert (visitor.get("/login").headers["location"], it.roles(visitor)) == ("/", ["pool1-admin", "viewer"])
 
 
-def test_many_who_come_back_at_once_ask_the_provider_once(it: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_returns_ask_the_provider_once(it: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the second use of a refresh token for a theft."""
     asked, ask = [], SignIns.renewed
 

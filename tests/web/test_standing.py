@@ -44,7 +44,7 @@ def test_a_workflow_is_held_says_by_whom_and_is_released(tmp_path: Path) -> None
         assert ">on hold<" not in visitor.page("/workflow/b-1")
 
 
-def test_what_is_on_hold_is_told_where_all_that_waits_is(tmp_path: Path) -> None:
+def test_workflows_on_hold_are_listed_with_waiting_ones(tmp_path: Path) -> None:
     """Also where nothing stands in the queue, and only to those who see the pool."""
     with waiting(tmp_path) as it:
         visitor, stranger = it.visitor(), it.person("eve", "pool2-viewer")
@@ -76,7 +76,7 @@ def test_a_workflow_that_runs_says_that_the_rest_of_it_is_held(tmp_path: Path) -
         assert ("RUNNING" in page, "on hold by ann since 2027-01-15 08:00:01" in page) == (True, True)
 
 
-def test_what_cannot_be_held_or_released_is_said_to_be_so(tmp_path: Path) -> None:
+def test_hold_and_release_report_what_they_cannot_change(tmp_path: Path) -> None:
     with waiting(tmp_path) as it:
         visitor = it.visitor()
         for path, said in (
@@ -163,7 +163,7 @@ def test_a_node_is_cordoned_and_opened(tmp_path: Path) -> None:
         assert "Cordoned:" not in words_of(visitor.page("/node/n0"))
 
 
-def test_a_drain_says_first_who_stops_and_forces_only_if_told_so(tmp_path: Path) -> None:
+def test_drain_previews_what_stops_and_forces_only_on_request(tmp_path: Path) -> None:
     with busy(tmp_path) as it:
         visitor = it.visitor()
         opened = visitor.page("/node/n0/drain")
@@ -217,7 +217,7 @@ def test_only_an_admin_finds_the_buttons_of_a_node(tmp_path: Path, act: str) -> 
 
 
 @pytest.mark.parametrize("act", ["cordon", "uncordon", "drain"])
-def test_a_node_that_is_not_there_is_said_to_be_so(tmp_path: Path, act: str) -> None:
+def test_unknown_node_is_reported(tmp_path: Path, act: str) -> None:
     with busy(tmp_path) as it:
         answer = it.visitor().get(f"/node/n9/{act}")
         assert (answer.status_code, "Node 'n9' not found" in words_of(answer.text)) == (404, True)
@@ -227,7 +227,7 @@ def sent_twice(visitor: Visitor, path: str, page: str) -> list[str]:
     return [visitor.confirm(path, page).headers["location"] for _ in range(2)]
 
 
-def test_what_is_sent_twice_is_done_once(tmp_path: Path) -> None:
+def test_repeated_form_acts_once(tmp_path: Path) -> None:
     with busy(tmp_path) as it:
         it.desk.submit("b", gpus=2)
         it.desk.service.settle()
@@ -241,7 +241,7 @@ def test_what_is_sent_twice_is_done_once(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- numbers and words
 
 
-def test_what_is_held_on_closed_nodes_hides_no_room_on_open_ones(tmp_path: Path) -> None:
+def test_usage_of_closed_nodes_does_not_reduce_free_gpus_of_open_ones(tmp_path: Path) -> None:
     with busy(tmp_path) as it:
         it.desk.service.nodes.cordon(["n0"], user="ann", cordoned=True)
         visitor = it.visitor()
@@ -251,7 +251,7 @@ def test_what_is_held_on_closed_nodes_hides_no_room_on_open_ones(tmp_path: Path)
         assert "2 nodes, 3 of 5 GPUs in use; 1 node accepts no new pods" in words_of(visitor.page("/map"))
 
 
-def test_what_is_to_be_typed_is_code_and_all_else_is_text(tmp_path: Path) -> None:
+def test_commands_are_code_and_everything_else_is_text(tmp_path: Path) -> None:
     with waiting(tmp_path) as it:
         page = it.visitor().get("/workflow/nothing-1").text
         assert "<code>runrig workflow list</code>" in page

@@ -42,9 +42,7 @@ def one_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[S
         yield it, Asked(it, monkeypatch)
 
 
-def test_many_who_ask_cost_one_answer_until_something_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_requests_share_one_answer_until_the_next_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with one_waits(tmp_path, monkeypatch) as (it, asked):
         visitor = it.visitor()
         asked.pools.clear()
@@ -76,7 +74,7 @@ def test_no_page_waits_for_an_answer_that_takes_long(tmp_path: Path, monkeypatch
         asked.free.set()
 
 
-def test_a_pool_that_fails_keeps_nobody_from_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_pool_does_not_affect_other_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with one_waits(tmp_path, monkeypatch) as (it, _):
         it.desk.submit("d", "pool2", gpus=2)
         it.desk.submit("e", "pool2", gpus=2)

@@ -79,7 +79,7 @@ def test_a_token_is_set_listed_and_deleted(world: TwoTeams, actor: str) -> None:
     assert (status, message) == (404, f"unknown token 'ci' of {actor} (tokens: laptop)")
 
 
-def test_the_roles_of_a_token_say_who_gave_them(world: TwoTeams) -> None:
+def test_roles_of_a_token_show_who_granted_them(world: TwoTeams) -> None:
     answer = said(world, "tom", "GET", "api/auth/access_token/laptop/roles")
     fits(answer, {"user_name": str, "token_name": str, "roles": [ROLE]})
     assert (answer["user_name"], answer["token_name"]) == ("tom", "laptop")
@@ -116,7 +116,7 @@ def test_a_token_gives_the_roles_it_was_made_with_and_no_more(world: TwoTeams) -
     assert said(holder, "holder", "GET", "api/profile/settings")["roles"] == []
 
 
-def test_nobody_makes_a_token_with_roles_that_are_not_theirs(world: TwoTeams) -> None:
+def test_users_cannot_create_tokens_with_roles_they_do_not_have(world: TwoTeams) -> None:
     for role in ("osmo-admin", "osmo-team-admin", "osmo-user", "team2-user", "osmo-nowhere-user"):
         assert refused(world, "tom", "POST", "api/auth/access_token/x", None, expires_at=LATER, roles=[role])[0] == 422
     assert set(tokens(world, "tom")) == {"laptop"}
@@ -149,7 +149,7 @@ def test_an_admin_has_the_tokens_of_others_in_hand(world: TwoTeams) -> None:
         ("a", {}, "expires_at is missing"),
     ],
 )
-def test_a_token_that_cannot_be_is_refused_in_words(
+def test_invalid_token_request_is_refused_with_a_message(
     world: TwoTeams, name: str, params: dict[str, Any], words: str
 ) -> None:
     status, message = refused(world, "tom", "POST", f"api/auth/access_token/{name}", None, **params)
@@ -229,7 +229,7 @@ def test_roles_are_given_and_taken_one_by_one(world: TwoTeams) -> None:
     assert refused(world, "ada", "POST", "api/auth/user/nobody/roles", {"role_name": "osmo-user"})[0] == 404
 
 
-def test_a_user_who_is_deleted_has_nothing_left_and_can_be_made_again(world: TwoTeams) -> None:
+def test_deleted_user_has_nothing_left_and_can_be_created_again(world: TwoTeams) -> None:
     assert said(world, "ada", "DELETE", "api/auth/user/tom") is None
     assert "tom" not in accounts(world)
     assert refused(world, "ada", "GET", "api/auth/user/tom")[0] == 404

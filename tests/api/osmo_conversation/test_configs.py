@@ -175,7 +175,7 @@ def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
         ("nina", "team", {"description": "x"}, 404, "unknown pool 'team'"),
     ],
 )
-def test_what_cannot_be_updated_is_refused_and_changes_nothing(
+def test_invalid_update_is_refused_and_changes_nothing(
     world: TwoTeams, actor: str, pool: str, configs: Any, status: int, says: str
 ) -> None:
     before = world.portrait()
@@ -185,7 +185,7 @@ def test_what_cannot_be_updated_is_refused_and_changes_nothing(
     assert world.portrait() == before
 
 
-def test_an_admin_of_a_pool_changes_what_costs_nobody(world: TwoTeams) -> None:
+def test_pool_admin_can_change_what_does_not_affect_others(world: TwoTeams) -> None:
     update(world, "team", {"description": "ours"}, actor="tina")
     assert shown(world, "team", "tina")["description"] == "ours"
 
@@ -196,7 +196,7 @@ def put(world: TwoTeams, configs: Any, actor: str = "ada") -> Any:
     return said(world, actor, "PUT", "api/configs/pool", body)
 
 
-def test_many_pools_are_updated_at_once_by_whole_settings(world: TwoTeams) -> None:
+def test_several_pools_are_updated_together_by_their_full_settings(world: TwoTeams) -> None:
     update(world, "team", {"default_exit_actions": RESCHEDULE})
     before = said(world, "ada", "GET", "api/configs/pool")["pools"]
     team, team2, sub = (dict(before[name]) for name in ("team", "team2", "team--a"))
@@ -254,7 +254,7 @@ def test_of_many_pools_all_are_updated_or_none(
         ("DELETE", "history/pool/revision/1"),
     ],
 )
-def test_what_is_fixed_is_refused_in_words(world: TwoTeams, method: str, path: str) -> None:
+def test_fixed_settings_are_refused_with_a_message(world: TwoTeams, method: str, path: str) -> None:
     before = world.portrait()
     status, message = refused(world, "ada", method, f"api/configs/{path}", {"configs": {}, "configs_dict": {}})
     assert status in (404, 405)
@@ -276,9 +276,7 @@ def test_what_is_fixed_is_refused_in_words(world: TwoTeams, method: str, path: s
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST", "PATCH", "DELETE"])
-def test_a_kind_that_runrig_does_not_have_is_said_in_one_sentence(
-    world: TwoTeams, method: str, path: str, words: str
-) -> None:
+def test_unsupported_kind_is_explained_in_one_sentence(world: TwoTeams, method: str, path: str, words: str) -> None:
     for name in ("", "/one"):
         payload: Any = None if method == "GET" else {"configs": {}}
         status, message = refused(world, "tom", method, f"api/{path}{name}", payload, order="ASC")
@@ -519,7 +517,7 @@ def test_roles_backend_workflow_and_service_are_shown(world: TwoTeams) -> None:
 
 
 @pytest.mark.parametrize("kind", ["role", "backend", "workflow", "service"])
-def test_what_is_about_all_pools_is_for_those_who_may_read_everything(world: TwoTeams, kind: str) -> None:
+def test_requests_about_all_pools_require_permission_to_read_everything(world: TwoTeams, kind: str) -> None:
     said(world, "vera", "GET", f"api/configs/{kind}")
     for actor in ("tom", "tina", "nina"):
         assert refused(world, actor, "GET", f"api/configs/{kind}")[0] == 403

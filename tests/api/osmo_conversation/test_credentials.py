@@ -50,7 +50,7 @@ def test_credentials_are_set_listed_and_deleted(world: TwoTeams, actor: str) -> 
     assert (status, message) == (404, f"unknown credential 'bucket' of {actor} (credentials: nvcr, omni, spare)")
 
 
-def test_what_is_set_again_is_replaced_whole(world: TwoTeams) -> None:
+def test_setting_again_replaces_the_whole_credential(world: TwoTeams) -> None:
     said(world, "tom", "POST", "api/credentials/x", GENERIC)
     said(world, "tom", "POST", "api/credentials/x", REGISTRY)
     assert listed(world, "tom") == [("x", "REGISTRY", "nvcr.io/team")]
@@ -94,9 +94,7 @@ def test_a_password_is_the_auth_of_a_registry(world: TwoTeams) -> None:
         ("x" * 65, GENERIC, "a name of 65 characters"),
     ],
 )
-def test_what_cannot_be_a_credential_is_refused_without_its_value(
-    world: TwoTeams, name: str, body: Any, words: str
-) -> None:
+def test_invalid_credential_is_refused_without_its_value(world: TwoTeams, name: str, body: Any, words: str) -> None:
     before = world.portrait()
     answer = send(world, "tom", "POST", f"api/credentials/{name}", body)
     assert (answer.status_code, answer.json()["message"][: len(words)]) == (422, words)
@@ -104,7 +102,7 @@ def test_what_cannot_be_a_credential_is_refused_without_its_value(
     assert world.portrait() == before
 
 
-def test_nobody_keeps_more_than_a_hundred(world: TwoTeams) -> None:
+def test_number_of_credentials_is_limited_to_a_hundred(world: TwoTeams) -> None:
     for number in range(99):
         said(world, "tom", "POST", f"api/credentials/c{number}", GENERIC)
     status, message = refused(world, "tom", "POST", "api/credentials/more", GENERIC)
@@ -112,7 +110,7 @@ def test_nobody_keeps_more_than_a_hundred(world: TwoTeams) -> None:
     said(world, "tom", "POST", "api/credentials/c0", REGISTRY)
 
 
-def test_who_is_deleted_has_no_credentials_left(world: TwoTeams) -> None:
+def test_deleted_user_has_no_credentials_left(world: TwoTeams) -> None:
     said(world, "ada", "DELETE", "api/auth/user/tom")
     said(world, "ada", "POST", "api/auth/user", {"id": "tom"})
     assert world.api.desk.service.access.credentials.of("tom") == ()
@@ -141,7 +139,7 @@ def submit(world: TwoTeams, actor: str, text: str = FILE, pool: str = "team", **
     return send(world, actor, "POST", f"api/pool/{pool}/workflow", body, {"priority": "LOW", **params})
 
 
-def test_a_submission_that_names_what_is_not_there_is_refused_in_one_sentence(world: TwoTeams) -> None:
+def test_submission_with_an_unknown_credential_is_refused_in_one_sentence(world: TwoTeams) -> None:
     checks: tuple[dict[str, Any], ...] = ({}, {"validation_only": True, "dry_run": False})
     for params in checks:
         answer = submit(world, "tom", **params).json()
@@ -159,7 +157,7 @@ def test_a_submission_that_names_what_is_not_there_is_refused_in_one_sentence(wo
     assert submit(world, "tess").json()["error_code"] == "CREDENTIAL"
 
 
-def test_nobody_sees_a_value_in_what_was_submitted(world: TwoTeams) -> None:
+def test_submitted_files_show_no_credential_value(world: TwoTeams) -> None:
     said(world, "tom", "POST", "api/credentials/omni", GENERIC)
     id = submit(world, "tom").json()["name"]
     theirs = [f"workflow/{id}{each}" for each in ("", "/spec", "/events", "/spec?use_template=True")]
@@ -173,7 +171,7 @@ def test_nobody_sees_a_value_in_what_was_submitted(world: TwoTeams) -> None:
     assert "(hidden)" in rendered.text
 
 
-def test_who_repeats_work_of_others_is_not_handed_anything_to_it(world: TwoTeams) -> None:
+def test_user_who_repeats_a_foreign_workflow_gets_no_credentials(world: TwoTeams) -> None:
     """Or tom's program would get what tina keeps under the name that tom wrote."""
     for actor in ("tom", "tina"):
         said(world, actor, "POST", "api/credentials/omni", GENERIC)

@@ -60,7 +60,7 @@ def test_a_label_wins_over_the_one_in_the_file(world: TwoTeams) -> None:
 
 
 @pytest.mark.parametrize("label", ["team", "=a", "team=", "team=a b", "team=-a", "-=a", "team=" + "a" * 64])
-def test_a_label_that_is_none_is_refused_with_its_value(world: TwoTeams, label: str) -> None:
+def test_invalid_label_is_refused_with_its_value(world: TwoTeams, label: str) -> None:
     body = {"file": one_task("x"), **SUBMIT}
     for params in ({}, {"validation_only": True, "dry_run": False}):
         status, message = refused(world, "tom", "POST", "api/pool/team/workflow", body, label=[label], **params)
@@ -108,7 +108,7 @@ def test_every_filter_of_the_list_filters(world: TwoTeams, filters: dict[str, An
     "selector",
     ["team", "team=", "=a", "team=(a|", "team=(a)", "team=(a|)", "team=a|b", "team=((a|b)|c)", "team=a b", "t="],
 )
-def test_a_selector_that_is_none_is_refused_and_lists_nothing(world: TwoTeams, selector: str) -> None:
+def test_invalid_selector_is_refused_and_lists_nothing(world: TwoTeams, selector: str) -> None:
     status, message = refused(world, "tom", "GET", "api/workflow", label=[selector], all_users=True)
     assert status == 422
     assert "label" in message or "selector" in message

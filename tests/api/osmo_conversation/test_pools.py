@@ -74,7 +74,7 @@ def test_work_older_than_a_subpool_borrows_the_quota_that_the_subpool_was_given(
         }
 
 
-def test_what_a_subpool_borrows_elsewhere_is_in_its_own_row_alone(tmp_path: Path) -> None:
+def test_borrowing_of_a_subpool_is_only_in_its_own_row(tmp_path: Path) -> None:
     with api(tmp_path, cluster="pools: [{name: team, quota: 2}, {name: rich, quota: 4}]", gpus=6) as it:
         it.call("POST", SUBPOOL, {"name": "a", "quota": 1})
         submit(it, "n", "team--a", 5, "LOW")

@@ -41,7 +41,7 @@ def set_to(world: TwoTeams, actor: str, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize(("actor", "pool"), [("tom", "team"), ("uwe", "team2"), ("ada", None), ("nina", None)])
-def test_who_has_one_top_level_pool_has_it_by_default(world: TwoTeams, actor: str, pool: str | None) -> None:
+def test_only_top_level_pool_is_the_default(world: TwoTeams, actor: str, pool: str | None) -> None:
     assert listed(world, actor)["pool"] == pool
 
 
@@ -101,7 +101,7 @@ def test_each_notification_is_set_alone(world: TwoTeams) -> None:
         ("tom", {"username": "ada"}, 422, "username"),
     ],
 )
-def test_what_cannot_be_set_is_refused_and_changes_nothing(
+def test_invalid_settings_are_refused_and_change_nothing(
     world: TwoTeams, actor: str, body: dict[str, Any], status: int, says: str
 ) -> None:
     before = world.portrait()

@@ -173,7 +173,7 @@ def test_sums_are_of_users_pools_and_priorities_or_of_workflows(world: TwoTeams)
         ({"order": "UP"}, 422),
     ],
 )
-def test_a_filter_that_is_none_is_refused(world: TwoTeams, params: dict[str, Any], status: int) -> None:
+def test_invalid_filter_is_refused(world: TwoTeams, params: dict[str, Any], status: int) -> None:
     assert refused(world, "tom", "GET", "api/task", **params)[0] == status
 
 
@@ -191,7 +191,7 @@ def test_one_task_is_asked_for_by_its_name_or_that_of_its_pod(world: TwoTeams) -
     assert said(world, "tom", "GET", "api/workflow/tomold-1/task/main")["status"] == "FAILED_CANCELED"
 
 
-def test_a_task_of_nobody_and_of_others_is_not_there(world: TwoTeams) -> None:
+def test_unknown_and_hidden_tasks_are_not_found(world: TwoTeams) -> None:
     nowhere = refused(world, "tom", "GET", "api/workflow/tomjob-1/task/other")
     assert nowhere == (404, "tomjob-1 has no task 'other' (tasks: main)")
     for actor in ("uwe", "nina"):

@@ -88,7 +88,7 @@ def test_no_answer_depends_on_what_others_call_their_work(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("what", ["one group", "two groups"])
-def test_what_is_only_tried_has_no_number_and_what_is_submitted_has_one(tmp_path: Path, what: str) -> None:
+def test_dry_run_has_no_number_and_a_submission_has_one(tmp_path: Path, what: str) -> None:
     with two_teams(tmp_path) as it:
         body = {"pool": "team", "file": FILES[what]}
         for _ in range(2):

@@ -142,7 +142,7 @@ def test_every_route_by_which_a_user_changes_what_no_pool_decides_has_a_row() ->
 
 
 @pytest.mark.parametrize("route", SHARED_ROUTES)
-def test_what_all_tokens_share_is_changed_only_with_one_that_gives_all_roles(tmp_path: Path, route: str) -> None:
+def test_settings_shared_by_tokens_need_a_token_with_all_roles(tmp_path: Path, route: str) -> None:
     with una(tmp_path) as it:
         before = it.portrait()
         for by in ("narrow", "pools"):
@@ -187,7 +187,7 @@ def test_a_token_is_narrowed_as_soon_as_its_user_has_another_role(tmp_path: Path
         assert it.do("wide", "PUT /api/v1/credentials/{name}").status_code == 200
 
 
-def test_a_role_that_was_taken_back_still_makes_a_token_wider(tmp_path: Path) -> None:
+def test_revoked_role_still_makes_a_token_wider(tmp_path: Path) -> None:
     """It is wider again once the role is back."""
     with una(tmp_path) as it:
         it.access.users.withdraw(USER, role_named("pool1-admin"), actor="ann")
@@ -209,7 +209,7 @@ def exchanged(it: Una, token: str) -> str:
     return found
 
 
-def test_what_is_made_of_a_narrowed_token_reaches_no_further(tmp_path: Path) -> None:
+def test_token_created_with_a_narrowed_token_is_not_wider(tmp_path: Path) -> None:
     """Its JWT, a token that it makes, and one made by the reference client's door."""
     with una(tmp_path) as it:
         jwt = exchanged(it, it.tokens["narrow"])

@@ -154,7 +154,7 @@ def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing
 @pytest.mark.parametrize(
     "route", sorted(route for route in GUARDED if "{" in f"{ROWS[route].path}{_places(ROWS[route].body)}")
 )
-def test_what_belongs_to_another_pool_answers_like_what_is_not_there(tmp_path: Path, route: str) -> None:
+def test_hidden_objects_answer_like_missing_ones(tmp_path: Path, route: str) -> None:
     """To *tom*, whose role is on `team`: `team2` and nothing at all are the same, to the letter."""
     row = ROWS[route]
     with two_teams(tmp_path) as it:
@@ -249,7 +249,7 @@ def test_crucial_pairs(tmp_path: Path, actor: str | None, method: str, path: str
             assert CANARY not in answer.text
 
 
-def test_a_refusal_says_who_may_not_do_what_and_which_role_would_do(tmp_path: Path) -> None:
+def test_refusal_names_the_user_the_action_and_the_required_role(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         assert it.send("tess", "POST", "/api/workflow/tomjob-1/cancel").json() == {
             "message": "tess may not cancel, hold or repeat workflow tomjob-1 of tom: that needs the role team-admin; "
@@ -274,7 +274,7 @@ def test_identity_headers_are_not_believed(tmp_path: Path) -> None:
         assert it.portrait() == before
 
 
-def test_a_role_that_is_taken_back_ends_at_once(tmp_path: Path) -> None:
+def test_revoked_role_ends_immediately(tmp_path: Path) -> None:
     from runrig.domain.access import role_named
 
     with two_teams(tmp_path) as it:
@@ -285,7 +285,7 @@ def test_a_role_that_is_taken_back_ends_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["cordon", "uncordon", "drain"])
-def test_who_may_not_touch_nodes_is_told_which_nodes_and_who_may(tmp_path: Path, verb: str) -> None:
+def test_refusal_of_a_node_command_names_the_nodes_and_the_required_role(tmp_path: Path, verb: str) -> None:
     with two_teams(tmp_path) as it:
         told = it.send("tina", "POST", f"/api/v1/nodes:{verb}", {"nodes": [f"n{number}" for number in range(7)]})
         assert (told.status_code, told.json()["detail"]) == (

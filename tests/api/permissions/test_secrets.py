@@ -236,7 +236,7 @@ def _break(url: str, table: str) -> None:
 @pytest.mark.parametrize(
     "environment", [f"NO-NAME {CANARY}=x", f"A=x\0{CANARY}", f"1A={CANARY}"], ids=["space", "nul", "digit"]
 )
-def test_a_variable_that_cannot_be_is_refused_without_its_value_and_logged_nowhere(
+def test_invalid_variable_is_refused_and_its_value_is_never_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, environment: str
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -77,7 +77,7 @@ def spoken(asked: Asked) -> str:
     return f"{asked.path} {asked.body}"
 
 
-def test_who_sees_all_is_told_all(tmp_path: Path) -> None:
+def test_user_who_sees_everything_gets_everything(tmp_path: Path) -> None:
     """So the questions of the other test have answers with names in them."""
     with api(tmp_path, nodes=NODES, cluster=None) as it:
         use(it.desk, random.Random(1), NAMES, owners=OWNERS)

@@ -89,7 +89,7 @@ def test_lists_have_ones_own_pools_only(tmp_path: Path) -> None:
         }
 
 
-def test_the_quota_tree_has_what_lies_above_ones_own_pools(tmp_path: Path) -> None:
+def test_quota_tree_includes_the_cohorts_above_own_pools(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         whole, seen = it.get("ada", "/api/v1/quota-tree"), it.get("tom", "/api/v1/quota-tree")
         assert [each["name"] for each in seen["nodes"]] == ["org", "team", "team--a"]
@@ -157,7 +157,7 @@ def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> No
 ASKED = ("", "/why", "/why?changes=all", "/events", "/wait?timeout=0", "/logs")
 
 
-def test_what_would_let_it_start_is_told_as_far_as_one_may_see_and_do_it(tmp_path: Path) -> None:
+def test_suggestions_are_limited_to_what_the_user_may_see_and_do(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         it.submit("uwe", "uwelow", "team2", priority=LOW, gpus=6)
         waits = it.submit("tom", "tomlow", "team", priority=LOW, gpus=6)
@@ -174,7 +174,7 @@ def test_what_would_let_it_start_is_told_as_far_as_one_may_see_and_do_it(tmp_pat
         assert own["would_start"] == []  # all GPUs are held
 
 
-def test_everybody_is_told_of_the_changes_that_they_may_make(tmp_path: Path) -> None:
+def test_each_user_gets_the_changes_that_they_may_make(tmp_path: Path) -> None:
     """S1: the subpool `a` holds 1 of the 4 GPUs of `team`, which has a STRICT_FIFO queue."""
     with two_teams(tmp_path) as it:
         it.api.desk.service.declarations.update_pool(
@@ -199,7 +199,7 @@ def test_everybody_is_told_of_the_changes_that_they_may_make(tmp_path: Path) -> 
         assert (done.status_code, it.api.desk.status(waits)) == (200, "RUNNING")
 
 
-def test_no_more_than_a_few_search_at_once(tmp_path: Path) -> None:
+def test_number_of_concurrent_searches_is_limited(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         it.submit("uwe", "uwelow", "team2", priority=LOW, gpus=6)
         waits = it.submit("tom", "tomlow", "team", priority=LOW, gpus=6)
@@ -223,7 +223,7 @@ def test_no_more_than_a_few_search_at_once(tmp_path: Path) -> None:
         assert it.api.http.get(address).status_code == 200
 
 
-def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> None:
+def test_no_route_of_preempted_work_names_a_hidden_preemptor(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         low, firm = _reclaimed(it)
         for seconds in (0, 31, 0):
@@ -237,7 +237,7 @@ def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> 
         assert f"preempted by {firm}, queued again" in str(it.get("ada", f"/api/workflow/{low}"))
 
 
-def test_what_a_workflow_repeats_is_named_only_to_who_sees_that_one(tmp_path: Path) -> None:
+def test_repeated_workflow_is_named_only_to_users_who_see_it(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         it.api.desk.service.access.users.grant("uwe", role_named("team-user"), actor="ada")
         again = it.send("uwe", "POST", "/api/pool/team/workflow?workflow_id=uweold-1").json()["name"]
@@ -245,7 +245,7 @@ def test_what_a_workflow_repeats_is_named_only_to_who_sees_that_one(tmp_path: Pa
         assert parents == {"uwe": "uweold-1", "vera": "uweold-1", "tom": None}
 
 
-def test_by_its_uuid_foreign_work_is_not_there_either(tmp_path: Path) -> None:
+def test_foreign_workflow_is_not_found_by_its_uuid_either(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         uuid = it.get("ada", "/api/workflow/uwejob-1")["uuid"]
         assert it.send("tom", "GET", f"/api/workflow/{uuid}").json() == {
@@ -260,9 +260,7 @@ def test_by_its_uuid_foreign_work_is_not_there_either(tmp_path: Path) -> None:
     [("gang", "gang-1 or gang-3"), ("gnag-1", "gang-1"), ("gang-33", "gang-1 or gang-3"), ("zzz", None)],
 )
 @pytest.mark.parametrize("path", ["", "/why", "/logs", "/cancel"])
-def test_an_id_that_is_not_there_is_answered_with_those_that_were_meant_and_are_seen(
-    tmp_path: Path, typed: str, meant: str | None, path: str
-) -> None:
+def test_unknown_id_suggests_similar_visible_ids(tmp_path: Path, typed: str, meant: str | None, path: str) -> None:
     with two_teams(tmp_path) as it:
         for pool in ("team", "team2", "team"):
             it.send("ada", "POST", "/api/v1/workflows", {"file": one_task("gang"), "pool": pool})
@@ -279,7 +277,9 @@ SOME_GRANTS = st.lists(
 
 
 @given(SOME_GRANTS, NAMES, st.sampled_from(["", "--a", "--team2"]))
-def test_what_is_below_the_pools_of_the_roles_is_what_is_seen(grants: list[Grant], top: str, rest: str) -> None:
+def test_users_see_exactly_the_pools_of_their_roles_and_their_subpools(
+    grants: list[Grant], top: str, rest: str
+) -> None:
     """S5: the list asks the database by the names of the pools, all else asks the rule."""
     visibility = Visibility(Identity("tom", tuple(grants)))
     assert visibility.sees(top + rest) is any(
@@ -320,7 +320,7 @@ def test_several_gangs_are_named_or_counted(gangs: tuple[str, ...], shown: tuple
     assert _names(ALL).several(gangs) == gangs
 
 
-def test_events_keep_their_law_and_lose_the_names() -> None:
+def test_events_keep_their_rule_and_lose_hidden_names() -> None:
     placement = ()
     spared = (("b-1/g", "R2"), ("c-1/g", "R2"), ("a-1/h", "R3"))
     before: list[Action] = [
@@ -351,7 +351,7 @@ GANGS = st.builds("{}/{}".format, WORKFLOWS, st.from_regex(r"[A-Za-z][A-Za-z0-9_
 
 
 @given(st.lists(GANGS, min_size=1, max_size=3, unique=True), st.data())
-def test_no_wording_of_a_message_tells_who_preempted(gangs: list[str], data: st.DataObject) -> None:
+def test_no_form_of_a_message_names_a_hidden_preemptor(gangs: list[str], data: st.DataObject) -> None:
     """The names come from the log: a text of today, of an older release or of a later one is cut all the same."""
     parts = data.draw(st.lists(st.tuples(WORDS, st.sampled_from(gangs)), min_size=1, max_size=4))
     message = "".join(f"{words}{gang}" for words, gang in parts)
@@ -363,7 +363,7 @@ def test_no_wording_of_a_message_tells_who_preempted(gangs: list[str], data: st.
 @given(
     GANGS, st.sampled_from(["{} took its place", "its GPUs went to {}.", "preempted by {}, queued again", "({})", "{}"])
 )
-def test_the_name_of_the_workflow_alone_is_not_told_either(gang: str, wording: str) -> None:
+def test_hidden_workflow_is_not_named_by_its_name_alone_either(gang: str, wording: str) -> None:
     workflow = gang.partition("/")[0]
     told = Names(TEAM, lambda workflow: None, [gang]).text(wording.format(workflow))
     assert told == wording.format("work of another pool")

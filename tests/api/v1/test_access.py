@@ -23,7 +23,7 @@ def test_a_user_is_made_and_disabled(tmp_path: Path) -> None:
         problem(it.http.patch(path, json={"disabled": False}, headers=tag), 412, "CONFLICT")
 
 
-def test_a_role_is_granted_and_taken_back(tmp_path: Path) -> None:
+def test_role_is_granted_and_revoked(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.http.post("/api/v1/users", json={"name": "eve"}).raise_for_status()
         before = it.http.get("/api/v1/users/eve").headers["etag"]
@@ -44,7 +44,7 @@ def test_a_role_is_granted_and_taken_back(tmp_path: Path) -> None:
         assert trail == ["role revoked", "role granted", "role granted", "user created"]
 
 
-def test_the_request_that_made_a_token_is_told_it_again_for_a_while(tmp_path: Path) -> None:
+def test_repeated_request_returns_the_same_token_for_a_while(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         access, moments = it.desk.service.access, [1_000.0]
         access._accounts_now = None  # type: ignore[attr-defined] # only marks that the clock below is ours

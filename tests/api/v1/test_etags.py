@@ -107,7 +107,7 @@ def test_the_tag_of_now_passes_and_an_older_one_changes_nothing(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("name", EDITED)
-def test_of_two_who_read_the_same_one_wins(tmp_path: Path, name: str) -> None:
+def test_one_of_two_concurrent_edits_wins(tmp_path: Path, name: str) -> None:
     read, edits, end = EDITED[name]
     method, path, body = (edits + end)[0]
     with api(tmp_path) as it:
@@ -136,7 +136,7 @@ def test_a_list_of_tags_passes_with_any_of_them_and_a_weak_one_never(tmp_path: P
             assert answer.status_code == status, sent
 
 
-def test_what_a_node_and_a_token_are_has_a_tag_and_not_what_is_done_with_them(tmp_path: Path) -> None:
+def test_etags_of_nodes_and_tokens_ignore_usage(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         (node,) = it.get("/api/v1/nodes")["items"]
         before = _tag(it, f"/api/v1/nodes/{node['name']}")

@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S, until
 from tests.worlds.service import one_task
 
 
-def test_the_log_is_told_in_pages_in_order(tmp_path: Path) -> None:
+def test_log_is_returned_in_ordered_pages(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("x"))
         it.desk.service.settle()
@@ -49,7 +49,7 @@ def test_kept_events_and_the_store_say_the_same(tmp_path: Path) -> None:
             assert found == [each for each in kept["items"] if each["revision"] > after]
 
 
-def test_of_other_pools_nothing_is_told(tmp_path: Path) -> None:
+def test_events_of_other_pools_are_hidden(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         seen = it.get("tom", "/api/v1/events", limit=1000)
         assert {each["pool"] for each in seen["items"]} == {"team", "team--a"}
@@ -119,7 +119,7 @@ def _of(answer: Any, id: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_stream_tells_what_happens_and_goes_on_where_it_broke(target: Target) -> None:
+def test_stream_sends_events_and_resumes_where_it_broke(target: Target) -> None:
     with _stream(target, "admin") as answer:
         assert (answer.status, answer.headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
         first = _of(answer, _submit(target))
@@ -144,7 +144,7 @@ def test_a_stream_of_another_log_begins_anew(target: Target) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", ["x", "-1", "1.5", "9" * 30])
-def test_a_last_event_that_is_none_is_refused(target: Target, sent: str) -> None:
+def test_invalid_last_event_id_is_refused(target: Target, sent: str) -> None:
     with _stream(target, "admin", Last_Event_ID=sent) as answer:
         assert (answer.status, answer.headers["content-type"]) == (422, "application/problem+json")
 

@@ -82,7 +82,7 @@ def log(it: Desk, after: int, visibility: Visibility = ALL) -> list[Any]:
     return [to_plain(each) for each in page.events]
 
 
-def test_many_are_told_everything_in_order_once_and_it_is_read_once_for_all(
+def test_many_followers_get_every_event_in_order_and_the_log_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with world(tmp_path, monkeypatch) as it:
@@ -105,9 +105,7 @@ def test_many_are_told_everything_in_order_once_and_it_is_read_once_for_all(
         asyncio.run(run())
 
 
-def test_who_begins_anywhere_or_breaks_off_and_comes_back_is_told_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_follower_can_start_anywhere_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as it:
         happens(it, 3)
 
@@ -131,9 +129,7 @@ async def _all_of(followers: Followers, at: int, newest: int, visibility: Visibi
         return await heard(stream, up_to(newest))
 
 
-def test_who_reads_slowly_is_told_what_was_written_for_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_follower_gets_what_was_written_for_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as it:
 
         async def run() -> None:
@@ -152,7 +148,7 @@ def test_who_reads_slowly_is_told_what_was_written_for_the_others(
         asyncio.run(run())
 
 
-def test_who_sees_less_is_told_less_though_all_follow_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_followers_get_only_what_they_may_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who uses every pool sees all work, and still not what belongs to no pool."""
     with world(tmp_path, monkeypatch) as it:
 
@@ -193,9 +189,7 @@ def test_a_page_that_could_not_be_read_ends_the_streams_and_is_read_anew(
         asyncio.run(run())
 
 
-def test_who_leaves_while_a_page_is_read_does_not_end_it_for_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_follower_that_leaves_does_not_cancel_a_shared_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as it:
 
         async def run() -> None:
@@ -211,9 +205,7 @@ def test_who_leaves_while_a_page_is_read_does_not_end_it_for_the_others(
 
 
 @pytest.mark.parametrize("kept", [1, 4, 5, 6, 1_000])
-def test_what_is_no_longer_in_memory_is_read_from_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
-) -> None:
+def test_older_events_are_read_from_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
     """Wherever the part that is in memory begins, also in the middle of a revision."""
     monkeypatch.setattr(transactor, "LATEST", kept)
     with world(tmp_path, monkeypatch) as it:

@@ -109,7 +109,7 @@ def test_the_document_says_how_to_sign_in() -> None:
     ]
 
 
-def test_no_secret_of_a_user_stands_in_an_address() -> None:
+def test_no_secret_is_in_a_url() -> None:
     for (path, method), operation in OURS.items():
         query = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
         assert not query & {"env_vars", "environment", "variables", "token", "file"}, (method, path)

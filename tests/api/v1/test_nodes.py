@@ -40,7 +40,7 @@ def test_a_mark_is_shown_and_outlives_what_the_cluster_says(tmp_path: Path) -> N
         assert said[-1].endswith("is ready")
 
 
-def test_a_drain_names_who_stops_and_who_stays_and_why_says_so(tmp_path: Path) -> None:
+def test_drain_lists_what_stops_and_what_stays_and_why_explains_it(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         name = it.get("/api/v1/nodes")["items"][0]["name"]
         low = it.desk.submit("low", priority=Priority.LOW)
@@ -75,7 +75,7 @@ def test_a_drain_names_who_stops_and_who_stays_and_why_says_so(tmp_path: Path) -
         assert (it.desk.status(low), it.desk.status(firm)) == ("RUNNING", "RUNNING")
 
 
-def test_a_node_that_is_not_there_refuses_all_of_it(tmp_path: Path) -> None:
+def test_unknown_node_refuses_the_whole_command(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         name = it.get("/api/v1/nodes")["items"][0]["name"]
         for how in ("cordon", "uncordon", "drain"):

@@ -71,7 +71,7 @@ def test_a_plan_of_a_quota_says_what_the_edit_then_does(tmp_path: Path) -> None:
         assert it.desk.status("waits-1") == "RUNNING"
 
 
-def test_what_a_cluster_file_takes_back_is_preempted_as_planned(tmp_path: Path) -> None:
+def test_reclaim_by_a_cluster_file_preempts_as_planned(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.desk.submit("low", "pool1", Priority.LOW, gpus=4)
         it.desk.service.settle()
@@ -171,7 +171,7 @@ def test_apply_is_refused_if_what_was_planned_has_moved(tmp_path: Path) -> None:
         problem(it.http.post("/api/v1/apply", json=sent | {"if_revision": -1}), 422, "USAGE")
 
 
-def test_no_more_than_a_few_are_planned_at_once(tmp_path: Path) -> None:
+def test_number_of_concurrent_plans_is_limited(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         with ExitStack() as others:
             for _ in range(plans.AT_ONCE):
@@ -182,7 +182,7 @@ def test_no_more_than_a_few_are_planned_at_once(tmp_path: Path) -> None:
         assert it.http.post("/api/v1/plan", json={"pool": "pool1", "quota": 1}).status_code == 200
 
 
-def test_who_leaves_ends_the_work_and_gives_the_turn_back(tmp_path: Path) -> None:
+def test_disconnect_ends_the_work_and_frees_the_turn(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("waits", gpus=2)
         question = OfEdit("pool1", PoolEdit(amounts(quota=4)))

@@ -144,7 +144,7 @@ def test_pages_hold_still_while_pools_come_and_go(tmp_path: Path) -> None:
         assert [each["name"] for each in rest["items"]] == ["e", "f", "pool1", "pool1--s", "pool2"]
 
 
-def test_the_trail_of_a_pool_is_told_in_times_with_a_zone(tmp_path: Path) -> None:
+def test_history_of_a_pool_has_times_with_a_zone(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for quota in (1, 2, 3):
             it.desk.later(10)

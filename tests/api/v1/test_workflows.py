@@ -55,7 +55,7 @@ def test_a_workflow_is_submitted_shown_and_cancelled(tmp_path: Path) -> None:
         ({"pool": "pool1", "file": one_task("x", gpus=3)}, 400, "RESOURCE"),
     ],
 )
-def test_what_cannot_be_submitted_leaves_nothing(tmp_path: Path, body: Any, status: int, code: str) -> None:
+def test_refused_submission_stores_nothing(tmp_path: Path, body: Any, status: int, code: str) -> None:
     with api(tmp_path) as it:
         revision = it.desk.revision
         problem(it.http.post("/api/v1/workflows", json=body), status, code)
@@ -111,7 +111,7 @@ def test_a_file_is_repeated(tmp_path: Path) -> None:
         assert (found["repeats"], found["pool"], found["priority"]) == ("x-1", "pool2", "LOW")
 
 
-def test_a_batch_tells_of_each(tmp_path: Path) -> None:
+def test_batch_returns_a_result_for_each_item(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         files = [{"file": one_task("a")}, {"file": one_task("b", gpus=3)}, {"file": "workflow: {"}]
         answer = it.http.post("/api/v1/workflows:batch", json={"pool": "pool1", "workflows": files})

@@ -62,7 +62,7 @@ def test_the_most_important_columns_have_room_first_and_empty_ones_last() -> Non
     assert plain(table)[-1] == "bo   t-2      13:00:01       n17"
 
 
-def test_statuses_have_colours_unless_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statuses_have_colours_unless_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table((Column("Status"), Column("Name")), [("FAILED_CANCELED", "RUNNINGS")])
     assert drawn(table, 80)[2] == "\x1b[31mFAILED_CANCELED\x1b[0m  RUNNINGS"
     monkeypatch.setenv("NO_COLOR", "1")
@@ -140,7 +140,7 @@ def test_spans_are_short() -> None:
     assert [times.span(each) for each in seconds] == ["-", "0.2s", "42s", "3m05s", "2h07m", "3d04h"]
 
 
-def test_a_span_without_an_end_goes_on() -> None:
+def test_span_without_an_end_continues() -> None:
     now = datetime(2026, 1, 31, 12, 0, 30, tzinfo=UTC)
     assert times.between("2026-01-31T12:00:00", None, now=now) == 30
     assert times.between(None, None, now=now) is None
@@ -174,6 +174,6 @@ def test_times_are_written_as_people_say_them(written: str, meant: str, monkeypa
 
 
 @pytest.mark.parametrize("wrong", ["", "2 h", "h", "-2h", "2y", "99999999w", "tomorrow"])
-def test_what_is_no_time_is_refused(wrong: str) -> None:
+def test_invalid_time_is_refused(wrong: str) -> None:
     with pytest.raises((ValueError, OverflowError)):
         times.utc_text(wrong, datetime(2026, 3, 29, 12, tzinfo=UTC))

@@ -60,7 +60,7 @@ def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code:
         (409, '{"message": "no"}', 1, 'the server answered with status 409: {"message": "no"}'),
     ],
 )
-def test_an_error_that_is_not_ours_is_told_all_the_same(status: int, body: str, exit_code: int, message: str) -> None:
+def test_foreign_error_is_still_reported(status: int, body: str, exit_code: int, message: str) -> None:
     done = answered({"GET /api/v1/workflows/w": (status, body)}, "workflow", "query", "w")
     assert (done.code, done.err) == (exit_code, f"Error: {message}\n")
 
@@ -74,13 +74,13 @@ def test_without_a_server_one_line_names_the_address_and_the_way_out() -> None:
     )
 
 
-def test_a_stranger_on_the_port_is_told_apart_from_a_server() -> None:
+def test_other_program_on_the_port_is_distinguished_from_a_server() -> None:
     done = answered({"GET /api/v1/pools": (200, "<html>")}, "pool", "list")
     assert done.code == 10
     assert "is not a runrig server ('<html>')" in done.err
 
 
-def test_an_answer_of_another_version_is_told_as_such() -> None:
+def test_response_of_another_version_is_reported_as_such() -> None:
     done = answered({"GET /api/v1/pools": {"pools": []}}, "pool", "list")
     assert (done.code, done.out) == (10, "")
     assert "has no 'items': is it a runrig server, of this version? 'runrig version' tells" in done.err
@@ -106,7 +106,7 @@ def test_wrong_usage_in_json_mode_is_json_too() -> None:
     }
 
 
-def test_all_problems_of_a_file_are_told_with_their_place(tmp_path: Path) -> None:
+def test_all_problems_of_a_file_are_shown_with_their_positions(tmp_path: Path) -> None:
     file = written(tmp_path, "workflow: {}\n")
     problems = [
         {"message": "unknown field 'imge'", "path": "workflow.imge", "line": 3, "column": 7},

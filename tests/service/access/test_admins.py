@@ -33,7 +33,7 @@ def test_the_first_admin_gets_in_once(any_store: str) -> None:
         ]
 
 
-def test_whose_tokens_have_all_ended_is_not_locked_out_for_ever(any_store: str) -> None:
+def test_user_whose_tokens_have_all_expired_can_recover_access(any_store: str) -> None:
     with people(any_store) as it:
         it.access.tokens.first_admin("root")
         it.time[0] += 91 * 86_400
@@ -71,7 +71,7 @@ def test_the_last_admin_cannot_be_taken_away(any_store: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["engine", "runrig", "serve", "apply by bob", ""])
-def test_nobody_is_called_what_the_log_calls_no_person(tmp_path: Path, name: str) -> None:
+def test_user_names_cannot_be_names_that_the_log_uses_for_programs(tmp_path: Path, name: str) -> None:
     with people(str(tmp_path / "runrig.db")) as it, pytest.raises(InvalidInput):
         it.access.users.create(name, actor="root")
 

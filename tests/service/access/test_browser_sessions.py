@@ -27,7 +27,7 @@ def begun(it: People, user: str = "bob", role: str = "admin") -> tuple[str, str]
     return token, it.access.browsers.enter(token, HERE)
 
 
-def test_a_session_is_who_showed_the_token_and_outlives_a_restart(any_store: str) -> None:
+def test_session_belongs_to_the_user_of_its_token_and_survives_a_restart(any_store: str) -> None:
     with people(any_store) as it:
         token, cookie = begun(it)
         assert it.access.browsers.visiting(cookie, None) == it.ask(token)
@@ -47,7 +47,7 @@ def test_the_second_secret_is_asked_for_wherever_it_is_named(any_store: str) -> 
                 it.access.browsers.visiting(cookie, wrong)
 
 
-def test_it_ends_with_the_token_with_the_user_and_when_it_is_told_to(any_store: str) -> None:
+def test_session_ends_with_its_token_with_its_user_and_on_logout(any_store: str) -> None:
     with people(any_store) as it:
         it.token("root", "admin")
         _, revoked = begun(it, "bob")
@@ -101,7 +101,7 @@ def test_a_code_signs_in_once_and_soon(any_store: str) -> None:
                 it.access.browsers.enter(gone, HERE)
 
 
-def test_a_code_of_somebody_who_is_no_longer_let_in_is_worth_nothing(any_store: str) -> None:
+def test_code_of_a_disabled_user_is_worthless(any_store: str) -> None:
     with people(any_store) as it:
         it.token("root", "admin")
         code = it.access.browsers.make_code(it.ask(it.token("bob", "admin")))
@@ -110,7 +110,7 @@ def test_a_code_of_somebody_who_is_no_longer_let_in_is_worth_nothing(any_store: 
             it.access.browsers.enter(code, HERE)
 
 
-def test_what_is_good_for_minutes_does_not_become_good_for_days(any_store: str) -> None:
+def test_short_lived_token_cannot_become_a_long_session(any_store: str) -> None:
     with people(any_store) as it:
         jwt, _ = it.access.authentication.exchange(it.token("bob", "admin"), HERE)
         with pytest.raises(NotLoggedIn, match="too short-lived"):
@@ -132,7 +132,7 @@ def test_the_owner_of_up_keeps_a_session_over_a_restart_but_not_over_another_tok
         assert not good(again, cookie)
 
 
-def test_ten_thousand_failed_logins_are_counted_and_keep_nobody_out(any_store: str) -> None:
+def test_ten_thousand_failed_logins_are_counted_and_lock_out_no_valid_token(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob", "admin")
         found: list[type[Exception]] = []
@@ -167,5 +167,5 @@ def test_it_ends_when_its_token_does(any_store: str) -> None:
         assert not good(it.access, cookie)
 
 
-def test_a_backup_signs_nobody_in() -> None:
+def test_sessions_in_a_backup_are_worthless() -> None:
     assert schema.browser_sessions not in backup.TABLES

@@ -43,7 +43,7 @@ def tampered(it: People, **changes: Any) -> None:
     it.access = Access(it.store.access, now=lambda: it.time[0], credential_key=it.access.credentials._keys._path)
 
 
-def test_what_was_set_is_opened_also_by_a_later_server(any_store: str, tmp_path: Path) -> None:
+def test_stored_credential_can_be_opened_after_a_restart(any_store: str, tmp_path: Path) -> None:
     with keeping(any_store, tmp_path) as it:
         put(it)
         assert it.access.credentials.opened("bob", "wandb") == VALUES
@@ -75,7 +75,7 @@ def test_a_row_in_the_place_of_another_does_not_open(tmp_path: Path, changes: di
 
 
 @pytest.mark.parametrize("place", [0, 1, 5, 20, -1, -20])
-def test_what_was_changed_does_not_open(tmp_path: Path, place: int) -> None:
+def test_tampered_value_does_not_open(tmp_path: Path, place: int) -> None:
     with keeping(str(tmp_path / "data"), tmp_path) as it:
         put(it)
         (row,) = it.store.access.load().credentials

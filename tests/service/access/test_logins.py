@@ -44,7 +44,7 @@ def test_a_clock_that_is_put_back_gives_nothing_away_and_takes_nothing() -> None
         ("192.0.2.1", "192.0.2.2", False),
     ],
 )
-def test_whoever_has_a_network_of_ipv6_is_one(one: str, other: str, same: bool) -> None:
+def test_ipv6_network_counts_as_one_source(one: str, other: str, same: bool) -> None:
     assert (network_of(one) == network_of(other)) is same
 
 

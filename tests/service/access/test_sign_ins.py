@@ -47,9 +47,7 @@ def test_groups_become_roles_for_fifteen_minutes_and_unknown_ones_nothing(it: Si
     ]
 
 
-def test_what_is_followed_goes_on_as_long_as_its_user_renews_and_with_the_groups_of_then(
-    it: Signing, running: Running
-) -> None:
+def test_stream_continues_while_the_sign_in_is_renewed_with_its_current_groups(it: Signing, running: Running) -> None:
     first = it.sign_in(Browser("alice"))
     identity = it.ask(first.token)
     it.shift[0] = 200
@@ -97,7 +95,7 @@ def test_a_withdrawn_group_is_gone_with_the_next_token(it: Signing, running: Run
             it.ask(old.token)
 
 
-def test_a_code_is_good_once_for_who_asked_for_it(it: Signing) -> None:
+def test_code_works_once_and_only_for_its_client(it: Signing) -> None:
     browser, asked = Browser("alice"), Asked()
     code = asked.code(it, browser)
     it.by(asked, code)
@@ -164,7 +162,7 @@ def test_rotated_keys_are_found_but_not_looked_for_at_every_token(it: Signing, r
     assert it.roles(it.sign_in(Browser("alice")).token) == ["team-user"]
 
 
-def test_a_local_user_of_the_same_name_is_somebody_else(it: Signing) -> None:
+def test_local_user_with_the_same_name_is_a_different_user(it: Signing) -> None:
     it.access.users.create("alice", [role_named("admin")], actor="root")
     assert it.sign_in(Browser("alice")).user == "oidc:alice"
     assert str(it.access.users.get("alice").grants[0]) == "admin"
@@ -197,7 +195,7 @@ def test_roles_granted_here_are_added(it: Signing) -> None:
     assert it.roles(found.token) == ["team2-user", "team-user"]
 
 
-def test_a_disabled_user_is_out_at_once(it: Signing) -> None:
+def test_disabled_user_is_locked_out_immediately(it: Signing) -> None:
     found = it.sign_in(Browser("alice"))
     identity = it.ask(found.token)
     it.access.users.set_disabled("oidc:alice", True, actor="root")
@@ -217,7 +215,7 @@ def test_no_token_outlives_the_sign_in(it: Signing) -> None:
         it.access.authentication.exchange(found.token, ELSEWHERE)
 
 
-def test_a_server_without_a_provider_knows_nobody_who_signed_in(it: Signing) -> None:
+def test_server_without_a_provider_rejects_earlier_sign_ins(it: Signing) -> None:
     found = it.sign_in(Browser("alice"))
     without = Access(it.access._store, now=it.access.now)
     with pytest.raises(NotLoggedIn):

@@ -53,7 +53,7 @@ def test_only_the_hash_is_kept(any_store: str, tmp_path: Path) -> None:
         assert token.encode() not in file.read_bytes()
 
 
-def test_a_later_server_knows_tokens_roles_and_users(any_store: str) -> None:
+def test_tokens_roles_and_users_survive_a_restart(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob", "team-user", "viewer")
         it.access.users.create("carl", actor="root")
@@ -90,7 +90,7 @@ def test_a_token_ends_with_a_whole_second_and_never_early(any_store: str) -> Non
         assert it.access.tokens.create("bob", "b", 1000, actor="root").row.expires_at == T0 + 1000
 
 
-def test_a_revoked_token_is_out_at_once_and_its_name_is_free(any_store: str) -> None:
+def test_revoked_token_stops_working_immediately_and_its_name_is_free(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob")
         it.ask(token)
@@ -106,7 +106,7 @@ def test_a_revoked_token_is_out_at_once_and_its_name_is_free(any_store: str) -> 
         assert (old.revoked_at, old.last_used_at) == (T0 + 5, T0)
 
 
-def test_a_disabled_user_is_out_at_once_and_comes_back(any_store: str) -> None:
+def test_disabled_user_is_locked_out_immediately_and_can_be_enabled_again(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob", "team-admin")
         it.access.users.set_disabled("bob", True, actor="root")
@@ -146,7 +146,7 @@ def test_whatever_is_wrong_outside_it_is_one_answer_and_the_log_says_which(
     ]
 
 
-def test_the_last_use_is_seen_at_once_and_written_once_a_minute(any_store: str) -> None:
+def test_last_use_is_visible_immediately_and_written_once_a_minute(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob", expires_in_s=None)
         written: list[dict[str, float]] = []
@@ -192,7 +192,7 @@ def test_names_and_ends_that_make_no_sense_are_refused_together(any_store: str) 
         assert it.access.tokens.of("bob", ended=True) == ()
 
 
-def test_nobody_has_tokens_without_end(tmp_path: Path) -> None:
+def test_number_of_tokens_of_a_user_is_limited(tmp_path: Path) -> None:
     with people(str(tmp_path / "runrig.db")) as it:
         for number in range(MOST_TOKENS):
             it.token("bob", name=f"t{number}", expires_in_s=10)
@@ -251,7 +251,7 @@ def test_a_change_that_was_not_stored_has_not_happened(tmp_path: Path) -> None:
         assert it.again().users.all() == before
 
 
-def test_of_many_commands_at_once_each_counts_once(any_store: str) -> None:
+def test_each_of_many_concurrent_commands_takes_effect_once(any_store: str) -> None:
     """And whoever asks meanwhile is let in or kept out, and gets no other answer."""
     with people(any_store) as it:
         good = it.token("bob", "team-user", name="good", expires_in_s=None)

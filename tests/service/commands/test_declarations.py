@@ -134,7 +134,7 @@ def test_with_several_kinds_of_gpus_a_plain_limit_is_refused(tmp_path: Path) -> 
         }
 
 
-def test_what_is_not_there_cannot_be_changed(tmp_path: Path) -> None:
+def test_unknown_objects_cannot_be_changed(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         with pytest.raises(NotFound, match=r"unknown pool 'nope' \(pools: pool1, pool2\)"):
             it.service.declarations.update_pool("nope", PoolEdit(amounts(quota=1)), user="ann")
@@ -142,7 +142,7 @@ def test_what_is_not_there_cannot_be_changed(tmp_path: Path) -> None:
             it.service.declarations.update_cohort("nope", CohortEdit(weight=2), user="ann")
 
 
-def test_a_cohort_that_nobody_has_named_is_not_found_and_nothing_is_stored(tmp_path: Path) -> None:
+def test_unknown_cohort_is_not_found_and_nothing_is_stored(tmp_path: Path) -> None:
     """Q6: a file may name one in passing, a command may not; one that is only named is there."""
     with desk(tmp_path) as it:
         declarations = it.service.declarations
@@ -287,7 +287,7 @@ def test_a_cohort_that_is_deleted_leaves_its_children_under_its_name_if_that_is_
         assert sorted(_tree(it)) == ["pool1", "pool2"]
 
 
-def test_prune_keeps_a_cohort_with_a_pool_that_was_made_by_hand_and_says_so(tmp_path: Path) -> None:
+def test_prune_keeps_and_reports_a_cohort_with_a_pool_created_by_hand(tmp_path: Path) -> None:
     """Q6."""
     with desk(tmp_path) as it:
         pools = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2}]"

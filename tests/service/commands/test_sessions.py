@@ -80,7 +80,7 @@ def test_there_are_only_so_many_for_one_and_for_all(world: World) -> None:
     world.open()
 
 
-def test_what_is_refused_for_want_of_room_is_not_in_the_trail(world: World) -> None:
+def test_session_refused_by_a_limit_is_not_in_the_audit_trail(world: World) -> None:
     world.open()
     world.open()
     with pytest.raises(TooMany):
@@ -118,6 +118,6 @@ def test_only_what_runs_can_be_entered(world: World) -> None:
         world.sessions.running(world.id, "main")
 
 
-def test_a_simulated_task_says_that_there_is_nothing_to_enter(world: World) -> None:
+def test_simulated_task_has_no_sessions(world: World) -> None:
     with pytest.raises(Conflict, match=f"{world.id}/main is simulated, so it has no sessions"):
         asyncio.run(world.sessions.passage(world.open()))

@@ -116,7 +116,7 @@ def _check_log(events: tuple[Event, ...]) -> None:
 # ---------------------------------------------------------------- drain
 
 
-def test_a_drain_goes_on_after_a_restart_in_the_middle(tmp_path: Path) -> None:
+def test_drain_continues_after_a_restart(tmp_path: Path) -> None:
     """S3, W2."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 4)

@@ -63,7 +63,7 @@ def told(it: Desk, text: str, pool: str = "pool1", priority: Priority = Priority
     return view.verdict.value, view.sentence
 
 
-def test_it_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_prediction_is_one_sentence(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         assert told(it, one_task("a", gpus=2)) == ("STARTS", "would start now on n0")
         for name in ("a", "b"):
@@ -81,7 +81,7 @@ def test_it_is_told_in_one_sentence(tmp_path: Path) -> None:
         )
 
 
-def test_a_name_that_is_taken_meanwhile_changes_nothing(tmp_path: Path) -> None:
+def test_name_taken_in_the_meantime_changes_nothing(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         accepted = it.service.submissions.check(Submission(one_task("a"), "pool1", "ann"))
         it.submit("a")

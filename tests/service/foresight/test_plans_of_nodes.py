@@ -14,7 +14,7 @@ pools: [{name: pool1, quota: {big: 2, small: 2}, flavors: [big, small]}]
 """
 
 
-def test_who_waits_for_nodes_that_its_pool_loses_can_never_run(tmp_path: Path) -> None:
+def test_workflow_waiting_for_nodes_that_its_pool_loses_can_never_start(tmp_path: Path) -> None:
     """The quotas stay: two GPUs of small nodes are still enough, and no small node has two."""
     nodes = (Node("n0", {"gpu": 2}, "big"), Node("n1", {"gpu": 1}, "small"), Node("n2", {"gpu": 1}, "small"))
     with desk(tmp_path, nodes=nodes, cluster=CLUSTER) as it:

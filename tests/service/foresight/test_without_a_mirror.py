@@ -63,7 +63,9 @@ def test_looks_find_in_the_server_what_a_search_in_a_copy_finds(it: Desk, monkey
     assert it.store.load() == stored
 
 
-def test_what_takes_a_state_of_its_own_is_refused_in_a_large_cluster(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_question_that_needs_its_own_state_is_refused_in_a_large_cluster(
+    it: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert plan(it)
     monkeypatch.setattr(asker, "SMALL", 2)
     monkeypatch.setattr(it.service._transactor, "copies", None)
@@ -78,7 +80,7 @@ def test_what_takes_a_state_of_its_own_is_refused_in_a_large_cluster(it: Desk, m
             asked()
 
 
-def test_looks_tell_nothing_while_somebody_else_has_not_been_looked_at(
+def test_evaluation_is_inconclusive_while_gangs_ahead_are_not_evaluated(
     it: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asker, "SMALL", 0)
@@ -179,7 +181,7 @@ def test_the_server_looks_at_few_before_a_submission(it: Desk, monkeypatch: pyte
     assert said() == "not known yet: too many groups ahead of it have not been evaluated"
 
 
-def test_what_is_known_of_a_pool_stays_while_things_are_stored(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_reasons_of_a_pool_remain_during_commits(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each gang at the front is asked about once, though everything begins again and again."""
     monkeypatch.setattr(asker, "HOLD_S", 0.0)
     for priority in (Priority.NORMAL, Priority.HIGH):

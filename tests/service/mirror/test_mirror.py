@@ -77,7 +77,7 @@ def test_a_branch_changes_nothing_and_holds_no_database(tmp_path: Path, any_stor
         assert told(mirror, Question(questions.workflows, (), at_least=it.revision)) == ["a-1"]
 
 
-def test_while_there_is_none_who_asks_is_told_at_once(tmp_path: Path) -> None:
+def test_without_a_mirror_a_question_fails_immediately(tmp_path: Path) -> None:
     with mirrored(tmp_path) as (_, mirror):
         with pytest.raises(Absent, match="is still loading"), mirror.asking(Question(questions.revision, ())):
             pass
@@ -119,7 +119,7 @@ def test_killed_at_any_moment_it_comes_back(tmp_path: Path) -> None:
         assert told(mirror, Question(questions.workflows, ())) == ["a-1"]
 
 
-def test_who_hangs_up_ends_the_branch(tmp_path: Path) -> None:
+def test_disconnect_ends_the_branch(tmp_path: Path) -> None:
     with mirrored(tmp_path) as (_, mirror):
         told(mirror, Question(questions.revision, ()))
         started = tmp_path / "started"
@@ -134,9 +134,7 @@ def test_who_hangs_up_ends_the_branch(tmp_path: Path) -> None:
         assert told(mirror, Question(questions.revision, ())) > 0
 
 
-def test_a_question_that_fails_is_told_to_the_log_and_hurts_nobody(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failed_question_is_logged_and_does_not_affect_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with mirrored(tmp_path) as (_, mirror):
         told(mirror, Question(questions.revision, ()))
         for branch in (False, True):

@@ -127,7 +127,7 @@ def test_the_last_workflow_of_a_file_ends_and_the_file_comes_again(tmp_path: Pat
         assert replica.state.rows() == it.store.load()
 
 
-def test_it_reads_beside_a_server_on_either_store(tmp_path: Path, any_store: str) -> None:
+def test_replica_follows_a_server_on_either_store(tmp_path: Path, any_store: str) -> None:
     with desk(tmp_path, database=any_store) as it:
         replica = of(it, lambda: SqlStore.look(any_store))
         for name in ("a", "b", "c"):
@@ -139,7 +139,7 @@ def test_it_reads_beside_a_server_on_either_store(tmp_path: Path, any_store: str
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_who_sleeps_in_the_server_sleeps_in_the_replica(tmp_path: Path, seed: int) -> None:
+def test_same_gangs_are_asleep_in_server_and_replica(tmp_path: Path, seed: int) -> None:
     """So that both say the same of what the next cycle does."""
     chance = random.Random(seed)
     with desk(tmp_path, nodes=(Node("n0", {"gpu": 4}), Node("n1", {"gpu": 2}))) as it:

@@ -12,7 +12,7 @@ from runrig.service.mirror.turns import Turns
 from tests.patience import until
 
 
-def test_who_waits_has_a_turn_in_the_order_in_which_they_came() -> None:
+def test_turns_are_given_in_order_of_arrival() -> None:
     turns, had = Turns(1, "searches", waiting=3, within_s=60.0), list[int]()
 
     def ask(number: int) -> None:
@@ -34,7 +34,7 @@ def test_who_waits_has_a_turn_in_the_order_in_which_they_came() -> None:
     assert had == [0, 1, 2]
 
 
-def test_who_leaves_waits_no_longer_and_lets_the_next_one_come() -> None:
+def test_client_that_disconnects_gives_up_its_turn() -> None:
     turns, gone = Turns(1, "searches", waiting=2, within_s=60.0), Leaving()
     with ThreadPoolExecutor(2) as threads, ExitStack() as first, ExitStack() as third:
         first.enter_context(turns.one(Leaving()))
@@ -51,7 +51,7 @@ def test_who_leaves_waits_no_longer_and_lets_the_next_one_come() -> None:
         assert turns._waiting == []
 
 
-def test_nobody_waits_longer_than_is_said() -> None:
+def test_waiting_for_a_turn_has_a_time_limit() -> None:
     turns = Turns(1, "searches", waiting=1, within_s=0.01)
     with turns.one(Leaving()):
         with pytest.raises(Unavailable):
@@ -59,7 +59,7 @@ def test_nobody_waits_longer_than_is_said() -> None:
         assert turns._waiting == []
 
 
-def test_who_has_left_before_begins_nothing() -> None:
+def test_client_that_has_disconnected_starts_nothing() -> None:
     turns, gone = Turns(1, "searches"), Leaving()
     gone.leave()
     with pytest.raises(GivenUp):

@@ -23,7 +23,7 @@ from tests.worlds.service import desk
 DAY = 86_400.0
 
 
-def test_what_is_packed_is_what_is_unpacked() -> None:
+def test_unpacking_reverses_packing() -> None:
     nodes = tuple(
         Node(f"n{i}", {GPU: 8}, labels={"rack": f"r{i // 4}"}, ready=i % 7 > 0, taints=(Taint("t"),) if i == 5 else ())
         for i in range(40)

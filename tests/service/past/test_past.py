@@ -59,7 +59,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @settings(max_examples=tries(2))
 @given(chance=st.randoms(use_true_random=False))
-def test_what_was_told_is_told_again(kind: str, chance: random.Random) -> None:
+def test_past_answers_equal_the_answers_at_that_time(kind: str, chance: random.Random) -> None:
     with (
         TemporaryDirectory() as folder,
         store_url(kind, Path(folder)) as url,
@@ -114,7 +114,7 @@ def sums(state: State) -> Any:
     return tree_rows(state), rooms, state.ledger.nodes.capacity
 
 
-def test_what_is_drawn_of_one_time_is_not_told_of_another(tmp_path: Path) -> None:
+def test_drawings_of_one_time_are_not_reused_for_another(tmp_path: Path) -> None:
     """Looks share what they draw: nodes come, go and are closed between these."""
     with desk(tmp_path, nodes=NODES, cluster=None) as it:
         expected = {}

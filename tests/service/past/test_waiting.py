@@ -65,7 +65,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_checkpoint_says_who_stood_there_then(kind: str, tmp_path: Path) -> None:
+def test_each_checkpoint_has_the_gangs_of_its_time(kind: str, tmp_path: Path) -> None:
     """Those that retention leaves say the same."""
     chance = random.Random(5)
     with store_url(kind, tmp_path) as url, desk(tmp_path, database=url) as it:
@@ -119,7 +119,7 @@ def test_the_curve_counts_what_waits_and_never_moves(tmp_path: Path) -> None:
             assert series(it.store.past, 0.0, time, 2).points[-1][1:] == expected
 
 
-def test_what_is_packed_is_what_is_unpacked() -> None:
+def test_unpacking_reverses_packing() -> None:
     kinds = [
         ("a", Priority.HIGH, SETS, 0),
         ("a", Priority.LOW, SETS, 2),
@@ -200,7 +200,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_what_stands_at_one_time_is_made_to_stand_as_at_the_other(name: str) -> None:
+def test_state_of_one_time_can_be_changed_to_another(name: str) -> None:
     """There and back: the state is one that was loaded, and who runs as before was not touched."""
     one, other = PAIRS[name]
     stood = Stood(one)

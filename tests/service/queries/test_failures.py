@@ -122,11 +122,11 @@ def test_the_lines_that_are_shown_end_with_the_last_or_with_the_cause(tmp_path: 
     ],
     ids=["it completed", "it never began", "it was preempted", "nothing is kept"],
 )
-def test_without_a_program_of_its_own_that_failed_there_is_no_cause(tmp_path: Path, workflow: StoredWorkflow) -> None:
+def test_workflow_without_a_failed_program_has_no_cause(tmp_path: Path, workflow: StoredWorkflow) -> None:
     assert failures_in(Kept(tmp_path, {"main": ["KeyError: 1"]})).of(workflow) is None
 
 
-def test_a_pod_that_was_killed_for_its_memory_says_so(tmp_path: Path) -> None:
+def test_pod_killed_for_its_memory_has_that_cause(tmp_path: Path) -> None:
     found = failures_in(Kept(tmp_path, {"main": ["step 1"]})).of(
         stored(failed("main", 5.0, 137, message="exit code 137 (OOMKilled)"))
     )
@@ -189,7 +189,7 @@ def test_neither_the_cause_nor_the_lines_hold_a_secret_that_the_task_was_handed(
 
 
 @pytest.mark.parametrize("how", ["changed", "deleted", "changed while it waited"])
-def test_lines_that_may_hold_a_value_nobody_knows_any_more_are_not_shown(handed: Handed, how: str) -> None:
+def test_lines_that_may_contain_a_forgotten_secret_are_not_shown(handed: Handed, how: str) -> None:
     """What was read before is remembered as it was shown."""
     handed.time[0] = T0 + (12 if how == "changed while it waited" else 30)
     assert handed.told() == (MASKED[3], MASKED)

@@ -46,7 +46,7 @@ def test_the_latest_events_are_the_end_of_the_log(
             assert list(found) == read_through(it, within, visibility, small)[-most:]
 
 
-def test_what_happened_before_the_first_question_is_there(tmp_path: Path) -> None:
+def test_events_before_the_first_query_are_included(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         id = it.submit("a")
         it.service.settle()

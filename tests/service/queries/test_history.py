@@ -73,7 +73,7 @@ def apply(it: Desk, text: str, user: str = "ann", *, prune: bool = False) -> Non
 # ---------------------------------------------------------------- who, when, what
 
 
-def test_every_edit_is_there_with_who_when_before_and_after(tmp_path: Path) -> None:
+def test_history_has_every_edit_with_author_time_and_both_values(tmp_path: Path) -> None:
     """Law S6."""
     with desk(tmp_path, cluster=EMPTY) as it:
         made = edit(it, "team", create=True, quota=3, description="ours")
@@ -101,13 +101,13 @@ def test_every_edit_is_there_with_who_when_before_and_after(tmp_path: Path) -> N
     ]
 
 
-def test_an_edit_that_left_all_as_it_was_is_told_as_such() -> None:
+def test_edit_without_changes_is_recorded_as_such() -> None:
     """Such edits were logged up to 0.1.0."""
     found = change_of(Event(1, 0, T0, "apply by ann", PutPool(Pool("team"), Pool("team"))))
     assert found == PoolChange(1, 0, moment(T0), "ann", "apply", "team", ("unchanged",), ())
 
 
-def test_a_quota_that_comes_and_goes_is_told_from_a_quota_of_nothing(tmp_path: Path) -> None:
+def test_removed_quota_differs_from_a_quota_of_zero(tmp_path: Path) -> None:
     cpu = "default/cpu"
     with desk(tmp_path, cluster="pools: [{name: team, quota: {gpu: 1}}]") as it:
         edit(it, "team", quota={"cpu": 0})
@@ -144,7 +144,7 @@ def test_a_life_from_creation_to_the_end_of_the_drain_and_back(tmp_path: Path) -
     ]
 
 
-def test_what_a_cluster_file_does_is_in_the_name_of_who_applied_it(tmp_path: Path) -> None:
+def test_changes_by_a_cluster_file_have_its_user_as_author(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         apply(it, TEAM.replace("quota: 2", "quota: 3"), "bob")
         apply(it, EMPTY, "eve", prune=True)
@@ -159,7 +159,7 @@ def test_what_a_cluster_file_does_is_in_the_name_of_who_applied_it(tmp_path: Pat
         ]
 
 
-def test_the_pool_of_a_server_without_a_cluster_file_is_made_by_who_started_it(tmp_path: Path) -> None:
+def test_first_pool_of_a_server_without_a_cluster_file_has_its_user_as_author(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=None) as it:
         assert short(it, "default") == [("default", "ann", "command", "created")]
 
@@ -230,7 +230,7 @@ def test_pages_follow_each_other_also_through_one_revision(tmp_path: Path) -> No
             assert tuple(found) == whole.entries
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_unknown_names_are_reported(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         for query, problem, text in (
             (("tem", {}), NotFound, "unknown pool 'tem'. Did you mean team?"),
@@ -287,7 +287,7 @@ def test_a_pool_is_shown_as_it_stood_with_its_subpools(tmp_path: Path) -> None:
         assert (changed.time, changed.by, changed.changes) == (moment(T0 + 1), "bob", (nominal(2, 3),))
 
 
-def test_before_its_creation_and_in_times_to_come_there_is_no_pool(tmp_path: Path) -> None:
+def test_pool_has_no_settings_before_its_creation_or_in_the_future(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=EMPTY) as it:
         edit(it, "team", "bob", create=True, quota=1)
         with pytest.raises(NotFound) as early:

@@ -77,7 +77,7 @@ def test_lines_of_both_streams_come_as_they_were_written(tmp_path: Path) -> None
     assert texts(task.tail(last_lines=0).rest()) == []
 
 
-def test_what_no_note_covers_comes_last_and_without_notes_stdout_comes_first(tmp_path: Path) -> None:
+def test_unrecorded_output_comes_last_and_without_records_stdout_comes_first(tmp_path: Path) -> None:
     task = Writer(tmp_path / "new")
     task.write("one\n")
     task.note(1)
@@ -98,7 +98,7 @@ def test_several_tasks_are_merged_by_time_and_each_keeps_its_order(tmp_path: Pat
     assert [(line.key.task, line.data) for line in lines] == [("ba"[at % 2 == 0], b"%d" % at) for at in range(1, 7)]
 
 
-def test_who_follows_sees_a_line_without_an_end_after_a_while(tmp_path: Path) -> None:
+def test_follower_gets_an_incomplete_line_after_a_while(tmp_path: Path) -> None:
     task = Writer(tmp_path)
     tail = task.tail()
     task.write("10 %\r20 %")
@@ -131,7 +131,7 @@ def test_notes_that_a_task_wrote_itself_lose_no_line(tmp_path: Path, notes: str)
     assert sorted(texts(task.tail().rest())) == ["one", "three", "two"]
 
 
-def test_a_log_that_is_no_regular_file_is_empty(tmp_path: Path) -> None:
+def test_log_that_is_not_a_regular_file_is_empty(tmp_path: Path) -> None:
     task = Writer(tmp_path / "task")
     task.write("", "here\n")
     (tmp_path / "task/out").unlink()

@@ -45,7 +45,7 @@ def test_firm_work_that_runs_is_never_preempted(tmp_path: Path) -> None:
         assert said(it, "b-1") == "b-1 is RUNNING on n0 (1 GPU). It cannot be preempted (priority HIGH)."
 
 
-def test_low_that_runs_says_whether_what_its_pool_borrows_may_be_taken_back(tmp_path: Path) -> None:
+def test_running_low_work_reports_whether_it_can_be_reclaimed(tmp_path: Path) -> None:
     """R1, R2."""
     with desk(tmp_path) as it:
         it.submit("a", priority=LOW, gpus=2)
@@ -81,7 +81,7 @@ def test_low_in_a_pool_with_subpools_knows_who_is_above_it(tmp_path: Path) -> No
         assert said(it, "sub-1").endswith(". Pool team is borrowing 2 GPUs, which the lending pools can reclaim.")
 
 
-def test_a_group_that_waits_for_one_that_runs_is_no_blocker(tmp_path: Path) -> None:
+def test_group_waiting_for_a_running_group_is_not_a_blocker(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         id = it.submit("chain", priority=LOW, text=CHAIN)
         it.later(0)
@@ -166,7 +166,7 @@ def test_of_a_failed_workflow_the_tasks_that_failed_by_themselves_count_in_the_o
     assert first_failed((ended, canceled)) == []
 
 
-def test_a_pool_is_told_what_waits_in_it_and_another_is_not_there(tmp_path: Path) -> None:
+def test_pool_has_its_own_reasons_and_a_hidden_pool_is_not_found(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         for at in range(5):
             it.submit(f"w{at}", gpus=2)
@@ -179,7 +179,7 @@ def test_a_pool_is_told_what_waits_in_it_and_another_is_not_there(tmp_path: Path
             it.service.workflow_queries.pool_why("pool9")
 
 
-def test_who_was_passed_in_the_queue_is_told_by_how_many_also_after_a_restart(tmp_path: Path) -> None:
+def test_overtaken_workflow_shows_by_how_many_even_after_a_restart(tmp_path: Path) -> None:
     """P4: of its pool, submitted later, started since; that they have ended changes nothing."""
     with desk(tmp_path) as it:
         it.submit("runs", gpus=1)
@@ -200,7 +200,7 @@ def test_who_was_passed_in_the_queue_is_told_by_how_many_also_after_a_restart(tm
         assert it.service.workflow_queries.why("head-1") == told
 
 
-def test_nobody_is_passed_in_a_strict_queue(tmp_path: Path) -> None:
+def test_no_workflow_is_overtaken_in_a_strict_queue(tmp_path: Path) -> None:
     """P4: those that passed it before the pool became STRICT_FIFO are no reason any more."""
     with desk(tmp_path, cluster="pools: [{name: pool1, quota: 2, queueing: STRICT_FIFO}]") as it:
         it.submit("runs", gpus=1)
@@ -212,7 +212,7 @@ def test_nobody_is_passed_in_a_strict_queue(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("priority", list(Priority))
-def test_high_work_that_waits_for_quota_is_told_that_it_never_borrows(tmp_path: Path, priority: Priority) -> None:
+def test_high_work_waiting_for_quota_is_told_that_it_cannot_borrow(tmp_path: Path, priority: Priority) -> None:
     with desk(tmp_path, cluster="pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2}]") as it:
         it.submit("first", gpus=2)
         it.service.settle()

@@ -78,7 +78,7 @@ def said(path: Path) -> str:
     return refused.value.message
 
 
-def test_what_is_not_damaged_starts(tmp_path: Path) -> None:
+def test_undamaged_database_starts(tmp_path: Path) -> None:
     path = tmp_path / "runrig.db"
     path.write_bytes(whole())
     rows = loaded(path)

@@ -91,7 +91,7 @@ def test_a_launch_has_inputs_hosts_counts_and_gpus(tmp_path: Path) -> None:
         )  # not one dict for each of 10,000 pods
 
 
-def test_tasks_are_told_the_count_of_each_attempt(tmp_path: Path) -> None:
+def test_tasks_get_the_pod_count_of_each_attempt(tmp_path: Path) -> None:
     """A3: 4 of 4, 2 of 4 after it was preempted, 4 again."""
     file = """
 workflow:

@@ -94,7 +94,7 @@ def test_they_are_stored_together_and_each_has_its_own_answer_and_revision(tmp_p
         check_memory(it)
 
 
-def test_what_one_command_did_the_next_one_sees(tmp_path: Path) -> None:
+def test_each_command_sees_the_effect_of_the_previous_one(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("a")
         cancel = cancelling(it, "a-1")
@@ -106,7 +106,7 @@ def test_what_one_command_did_the_next_one_sees(tmp_path: Path) -> None:
         check_memory(it)
 
 
-def test_a_command_that_cannot_be_stored_hurts_no_other(tmp_path: Path) -> None:
+def test_command_that_cannot_be_stored_does_not_affect_others(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("b")
         before = it.revision
@@ -118,7 +118,7 @@ def test_a_command_that_cannot_be_stored_hurts_no_other(tmp_path: Path) -> None:
         check_memory(it)
 
 
-def test_a_file_that_came_with_a_command_that_cannot_be_stored_comes_with_the_next(tmp_path: Path) -> None:
+def test_file_of_a_command_that_was_not_stored_is_stored_with_the_next(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         found = together(it, submitting(it, one_task("a"), user="\0"), submitting(it, one_task("a")))
         assert [type(found[0]), found[1]] == [InvalidInput, "a-1"]
@@ -161,7 +161,7 @@ def test_if_the_transaction_fails_all_of_it_fail_and_nothing_has_changed(tmp_pat
         check_memory(it)
 
 
-def test_commands_with_one_key_at_once_are_one_submission(tmp_path: Path) -> None:
+def test_concurrent_commands_with_the_same_key_are_one_submission(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         before = it.revision
         keyed = [*[submitting(it, one_task("a"), key=KEY)] * 3, submitting(it, one_task("b"), key=KEY)]
@@ -181,14 +181,14 @@ def test_a_transaction_has_few_enough_commands_that_the_lock_is_free_soon(tmp_pa
         check_memory(it)
 
 
-def test_those_who_come_while_others_are_at_work_are_next(tmp_path: Path) -> None:
+def test_commands_that_arrive_during_a_batch_form_the_next_batch(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         stored = transactions(it)
         assert together(it, submitting(it, one_task("a")), meanwhile=submitting(it, one_task("b"))) == ["a-1", "b-1"]
         assert transactions(it) == stored + 2
 
 
-def test_who_goes_away_hurts_no_other_and_what_was_asked_is_done(tmp_path: Path) -> None:
+def test_client_that_disconnects_does_not_affect_others_and_its_command_completes(tmp_path: Path) -> None:
     async def asked(it: Desk) -> object:
         with it.service._transactor.reading():
             gone, stays = (asyncio.ensure_future(submitting(it, one_task(name))()) for name in ("a", "b"))

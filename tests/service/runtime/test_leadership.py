@@ -49,6 +49,6 @@ def test_a_mistake_that_stays_is_said_once_without_a_trace_and_no_other_try_is_a
     assert said(caplog) == [("event=never_leads error='kubeconfig k cannot be used: not valid YAML'", False)]
 
 
-def test_what_may_pass_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_transient_failures_are_retried(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert led(tmp_path, Unavailable("it is away")).failure is None
     assert said(caplog) == [("event=leading_failed retry_in_s=0.5 error='it is away'", False)]

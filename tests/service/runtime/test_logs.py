@@ -67,7 +67,7 @@ def test_an_id_that_is_not_sane_is_replaced(tmp_path: Path, sent: str) -> None:
         assert first != second
 
 
-def test_health_is_not_told_while_it_is_good(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
+def test_health_is_not_logged_while_it_is_good(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     with api(tmp_path) as it:
         for path in ("/healthz", "/readyz", "/metrics"):
             assert it.http.get(path).status_code == 200
@@ -90,7 +90,7 @@ def broken(*_: object, **__: object) -> None:
     raise RuntimeError("broken for the test")
 
 
-def test_nothing_that_a_client_sent_is_told(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
+def test_log_contains_nothing_that_a_client_sent(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     with api(tmp_path) as it:
         everywhere(it)
         said = "\n".join(each.getMessage() for each in lines.records if each.name.startswith("runrig"))

@@ -51,7 +51,7 @@ def moves(one: Desk) -> list[str]:
     return [in_words(action) for action in one.actions() if isinstance(action, Replace)]
 
 
-def test_a_pod_goes_on_in_its_rack_when_its_node_vanishes_and_the_workflow_completes(tmp_path: Path) -> None:
+def test_pod_moves_within_its_rack_when_its_node_vanishes_and_the_workflow_completes(tmp_path: Path) -> None:
     """T1, W2."""
     with desk(tmp_path, nodes=nodes("a:r0 b:r0 c:r0 d:r1"), cluster=RACKS) as one:
         id = one.submit("pair", text=PAIR)
@@ -93,7 +93,7 @@ def test_nodes_that_are_gone_after_a_restart_are_lost_and_the_gang_starts_in_ano
         assert one.store.workflow(id).workflow.failure_message == ""
 
 
-def test_a_server_that_stops_right_after_a_move_goes_on_with_it(tmp_path: Path) -> None:
+def test_server_that_stops_right_after_a_move_completes_it_later(tmp_path: Path) -> None:
     """W2."""
     with desk(tmp_path, nodes=nodes("a:r0 b:r0 c:r0"), cluster=RACKS) as one:
         id = one.submit("pair", text=PAIR)

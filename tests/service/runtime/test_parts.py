@@ -59,7 +59,7 @@ def test_each_part_of_a_long_cycle_is_a_commit_of_its_own(tmp_path: Path) -> Non
         assert [type(action) for action in it.actions(after=before)] == [Admit] * 4
 
 
-def test_what_arrives_between_two_parts_is_looked_at_in_its_place_of_the_order(tmp_path: Path) -> None:
+def test_arrivals_between_two_parts_are_evaluated_in_queue_order(tmp_path: Path) -> None:
     def arrive() -> Iterator[None]:
         it.submit("hi", "pool2", Priority.HIGH)
         yield
@@ -76,7 +76,7 @@ def test_what_arrives_between_two_parts_is_looked_at_in_its_place_of_the_order(t
         ]
 
 
-def test_a_state_that_is_loaded_again_between_two_parts_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_state_reloaded_between_two_parts_continues_where_it_was(tmp_path: Path) -> None:
     """Here while the ends of tasks are taken in, and while what waits is decided."""
 
     def forget() -> Iterator[None]:
@@ -135,7 +135,7 @@ def test_the_backend_starts_what_the_first_parts_admitted_before_the_last_is_dec
             assert (told, len(it.backend.desired.run)) == (expected, 4)
 
 
-def test_a_part_that_cannot_be_stored_costs_no_part_before_it(tmp_path: Path) -> None:
+def test_part_that_cannot_be_stored_does_not_undo_earlier_parts(tmp_path: Path) -> None:
     def fill() -> Iterator[None]:
         yield
         full(tmp_path)
@@ -186,7 +186,7 @@ def test_while_nothing_can_be_stored_the_server_is_not_ready_and_it_finds_out_by
         assert it.submit("b") == "b-1"
 
 
-def test_while_somebody_keeps_the_state_for_himself_the_server_is_not_ready_and_says_so_at_once(
+def test_server_reports_immediately_that_a_held_lock_makes_it_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transactor, "LONGEST_HOLD_S", 0.02)
@@ -220,7 +220,7 @@ def test_a_loop_that_gets_no_further_makes_the_server_not_ready(
         until(lambda: it.service.not_ready is None)
 
 
-def test_who_comes_while_a_part_is_decided_gets_the_lock_before_the_next_part() -> None:
+def test_request_during_a_part_gets_the_lock_before_the_next_part() -> None:
     lock, order = StateLock(Metrics()), []
 
     def other() -> None:

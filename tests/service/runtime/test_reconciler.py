@@ -108,7 +108,7 @@ def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
         assert it.service.workflow_queries.why(waiting).standstill is None
 
 
-def test_with_its_thread_a_submission_runs_at_once_and_then_nothing_is_written(tmp_path: Path) -> None:
+def test_with_its_thread_a_submission_runs_immediately_and_then_nothing_is_written(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.service.start()
         it.submit("a")
@@ -118,7 +118,7 @@ def test_with_its_thread_a_submission_runs_at_once_and_then_nothing_is_written(t
         assert it.revision == before
 
 
-def test_what_comes_while_the_loop_rests_is_taken_in_by_one_round(
+def test_one_round_handles_everything_that_arrived_during_the_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long the round before took: an idle server takes in the first at once."""
@@ -135,7 +135,7 @@ def test_what_comes_while_the_loop_rests_is_taken_in_by_one_round(
         assert len(admitting) < len(ids)
 
 
-def test_whoever_listens_to_a_workflow_is_told_the_status_that_is_stored(tmp_path: Path) -> None:
+def test_listeners_of_a_workflow_get_the_stored_status(tmp_path: Path) -> None:
     """Law W2: nothing is seen before it is stored.  By id and by uuid, and nothing of others."""
     with desk(tmp_path) as it:
         it.submit("a")
@@ -155,7 +155,7 @@ def test_whoever_listens_to_a_workflow_is_told_the_status_that_is_stored(tmp_pat
         assert [status.value for status in by_uuid if status] == [status for status, _ in told if status]
 
 
-def test_a_restarted_server_goes_on_and_runs_nothing_twice(tmp_path: Path) -> None:
+def test_restarted_server_continues_and_runs_nothing_twice(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         for name in ("a", "b", "c"):
             it.submit(name)
@@ -201,7 +201,7 @@ def test_a_deleted_default_pool_does_not_come_back(tmp_path: Path) -> None:
         assert it.service.queries.pools() == ()
 
 
-def test_what_is_borrowed_is_taken_back_and_the_preempted_starts_again(tmp_path: Path) -> None:
+def test_borrowed_quota_is_reclaimed_and_preempted_work_restarts(tmp_path: Path) -> None:
     """scheduling.md, borrowing and reclaiming."""
     with desk(tmp_path) as it:
         it.submit("wf1")

@@ -75,7 +75,7 @@ def test_without_a_cluster_file_the_server_is_asked() -> None:
     assert server.asked == [(f"POST {RENDER}", [], said | body)]
 
 
-def test_what_no_cluster_takes_is_an_error_of_the_file(tmp_path: Path) -> None:
+def test_invalid_objects_are_errors_of_the_file(tmp_path: Path) -> None:
     text = TEXT.replace('"command"', '"files": [{"path": "/a:b", "contents": "x"}], "command"')
     done = rendered(tmp_path, text, cluster(KEYS))
     words = "file '/a:b' contains ':', which Kubernetes cannot mount. Use a path without it"
@@ -175,7 +175,7 @@ def test_the_name_of_a_pod_group_is_that_of_its_pool_workflow_and_group() -> Non
     assert len({name(*names) for names in (("q", "w", "g"), ("p", "v", "g"), ("p", "w", "h"), ("p", "w", "g"))}) == 4
 
 
-def test_a_queue_whose_name_is_no_label_value_is_named_in_the_spec_alone() -> None:
+def test_queue_name_that_is_not_a_label_value_is_only_in_the_spec() -> None:
     name = "p" * 60
     group, pod = objects.render(blueprint(World({name: 8}, {"n0": 16}), name))[-2:]
     assert group["spec"]["queue"] == f"osmo-pool-ns-{name}---shared"

@@ -181,7 +181,7 @@ def test_a_step_is_small(tmp_path: Path, any_store: str, monkeypatch: pytest.Mon
         assert len(counts) > 6
 
 
-def test_a_server_that_dies_in_between_goes_on_where_it_was(
+def test_server_that_dies_in_between_continues_where_it_was(
     tmp_path: Path, any_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "ROWS_AT_ONCE", 4)

@@ -211,7 +211,7 @@ def test_the_history_has_everything_that_can_happen_to_a_workflow(without_faults
     "times", [pytest.param(1, marks=pytest.mark.slow, id="once"), pytest.param(ALWAYS, id="always")]
 )
 @pytest.mark.parametrize("kind", [each for each in KINDS if each not in (SetAside, Abandon)])
-def test_an_action_that_fails_at_a_workflow_delays_nobody_else(
+def test_action_that_fails_for_one_workflow_does_not_delay_others(
     kind: type[Action], times: int, without_faults: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W8.  The round itself goes on; whoever is set aside can be cancelled, though the fault is there still."""
@@ -254,7 +254,7 @@ def set_aside(it: Desk) -> str:
     return id
 
 
-def test_who_is_set_aside_is_named_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_workflow_set_aside_is_reported_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """In `why`, in the list, in the events, as a metric and in the log; it goes on running meanwhile."""
     with world(tmp_path) as it:
         before = it.revision
@@ -281,7 +281,7 @@ def test_who_is_set_aside_is_named_everywhere(tmp_path: Path, caplog: pytest.Log
         assert [*it.backend.desired.run] == [TaskKey(id, "main", 0)]
 
 
-def test_who_is_set_aside_stays_so_over_a_restart_and_runs_on(tmp_path: Path) -> None:
+def test_workflow_set_aside_stays_so_after_a_restart_and_keeps_running(tmp_path: Path) -> None:
     with world(tmp_path) as it:
         id, now = set_aside(it), it.time[0]
     with desk(tmp_path, nodes=(GOOD, *BAD), cluster=None, time=now) as it:
@@ -294,7 +294,7 @@ def test_who_is_set_aside_stays_so_over_a_restart_and_runs_on(tmp_path: Path) ->
         assert it.status(id) == "COMPLETED"
 
 
-def test_who_is_set_aside_is_cancelled_at_once_with_all_that_it_holds(tmp_path: Path) -> None:
+def test_workflow_set_aside_is_cancelled_immediately_and_releases_its_nodes(tmp_path: Path) -> None:
     with world(tmp_path) as it:
         id = set_aside(it)
         do(it.service, it.service.submissions.cancelling(id, user="ann"))
@@ -308,7 +308,7 @@ def test_who_is_set_aside_is_cancelled_at_once_with_all_that_it_holds(tmp_path: 
         assert [it.status(each) for each in full] == ["RUNNING", "RUNNING"]
 
 
-def test_who_is_tried_again_and_fails_again_is_set_aside_again(tmp_path: Path) -> None:
+def test_workflow_that_fails_again_is_set_aside_again(tmp_path: Path) -> None:
     with world(tmp_path) as it:
         id = set_aside(it)
         do(it.service, it.service.submissions.releasing(id, user="ann"))
@@ -319,7 +319,9 @@ def test_who_is_tried_again_and_fails_again_is_set_aside_again(tmp_path: Path) -
 # ---------------------------------------------------------------- other places where a round can fail
 
 
-def test_a_launch_that_cannot_be_told_sets_its_workflow_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launch_that_cannot_be_described_sets_its_workflow_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     launch = desired._launch
 
     def broken(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:
@@ -354,7 +356,7 @@ def test_rows_that_cannot_be_stored_set_their_workflow_aside(tmp_path: Path, mon
         assert it.service.not_ready is None
 
 
-def test_a_listener_that_raises_keeps_nobody_from_being_told(tmp_path: Path) -> None:
+def test_listener_that_raises_does_not_affect_other_listeners(tmp_path: Path) -> None:
     def broken(_: WorkflowStatus | None) -> None:
         raise Broken("a listener")
 
@@ -366,7 +368,7 @@ def test_a_listener_that_raises_keeps_nobody_from_being_told(tmp_path: Path) -> 
         assert WorkflowStatus.RUNNING in told
 
 
-def test_where_many_fail_it_is_not_they_who_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_failures_at_the_same_time_set_no_workflow_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The round fails then, as when the server has no disk, and says so."""
     monkeypatch.setattr(transactor, "MOST_ASIDE", 1)
     with world(tmp_path) as it, fault(monkeypatch, Admit, ALWAYS):

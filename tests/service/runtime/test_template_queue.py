@@ -70,7 +70,7 @@ def test_one_user_never_has_all_turns_and_the_others_go_by_when_they_came() -> N
         until(begun(here, "ann-1", "ann-2", "bob-1", "ann-3", "cy-1", "bob-2"))
 
 
-def test_more_than_may_wait_are_refused_at_once_and_told_whose_they_are() -> None:
+def test_excess_requests_are_refused_immediately_with_the_reason() -> None:
     turns = TemplateQueue(at_once=2, of_one_user=2, of_all=3)
     with crowd(turns) as here:
         for name in ("ann-1", "ann-2", "bob-1"):

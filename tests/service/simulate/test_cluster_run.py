@@ -56,7 +56,7 @@ def cycle(at: float, *, starts: Any = (), preempted: Any = (), waits: Any = ()) 
 # ---------------------------------------------------------------- whole lines
 
 
-def test_the_first_cycle_is_all_that_is_told_unless_more_are_asked_for() -> None:
+def test_only_the_first_cycle_is_shown_unless_more_are_requested() -> None:
     files: dict[str, Any] = {"a": one_task("a", gpus=3), "b": one_task("b", gpus=2)}
     full: dict[str, Any] = {"node": "vision", "resource": "default/gpu", "have": 1, "need": 2}
     assert line(ALONE, **files) == {
@@ -79,7 +79,7 @@ def test_the_first_cycle_is_all_that_is_told_unless_more_are_asked_for() -> None
     }
 
 
-def test_what_was_borrowed_is_taken_back_and_queued_again_until_all_has_ended() -> None:
+def test_borrowed_work_is_reclaimed_and_requeued_until_everything_has_ended() -> None:
     files: dict[str, Any] = {
         "low": one_task("low", gpus=2, count=2, duration="100s"),
         "high": one_task("high", gpus=4, duration="30s"),
@@ -119,7 +119,7 @@ def test_what_was_borrowed_is_taken_back_and_queued_again_until_all_has_ended() 
     }
 
 
-def test_what_a_pool_borrows_shows_in_its_share_and_its_balance() -> None:
+def test_borrowing_shows_in_the_share_and_the_balance_of_a_pool() -> None:
     files: dict[str, Any] = {"low": one_task("low", gpus=2, count=2), "high": one_task("high")}
     told = line(SHARED, Options(cycles=2), **files)
     assert told["quota"]["after"] == {
@@ -280,7 +280,7 @@ def test_tasks_take_as_long_as_on_the_simulated_backend() -> None:
 
 
 @pytest.mark.parametrize(("short", "plenty"), [("gpu", "cpu"), ("cpu", "gpu")])
-def test_who_lacks_quota_and_a_node_takes_both_back_from_different_work(short: str, plenty: str) -> None:
+def test_workload_short_of_quota_and_nodes_preempts_different_work_for_each(short: str, plenty: str) -> None:
     """R2: the one holds the quota of *short*, the other most of the node, and uses only what there is plenty of."""
 
     def workflow(name: str, **asks: int) -> str:

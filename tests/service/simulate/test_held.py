@@ -51,7 +51,7 @@ HELD = [
 
 
 @pytest.mark.parametrize(("status", "why"), HELD)
-def test_what_its_status_holds_back_is_not_queued(status: dict[str, Any], why: str) -> None:
+def test_workload_held_by_its_status_is_not_queued(status: dict[str, Any], why: str) -> None:
     now = kueue("ResourceFlavor", "later", meta={"creationTimestamp": stamp(2)})
     documents = now, *queue("q", 4), with_status(workload("w", "q", 2), **status), workload("v", "q", 2)
     assert (starts(*documents), note(*documents)) == ({"v": False}, why)
@@ -67,13 +67,13 @@ def test_what_its_status_holds_back_is_not_queued(status: dict[str, Any], why: s
         {"requeueState": {"count": 1}},
     ],
 )
-def test_what_its_status_lets_go_is_queued(status: dict[str, Any]) -> None:
+def test_workload_released_by_its_status_is_queued(status: dict[str, Any]) -> None:
     now = kueue("ResourceFlavor", "later", meta={"creationTimestamp": stamp(2)})
     assert starts(now, *queue("q", 4), with_status(workload("w", "q", 2), **status)) == {"w": False}
 
 
 @pytest.mark.parametrize("made", [workload("w", "q", 2), job("w", 2, 1)], ids=lambda made: str(made["kind"]))
-def test_a_gate_of_somebody_else_holds_it_back_unless_gates_do_not_count(made: dict[str, Any]) -> None:
+def test_foreign_gate_holds_a_workload_unless_gates_are_ignored(made: dict[str, Any]) -> None:
     gated = copy.deepcopy(made)
     gated["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
     gated["metadata"]["annotations"] = {"kueue.x-k8s.io/admission-gated-by": "example.com/ready"}
@@ -128,7 +128,7 @@ def test_a_check_that_tries_again_says_when() -> None:
 
 
 @pytest.mark.parametrize("given_up", [True, False])
-def test_what_is_about_to_be_deactivated_stops_and_does_not_come_back(given_up: bool) -> None:
+def test_workload_about_to_be_deactivated_stops_and_does_not_return(given_up: bool) -> None:
     """For reasons that only Kueue knows: too many retries, too long a run."""
     holds = workload("w", "q", 3, running=True)
     holds["status"]["conditions"].append(condition("DeactivationTarget", str(given_up), "RequeuingLimitExceeded"))
@@ -144,7 +144,7 @@ def test_what_is_about_to_be_deactivated_stops_and_does_not_come_back(given_up: 
         ("Preempted", ["first", "second"]),
     ],
 )
-def test_who_was_evicted_queues_from_its_eviction_once_it_has_let_go(
+def test_evicted_workload_queues_from_its_eviction_once_it_has_stopped(
     reason: str, order: list[str], strategy: str
 ) -> None:
     """Two were evicted, the one that came first later; there is room for two of three."""

@@ -105,7 +105,7 @@ def test_one_head_per_queue_is_looked_at_and_idle_quota_is_borrowed() -> None:
     }
 
 
-def test_what_is_preempted_is_held_until_the_next_cycle_and_waits_again_then() -> None:
+def test_preempted_work_keeps_its_quota_until_the_next_cycle_and_is_then_requeued() -> None:
     taking = manifests(
         FLAVOR,
         *queue("cq-a", 4, "team", preemption={"reclaimWithinCohort": "Any"}),
@@ -239,7 +239,7 @@ def test_nothing_is_written_into_a_job_whose_checks_are_open() -> None:
     assert told["cycles"] == [cycle(starts=[admitted("train", "cq-a", 3, reserved_only=True)])]
 
 
-def test_open_checks_are_told_and_nothing_is_written_yet() -> None:
+def test_open_checks_are_reported_and_nothing_is_written_yet() -> None:
     waiting = workload("w1", "cq-a", 1)
     waiting["status"] = {
         "admissionChecks": [{"name": "c", "state": "Pending", "message": "", "lastTransitionTime": stamp(LATEST)}]
@@ -455,7 +455,7 @@ def holding(name: str, to: str, **amounts: int) -> dict[str, Any]:
     return {**wanting(name, to, **amounts), "status": status}
 
 
-def test_the_reason_says_why_nothing_is_taken_back() -> None:
+def test_reason_explains_why_nothing_is_reclaimed() -> None:
     short = "needs 2 GPUs, but co has no idle quota"
     why = "queue mine would have to borrow {}, so it cannot reclaim what it lent (borrowWithinCohort: Never)"
     assert lent_and_borrowed(cpu_held=7) == [short, why.format("2 CPU cores")]

@@ -72,7 +72,7 @@ def test_flavors_that_are_left_are_tried_on_nodes_too() -> None:
     assert starts(*documents, flavors=0) == [[], ["first f1 f0"], []]
 
 
-def test_who_stands_behind_starts_afterwards() -> None:
+def test_workload_behind_another_starts_after_it() -> None:
     q = flavored("cq-a", 4, 1, 1)
     behind = workload("behind", "cq-a", 1, at=2)
     assert starts(*q, with_head("first", "cq-a", at=1, workers=4), behind) == [[], ["first f1 f0"], ["behind f2"], []]
@@ -133,7 +133,7 @@ def test_a_run_as_the_peer_ends_where_it_begins_to_repeat_itself() -> None:
     )
 
 
-def test_a_run_as_the_peer_that_comes_to_rest_is_no_circle() -> None:
+def test_run_as_the_peer_that_settles_is_not_reported_as_endless() -> None:
     cycles, warnings = told("09-priority.yaml", Settings(as_peer=True))
     assert cycles[:2] == [["newer goes"], ["urgent starts"]]
     assert warnings == []
