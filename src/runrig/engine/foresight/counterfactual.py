@@ -6,7 +6,7 @@ gang finds nothing, since no gang ahead would be evaluated. Nothing is assumed t
 gang may take the nodes. A dial whose search limit is reached is NOT_PROVEN, never "none".
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -74,6 +74,15 @@ class TrialCycle:
     fates: dict[str, Fate]
 
 
+@dataclass(slots=True)
+class _Effort:
+    """How many values were *refuted* and run so far. *proven* False: a limit was reached before the last one."""
+
+    refuted: int = 0
+    runs: int = 0
+    proven: bool = True
+
+
 class Search:
     """The search for one gang, *entry*, which waits in *ledger*. *now*: the time of the next cycle."""
 
@@ -93,49 +102,68 @@ class Search:
         answers: list[Counterfactual] = []
         tried: list[TriedDial] = []
         for dial in dials(self._ledger, self._entry, self._reach) if not self._baseline.verdict.starts else ():
-            ends = dial.size > 0 and isinstance(dial.at(0), Ended)
-            answer = yield from (self._work_that_ends if ends else self._turn)(dial, tried)
-            if answer is not None:
-                answers.append(answer)
+            found = yield from self._turn(dial, tried)
+            answers += [] if found is None else [found]
         if depth > 1 and not any(answer.who is Who.OWNER for answer in answers):
-            pair = yield from self._pairs(tried)
-            answers += [] if pair is None else [pair]
+            effort = _Effort()
+            found = yield from self._first(Who.OWNER, self._pairs(effort), effort)
+            tried.append(self._tried(Who.OWNER, "two changes", effort.refuted + effort.runs, effort, found))
+            answers += [] if found is None else [found]
         return Foreseen(self._at_rest, tuple(answers), tuple(tried))
 
-    def _turn(self, dial: Dial, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
-        """The first value of *dial* that starts the gang immediately; otherwise the first that starts it after others have stopped."""
+    def _first(
+        self, who: Who, values: Iterable[Sequence[Change] | None], effort: _Effort
+    ) -> Generator[None, None, Counterfactual | None]:
+        """The first of *values* that starts the gang immediately; otherwise the first that starts it after others have stopped.
+
+        None among *values*: some were refuted.
+        """
         second: Counterfactual | None = None
-        refuted = refutations = runs = number = 0
-        proven = True
+        for changes in values:
+            if changes is None:
+                yield None
+                continue
+            effort.runs += 1
+            found = self.try_out(changes, who)
+            yield None
+            if found.verdict is Verdict.STARTS:
+                return found
+            second = second or (found if found.verdict.starts else None)
+        return second
+
+    def _turn(self, dial: Dial, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
+        """`_first` of the values of *dial*. If no workflow is enough that ends alone, several together."""
+        effort = _Effort()
+        work = None
+        if dial.size and isinstance(dial.at(0), Ended):
+            work = EndedWork(self._ledger, self._entry, holders(self._ledger, self._entry, self._reach))
+        values = self._values(dial, effort) if work is None else _each_alone(work, dial, effort)
+        found = yield from self._first(dial.who, values, effort)
+        if work is not None and found is None and dial.size > 1:
+            found = yield from self._set(work, dial)
+        tried.append(self._tried(dial.who, dial.name, dial.size, effort, found))
+        return found
+
+    def _values(self, dial: Dial, effort: _Effort) -> Iterator[Sequence[Change] | None]:
+        """Yields the values of *dial* that may start it."""
+        refutations = number = 0
         while number < dial.size:
             change = dial.at(number)
             if refutations == MOST_REFUTED:
-                proven = False
-                break
+                effort.proven = False
+                return
             skip = self._refuted(change, dial)
-            if skip:
-                refutations += 1
-                refuted += min(skip, dial.size - number)
-                number += skip
-                yield None
-                continue
-            if runs == MOST_RUNS:
-                proven = False
-                break
-            runs, number = runs + 1, number + 1
-            found = self.try_out((change,), dial.who)
-            yield None
-            if found.verdict is Verdict.STARTS:
-                tried.append(self._tried(dial, refuted, runs, found.verdict))
-                return found
-            if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
-                second = found
-        verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
-        tried.append(self._tried(dial, refuted, runs, verdict))
-        return second
+            if not skip and effort.runs == MOST_RUNS:
+                effort.proven = False
+                return
+            refutations += skip > 0
+            effort.refuted += min(skip, dial.size - number)
+            number += skip or 1
+            yield None if skip else (change,)
 
-    def _tried(self, dial: Dial, refuted: int, runs: int, verdict: Verdict) -> TriedDial:
-        return TriedDial(self._group, dial.who, dial.name, dial.size, refuted, runs, verdict)
+    def _tried(self, who: Who, name: str, size: int, effort: _Effort, found: Counterfactual | None) -> TriedDial:
+        verdict = found.verdict if found else Verdict.WAITS if effort.proven else Verdict.NOT_PROVEN
+        return TriedDial(self._group, who, name, size, effort.refuted, effort.runs, verdict)
 
     def try_out(self, changes: Sequence[Change], who: Who) -> Counterfactual:
         """The decision of the next cycle on the gang after *changes*."""
@@ -228,26 +256,6 @@ class Search:
 
     # ------------------------------------------------------------ several changes
 
-    def _work_that_ends(self, dial: Dial, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
-        """Like `_turn`, for values that are single workflows; if none is enough, tries several together."""
-        work = EndedWork(self._ledger, self._entry, holders(self._ledger, self._entry, self._reach))
-        may: list[int] = work.alone().nonzero()[0].tolist()
-        second: Counterfactual | None = None
-        proven = len(may) <= MOST_RUNS
-        for runs, number in enumerate(may[:MOST_RUNS], start=1):
-            found = self.try_out((dial.at(number),), dial.who)
-            yield None
-            if found.verdict is Verdict.STARTS:
-                tried.append(self._tried(dial, number + 1 - runs, runs, found.verdict))
-                return found
-            if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
-                second = found
-        if second is None and dial.size > 1:
-            second = yield from self._set(work, dial)
-        verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
-        tried.append(self._tried(dial, dial.size - len(may), min(len(may), MOST_RUNS), verdict))
-        return second
-
     def _set(self, work: EndedWork, dial: Dial) -> Generator[None, None, Counterfactual | None]:
         """Workflows that must all end for the gang to start; each of them is needed.
 
@@ -297,29 +305,15 @@ class Search:
         found = self.try_out((Ended(names),), dial.who)
         return found if found.verdict.starts else None
 
-    def _pairs(self, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
-        """The first pair of the owner's changes, of two dials, that starts it."""
-        looked = runs = 0
-        second: Counterfactual | None = None
-        proven = True
+    def _pairs(self, effort: _Effort) -> Iterator[Sequence[Change] | None]:
+        """Yields the pairs of the owner's changes, of two dials, that may start it."""
         for changes in self._every_pair():
-            if looked == MOST_PAIRS or runs == MOST_RUNS:
-                proven = False
-                break
-            looked += 1
-            if not self._owner_in_vain(changes):
-                runs += 1
-                found = self.try_out(changes, Who.OWNER)
-                if found.verdict is Verdict.STARTS:
-                    tried.append(
-                        TriedDial(self._group, Who.OWNER, "two changes", looked, looked - runs, runs, found.verdict)
-                    )
-                    return found
-                second = second or (found if found.verdict.starts else None)
-            yield None
-        verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
-        tried.append(TriedDial(self._group, Who.OWNER, "two changes", looked, looked - runs, runs, verdict))
-        return second
+            if effort.refuted + effort.runs == MOST_PAIRS or effort.runs == MOST_RUNS:
+                effort.proven = False
+                return
+            in_vain = self._owner_in_vain(changes)
+            effort.refuted += in_vain
+            yield None if in_vain else changes
 
     def _every_pair(self) -> Iterator[tuple[Change, Change]]:
         """Yields the pairs, smallest steps first."""
@@ -333,6 +327,15 @@ class Search:
         dials_of = list(combinations(turned, 2))
         for _, at, first, second in sorted(pairs):
             yield dials_of[at][0].at(first), dials_of[at][1].at(second)
+
+
+def _each_alone(work: EndedWork, dial: Dial, effort: _Effort) -> Iterator[Sequence[Change]]:
+    """Yields the workflows of *dial* that may be enough alone."""
+    may: list[int] = work.alone().nonzero()[0].tolist()
+    for runs, number in enumerate(may[:MOST_RUNS], start=1):
+        effort.refuted = number + 1 - runs
+        yield (dial.at(number),)
+    effort.refuted, effort.proven = dial.size - len(may), len(may) <= MOST_RUNS
 
 
 def _ended(change: Change) -> tuple[str, ...]:
