@@ -6,7 +6,7 @@ work must fit into the headroom in both layers (Q4, R4) and onto nodes; without 
 preempt. If no single number decides, the bucket sleeps until anything that it requests is released.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 
@@ -84,20 +84,39 @@ def _anything(ledger: Ledger, sources: tuple[Hashable, ...]) -> Short:
 
 def _headroom(ledger: Ledger, leaf: QuotaLeaf, request: Request, layer: int) -> list[Short]:
     """The first node of the path that the request exceeds (as in `fits`), and nodes below it that may later withhold more for it."""
-    for index, amount in request:
-        keeping: list[Lack] = []
-        for node in (*leaf.limits[index], leaf.path[-1]):
-            if amount > _room(node, index, layer):
-                return [_before(ledger, *each) for each in (*keeping, ("headroom", node, index, layer, amount))]
-            keeping += _keeps(node, index, layer)
-            amount -= max(0, _kept(node, index, layer))
+    found = (
+        _exceeded(ledger, "headroom", (*leaf.limits[index], leaf.path[-1]), index, layer, amount)
+        for index, amount in request
+    )
+    return next(filter(None, found), [])
+
+
+def _exceeded(ledger: Ledger, what: str, path: Iterable[QuotaNode], index: int, layer: int, amount: int) -> list[Short]:
+    """The first node of *path* whose measure *what* is less than *amount*, and nodes below it that withhold quota: they may withhold
+    more later, when usage is released or their quota or lending limit changes.
+
+    These are no barriers if no node refuses: no bucket would sleep at them, so they would never be deleted.
+    """
+    keeping: list[Lack] = []
+    for node in path:
+        kept = _kept(node, index, layer)
+        if what == "cover" and amount <= kept:
+            return []
+        if amount > _MEASURES[what](node, index, layer):
+            return [_before(ledger, *each) for each in (*keeping, (what, node, index, layer, amount))]
+        if node.lending[index] is not None:
+            keeping.append(("kept", node, index, layer, max(0, kept) + 1))
+        amount -= max(0, kept)
     return []
 
 
 def _promised(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> list[Short]:
     """The limits of rule P2 that the request exceeds (as in `within_promise`)."""
-    short = [] if leaf.twin is None else _covered(ledger, leaf.twin, request)
-    for index, amount in request if not short else ():
+    twin = () if leaf.twin is None else leaf.twin.path
+    found = (_exceeded(ledger, "cover", twin, index, CHARGED, amount) for index, amount in request)
+    if short := next(filter(None, found), []):
+        return short
+    for index, amount in request:
         if leaf.twin is None and amount > leaf.subtree[index] - leaf.usage[CHARGED][index]:
             return [_before(ledger, "headroom", leaf, index, CHARGED, amount)]
         for pool in leaf.pools_above:
@@ -105,31 +124,7 @@ def _promised(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> list[Short]:
                 source = (pool if pool.guarantee is None else pool.guarantee.path[-1], index, CHARGED)
                 room = partial(left_for_firm, pool, index)
                 return [(ledger.sleepers.barrier(("promise", pool, index), (source,), room), amount)]
-    return short
-
-
-def _covered(ledger: Ledger, twin: QuotaLeaf, request: Request) -> list[Short]:
-    """The first node of the path of *twin* that does not cover *request*, and nodes below it, as in `_headroom`."""
-    for index, amount in request:
-        keeping: list[Lack] = []
-        for node in twin.path:
-            if amount <= _kept(node, index, CHARGED):
-                break
-            if amount > _cover(node, index, CHARGED):
-                return [_before(ledger, *each) for each in (*keeping, ("cover", node, index, CHARGED, amount))]
-            keeping += _keeps(node, index, CHARGED)
-            amount -= max(0, _kept(node, index, CHARGED))
     return []
-
-
-def _keeps(node: QuotaNode, index: int, layer: int) -> list[Lack]:
-    """If *node* withholds quota, it may withhold more later: usage is released, or its quota or lending limit changes.
-
-    Not a barrier yet: if no node above refuses the request, no bucket would sleep at it, so it would never be deleted.
-    """
-    if node.lending[index] is None:
-        return []
-    return [("kept", node, index, layer, max(0, _kept(node, index, layer)) + 1)]
 
 
 def _before(ledger: Ledger, what: str, node: QuotaNode, index: int, layer: int, need: int) -> Short:
