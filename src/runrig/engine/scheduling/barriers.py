@@ -92,10 +92,10 @@ def _headroom(ledger: Ledger, leaf: QuotaLeaf, request: Request, layer: int) -> 
 
 
 def _exceeded(ledger: Ledger, what: str, path: Iterable[QuotaNode], index: int, layer: int, amount: int) -> list[Short]:
-    """The first node of *path* whose measure *what* is less than *amount*, and nodes below it that withhold quota: they may withhold
-    more later, when usage is released or their quota or lending limit changes.
+    """The first node of *path* whose measure *what* is less than *amount*, and the nodes below it that withhold quota.
 
-    These are no barriers if no node refuses: no bucket would sleep at them, so they would never be deleted.
+    Those may withhold more later, when usage is released or their quota or lending limit changes. If no node refuses, they get no
+    barrier: no bucket would sleep at it, so it would never be deleted.
     """
     keeping: list[Lack] = []
     for node in path:
