@@ -67,7 +67,7 @@ def test_any_text_that_is_no_template_renders(text: str) -> None:
 
 @given(st.sampled_from([(read_workflow, WORKFLOW), (read_cluster, CLUSTER)]), st.data())
 @settings(max_examples=200, deadline=None)
-def test_any_value_in_place_of_one_that_was_right(good: tuple[Reader, str], data: st.DataObject) -> None:
+def test_any_value_in_place_of_a_valid_one(good: tuple[Reader, str], data: st.DataObject) -> None:
     """Replaces one node of a good file, so that every field meets values of every kind."""
     read, text = good
     value = plain(read_yaml(text).node)

@@ -80,7 +80,7 @@ def _nodes(sent: dict[str, Any]) -> str | None:
 class Needs:
     """A dependency of a route. *of_subpool*: the permission needed instead if the pool is a subpool.
 
-    *promise*: body fields that require `CHANGE_CLUSTER` for a top-level pool, so that a refusal names the
+    *guarantees*: body fields that require `CHANGE_CLUSTER` for a top-level pool, so that a refusal names the
     sufficient role. *to_nodes*: the action on the nodes in the body, for refusals.
     """
 
@@ -89,13 +89,13 @@ class Needs:
         permission: Permission,
         finds: Finds | None,
         of_subpool: Permission | None,
-        promise: Collection[str],
+        guarantees: Collection[str],
         to_nodes: str | None,
     ) -> None:
         self.permission = permission
         self._finds = finds
         self._of_subpool = of_subpool
-        self._promise = promise
+        self._guarantees = guarantees
         self._to_nodes = to_nodes
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class Needs:
             named = None if self._to_nodes is None else _nodes(await _sent(request))
             asker.need(self.permission, doing=named and f"{self._to_nodes} {named}")
             return
-        if self._promise or isinstance(self._finds, Sent):
+        if self._guarantees or isinstance(self._finds, Sent):
             request.state.sent = await _sent(request)
         await run_in_threadpool(self._check, self._finds, asker, request)
 
@@ -120,7 +120,7 @@ class Needs:
             return
         if self._of_subpool is not None and about.subpool:
             permission = self._of_subpool
-        if self._promise and not about.subpool and not request.state.sent.keys().isdisjoint(self._promise):
+        if self._guarantees and not about.subpool and not request.state.sent.keys().isdisjoint(self._guarantees):
             permission = Permission.CHANGE_CLUSTER
         asker.need(permission, about)
         asker.check_there(permission, about.pool)
@@ -153,13 +153,13 @@ def needs(
     finds: Finds | None = None,
     *,
     of_subpool: Permission | None = None,
-    promise: Collection[str] = (),
+    guarantees: Collection[str] = (),
     to_nodes: str | None = None,
 ) -> Any:
     """For ``dependencies=`` of a route. Without *finds*, a role on all pools is required, or any role if that is
     sufficient.
     """
-    return Depends(Needs(permission, finds, of_subpool, promise, to_nodes))
+    return Depends(Needs(permission, finds, of_subpool, guarantees, to_nodes))
 
 
 OPEN: Any = Depends(Open())

@@ -190,8 +190,8 @@ class Tree:
         drawn = min(self.asks(node, key, layer), self.may_draw(node, key, layer))
         return node.held[layer].get(key, 0) - drawn, node.whole.get(key, 0)
 
-    def outermost(self, victim: str, preemptor: str) -> Node:
-        """Returns the pool of *victim* that counts for *preemptor* by R2: the outermost one below the node that both have in common."""
+    def outermost(self, preempted: str, preemptor: str) -> Node:
+        """Returns the pool of *preempted* that counts for *preemptor* by R2: the outermost one below the node that both have in common."""
         common = {id(node) for node in self.firm[preemptor].path()}
-        below = [node for node in self.firm[victim].path() if id(node) not in common and node.is_pool]
+        below = [node for node in self.firm[preempted].path() if id(node) not in common and node.is_pool]
         return below[-1]

@@ -23,9 +23,19 @@ from runrig.web import drawings
 from runrig.web.files import address, zipped
 from runrig.web.refreshing import PAUSE, is_refresh, own_pause_s
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
 )
 """Nothing from other sites, nothing inline, no script that writes HTML."""
 _HEADERS = {

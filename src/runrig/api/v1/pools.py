@@ -116,7 +116,7 @@ def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
 @router.patch(
     "/api/v1/pools/{name}",
     summary="Update a pool. Running workflows are not affected",
-    dependencies=[needs(Permission.CHANGE_POOL, named("name"), promise=PROMISED)],
+    dependencies=[needs(Permission.CHANGE_POOL, named("name"), guarantees=PROMISED)],
     response_model=Pool,
     responses=shows(Pool, 404, 409, 412, 413, said={400: _OVER, 409: _DRAINING}, tag=True),
 )

@@ -37,9 +37,7 @@ class FlavorOption(NamedTuple):
 
 
 class GroupRequest(NamedTuple):
-    """The request of the pod sets *members* to one flavor of a resource group. *per_pod*: amounts by member, then by
-    resource.
-    """
+    """A request of the pod sets *members* for one flavor of a group. *per_pod*: amounts by member, then by resource."""
 
     members: tuple[int, ...]
     resources: tuple[str, ...]

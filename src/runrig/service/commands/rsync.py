@@ -15,6 +15,7 @@ if ! command -v rsync >/dev/null; then
   echo "@ERROR: rsync is not installed in this task. Add it to the image (apt-get install rsync, apk add rsync)"
   exit 127
 fi
+
 place={WORKSPACE}
 [ -d "$place" ] || place=$(pwd)
 exec rsync --server --daemon --config=/dev/fd/3 . 3<<END
