@@ -89,6 +89,10 @@ class Day:
         output = Output(LogFile(str(self._folder), name))
         self._desk.backend.written = {**self._desk.backend.written, TaskKey(id, task, attempt): output}
 
+    def edits(self, name: str, text: str) -> None:
+        """Changes a file of anna's project, the folder in which she types."""
+        Path(name).write_text(text, encoding="utf-8")
+
     def runs(self, id: str, *tasks: str, attempt: int = 0) -> None:
         """The tasks run until they end."""
         self._see(TaskFact(Phase.RUNNING), id, tasks, attempt)
@@ -149,7 +153,8 @@ def the_day(day: Day) -> str:
     day.at("15:31")
     day.type("status")
     day.type("workflow query train-2")
-    day.type("restart train-1 --failed")
+    day.edits("train.py", 'net.load_state_dict(ckpt["model"])\n')
+    day.type("restart train-1 --failed --code .")
     day.at("15:32")
     day.type("cancel train-3")
     assert other == "lm-2"
@@ -166,7 +171,9 @@ def morning() -> Iterator[Day]:
     nodes = read_cluster(_CLUSTER).nodes
     try:
         with TemporaryDirectory() as folder, served(Path(folder), nodes=nodes, cluster=_CLUSTER, time=midnight) as it:
-            os.chdir(folder)
+            project = Path(folder, "project")
+            project.mkdir()
+            os.chdir(project)
             yield Day(it, Path(folder), midnight)
     finally:
         os.chdir(before)

@@ -170,3 +170,34 @@ def test_processes_continue_from_files_until_these_are_removed(tmp_path: Path) -
                 f"{way} to run all groups\n",
             )
         assert server.workflows() == 3
+
+
+_PROGRAM = """
+workflow:
+  name: fit
+  tasks:
+  - {name: prep, image: any, command: [sh, -c, "echo tokens > {{output}}/data; echo prep >> RUNS"]}
+  - name: main
+    image: any
+    command: [python3, train.py, "{{input:prep}}/data"]
+    inputs: [{task: prep}]
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_was_mended_goes_on_from_the_outputs_of_what_completed(tmp_path: Path) -> None:
+    runs, project = tmp_path / "runs", tmp_path / "project"
+    project.mkdir()
+    program = project / "train.py"
+    program.write_text("import sys\nprint(open(sys.argv[1]).read().strip(), config['lr'])\n")
+    with up(tmp_path / "data", "--gpus", "0") as server:
+        server.runrig("submit", "-", stdin=_PROGRAM.replace("RUNS", str(runs)))
+        assert server.runrig("wait", "fit-1").code == 2  # Python finds no train.py.
+        server.runrig("restart", "fit-1", "--failed", "--code", str(project))
+        assert server.runrig("wait", "fit-2").code == 1
+        assert "NameError: name 'config' is not defined" in server.runrig("why", "fit-2").out
+        program.write_text("import sys\nprint(open(sys.argv[1]).read().strip(), 0.1)\n")
+        assert server.runrig("restart", "--failed", "--code", str(project)).code == 0
+        assert server.runrig("wait", "fit-3").code == 0
+        assert server.runrig("logs", "fit-3").out == "tokens 0.1\n"
+        assert runs.read_text() == "prep\n"
