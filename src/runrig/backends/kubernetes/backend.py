@@ -19,6 +19,7 @@ from runrig.backends.kubernetes import names, passages, status
 from runrig.backends.kubernetes.apply import Maker, Wanted
 from runrig.backends.kubernetes.cluster import ApiRefusal, Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
+from runrig.backends.kubernetes.code import LARGEST_ARCHIVE
 from runrig.backends.kubernetes.drift import Crew
 from runrig.backends.kubernetes.events import ClusterEvents
 from runrig.backends.kubernetes.logs import KeptLogs
@@ -75,7 +76,7 @@ class KubernetesBackend:
     queues = True
     outputs = False
     datagrams = False
-    largest_code: int | None = 0
+    largest_code: int | None = LARGEST_ARCHIVE
 
     def __init__(
         self,
@@ -298,7 +299,9 @@ class KubernetesBackend:
         return min(self._carried_out[1], self._buried_again)
 
     def _settings(self, desired: Desired) -> Settings:
-        return Settings(self._namespace, desired.flavors, self._names, self._claim.term, self._opens, self._pulls)
+        return Settings(
+            self._namespace, desired.flavors, self._names, self._claim.term, self._opens, self._pulls, self._code_of
+        )
 
     def _carry_out(self) -> None:
         generation = self._view.generation

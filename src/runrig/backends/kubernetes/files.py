@@ -44,14 +44,19 @@ class GangFiles:
     mounts: Mapping[str, tuple[Mount, ...]]
 
 
-def files_of(tasks: Iterable[TaskSpec], values: Callable[[TaskSpec, int], Mapping[str, str]]) -> GangFiles:
-    """*values*: token values for a pod of a task. Raises ValueError with a message for impossible files."""
+def files_of(
+    tasks: Iterable[TaskSpec], values: Callable[[TaskSpec, int], Mapping[str, str]], work: str = WORK
+) -> GangFiles:
+    """*values*: token values for a pod of a task. *work*: folder of relative paths.
+
+    Raises ValueError with a message for impossible files.
+    """
     shelf = _Shelf()
     mounts: dict[str, tuple[Mount, ...]] = {}
     for task in tasks:
         if not task.files:
             continue
-        places = [(file, path) for file, path in zip(task.files, _paths(task), strict=True)]
+        places = [(file, path) for file, path in zip(task.files, _paths(task, work), strict=True)]
         same = {path: shelf.put(path, contents_of(file, {})) for file, path in places if _is_same_for_all(file)}
         for index in range(task.pods):
             its = values(task, index)
@@ -98,9 +103,9 @@ def _is_same_for_all(file: FileSpec) -> bool:
     return file.base64 or not tokens_in(file.contents)
 
 
-def _paths(task: TaskSpec) -> list[str]:
+def _paths(task: TaskSpec, work: str) -> list[str]:
     """Returns the absolute paths of its files. Raises ValueError if one collides with another, with a folder or with the output."""
-    places = [_place(file.path) for file in task.files]
+    places = [_place(file.path, work) for file in task.files]
     folders = {parent for place in (*places, PurePosixPath(OUTPUT)) for parent in place.parents}
     taken = {PurePosixPath(OUTPUT)}
     for place in places:
@@ -112,7 +117,7 @@ def _paths(task: TaskSpec) -> list[str]:
     return [str(place) for place in places]
 
 
-def _place(path: str) -> PurePosixPath:
+def _place(path: str, work: str) -> PurePosixPath:
     parts = PurePosixPath(path).parts
     if not parts or parts[-1] in ("/", "//") or ".." in parts or "\0" in path:
         raise ValueError(f"file {path!r} is outside the task's folder. Use a path without '..'")
@@ -120,4 +125,4 @@ def _place(path: str) -> PurePosixPath:
         raise ValueError(f"file {path!r} contains ':', which Kubernetes cannot mount. Use a path without it")
     if any(len(part.encode(errors="surrogateescape")) > _LONGEST_PART for part in parts):
         raise ValueError(f"file {path[:80]!r}… cannot be created: a name in its path is too long")
-    return PurePosixPath("/", *parts[1:]) if path.startswith("/") else PurePosixPath(WORK, *parts)
+    return PurePosixPath("/", *parts[1:]) if path.startswith("/") else PurePosixPath(work, *parts)

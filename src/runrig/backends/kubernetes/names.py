@@ -85,6 +85,10 @@ def secret_name(gang: str, number: int) -> str:
     return f"{gang}-{number}"
 
 
+def code_name(gang: str) -> str:
+    return f"{gang}-code"
+
+
 def credential_name(gang: str, number: int) -> str:
     return f"{gang}-credential-{number}"
 

@@ -8,10 +8,11 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 
 from runrig.backends.kubernetes import names
+from runrig.backends.kubernetes.code import hidden
 from runrig.backends.kubernetes.names import MANAGED, Object
 from runrig.backends.kubernetes.pods import WHOLE, GangPods, Settings
 from runrig.backends.kubernetes.registries import auth_of, docker_config
-from runrig.domain.errors import InvalidInput, RunrigError
+from runrig.domain.errors import InvalidInput, NotFound, RunrigError
 from runrig.domain.gangs import Priority
 from runrig.domain.subgroups import Constraint, Subgroup
 from runrig.ports.backend import Blueprint, PoolQueues, Pulls, QueueQuota, no_pulls
@@ -115,7 +116,7 @@ def before_the_group(pods: GangPods) -> tuple[Object, ...]:
 
     Raises ValueError with a message for impossible files.
     """
-    return (*_service(pods), *_secrets(pods), *_credentials(pods), *_pull_secret(pods))
+    return (*_service(pods), *_secrets(pods), *_code(pods), *_credentials(pods), *_pull_secret(pods))
 
 
 def _service(pods: GangPods) -> Iterator[Object]:
@@ -131,6 +132,21 @@ def _secrets(pods: GangPods) -> Iterator[Object]:
         metadata = _metadata(pods, names.secret_name(pods.gang.uuid, number))
         # Immutable, so that kubelets do not watch it.
         yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True, "data": dict(data)}
+
+
+def _code(pods: GangPods) -> Iterator[Object]:
+    """Raises ValueError with a message if the code is gone, unless the gang has begun."""
+    if pods.gang.code is None:
+        return
+    try:
+        shown = pods.settings.code_of is None
+        data: Object = {"stringData": dict(hidden(HIDDEN))} if shown else {"data": dict(pods.code)}
+    except NotFound as error:
+        if pods.begun():
+            return
+        raise ValueError(error.message) from None
+    metadata = _metadata(pods, names.code_name(pods.gang.uuid))
+    yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True} | data
 
 
 def _credentials(pods: GangPods) -> Iterator[Object]:

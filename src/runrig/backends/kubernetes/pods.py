@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from runrig.backends import launcher
-from runrig.backends.kubernetes import names
+from runrig.backends.kubernetes import code, names
 from runrig.backends.kubernetes.files import OUTPUT, WORK, GangFiles, Mount, files_of
 from runrig.backends.kubernetes.names import MANAGED, Object, label_value
 from runrig.backends.kubernetes.registries import needed
@@ -21,6 +21,7 @@ from runrig.domain.subgroups import Outline
 from runrig.domain.tokens import expand
 from runrig.domain.workflows import TaskKey, TaskSpec, task_uuid
 from runrig.ports.backend import GangLaunch, Launch, Opens, Pulls, no_pulls
+from runrig.ports.code import CodeOf
 
 LONGEST_VARIABLE = 128 * 1024
 """Bytes of a variable with its name and final NUL; Linux starts no program with a longer one."""
@@ -44,7 +45,7 @@ class Settings:
     """*resource_names*: runrig's name of a resource → the cluster's, if that is not the usual one.
 
     *epoch*: of the server that creates the pods; None: they are only shown. *opens*: gets credential values; None:
-    values are omitted. *pulls*: credentials that pull images.
+    values are omitted. *pulls*: credentials that pull images. *code_of*: gets code; None: it is omitted.
     """
 
     namespace: str
@@ -53,6 +54,7 @@ class Settings:
     epoch: int | None = None
     opens: Opens | None = None
     pulls: Pulls = no_pulls
+    code_of: CodeOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,13 @@ class GangPods:
 
     @cached_property
     def files(self) -> GangFiles:
-        return files_of(self.gang.group.tasks, self._values)
+        return files_of(self.gang.group.tasks, self._values, WORK if self.gang.code is None else code.CODE)
+
+    @cached_property
+    def code(self) -> Mapping[str, str]:
+        """Returns the data of the Secret with the code of the gang; empty without code. Raises the errors of `CodeOf`."""
+        id, code_of = self.gang.code, self.settings.code_of
+        return {} if id is None or code_of is None else code.data_of(code_of(self.gang.user, id))
 
     @cached_property
     def credentials(self) -> Mapping[str, str]:
@@ -216,7 +224,11 @@ class GangPods:
             spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
         mounts = self.files.mounts.get(attempt.name, ())
         spec |= _where(attempt)
-        spec |= {"volumes": self._volumes(attempt.task, mounts), "containers": [self._container(attempt, mounts)]}
+        container = self._container(attempt, mounts)
+        if self.gang.code is not None:
+            amounts = {name: amount for name, amount in self._amounts(attempt.task) if name in (CPU, MEMORY)}
+            spec["initContainers"] = [code.init_container(attempt.task.image, amounts)]
+        spec |= {"volumes": self._volumes(attempt.task, mounts), "containers": [container]}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
     def _pod_labels(self, attempt: _Attempt) -> Mapping[str, str]:
@@ -235,6 +247,8 @@ class GangPods:
 
     def _volumes(self, task: TaskSpec, mounts: tuple[Mount, ...]) -> list[Object]:
         volumes: list[Object] = [{"name": "output", "emptyDir": {}}]
+        if self.gang.code is not None:
+            volumes += code.volumes(self.gang.uuid)
         for number in sorted({mount.secret for mount in mounts}):
             mode_by_key = {each.key: each.mode for each in mounts if each.secret == number}
             items = [{"key": key, "path": key, "mode": mode} for key, mode in mode_by_key.items()]
@@ -260,6 +274,8 @@ class GangPods:
             container["args"] = [_literal(word, values) for word in task.args]
         if any(not file.path.startswith("/") for file in task.files):
             container["workingDir"] = WORK
+        if self.gang.code is not None:
+            container["workingDir"] = code.CODE
         environment = self._for_launchers(attempt)
         environment |= {key: _literal(value, values) for key, value in task.environment.items()}
         environment |= self._own_environment(attempt)
@@ -277,6 +293,8 @@ class GangPods:
             {"name": f"files-{mount.secret}", "mountPath": mount.path, "subPath": mount.key, "readOnly": True}
             for mount in mounts
         ]
+        if self.gang.code is not None:
+            container["volumeMounts"].insert(0, code.mount())  # Before files that are mounted inside.
         container["volumeMounts"] += [
             {"name": f"credential-{number}", "mountPath": use.path, "readOnly": True}
             for number, use in enumerate(task.credentials)

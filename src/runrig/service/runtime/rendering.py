@@ -57,4 +57,5 @@ def _gang(spec: WorkflowSpec, group: GroupSpec, pool: Pool, top: Pool, priority:
         group=group,
         outline=outline_of(tree_of(top.topology_keys, group.tasks)),
         labels=spec.labels,
+        code=spec.code,
     )
