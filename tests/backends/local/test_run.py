@@ -222,8 +222,8 @@ def test_files_lie_below_the_folder_and_exactly_their_paths_are_replaced(tmp_pat
     [
         (["/a/../../b"], "file '/a/../../b' is outside the task's folder. Use a path without '..'"),
         (["/"], "file '/' is outside the task's folder. Use a path without '..'"),
-        (["/a", "/a/b"], "file '/a/b' cannot be created: another file of the task has the same path"),
-        (["/a", "//a"], "file '//a' cannot be created: another file of the task has the same path"),
+        (["/a", "/a/b"], "file '/a/b' cannot be created: another file of the task, or of its code, has the same path"),
+        (["/a", "//a"], "file '//a' cannot be created: another file of the task, or of its code, has the same path"),
     ],
 )
 def test_a_file_that_cannot_be_made_is_a_start_error(tmp_path: Path, files: list[str], message: str) -> None:
