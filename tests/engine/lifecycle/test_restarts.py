@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from runrig.domain.workflows import Group, Status, Task, TaskKey, WorkflowSpec
-from runrig.engine.lifecycle.restarts import remaining
+from runrig.engine.lifecycle.restarts import without_completed
 from runrig.spec.workflow import read_workflow
 
 DIAMOND = read_workflow("""
@@ -29,7 +29,7 @@ def task_of(name: str, retry: int = 0, status: Status = Status.COMPLETED, workfl
 def left_of(spec: WorkflowSpec, statuses: Mapping[str, Status], *tasks: Task, id: str = "w-1") -> WorkflowSpec:
     """*statuses*: by task, each of which is a group of its own."""
     groups = [Group(id, group.name, statuses[group.tasks[0].name]) for group in spec.groups]
-    return remaining(spec, groups, tasks)
+    return without_completed(spec, groups, tasks)
 
 
 def names(spec: WorkflowSpec) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, TaskSpec, WorkflowSpec
 
 
-def remaining(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterable[Task]) -> WorkflowSpec:
+def without_completed(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterable[Task]) -> WorkflowSpec:
     """Returns *spec* without the groups that are COMPLETED in *groups*; the others read the outputs of those.
 
     *tasks*: all attempts. Unchanged if no group is COMPLETED. O(tasks).

@@ -34,7 +34,7 @@ def changed(spec: SpecText, changes: Changes, stored: StoredWorkflow) -> SpecTex
 
 def _remaining(spec: SpecText, stored: StoredWorkflow) -> SpecText:
     """Returns *spec*, that of *stored*, without its COMPLETED groups, under a key of its own."""
-    left = restarts.remaining(spec.spec, stored.groups, stored.tasks)
+    left = restarts.without_completed(spec.spec, stored.groups, stored.tasks)
     if left is spec.spec:
         return spec
     # A finished workflow never changes, so its id is enough.
