@@ -161,10 +161,10 @@ def test_hidden_objects_answer_like_missing_ones(tmp_path: Path, route: str) -> 
         before = it.portrait()
         foreign = _send(it, "tom", route, row, "team2")
         method = route.partition(" ")[0]
-        names = {"pool": "nope", "sub": "b", "id": "nopejob-1", "old": "nopeold-1"}
+        names = {"pool": "team9", "sub": "b", "id": "nopejob-1", "old": "nopeold-1"}
         nothing = it.send("tom", method, row.path.format(**names), _filled(row.body, names), **row.query)
         assert foreign.status_code == NOT_THERE, foreign.text
-        as_nothing = foreign.text.replace("team2", "nope").replace("uwejob", "nopejob").replace("uweold", "nopeold")
+        as_nothing = foreign.text.replace("team2", "team9").replace("uwejob", "nopejob").replace("uweold", "nopeold")
         assert (nothing.status_code, nothing.text) == (NOT_THERE, as_nothing)
         assert it.portrait() == before
 
