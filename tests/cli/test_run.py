@@ -22,13 +22,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def printed(*args: str) -> str:
-    done = runrig("run", "--print", *args)
+    done = runrig("run", "--print", "--code", "none", *args)
     assert (done.code, done.err) == (0, "")
     return done.out
 
 
 def refusal(*args: str) -> tuple[int, str]:
-    done = runrig("run", *args)
+    done = runrig("run", "--code", "none", *args)
     assert done.out == ""
     return done.code, done.err.splitlines()[-1].removeprefix("Error: ")
 
@@ -60,7 +60,7 @@ def test_the_file_that_is_printed_is_the_file_that_is_sent() -> None:
     words = ("-g", "0", "--priority", "low", "--", "bash", "-c", "echo {{index}} {{ x }}")
     running = workflow("RUNNING", task(status="RUNNING", node="n3"))
     with serving(SENT | {"GET /api/v1/workflows/train-1/wait": running}) as server:
-        done = at(server, "run", "-d", *words)
+        done = at(server, "run", "--code", "none", "-d", *words)
     (body,) = [body for route, _, body in server.asked if route == "POST /api/v1/workflows"]
     assert (done.code, done.out) == (0, "train-1\n")
     assert body == {"pool": "vision", "file": printed(*words)}
@@ -131,9 +131,9 @@ def test_json_is_for_what_does_not_follow_the_output() -> None:
 
 
 def test_a_secret_of_the_own_environment_is_refused_too() -> None:
-    done = runrig("run", "-e", "HF_TOKEN", "--", "t", env={"HF_TOKEN": "x"})
+    done = runrig("run", "--code", "none", "-e", "HF_TOKEN", "--", "t", env={"HF_TOKEN": "x"})
     assert (done.code, "HF_TOKEN looks like a secret" in done.err) == (2, True)
-    done = runrig("run", "--print", "-e", "MODE", "--", "t", env={"MODE": "fast"})
+    done = runrig("run", "--code", "none", "--print", "-e", "MODE", "--", "t", env={"MODE": "fast"})
     assert "      MODE: fast\n" in done.out
 
 
@@ -150,13 +150,13 @@ def test_without_options_a_command_needs_no_dashes() -> None:
 def test_a_credential_is_passed_as_variables_named_like_its_keys() -> None:
     keys = {"GET /api/v1/credentials/wandb": {"keys": ["WANDB_API_KEY", "HOST"]}}
     with serving(keys) as server:
-        done = at(server, "run", "--print", "--secret", "wandb", "--", "t")
+        done = at(server, "run", "--code", "none", "--print", "--secret", "wandb", "--", "t")
     assert "    credentials:\n      wandb: {WANDB_API_KEY: WANDB_API_KEY, HOST: HOST}\n" in done.out
 
 
 def test_a_key_that_cannot_be_a_variable_is_refused() -> None:
     with serving({"GET /api/v1/credentials/s3": {"keys": ["access key"]}}) as server:
-        done = at(server, "run", "--print", "--secret", "s3", "--", "t")
+        done = at(server, "run", "--code", "none", "--print", "--secret", "s3", "--", "t")
     assert (done.code, done.out) == (2, "")
     assert "credential s3 has the key 'access key', which cannot be the name of a variable" in done.err
 
@@ -250,7 +250,7 @@ def submitted(seen: dict[str, Any], *args: str) -> Done:
         "GET /api/v1/workflows/train-1/why": example_of(WorkflowWhy),
     }
     with serving(answers) as server:
-        return at(server, "run", "-d", *args)
+        return at(server, "run", "--code", "none", "-d", *args)
 
 
 def test_the_first_line_says_where_it_starts() -> None:
@@ -305,7 +305,7 @@ def test_a_shell_that_would_wait_for_quota_is_low(args: tuple[str, ...], verdict
         "GET /api/v1/workflows/train-1": over,
     }
     with serving(answers) as server:
-        done = at(server, "shell", *args)
+        done = at(server, "shell", "--code", "none", *args)
     (body,) = [body for route, _, body in server.asked if route == "POST /api/v1/workflows"]
     assert (done.code, body["priority"]) == (0, priority)
     assert f"1 GPU, {priority}, pool vision, at most 8h: starts now on n3" in done.err
@@ -315,7 +315,7 @@ def test_a_dry_run_says_what_would_happen() -> None:
     verdict = {"verdict": "STARTS", "sentence": "would start now on n3", "groups": []}
     checked = {"id": "t-?", "file": "", "warnings": ["careful"], "verdict": verdict}
     with serving(ME | {"POST /api/v1/workflows:check": checked}) as server:
-        done = at(server, "run", "--dry-run", "-g", "0", "--", "t")
+        done = at(server, "run", "--code", "none", "--dry-run", "-g", "0", "--", "t")
     assert (done.code, done.out, done.err) == (
         0,
         "t-?: no GPUs, NORMAL, pool vision; would start now on n3\n",

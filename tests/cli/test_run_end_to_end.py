@@ -201,6 +201,22 @@ def test_a_shell_whose_connection_is_lost_can_be_returned_to(server: Up) -> None
     assert status(server, "cut-1") == "COMPLETED"
 
 
+def test_the_files_of_the_folder_go_along_and_later_only_what_changed(server: Up, folder: Path) -> None:
+    (folder / "train.py").write_text("import helper\n")
+    (folder / "helper.py").write_text("print('first')\n")
+    first = server.runrig("run", "--", "python3", "train.py")
+    assert (first.code, first.out) == (0, "first\n")
+    assert "of 2\n" in first.err
+    (folder / "helper.py").write_text("print('second')\n")
+    second = server.runrig("run", "--", "python3", "train.py")
+    assert (second.code, second.out) == (0, "second\n")
+    assert second.err.startswith("Sent 1 file (")
+    again = server.runrig("run", "--", "python3", "train.py")
+    assert (again.out, "Sent" in again.err) == ("second\n", False)
+    without = server.runrig("run", "--code", "none", "--", "python3", "train.py")
+    assert without.code == 2
+
+
 def test_what_is_printed_can_be_submitted_and_does_the_same(server: Up) -> None:
     words = ("-g", "0", "-e", "WHO=pod {{index}}", *shell('echo "$WHO: {{ x }} $((1 + 1))"'))
     done = server.runrig("run", "--name", "same", *words)

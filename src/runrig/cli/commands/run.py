@@ -66,7 +66,7 @@ def run(
         raise click.UsageError("--detach, --attached, --dry-run and --print exclude each other. Use one of them.")
     if session.as_json and not (detach or dry_run):
         raise click.UsageError("-t json needs --detach or --dry-run, because the output of the command goes to stdout")
-    task = task_of(session, chosen)
+    task = task_of(session, chosen, sends=not dry_run)
     if task.nodes > 1 and starts_once_per_node(command):
         warn(
             f"Warning: {command[0]} starts once on each node. Use a launcher such as torchrun to start one process per GPU"

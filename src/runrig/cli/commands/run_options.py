@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from runrig.cli import options
-from runrig.cli.transport import run_defaults
+from runrig.cli.transport import code, run_defaults
 from runrig.cli.transport.session import Session
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput
@@ -19,6 +19,7 @@ from runrig.spec.task import ENVIRONMENT_NAME
 from runrig.spec.values import parse_duration, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
+NO_CODE = "none"
 _MOST = 1_000_000
 _ENVIRONMENT = "runrig.toml env"
 
@@ -106,6 +107,12 @@ def task_options(command: F) -> F:
     """The options of `Chosen` that `run` and `shell` share."""
     for option in (
         click.option(
+            "--code",
+            default=".",
+            metavar="DIR|none",
+            help="Folder to send along, in which the command starts. Default: the current one.",
+        ),
+        click.option(
             "--secret",
             metavar="NAME",
             multiple=True,
@@ -158,6 +165,7 @@ class Chosen:
     time: str | None
     env: tuple[str, ...]
     secret: tuple[str, ...]
+    code: str
     name: str | None = None
     nodes: int = 1
     min_nodes: int | None = None
@@ -165,14 +173,20 @@ class Chosen:
     preferred: str | None = None
 
 
-def task_of(session: Session, chosen: Chosen) -> OneTask:
-    """Raises UsageError, InvalidInput; NotFound for an unknown credential."""
+def task_of(session: Session, chosen: Chosen, *, sends: bool = True) -> OneTask:
+    """Sends the code of the task. Raises UsageError, InvalidInput; NotFound for an unknown credential.
+
+    *sends*: False: only checks the code, and leaves it out.
+    """
     if not chosen.command:
         raise click.UsageError("name a command after --: runrig run [OPTIONS] -- COMMAND [ARG...]")
     if chosen.min_nodes is not None and chosen.min_nodes > chosen.nodes:
         raise click.UsageError(f"--min-nodes {chosen.min_nodes} is more than --nodes {chosen.nodes}")
     _check_text(chosen.command)
     platform, gpus = chosen.gpus
+    environment = _environment(click.get_current_context().meta[_ENVIRONMENT], chosen.env)
+    credentials = _credentials(session.client, chosen.secret) if chosen.secret else {}
+    files = None if chosen.code == NO_CODE else code.choose(Path(chosen.code))
     return OneTask(
         name=chosen.name or name_of(chosen.command),
         command=chosen.command,
@@ -187,8 +201,10 @@ def task_of(session: Session, chosen: Chosen) -> OneTask:
         preferred=[chosen.preferred] if chosen.preferred else [],
         priority=chosen.priority,
         time=chosen.time,
-        environment=_environment(click.get_current_context().meta[_ENVIRONMENT], chosen.env),
-        credentials=_credentials(session.client, chosen.secret) if chosen.secret else {},
+        labels={} if files is None else files.labels,
+        environment=environment,
+        credentials=credentials,
+        code=code.send(session.client, files) if files and sends else None,
     )
 
 
