@@ -23,6 +23,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, whose files go along only where a test says so."""
+    (tmp_path / "runrig.toml").write_text('[run]\ncode = "none"\n')
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -204,16 +206,16 @@ def test_a_shell_whose_connection_is_lost_can_be_returned_to(server: Up) -> None
 def test_the_files_of_the_folder_go_along_and_later_only_what_changed(server: Up, folder: Path) -> None:
     (folder / "train.py").write_text("import helper\n")
     (folder / "helper.py").write_text("print('first')\n")
-    first = server.runrig("run", "--", "python3", "train.py")
+    first = server.runrig("run", "--code", ".", "--", "python3", "train.py")
     assert (first.code, first.out) == (0, "first\n")
-    assert "of 2\n" in first.err
+    assert "of 3\n" in first.err
     (folder / "helper.py").write_text("print('second')\n")
-    second = server.runrig("run", "--", "python3", "train.py")
+    second = server.runrig("run", "--code", ".", "--", "python3", "train.py")
     assert (second.code, second.out) == (0, "second\n")
     assert second.err.startswith("Sent 1 file (")
-    again = server.runrig("run", "--", "python3", "train.py")
+    again = server.runrig("run", "--code", ".", "--", "python3", "train.py")
     assert (again.out, "Sent" in again.err) == ("second\n", False)
-    without = server.runrig("run", "--code", "none", "--", "python3", "train.py")
+    without = server.runrig("run", "--", "python3", "train.py")
     assert without.code == 2
 
 
