@@ -8,12 +8,12 @@ from .world import Gang
 
 Law = Callable[[Court, Gang, Action], Iterator[str]]
 _STARTS = (
+    ("T1", lives.placement),
     ("Q3", laws.balance),
     ("P2", laws.guarantee),
     ("Q5", laws.no_cycles),
     ("P4", laws.strict_order),
     ("A1", laws.fewer_pods),
-    ("T1", lives.placement),
     ("W1", lives.legal_step),
     ("W3", lives.hold),
 )

@@ -58,13 +58,21 @@ class Checker:
         found: list[Report] = []
         for commit in log:
             try:
-                found += self.take(commit)
+                for report in self.take(commit):
+                    found.append(report)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                if found:  # After an unlawful decision, later events may be impossible.
+                    return found
                 what = f"{type(error).__name__} {error}"
                 raise Unreadable(f"revision {commit.revision} is damaged, or of another release: {what}") from error
             if commit.gap:
                 found, self.not_proven = [], self.decisions
-        return [*found, *self.finish()]
+        try:
+            return [*found, *self.finish()]
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            if found:
+                return found
+            raise
 
     def take(self, commit: Commit) -> Iterator[Report]:
         before, self._before = self._before, commit
