@@ -100,7 +100,7 @@ def submits(route: str, answer: dict[str, Any], *words: str) -> Provoked:
     return provoke
 
 
-RUN = ("run", "--pool", "vision", "-g", "1")
+RUN = ("run", "--pool", "vision", "-g", "1", "--code", "none")
 IGNORED = "image is ignored: the local backend runs commands directly on this machine"
 WAITS = {
     "GET /api/v1/workflows/train-1/wait": example_of(Workflow),

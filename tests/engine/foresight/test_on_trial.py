@@ -227,5 +227,5 @@ def test_stopping_work_returns_its_guarantee_in_the_cycle_of_a_what_if_run() -> 
 
 def test_a_what_if_run_creates_no_pools() -> None:
     history = History(0)
-    with OnTrial(history.ledger, 0.0) as trial, pytest.raises(AssertionError, match="makes none"):
+    with OnTrial(history.ledger, 0.0) as trial, pytest.raises(AssertionError, match="do not create pools"):
         trial.apply(PutPool(Pool("new")))
