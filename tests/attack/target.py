@@ -133,6 +133,9 @@ class Target:
 def refused(target: Target, answer: Answer, *statuses: int) -> dict[str, Any]:
     """The answer to something that may not be: a 4xx with a sentence in the shape of its door, and nothing besides."""
     assert answer.status in (statuses or range(400, 500)), answer
+    if answer.bodiless:
+        assert answer.body == b""
+        return {}
     said: dict[str, Any] = answer.json
     if answer.headers["content-type"] == "application/problem+json":
         assert set(said) - {"details", "problems"} == {"type", "title", "status", "detail", "code"}, said

@@ -18,6 +18,8 @@ class Answer:
     status: int
     headers: dict[str, str]
     body: bytes
+    bodiless: bool = False
+    """It answers a HEAD request."""
 
     @property
     def json(self) -> Any:
@@ -41,18 +43,22 @@ class Wire:
         plain = socket.create_connection(("127.0.0.1", port), PATIENCE_S, (source, 0))
         self.socket: socket.socket = plain if tls is None else tls.wrap_socket(plain)
         self._reader = _Reader(self.socket)
+        self._method = "GET"
 
     def send(self, *pieces: bytes) -> "Wire":
+        self._method = "HEAD" if pieces[0].startswith(b"HEAD ") else "GET"
         with suppress(BrokenPipeError, ConnectionResetError):
             for piece in pieces:
                 self.socket.sendall(piece)
         return self
 
     def answer(self) -> Answer:
-        """The next one; those behind it stay for the next call."""
-        response = HTTPResponse(self)  # type: ignore[arg-type] # it asks for nothing but `makefile`
+        """The next one; those behind it stay for the next call.  That of a HEAD request has no body, whatever its length says."""
+        response = HTTPResponse(self, method=self._method)  # type: ignore[arg-type] # it asks for nothing but `makefile`
         response.begin()
-        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        return Answer(
+            response.status, {k.lower(): v for k, v in response.getheaders()}, response.read(), self._method == "HEAD"
+        )
 
     def makefile(self, _mode: str) -> "_Reader":
         return self._reader

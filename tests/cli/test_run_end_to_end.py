@@ -199,7 +199,7 @@ def test_a_shell_whose_connection_is_lost_can_be_returned_to(server: Up) -> None
     assert status(server, "cut-1") == "RUNNING"
     back = process("--data", str(server.data), "attach", "cut-1")
     done = subprocess.run(back, input="echo again\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert (done.returncode, done.stdout) == (0, "again\n")
+    assert (done.returncode, done.stdout) == (0, "again\n"), done.stderr
     assert status(server, "cut-1") == "COMPLETED"
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from runrig.store.schema import HEAD
+
 ROOT = Path(__file__).parents[2]
-HEAD = "0018"
 EDITS = {
     "domain/pools.py": ('    description: str = ""\n', '    motto: str = ""\n'),
     "domain/settings.py": (

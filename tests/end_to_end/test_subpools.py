@@ -107,7 +107,7 @@ def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up)
         ("create", "team", "b", "--quota", "1"),
     ):
         done = team.runrig("pool", "subpool", *command)
-        assert (done.code, "1 workflow with 10 GPUs still runs there" in done.err) == (1, True)
+        assert (done.code, "1 workflow with 10 GPUs is running in it" in done.err) == (1, True)
     assert team.runrig("pool", "subpool", "delete", "team", "c").out == (
         "pool team--c is ARCHIVED: nothing runs there, and its quota is unallocated in team again\n"
     )

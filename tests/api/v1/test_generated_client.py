@@ -40,7 +40,9 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generated]:
     folder = tmp_path_factory.mktemp("generated")
     ours = {path: each for path, each in document()["paths"].items() if path.startswith("/api/v1/")}
     (folder / "openapi.json").write_text(json.dumps({**document(), "paths": ours}))
-    (folder / "config.yaml").write_text("post_hooks: []\n")
+    (folder / "config.yaml").write_text(
+        "post_hooks: []\ncontent_type_overrides: {application/gzip: application/octet-stream}\n"
+    )
     command = "generate --path openapi.json --output-path ours --meta none --config config.yaml --fail-on-warning"
     said = subprocess.run(
         [sys.executable, "-m", "openapi_python_client", *command.split()],

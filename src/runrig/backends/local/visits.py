@@ -25,6 +25,8 @@ LONGEST_COMMAND = 64 * 1024
 CHUNK = 32 * 1024
 """Bytes per read."""
 _VARIABLES = {"TERM": "xterm-256color"}
+_PARTING_S = 1.0
+"""Seconds that a session process has to kill its program."""
 _ANSWER = 4096
 _END_OF_INPUT = b"\x04"
 """As read by a terminal."""
@@ -222,9 +224,21 @@ class Visit:
             os.close(self._input)
             self._input = None
 
+    async def _killed(self) -> None:
+        """Returns when the session process has killed the program, or after `_PARTING_S`.
+
+        Only then does its input end: a shell that read the end of its input would end well, as if the user had left it.
+        """
+        with contextlib.suppress(OSError, TimeoutError):
+            self._door.shutdown(socket.SHUT_WR)
+            async with asyncio.timeout(_PARTING_S):
+                await _ready(asyncio.get_running_loop(), (self._door.fileno(),))
+
     async def close(self) -> tuple[int, str] | None:
         if not self._closed:
             self._closed = True
+            if not self._is_over:
+                await self._killed()
             self._door.close()
             for descriptor in {*self._outputs.values(), *([] if self._input is None else [self._input])}:
                 os.close(descriptor)
