@@ -12,6 +12,7 @@ from starlette.routing import Route
 from runrig.api import app as application
 from runrig.api.guard import OPEN_PATHS
 from runrig.api.permissions import OPENLY, declared
+from runrig.domain.access import role_named
 from tests.api.document import document
 from tests.api.permissions.rows import (
     CLUSTER_FILE,
@@ -293,3 +294,18 @@ def test_refusal_of_a_node_command_names_the_nodes_and_the_required_role(tmp_pat
             f"tina may not {verb} nodes n0, n1, n2, n3, n4 and 2 more: that needs the role admin; an admin gives it with "
             "`runrig role grant tina admin`",
         )
+
+
+def test_a_workflow_moves_only_into_a_pool_to_which_the_user_may_submit(tmp_path: Path) -> None:
+    """*tom* may see `team2`, as a viewer, but not submit to it."""
+    with two_teams(tmp_path) as it:
+        it.work_waits(held=False)
+        it.api.desk.service.access.users.grant("tom", role_named("viewer"), actor="ada")
+        before, route = it.portrait(), f"/api/v1/workflows/{it.work['team']}/reassign"
+        for dry_run in (True, False):
+            answer = it.send("tom", "POST", route, {"pool": "team2", "dry_run": dry_run})
+            assert (answer.status_code, answer.json()["detail"]) == (403, "tom may not submit to pool team2"), (
+                answer.text
+            )
+        assert it.portrait() == before
+        assert it.send("tom", "POST", route, {"pool": "team--a"}).status_code == 200
