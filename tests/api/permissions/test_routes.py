@@ -304,8 +304,7 @@ def test_a_workflow_moves_only_into_a_pool_to_which_the_user_may_submit(tmp_path
         before, route = it.portrait(), f"/api/v1/workflows/{it.work['team']}/reassign"
         for dry_run in (True, False):
             answer = it.send("tom", "POST", route, {"pool": "team2", "dry_run": dry_run})
-            assert (answer.status_code, answer.json()["detail"]) == (403, "tom may not submit to pool team2"), (
-                answer.text
-            )
+            assert answer.status_code == 403, answer.text
+            assert answer.json()["detail"].startswith("tom may not submit to pool team2: ")
         assert it.portrait() == before
-        assert it.send("tom", "POST", route, {"pool": "team--a"}).status_code == 200
+        assert it.send("tom", "POST", route, {"pool": "team--a", "priority": "LOW"}).status_code == 200
