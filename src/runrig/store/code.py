@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
 
 from runrig.domain.code import LARGEST, LARGEST_MANIFEST, LARGEST_OF_USER, MIB, Manifest, read_manifest, sha256
-from runrig.domain.errors import Conflict, InvalidInput, NotFound, ServerFault
+from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.ports.code import StoredCode
 from runrig.store import schema
 from runrig.store.dialect import put_rows
@@ -140,12 +140,12 @@ def _pieces_of(connection: Connection, user: str, hash: str) -> list[bytes]:
 
 
 def _content(connection: Connection, user: str, hash: str, size: int) -> bytes:
-    """Raises ServerFault unless it is what *hash* says, with at most *size* bytes."""
+    """Raises NotFound unless it is what *hash* says, with at most *size* bytes: damaged code fails only what uses it."""
     unpacker, data = zlib.decompressobj(), b""
     with suppress(zlib.error):
         data = unpacker.decompress(b"".join(_pieces_of(connection, user, hash)), size + 1)
     if sha256(data) != hash:
-        raise ServerFault(
+        raise NotFound(
             f"stored code is damaged: {hash} of {user}. Send it again after the workflows that use it are deleted"
         )
     return data
@@ -155,21 +155,25 @@ def _manifest(connection: Connection, user: str, id: str) -> Manifest:
     try:
         return read_manifest(_content(connection, user, id, LARGEST_MANIFEST))
     except InvalidInput as error:
-        raise ServerFault(f"stored code {id} of {user} is damaged ({error.message})") from None
+        raise NotFound(f"stored code {id} of {user} is damaged ({error.message})") from None
 
 
 def _only_in(connection: Connection, user: str, id: str) -> set[str]:
     """Returns the contents of the code *id*, no longer in `codes`, that no other code of *user* has.
 
-    O(files of the user's codes) at worst; the newest are looked at first, since they have most in common.
+    Damaged code does not stop the others: the contents of *id* then stay, and those of others no longer count, since nobody
+    can use them. O(files of the user's codes) at worst; the newest are looked at first, since they have most in common.
     """
-    gone = {*_manifest(connection, user, id).contents, id}
+    gone = {id}
+    with suppress(NotFound):
+        gone.update(_manifest(connection, user, id).contents)
     others = select(_CODE.id).where(_CODE.user == user).order_by(_CODE.sent_at.desc(), _CODE.id)
     for other in connection.execute(others).scalars().all():
         gone.discard(other)
         if not gone:
             break
-        gone.difference_update(_manifest(connection, user, other).contents)
+        with suppress(NotFound):
+            gone.difference_update(_manifest(connection, user, other).contents)
     return gone
 
 

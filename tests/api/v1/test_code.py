@@ -213,3 +213,22 @@ def test_code_that_others_use_is_deleted_for_those_who_do_not(tmp_path: Path) ->
         while it.desk.service.retention.step():
             pass
         assert (_known(it, CODE, "bob"), _known(it, CODE, "cleo")) == (204, 404)
+
+
+@pytest.mark.parametrize("harmed", [CODE.id, sha256(TRAIN)], ids=["manifest", "content"])
+def test_damaged_code_fails_what_uses_it_and_nothing_else(tmp_path: Path, harmed: str) -> None:
+    other = manifest({"train.py": TRAIN})
+    with api(tmp_path) as it:
+        _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN])
+        _send(it, other, [])
+        _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN], "bob")
+        with it.desk.store.transactions.writing() as connection:
+            harm = "UPDATE code_pieces SET data = x'00' WHERE hash = ? AND user = (SELECT user FROM codes WHERE id = ?)"
+            assert connection.exec_driver_sql(harm, (harmed, other.id)).rowcount == 1
+        id = _submit(it, CODE.id).json()["id"]
+        answer = it.http.get(f"/api/v1/workflows/{id}/code")
+        assert "stored code is damaged" in problem(answer, 404, "NOTFOUND")["detail"]
+        assert it.http.get(f"/api/v1/workflows/{_submit(it, CODE.id, 'bob').json()['id']}/code").status_code == 200
+        it.desk.time[0] += 3 * 86_400
+        assert set(it.desk.store.code.prune(it.desk.time[0])) == {other.id}
+        assert it.desk.store.code.prune(it.desk.time[0]) == ()

@@ -102,5 +102,7 @@ def get_workflow_code(service: Serving, asker: Asking, id: str) -> Response:
     if code is None:
         raise NotFound(f"{place.id} has no code: none was sent with it")
     found = service.codes.code(place.owner, code)
+    for hash in found.manifest.contents:
+        found.read(hash)  # Damage is reported before the response begins.
     headers = {"content-disposition": f'attachment; filename="{place.id}.tar.gz"'}
     return StreamingResponse(archive(found.manifest, found.read), media_type=GZIP, headers=headers)
