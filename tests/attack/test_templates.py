@@ -6,7 +6,7 @@ from pathlib import Path
 from select import select
 from threading import Event, Thread
 
-from runrig.service.runtime.template_queue import AT_ONCE, OF_ONE_USER
+from runrig.service.runtime.turns import AT_ONCE, OF_ONE_USER
 from tests.attack.target import TREASURE, Target, serve
 from tests.attack.wire import request, wire
 

@@ -161,8 +161,8 @@ def _manifest(connection: Connection, user: str, id: str) -> Manifest:
 def _only_in(connection: Connection, user: str, id: str) -> set[str]:
     """Returns the contents of the code *id*, no longer in `codes`, that no other code of *user* has.
 
-    Damaged code does not stop the others: the contents of *id* then stay, and those of others no longer count, since nobody
-    can use them. O(files of the user's codes) at worst; the newest are looked at first, since they have most in common.
+    Damaged code does not stop the others: the contents of *id* then stay, and those of others no longer count, since they
+    cannot be used. O(files of the user's codes) at worst; the newest are looked at first, since they have most in common.
     """
     gone = {id}
     with suppress(NotFound):

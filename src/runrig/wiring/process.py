@@ -27,8 +27,9 @@ from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.disk import is_full
 from runrig.ports.store import Store, WorkflowQuery
+from runrig.service.commands import code
 from runrig.service.queries import would_start
-from runrig.service.runtime import template_queue
+from runrig.service.runtime import turns
 
 SHUTDOWN_S = 2
 """Seconds to wait for open streams."""
@@ -275,8 +276,9 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # Requests that wait for a template or a search must not take threads from others.
-        to_thread.current_default_thread_limiter().total_tokens += template_queue.OF_ALL + would_start.MOST_WAIT
+        # Requests that wait for a template, for their code to be unpacked or a search must not take threads from others.
+        waiting = turns.OF_ALL + code.MOST_AT_ONCE + would_start.MOST_WAIT
+        to_thread.current_default_thread_limiter().total_tokens += waiting
         sys.setswitchinterval(SWITCH_S)
         if self.started:
             self.when_ready()

@@ -3,19 +3,20 @@
 import gzip
 import hashlib
 import json
-import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO
 
 from runrig.domain.code import LARGEST, LARGEST_MANIFEST, LARGEST_PACKED, MIB, MOST_FILES, Manifest, read_manifest
 from runrig.domain.code_archive import archive
-from runrig.domain.errors import InvalidInput, NotFound, Unavailable
+from runrig.domain.errors import InvalidInput, NotFound
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.code import CodeStore, StoredCode
+from runrig.service.runtime.turns import Turns
 
-LONGEST_WAIT_S = 30.0
+MOST_AT_ONCE = 16
+"""Codes being received or waiting, each in its own thread; more are refused."""
 MOST_REMEMBERED = 10_000
 """Codes whose size is remembered."""
 _LARGEST_LIST = 100 * MOST_FILES
@@ -27,7 +28,7 @@ class Codes:
         self._store = store
         self._clock = clock
         self._backend = backend
-        self._receiving = threading.Lock()
+        self._turns = Turns("codes", at_once=2, of_one_user=4, of_all=MOST_AT_ONCE)
         self._fits: dict[tuple[str, str], bool] = {}
 
     def renew(self, user: str, id: str) -> None:
@@ -67,19 +68,15 @@ class Codes:
         """Returns the id of the sent code, and the SHA-256 of contents that *user* has yet to send. Stores it if there are none.
 
         *body*: a manifest; after its line, possibly a line with a list of SHA-256 and their contents in that order. All of
-        it may be compressed with gzip. Unpacks one at a time, to at most `LARGEST` bytes, and needs as much memory as
-        *body*. Raises InvalidInput, Conflict as `CodeStore.put`, and Unavailable if others take too long.
+        it may be compressed with gzip. Unpacks one per user at a time, to at most `LARGEST` bytes, and needs as much
+        memory as *body*. Raises InvalidInput, Conflict as `CodeStore.put`, and Unavailable if too many wait.
         """
-        if not self._receiving.acquire(timeout=LONGEST_WAIT_S):
-            raise Unavailable("the server is busy receiving code. Try again")
-        try:
+        with self._turns.turn(user):
             manifest, contents = _unpacked(body)
             missing = tuple(each for each in self._store.missing(user, manifest) if each not in contents)
             if not missing:
                 self._store.put(user, manifest, contents, self._clock.now())
             return manifest.id, missing
-        finally:
-            self._receiving.release()
 
     def code(self, user: str, id: str) -> StoredCode:
         """Raises NotFound."""

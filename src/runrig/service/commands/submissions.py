@@ -28,8 +28,8 @@ from runrig.service.commands.restarts import AS_IT_WAS, Changes, changed, check_
 from runrig.service.queries.pool_deletions import pool_deletions
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
-from runrig.service.runtime.template_queue import TemplateQueue
 from runrig.service.runtime.transactor import Transactor
+from runrig.service.runtime.turns import Turns
 from runrig.service.runtime.writing import Command, Job, Writing
 from runrig.spec import template, workflow
 from runrig.spec.labels import read_tags, with_labels
@@ -48,7 +48,7 @@ MOST_KEPT, LARGEST_KEPT = 128, 8 * 1024
 MOST_TAGS = 16
 """Maximum tags of a workflow."""
 
-_templates = TemplateQueue()
+_templates = Turns("template renderings", ", or send rendered files")
 """One for the process, because templates use its processors and memory."""
 
 

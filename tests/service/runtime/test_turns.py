@@ -8,14 +8,14 @@ from queue import SimpleQueue
 import pytest
 
 from runrig.domain.errors import Unavailable
-from runrig.service.runtime.template_queue import TemplateQueue
+from runrig.service.runtime.turns import Turns
 from tests.patience import PATIENCE_S, until
 
 
 class Crowd:
     """Users who wait for turns, each in a thread, and end one when told to."""
 
-    def __init__(self, turns: TemplateQueue) -> None:
+    def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self.begun: list[str] = []
         self._ends: dict[str, SimpleQueue[None]] = {}
@@ -23,11 +23,11 @@ class Crowd:
 
     def asks(self, name: str) -> None:
         """*name*: user and number, such as ``ann-1``."""
-        before = len(self._turns._waiting) + self._turns._rendering.total()
+        before = len(self._turns._waiting) + self._turns._running.total()
         self._ends[name] = SimpleQueue()
         self._threads.append(threading.Thread(target=self._take, args=(name,), daemon=True))
         self._threads[-1].start()
-        until(lambda: len(self._turns._waiting) + self._turns._rendering.total() > before)
+        until(lambda: len(self._turns._waiting) + self._turns._running.total() > before)
 
     def _take(self, name: str) -> None:
         with self._turns.turn(name.partition("-")[0]):
@@ -45,7 +45,7 @@ class Crowd:
 
 
 @contextmanager
-def crowd(turns: TemplateQueue) -> Iterator[Crowd]:
+def crowd(turns: Turns) -> Iterator[Crowd]:
     here = Crowd(turns)
     try:
         yield here
@@ -58,7 +58,7 @@ def begun(here: Crowd, *names: str) -> Callable[[], bool]:
 
 
 def test_one_user_never_has_all_turns_and_the_others_go_by_when_they_came() -> None:
-    with crowd(TemplateQueue(at_once=3, of_one_user=9, of_all=20)) as here:
+    with crowd(Turns("template renderings", ", or send rendered files", at_once=3, of_one_user=9, of_all=20)) as here:
         for name in ("ann-1", "ann-2", "ann-3", "ann-4", "bob-1", "cy-1", "bob-2"):
             here.asks(name)
         until(begun(here, "ann-1", "ann-2", "bob-1"))
@@ -71,7 +71,7 @@ def test_one_user_never_has_all_turns_and_the_others_go_by_when_they_came() -> N
 
 
 def test_excess_requests_are_refused_immediately_with_the_reason() -> None:
-    turns = TemplateQueue(at_once=2, of_one_user=2, of_all=3)
+    turns = Turns("template renderings", ", or send rendered files", at_once=2, of_one_user=2, of_all=3)
     with crowd(turns) as here:
         for name in ("ann-1", "ann-2", "bob-1"):
             here.asks(name)
@@ -85,7 +85,7 @@ def test_excess_requests_are_refused_immediately_with_the_reason() -> None:
 
 
 def test_a_template_that_fails_gives_its_turn_back() -> None:
-    turns = TemplateQueue(at_once=2, of_one_user=1, of_all=1)
+    turns = Turns("template renderings", ", or send rendered files", at_once=2, of_one_user=1, of_all=1)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError), turns.turn("ann"):
             raise ZeroDivisionError
