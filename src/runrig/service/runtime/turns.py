@@ -1,4 +1,4 @@
-"""Turns at heavy work of one kind, such as template renderings, of which few may run at the same time."""
+"""Limits how much heavy work of one kind, such as template renderings, runs at the same time."""
 
 import os
 import threading
@@ -11,14 +11,14 @@ from runrig.domain.errors import Unavailable
 AT_ONCE = max(2, (os.cpu_count() or 1) // 2)
 OF_ONE_USER = 16
 OF_ALL = 32
-"""Maximum that run or wait, each in its own thread; more are refused."""
+"""Maximum of those that run or wait, each in its own thread; more are refused."""
 
 
 class Turns:
-    """First come, first served, but one turn is always reserved for other users.
+    """First come, first served. One turn is always reserved for other users.
 
-    *what*: for messages, such as "template renderings". *advice*: how to do without, as the rest of a sentence; "" if there is
-    no way.
+    *what*: for messages, such as "template renderings". *advice*: how to do without, as the rest of a sentence, if there is
+    a way.
     """
 
     def __init__(
