@@ -42,6 +42,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.timeout(limit, method="thread" if is_repeated(item) else "signal"))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes do not name a test: what was compressed holds the time, and each process of a run would name the test otherwise."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     tiers.classify(item)
 
