@@ -42,7 +42,7 @@ RELEASE = """
     | workflow exec | workflow port-forward | workflow rsync upload | workflow rsync download
     | workflow rsync status | workflow rsync stop
     | credential list | credential set | credential delete | admin credential-key | admin reseal-credentials
-    | workflow wait | workflow watch | workflow why | why | simulate | plan"""
+    | workflow wait | workflow watch | workflow why | why | simulate | plan | example list | example show | example run"""
 
 
 def test_the_commands_are_those_of_the_release() -> None:
@@ -61,6 +61,7 @@ def test_the_commands_are_those_of_the_release() -> None:
         "user",
         "role",
         "admin",
+        "example",
     ]
     assert sorted(EVERY) == sorted(groups + [name.strip() for name in RELEASE.split("|")])
 

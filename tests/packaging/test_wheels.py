@@ -57,10 +57,12 @@ def needs(wheel: Path) -> list[Requirement]:
 
 def test_the_wheel_of_runrig_has_every_file_and_the_clients_those_of_a_laptop(wheels: tuple[Path, Path]) -> None:
     files = [path for path in (ROOT / "src/runrig").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    examples = [f"runrig/{path.relative_to(ROOT)}" for path in (ROOT / "examples").rglob("*.yaml")]
     client, whole = (modules(wheel) for wheel in wheels)
-    assert whole == sorted(str(path.relative_to(ROOT / "src")) for path in files)
+    assert whole == sorted([*(str(path.relative_to(ROOT / "src")) for path in files), *examples])
     of_laptop = {"__init__.py", "__main__.py", "py.typed", "cli", "client", "domain", "osmo", "spec", "wire"}
-    assert client == [name for name in whole if name.split("/")[1] in of_laptop]
+    in_client = [name for name in whole if name.split("/")[1] in of_laptop]
+    assert client == sorted([*in_client, *(name for name in examples if name.startswith("runrig/examples/workflows/"))])
 
 
 def test_both_wheels_need_published_packages_only_and_the_client_none_that_runrig_does_not(
@@ -142,6 +144,8 @@ def test_the_client_alone_works_with_a_server(laptop: Laptop, tmp_path: Path) ->
         assert (listed.returncode, "hello-1" in listed.stdout, listed.stderr) == (0, True, "")
         called = laptop.run("-c", program.replace("sys.stdin.read()", repr(HELLO)), RUNRIG_DATA=data)
         assert (called.stdout, called.stderr) == ("hello-2\n", "")
+        shown = laptop.runrig("example", "run", "hello", "--dry-run", RUNRIG_DATA=data)
+        assert (shown.returncode, "examples/workflows/01-hello.yaml" in shown.stderr) == (0, True)
 
 
 def test_runrig_alone_is_a_server_and_a_client(wheels: tuple[Path, Path], tmp_path: Path) -> None:
@@ -149,6 +153,7 @@ def test_runrig_alone_is_a_server_and_a_client(wheels: tuple[Path, Path], tmp_pa
     file, data = written(tmp_path, HELLO), str(tmp_path / "data")
     with serving(machine, data):
         assert machine.runrig("workflow", "submit", file, RUNRIG_DATA=data).returncode == 0
+        assert machine.runrig("example", "run", "borrow-and-reclaim").returncode == 0
         listed = machine.runrig("workflow", "list", RUNRIG_DATA=data)
         assert (listed.returncode, "hello-1" in listed.stdout, listed.stderr) == (0, True, "")
 

@@ -90,6 +90,7 @@ class _Root(LazyGroup):
         "backup": ("runrig.cli.commands.backup:backup", "Back up a server to a file."),
         "restore": ("runrig.cli.commands.backup:restore", "Restore a backup into an empty database."),
         "verify": ("runrig.cli.commands.verify:verify", "Check the decisions in an event log against the rules."),
+        "example": ("runrig.cli.commands.example:example", "Show and run the examples that come with runrig."),
         "completion": ("runrig.cli.commands.completion:completion", "Print the completion script for your shell."),
     },
     headings={"run": "Work", "pool": "The cluster", "login": "Access", "up": "The server"},
