@@ -110,6 +110,19 @@ def test_the_file_that_is_printed_is_the_file_that_is_sent() -> None:
             "--memory lots -- t",
             "Invalid value for '--memory': 'lots' is not a size. Use a number and a unit, such as 512Mi, 64Gi or 1.5Ti.",
         ),
+        (
+            "--retry often -- t",
+            "Invalid value for '--retry': 'often' is not N or N:CODES. Use for example 3, or 3:75,137.",
+        ),
+        ("--retry 101 -- t", "Invalid value for '--retry': 101 retries are not possible. Use 1 to 100."),
+        (
+            "--retry 3:0-9 -- t",
+            "Invalid value for '--retry': '3:0-9' includes exit code 0, which means success. Use codes from 1.",
+        ),
+        (
+            "--retry 3:x -- t",
+            "Invalid value for '--retry': 'x' is not a list of exit codes. Use for example 1,3-5,137.",
+        ),
         ("-e 1A=b -- t", "'1A' is not a variable name. Use letters, digits and '_'"),
         ("-e NOT_SET_HERE -- t", "-e NOT_SET_HERE: it is not set here. Use -e NOT_SET_HERE=VALUE"),
         (

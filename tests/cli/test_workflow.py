@@ -59,6 +59,7 @@ def test_submit_prints_the_id_and_what_to_type_next(tmp_path: Path) -> None:
 
 def test_submit_sends_everything_that_was_said() -> None:
     options = ["--priority", "low", "--set", "a=1", "--set-string", "b=2", "--set-env", "K=v=w", "--set-env", "L="]
+    options += ["--retry", "3:75"]
     with serving({SUBMIT: SUBMITTED}) as server:
         assert at(server, "workflow", "submit", "-", "--pool", "p", *options, stdin=FILE).code == 0
     assert server.asked == [
@@ -70,6 +71,7 @@ def test_submit_sends_everything_that_was_said() -> None:
                 "priority": "LOW",
                 "environment": {"K": "v=w", "L": ""},
                 "labels": {},
+                "retry": "3:75",
                 "file": FILE,
                 "variables": ["a=1"],
                 "string_variables": ["b=2"],

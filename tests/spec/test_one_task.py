@@ -6,13 +6,16 @@ from hypothesis import strategies as st
 
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.gangs import Priority, Requirement
-from runrig.domain.workflows import TaskSpec, WorkflowSpec
+from runrig.domain.workflows import ExitAction, ExitRule, TaskSpec, WorkflowSpec
 from runrig.spec.one_task import OneTask, file_of, looks_secret, name_of, starts_once_per_node
+from runrig.spec.overrides import parse_retry
 from runrig.spec.template import is_template, render
 from runrig.spec.workflow import read_workflow
 from tests.exploring import tries
 
 pytestmark = pytest.mark.explored
+
+RESCHEDULE = ExitAction.RESCHEDULE
 
 
 def read(task: OneTask) -> WorkflowSpec:
@@ -58,6 +61,7 @@ def test_every_option_is_in_the_file() -> None:
             preferred=["zone"],
             priority="LOW",
             time="4h",
+            retry=parse_retry("3:75,137"),
             labels={"git.commit": "4c1f0e2"},
             environment={"SEED": "08", "WHO": "{{index}} of {{count}}"},
             credentials={"wandb": {"WANDB_API_KEY": "WANDB_API_KEY"}},
@@ -76,6 +80,8 @@ def test_every_option_is_in_the_file() -> None:
             platform="h100",
             count=4,
             min_count=2,
+            exit_rules=(ExitRule(RESCHEDULE, 75, 75), ExitRule(RESCHEDULE, 137, 137)),
+            retries=3,
             topology=(Requirement("rack", "default", True), Requirement("zone", "default", False)),
             credentials=(CredentialUse("wandb", "", {"WANDB_API_KEY": "WANDB_API_KEY"}),),
         ),

@@ -88,6 +88,8 @@ OF_A_TASK = [
     ("duration: 1h5m", (4, 15, "duration: '1h5m' is not a duration. Use one number with a unit of d, h, m, s, ms, us (90m, not 1h30m), or PT1H30M.")),
     ("exitActions: {STOP: 1}", (4, 25, "STOP: unknown exit action 'STOP'. Use one of COMPLETE, FAIL, RESCHEDULE")),
     ("exitActions: {FAIL: x}", (4, 25, "FAIL: 'x' is not a list of exit codes. Use for example 1,3-5,137.")),
+    ("retries: -1", (4, 14, "retries: -1 is negative: at least 0")),
+    ("retries: 101", (4, 14, "retries: 101 is too large: at most 100")),
     ("lead: maybe", (4, 11, "lead: expected true or false, got text 'maybe'")),
     ("credentials: {a: b}", (4, 22, "a: 'b' is not a folder for a credential. Use an absolute path without '..' and ':', such as /etc/keys.")),
     ("credentials: {a: /}", (4, 22, "a: '/' is not a folder for a credential. Use an absolute path without '..' and ':', such as /etc/keys.")),

@@ -77,6 +77,9 @@ class ExitRule(NamedTuple):
     last: int
 
 
+USUAL_RETRIES = 10
+
+
 @dataclass(frozen=True, slots=True)
 class FileSpec:
     """A file of a task. *contents*: text, or base64 if *base64* is set."""
@@ -104,6 +107,8 @@ class TaskSpec:
     platform: str | None = None
     inputs: tuple[str, ...] = ()
     exit_rules: tuple[ExitRule, ...] = ()
+    retries: int = USUAL_RETRIES
+    """How often each pod may restart by RESCHEDULE."""
     count: int | None = None
     min_count: int | None = None
     duration_s: float | None = None

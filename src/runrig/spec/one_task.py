@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from runrig.domain.tokens import TOKEN
+from runrig.spec.overrides import Retry
 
 TASK = "main"
 NO_IMAGE = "none"
@@ -41,6 +42,7 @@ class OneTask:
     preferred: Sequence[str] = ()
     priority: str | None = None
     time: str | None = None
+    retry: Retry | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -75,6 +77,9 @@ def _lines(task: OneTask) -> Iterator[str]:
         yield f"    count: {task.nodes}"
         if task.min_nodes is not None and task.min_nodes < task.nodes:
             yield f"    minCount: {task.min_nodes}"
+    if task.retry is not None:
+        yield f"    retries: {task.retry.retries}"
+        yield f"    exitActions: {{RESCHEDULE: {quoted(task.retry.codes)}}}"
     yield from _map("environment", {name: scalar(value) for name, value in task.environment.items()})
     yield from _map("credentials", {name: _flow(keys) for name, keys in task.credentials.items()})
 

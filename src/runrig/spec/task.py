@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runrig.domain.workflows import ExitAction, ExitRule, FileSpec, TaskSpec
+from runrig.domain.workflows import USUAL_RETRIES, ExitAction, ExitRule, FileSpec, TaskSpec
 from runrig.spec.credentials import read_credentials
 from runrig.spec.fields import Field, Fields, closest, repeated
 from runrig.spec.resources import Resource, check_slices_of_task
@@ -16,6 +16,7 @@ from runrig.spec.values import parse_duration, parse_exit_codes
 LONGEST_NAME = 64
 MOST_PODS_OF_TASK = 10_000
 LONGEST_REGEX = 1_000
+MOST_RETRIES = 100
 DEFAULT_RESOURCE = "default"
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}")
 
@@ -31,7 +32,19 @@ _REFUSED = {
     "kpis": "are not supported yet. Omit them.",
 }
 _TASK = (
-    *("name", "image", "command", "args", "lead", "environment", "files", "resource", "inputs", "exitActions"),
+    *(
+        "name",
+        "image",
+        "command",
+        "args",
+        "lead",
+        "environment",
+        "files",
+        "resource",
+        "inputs",
+        "exitActions",
+        "retries",
+    ),
     "credentials",
     *("count", "minCount", "duration", *_ALLOWABLE, *_REFUSED),
 )
@@ -93,6 +106,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
     check_slices_of_task(fields, resource.topology)
     inputs = _inputs(fields)
     files, actions = _files(fields), fields.get("exitActions")
+    retries = fields.whole("retries", 0, MOST_RETRIES)
     spec = TaskSpec(
         name=name,
         image=_reference(image) if image else "",
@@ -105,6 +119,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
         platform=resource.platform,
         inputs=tuple(item.text() or "" for item in inputs),
         exit_rules=exit_rules(actions) if actions else (),
+        retries=USUAL_RETRIES if retries is None else retries,
         count=count,
         min_count=min_count,
         duration_s=fields.parsed("duration", parse_duration),

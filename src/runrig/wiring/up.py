@@ -137,6 +137,7 @@ def submission(
     strings: tuple[str, ...] = (),
     environment: tuple[str, ...] = (),
     labels: tuple[str, ...] = (),
+    retry: str | None = None,
 ) -> Submission:
     """The workflow file *text*, as this user would submit it to *pool*."""
     return Submission(
@@ -148,6 +149,7 @@ def submission(
         environment=environment,
         labels=labels,
         priority=None if priority is None else Priority(priority),
+        retry=retry,
     )
 
 

@@ -13,10 +13,9 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import PutNode
 from runrig.domain.quantities import GPU
-from runrig.domain.workflows import ExitAction, ExitRule, TaskKey, WorkflowSpec
+from runrig.domain.workflows import USUAL_RETRIES, ExitAction, ExitRule, TaskKey, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.lifecycle.contradictions import contradiction
-from runrig.engine.lifecycle.exit_codes import MOST_RETRIES
 from runrig.engine.lifecycle.holds import end_hold, put_on_hold
 from runrig.engine.lifecycle.workflows import cancel
 from runrig.engine.state.state import State
@@ -100,7 +99,7 @@ def fails_once_released(world: World) -> None:
 
 
 def fails_each_time(world: World) -> None:
-    for _ in range(MOST_RETRIES + 1):
+    for _ in range(USUAL_RETRIES + 1):
         world.finish("w-1", 7)
         world.cycle()
         world.cycle()

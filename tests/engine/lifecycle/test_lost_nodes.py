@@ -12,7 +12,7 @@ from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.plan import Preempt
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import ExitAction, ExitRule, Status, TaskKey
-from runrig.engine.lifecycle.exit_codes import MOST_RETRIES
+from runrig.engine.lifecycle.exit_codes import MOST_MOVES
 from runrig.engine.state.state import State
 from tests.properties.ledgers import portrait
 from tests.properties.losses import come_back, ends, running, standing, submit, told, turn
@@ -312,17 +312,15 @@ def test_without_reschedule_it_ends() -> None:
 
 def test_moves_count_as_retries() -> None:
     world = running("a/r0: 1 1", pods("t", 1, 1, "rack"))
-    for _ in range(MOST_RETRIES):
+    for _ in range(MOST_MOVES):
         (node,) = one_by_one(world, "w")["t"]
         back = world.state.nodes[node]
         turn(world, node)
         come_back(world, back)
-    assert standing(world)["t-0"][0] == MOST_RETRIES
+    assert standing(world)["t-0"][0] == MOST_MOVES
     (node,) = one_by_one(world, "w")["t"]
     turn(world, node)
-    limit = (
-        f"lost: {node} is gone exit code 3001: not restarted, because the limit of {MOST_RETRIES} retries is reached"
-    )
+    limit = f"lost: {node} is gone exit code 3001: not restarted, because {MOST_MOVES} of its nodes were lost"
     assert ends(world) == {"t-0": ("FAILED_BACKEND_ERROR", 3001, limit)}
 
 

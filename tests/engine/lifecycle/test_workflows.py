@@ -15,9 +15,19 @@ from runrig.domain.plan import Admit, PutPool
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, Status, TaskKey, TaskSpec, Workflow, WorkflowSpec
+from runrig.domain.workflows import (
+    USUAL_RETRIES,
+    ExitAction,
+    ExitRule,
+    GroupSpec,
+    Status,
+    TaskKey,
+    TaskSpec,
+    Workflow,
+    WorkflowSpec,
+)
 from runrig.engine import cycle
-from runrig.engine.lifecycle.exit_codes import MOST_PREEMPTIONS, MOST_RETRIES
+from runrig.engine.lifecycle.exit_codes import MOST_MOVES, MOST_PREEMPTIONS
 from runrig.engine.lifecycle.outcomes import workflow_status
 from runrig.engine.lifecycle.workflows import next_deadline
 from runrig.engine.state.state import State
@@ -126,15 +136,48 @@ def test_a_rescheduled_task_restarts_in_place_and_keeps_its_gpus() -> None:
 
 def test_a_task_is_rescheduled_up_to_a_limit_and_then_fails() -> None:
     world = running(group(task("t", exit_rules=(ExitRule(RESCHEDULE, 7, 7),))))
-    for _ in range(MOST_RETRIES):
+    for _ in range(USUAL_RETRIES):
         end(world, ("t", 7))
         assert statuses(world)["w"] == "RUNNING"
     end(world, ("t", 7))
     assert statuses(world) == {"t": "FAILED", "g": "FAILED", "w": "FAILED"}
     last = world.state.attempts("w-1", "t")[-1]
     assert (last.retry_id, last.failure_message) == (
-        MOST_RETRIES,
-        f"exit code 7: not restarted, because the limit of {MOST_RETRIES} retries is reached",
+        USUAL_RETRIES,
+        f"exit code 7: not restarted, because the limit of {USUAL_RETRIES} retries is reached",
+    )
+
+
+@pytest.mark.parametrize(
+    ("retries", "says"), [(0, "limit of 0 retries"), (1, "limit of 1 retry"), (3, "limit of 3 retries")]
+)
+def test_the_file_sets_how_often_a_task_restarts(retries: int, says: str) -> None:
+    world = running(group(task("t", exit_rules=(ExitRule(RESCHEDULE, 7, 7),), retries=retries)))
+    for _ in range(retries):
+        end(world, ("t", 7))
+        assert statuses(world)["w"] == "RUNNING"
+    end(world, ("t", 7))
+    last = world.state.attempts("w-1", "t")[-1]
+    assert (statuses(world)["w"], last.retry_id) == ("FAILED", retries)
+    assert last.failure_message == f"exit code 7: not restarted, because the {says} is reached"
+
+
+def test_restarts_after_lost_nodes_have_a_limit_of_their_own() -> None:
+    world = running(group(task("t", exit_rules=(ExitRule(RESCHEDULE, 1, 3001),), retries=1)))
+    for code in (3001, 3001, 7, 3001):
+        end(world, ("t", code))
+        assert statuses(world)["w"] == "RUNNING", code
+    end(world, ("t", 7))
+    assert statuses(world) == {"t": "FAILED", "g": "FAILED", "w": "FAILED"}
+    world = running(group(task("t", exit_rules=(ExitRule(RESCHEDULE, 3001, 3001),), retries=0)))
+    for _ in range(MOST_MOVES):
+        end(world, ("t", 3001))
+    assert statuses(world)["w"] == "RUNNING"
+    end(world, ("t", 3001))
+    last = world.state.attempts("w-1", "t")[-1]
+    assert (statuses(world)["w"], last.failure_message) == (
+        "FAILED",
+        f"exit code 3001: not restarted, because {MOST_MOVES} of its nodes were lost",
     )
 
 
@@ -152,7 +195,7 @@ def test_a_restarting_lead_restarts_its_siblings() -> None:
 def test_a_restart_for_the_lead_does_not_use_a_siblings_retries() -> None:
     rules = (ExitRule(RESCHEDULE, 7, 7),)
     world = running(group(task("lead", exit_rules=rules), task("mate", exit_rules=rules)))
-    for _ in range(MOST_RETRIES):
+    for _ in range(USUAL_RETRIES):
         end(world, ("lead", 7))
         world.cycle()
         world.cycle()

@@ -66,6 +66,7 @@ def submission_of(
         labels=tuple(f"{name}={value}" for name, value in whole.labels.items()),
         priority=_priority(whole.priority),
         uuid=key,
+        retry=whole.retry,
     )
 
 

@@ -127,7 +127,9 @@ def _check(*asked: Any, pool: str | None, prune: bool, force: bool, said: dict[s
     if force and not asked[3]:
         raise InvalidInput.one("--force requires --drain NODE")
     if workflow is None and any(said.values()):
-        raise InvalidInput.one("--priority, --set, --set-string, --set-env and --label require -s WORKFLOW_FILE")
+        raise InvalidInput.one(
+            "--priority, --set, --set-string, --set-env, --label and --retry require -s WORKFLOW_FILE"
+        )
 
 
 def _submission(client: Transport, file: str, pool: str, settings: Settings) -> dict[str, Any]:

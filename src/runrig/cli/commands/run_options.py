@@ -15,6 +15,7 @@ from runrig.cli.transport.session import Session
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput
 from runrig.spec.one_task import NO_IMAGE, OneTask, looks_secret, name_of
+from runrig.spec.overrides import parse_retry
 from runrig.spec.task import ENVIRONMENT_NAME
 from runrig.spec.values import parse_duration, parse_size
 
@@ -171,6 +172,7 @@ class Chosen:
     min_nodes: int | None = None
     required: str | None = None
     preferred: str | None = None
+    retry: str | None = None
 
 
 def task_of(session: Session, chosen: Chosen, *, sends: bool = True) -> OneTask:
@@ -201,6 +203,7 @@ def task_of(session: Session, chosen: Chosen, *, sends: bool = True) -> OneTask:
         preferred=[chosen.preferred] if chosen.preferred else [],
         priority=chosen.priority,
         time=chosen.time,
+        retry=parse_retry(chosen.retry) if chosen.retry else None,
         labels={} if files is None else files.labels,
         environment=environment,
         credentials=credentials,

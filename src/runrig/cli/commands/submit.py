@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 _TEMPLATE = re.compile(r"""\{%|\{\{|\{#|^["']?default-values""", re.MULTILINE)
 _SUBMIT, _CHECK = path("workflows"), path("workflows") + ":check"
+RETRY_HELP = "Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0."
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -55,6 +56,7 @@ class Settings:
     strings: tuple[str, ...]
     env_vars: tuple[str, ...]
     labels: tuple[str, ...]
+    retry: str | None
 
     def whole(self, pool: str) -> dict[str, Any]:
         """Returns the fields of a request for all files, which go to *pool*."""
@@ -63,7 +65,7 @@ class Settings:
             "priority": self.priority,
             "environment": _by_name(self.env_vars),
             "labels": _by_name(self.labels),
-        }
+        } | ({} if self.retry is None else {"retry": self.retry})
 
     def options(self) -> tuple[str, ...]:
         """Returns the options as words of a command line."""
@@ -73,6 +75,7 @@ class Settings:
             ("--set-string", self.strings),
             ("--set-env", self.env_vars),
             ("--label", self.labels),
+            ("--retry", (self.retry,) if self.retry else ()),
         )
         return tuple(word for option, values in named for value in values for word in (option, value))
 
@@ -84,6 +87,7 @@ class Settings:
             "strings": self.strings,
             "environment": self.env_vars,
             "labels": self.labels,
+            "retry": self.retry,
         }
 
     def body(self, text: str) -> dict[str, Any]:
@@ -99,6 +103,7 @@ def _by_name(pairs: Iterable[str]) -> dict[str, str]:
 def submit_options(command: F) -> F:
     """The options of `Settings`."""
     for option in (
+        click.option("--retry", metavar="N[:CODES]", help=RETRY_HELP),
         click.option("--label", "labels", type=Pair(), multiple=True, help="Label; overrides the file's (repeatable)."),
         click.option(
             "--set-env", "env_vars", type=Pair(), multiple=True, help="Environment variable for all tasks (repeatable)."
@@ -292,11 +297,13 @@ def _folder(file: str) -> Path:
 
 def _checked_here(text: str, folder: Path, settings: Settings) -> dict[str, Any]:
     """Checks that the file is valid, not whether it can run."""
+    from runrig.spec.overrides import with_retry
     from runrig.spec.template import render
     from runrig.spec.workflow import parse_environment, read_workflow
 
     spec = read_workflow(inlined(render(text, settings.variables, settings.strings), folder))
     parse_environment(settings.env_vars)
+    with_retry(spec, settings.retry)
     return {"name": spec.name, "warnings": []}
 
 

@@ -87,7 +87,7 @@ def _news(answer: Answer, why: str) -> Iterator[tuple[str, str]]:
                 f"exit code {task['exit_code']}"
             )
             code = "" if told else f" with exit code {task['exit_code']}"
-            attempt = f"{task['name']} (attempt {task['retry_id']})" if task["retry_id"] else task["name"]
+            attempt = f"{task['name']} (attempt {task['retry_id'] + 1})" if task["retry_id"] else task["name"]
             message = f": {task['failure_message']}" if task["failure_message"] else ""
             yield (
                 f"{task['name']}/{task['retry_id']}",

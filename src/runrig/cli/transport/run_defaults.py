@@ -15,7 +15,7 @@ from runrig.domain.errors import InvalidInput
 TOML = "runrig.toml"
 OPTIONS = (
     *("gpus", "nodes", "min-nodes", "cpus", "memory", "in", "near", "image", "pool", "priority", "name", "time"),
-    *("env", "code"),
+    *("retry", "env", "code"),
 )
 """Options of `runrig run` that can be in runrig.toml."""
 _NOT_HERE = {

@@ -34,17 +34,19 @@ class WorkflowCalls(Calls):
         variables: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
+        retry: str | None = None,
         key: str | None = None,
     ) -> "models.WorkflowSubmitted":
         """Submits a workflow. Returns its id, and warnings about parts of its file that have no effect.
 
         *file*: a Path to a workflow file, or its text. *pool* None: your default pool, or the only top-level pool to which you can submit.
-        *variables*: of the template. *key*: a UUID; repeating a submission with the same key returns the first answer.
+        *variables*: of the template. *retry*: ``N[:CODES]``; restart every task after these exit codes, at most N times.
+        *key*: a UUID; repeating a submission with the same key returns the first answer.
         By default each call has a new one, so that it can be retried while a server is replaced.
 
         Raises Refused if a rule forbids it, InvalidInput with all errors of the file.
         """
-        body = _file(file, variables) | _settings(priority, environment, labels)
+        body = _file(file, variables) | _settings(priority, environment, labels, retry)
         body["pool"] = pool or await self._default_pool()
         return await self._ask(
             models.WorkflowSubmitted, Request("POST", path("workflows"), body=body, key=key or str(uuid4()))
@@ -60,6 +62,7 @@ class WorkflowCalls(Calls):
         variables: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
+        retry: str | None = None,
         all_or_nothing: bool = False,
         key: str | None = None,
     ) -> "models.WorkflowOutcomes":
@@ -67,7 +70,7 @@ class WorkflowCalls(Calls):
 
         Up to 1,000 files; with *all_or_nothing* up to 200, and none is submitted if one is refused.
         """
-        body = _settings(priority, environment, labels) | {
+        body = _settings(priority, environment, labels, retry) | {
             "workflows": [_file(file, variables) for file in files],
             "all_or_nothing": all_or_nothing,
             "pool": pool or await self._default_pool(),
@@ -86,7 +89,7 @@ class WorkflowCalls(Calls):
         variables: Mapping[str, object] | None = None,
     ) -> "models.WorkflowChecked":
         """Returns what a submission would return, with the rendered file. Stores nothing. Raises as `submit`."""
-        body = _file(file, variables) | _settings(priority, None, None)
+        body = _file(file, variables) | _settings(priority)
         body["pool"] = pool or await self._default_pool()
         return await self._ask(models.WorkflowChecked, Request("POST", path("workflows") + ":check", body=body))
 
@@ -101,7 +104,7 @@ class WorkflowCalls(Calls):
         namespace: str | None = None,
     ) -> Sequence[Mapping[str, Any]]:
         """Returns the workflow's Kubernetes objects. Stores nothing. *namespace* None: that of the server."""
-        body = _file(file, variables) | _settings(priority, None, None)
+        body = _file(file, variables) | _settings(priority)
         body |= {"pool": pool or await self._default_pool()} | ({"namespace": namespace} if namespace else {})
         request = Request("POST", path("workflows") + ":render", body=body)
         return (await self._ask(models.RenderAnswer, request)).objects
@@ -352,7 +355,10 @@ def _text(file: Path) -> str:
 
 
 def _settings(
-    priority: str | None, environment: Mapping[str, str] | None, labels: Mapping[str, str] | None
+    priority: str | None,
+    environment: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    retry: str | None = None,
 ) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if priority is not None:
@@ -361,4 +367,6 @@ def _settings(
         said["environment"] = dict(environment)
     if labels:
         said["labels"] = dict(labels)
+    if retry is not None:
+        said["retry"] = retry
     return said

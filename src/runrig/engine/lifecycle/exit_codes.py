@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from runrig.domain.workflows import ExitAction, ExitCode, ExitRule, GroupKey, Status, Task, TaskSpec
 from runrig.engine.state.state import State
 
-MOST_RETRIES = 10
-"""How often exit actions may restart a pod (RESCHEDULE)."""
-
 MOST_PREEMPTIONS = 100
 """How often a gang may be preempted and queued again, counted separately (rule R6)."""
+
+MOST_MOVES = 100
+"""How often a pod may restart because its node was lost, counted separately from its retries."""
 
 
 def exit_action(state: State, task: Task, code: int) -> ExitAction:
@@ -22,10 +22,10 @@ def exit_action(state: State, task: Task, code: int) -> ExitAction:
 
 
 def starts_again(state: State, task: Task, code: int) -> bool:
-    """True if a task that ends with *code* restarts: because its siblings do, or by its rules, at most MOST_RETRIES times."""
+    """True if a task that ends with *code* restarts: because its siblings do, or by its rules, within its limit."""
     if task.restarting:
         return True
-    return exit_action(state, task, code) is ExitAction.RESCHEDULE and not retries_used_up(state, task)
+    return exit_action(state, task, code) is ExitAction.RESCHEDULE and limit_reached(state, task, code) is None
 
 
 def concerns_all(state: State, task: Task) -> bool:
@@ -33,10 +33,27 @@ def concerns_all(state: State, task: Task) -> bool:
     return task.lead or not state.group_spec((task.workflow, task.group)).ignore_nonlead_status
 
 
-def retries_used_up(state: State, task: Task) -> bool:
-    """True if the pod has used up its restarts for its own exit codes."""
-    former = state.attempts(task.workflow, task.name)
-    return sum(each.status is Status.RESCHEDULED and not each.restarting for each in former) >= MOST_RETRIES
+def limit_reached(state: State, task: Task, code: int) -> str | None:
+    """Why a task that ends with *code* cannot restart again, in words; None if it can.
+
+    Restarts after a lost node do not use up the retries of the task.
+    """
+    lost = code == ExitCode.BACKEND_ERROR
+    most = MOST_MOVES if lost else _task_spec(state, task).retries
+    alike = [
+        each
+        for each in state.attempts(task.workflow, task.name)
+        if each.status is Status.RESCHEDULED
+        and not each.restarting
+        and (each.exit_code == ExitCode.BACKEND_ERROR) is lost
+    ]
+    if len(alike) < most:
+        return None
+    return (
+        f"{most} of its nodes were lost"
+        if lost
+        else f"the limit of {most} {'retry' if most == 1 else 'retries'} is reached"
+    )
 
 
 def after_preemption(state: State, key: GroupKey) -> ExitAction:

@@ -31,11 +31,10 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task, TaskKey
 from runrig.engine.explain.cause import after
 from runrig.engine.lifecycle.exit_codes import (
-    MOST_RETRIES,
     after_preemption,
     concerns_all,
     exit_action,
-    retries_used_up,
+    limit_reached,
     starts_again,
 )
 from runrig.engine.lifecycle.finished_groups import end_waiting, go_on
@@ -201,10 +200,8 @@ def _end_before_stop(state: State, task: Task, code: int, message: str) -> Itera
 
 def _end(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
     action = exit_action(state, task, code)
-    if action is ExitAction.RESCHEDULE and retries_used_up(state, task):
-        message = (
-            f"{message} exit code {code}: not restarted, because the limit of {MOST_RETRIES} retries is reached".strip()
-        )
+    if action is ExitAction.RESCHEDULE and (limit := limit_reached(state, task, code)):
+        message = f"{message} exit code {code}: not restarted, because {limit}".strip()
     if action is ExitAction.COMPLETE:
         yield MoveTask(task.key, Status.COMPLETED, code, message)
     else:

@@ -33,6 +33,7 @@ from runrig.service.runtime.turns import Turns
 from runrig.service.runtime.writing import Command, Job, Writing
 from runrig.spec import template, workflow
 from runrig.spec.labels import read_tags, with_labels
+from runrig.spec.overrides import with_retry
 from runrig.spec.yamltree import checked_text
 
 _SENT = ("text", "variables", "string_variables", "template", "environment", "priority", "labels")
@@ -71,6 +72,8 @@ class Submission:
     labels: tuple[str, ...] = ()
     priority: Priority | None = None
     uuid: str | None = None
+    retry: str | None = None
+    """``N[:CODES]``: restart every task after these exit codes, at most N times; None: as in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ def read(submission: Submission) -> ParsedSubmission:
     """Raises InvalidInput with all problems of the file."""
     text = filled_in(submission)
     spec = workflow.with_environment(_read(text), workflow.parse_environment(submission.environment))
-    spec = with_labels(spec, submission.labels)
+    spec = with_retry(with_labels(spec, submission.labels), submission.retry)
     source = submission.text if submission.template is None else submission.template
     priority = submission.priority or spec.priority or Priority.NORMAL
     return ParsedSubmission(
@@ -173,7 +176,8 @@ def _hash(submission: Submission, text: str) -> str:
     """Returns the key of the specification: the hash of what was sent, then that of *text*, because a template with
     `random` renders differently each time.
     """
-    fields = (getattr(submission, name) for name in _SENT)
+    fields = [getattr(submission, name) for name in _SENT]
+    fields += [said for said in (submission.retry,) if said]  # Keys of submissions without options stay the same.
     return workflow.spec_hash(repr(tuple(fields)))[:SENT_LETTERS] + workflow.spec_hash(text)[SENT_LETTERS:]
 
 

@@ -28,7 +28,7 @@ class WorkflowFile(Request):
 
 class WorkflowSubmit(WorkflowFile):
     """*priority*: overrides that of the file; the default is NORMAL. *environment*: for every task. *labels*: override
-    those of the file.
+    those of the file. *retry*: ``N[:CODES]``; restart every task after these exit codes (1-255 if not set), at most N times.
     """
 
     model_config = example(
@@ -39,6 +39,7 @@ class WorkflowSubmit(WorkflowFile):
     priority: PriorityName | None = None
     environment: dict[str, str] = Field(default_factory=dict)
     labels: dict[str, str] = Field(default_factory=dict)
+    retry: str | None = None
 
 
 class WorkflowRepeat(Request):
@@ -76,6 +77,7 @@ class WorkflowBatch(Request):
     priority: PriorityName | None = None
     environment: dict[str, str] = Field(default_factory=dict)
     labels: dict[str, str] = Field(default_factory=dict)
+    retry: str | None = None
     all_or_nothing: bool = False
 
 

@@ -1,0 +1,51 @@
+"""Options of a submission that change its specification: `--retry`."""
+
+import re
+from dataclasses import replace
+from typing import NamedTuple
+
+from runrig.domain.errors import InvalidInput
+from runrig.domain.workflows import ExitAction, ExitRule, TaskSpec, WorkflowSpec
+from runrig.spec.task import MOST_RETRIES
+from runrig.spec.values import parse_exit_codes
+
+_ANY_FAILURE = "1-255"
+_RETRY = re.compile(r"([0-9]{1,9})(?::(.*))?", re.DOTALL)
+
+
+class Retry(NamedTuple):
+    """Restart a task up to *retries* times if it ends with one of *codes*, such as ``75,130-137``."""
+
+    retries: int
+    codes: str
+
+
+def parse_retry(text: str) -> Retry:
+    """Returns the value of ``3`` (any exit code of a program but 0) or ``3:75,137``. Raises ValueError."""
+    match = _RETRY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r:.80} is not N or N:CODES. Use for example 3, or 3:75,137.")
+    retries = int(match[1])
+    if not 1 <= retries <= MOST_RETRIES:
+        raise ValueError(f"{retries} retries are not possible. Use 1 to {MOST_RETRIES}.")
+    codes = _ANY_FAILURE if match[2] is None else match[2]
+    if any(first == 0 for first, _ in parse_exit_codes(codes)):
+        raise ValueError(f"{text!r:.80} includes exit code 0, which means success. Use codes from 1.")
+    return Retry(retries, codes)
+
+
+def with_retry(spec: WorkflowSpec, text: str | None) -> WorkflowSpec:
+    """Returns *spec* with ``--retry`` *text* for every task, before the rules of the file. Raises InvalidInput."""
+    if text is None:
+        return spec
+    try:
+        retry = parse_retry(text)
+    except ValueError as error:
+        raise InvalidInput.one(f"retry: {error}", "retry") from None
+    rules = tuple(ExitRule(ExitAction.RESCHEDULE, *each) for each in parse_exit_codes(retry.codes))
+
+    def retried(task: TaskSpec) -> TaskSpec:
+        return replace(task, retries=retry.retries, exit_rules=rules + task.exit_rules)
+
+    groups = (replace(group, tasks=tuple(map(retried, group.tasks))) for group in spec.groups)
+    return replace(spec, groups=tuple(groups))
