@@ -6,7 +6,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 # Some images set it. Tests start hundreds of processes, each of which would compile all that it imports: 2 s instead of 0.7.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test affected test-slow browser e2e attack coverage lint apilint audit bench soak docs pictures format clean
+.PHONY: help demo test affected test-slow browser e2e attack coverage lint apilint audit bench soak docs release pictures format clean
 help:  ## this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
@@ -111,8 +111,16 @@ deploy/requirements.txt: .venv/.synced
 docs: .venv/.synced deploy/requirements.txt  ## write what the docs take from the code (commands, routes, errors) and check their links
 	$(BIN)/python -m docs.generate
 
+# Apart from .venv, as with .audit.
+.release/.synced: .venv/.synced
+	UV_PROJECT_ENVIRONMENT=.release $(UV) sync --quiet --frozen --group release --python $(PYTHON)
+	@touch $@
+
+release: .release/.synced  ## build both packages, manual pages, completions and an SBOM into dist/, and try them; publishes nothing
+	.release/bin/python .ci/release.py $(UV)
+
 pictures: .venv/.synced  ## take the pictures of docs/page.md and the README anew, in Chromium
 	$(BIN)/python -m docs.pictures
 
 clean:  ## remove what make made
-	rm -rf .venv .uv .audit .spectral .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf .venv .uv .audit .release .spectral dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage

@@ -1,0 +1,161 @@
+"""`make release`: builds what a release consists of into `dist/`, and checks it as somebody who installs it would. Publishes nothing."""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import click
+from click_man.core import write_man_pages
+
+from runrig.cli.lazy import LazyGroup
+from runrig.cli.main import cli
+
+ROOT = Path(__file__).parent.parent
+DIST = ROOT / "dist"
+FIRST_DATABASE = ROOT / "tests/packaging/data/first.sql.gz"
+"""A server's database with waiting, running and ended workflows, made before there was a release."""
+SHELLS = {"bash": "runrig.bash", "zsh": "_runrig", "fish": "runrig.fish"}
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def main(uv: str) -> None:
+    shutil.rmtree(DIST, ignore_errors=True)
+    DIST.mkdir()
+    step("build", build)
+    step("check the metadata and the README", check_metadata)
+    step("write manual pages and completions", write_pages)
+    step("list what it contains (SBOM)", lambda: write_bom(uv))
+    with tempfile.TemporaryDirectory() as folder:
+        step("install the server in a fresh environment", lambda: try_server(uv, Path(folder)))
+        step("install the client in a fresh environment", lambda: try_client(uv, Path(folder)))
+    step("write checksums", write_checksums)
+    print(f"\nrunrig {VERSION} is in dist/. Nothing was published.")
+
+
+def step(what: str, do: Callable[[], None]) -> None:
+    print(f"{what} ... ", end="", flush=True)
+    do()
+    print("ok")
+
+
+def run(*command: object, **env: str) -> str:
+    """Returns what *command* prints. Ends this program with all that it said if it fails."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RUNRIG_", "PYTHON"))}
+    done = subprocess.run([*map(str, command)], env=clean | env, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"failed\n$ {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+# ---------------------------------------------------------------- what is in dist/
+
+
+def build() -> None:
+    """Both wheels, and the source of runrig. The client is built from the same source."""
+    run(sys.executable, "-m", "hatchling", "build", "-d", DIST)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", DIST], cwd=ROOT / "client", check=True
+    )
+
+
+def check_metadata() -> None:
+    run(sys.executable, "-m", "twine", "check", "--strict", *DIST.glob("*.whl"), *DIST.glob("*.tar.gz"))
+
+
+def write_pages() -> None:
+    """A manual page for each command, and the completion script of each shell."""
+    (DIST / "man").mkdir()
+    import_commands(cli)
+    write_man_pages("runrig", cli, version=VERSION, target_dir=str(DIST / "man"))
+    (DIST / "completions").mkdir()
+    for shell, name in SHELLS.items():
+        (DIST / "completions" / name).write_text(run(sys.executable, "-m", "runrig", "completion", shell))
+
+
+def import_commands(group: LazyGroup) -> None:
+    """Fills `commands`, which click-man reads, with what *group* would import when it runs."""
+    for name in group.lazy:
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        group.add_command(command, name)
+        if isinstance(command, LazyGroup):
+            import_commands(command)
+
+
+def write_bom(uv: str) -> None:
+    """CycloneDX: the locked version and hash of each package that the server can use."""
+    options = ("--quiet", "--frozen", "--extra", "postgresql", "--extra", "kubernetes", "--format", "cyclonedx1.5")
+    bom = json.loads(run(uv, "export", *options))
+    assert bom["components"], "no package is listed"
+    (DIST / "runrig.cdx.json").write_text(json.dumps(bom, indent=1) + "\n")
+
+
+def write_checksums() -> None:
+    files = sorted(path for path in DIST.rglob("*") if path.is_file())
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(DIST)}" for path in files]
+    (DIST / "SHA256SUMS").write_text("".join(f"{line}\n" for line in lines))
+
+
+# ---------------------------------------------------------------- installed by somebody else
+
+
+def try_server(uv: str, folder: Path) -> None:
+    """A fresh server starts, and one with an old database, whose workflows are all there afterwards."""
+    program = installed(uv, folder / "server", DIST / f"runrig-{VERSION}-py3-none-any.whl")
+    run(program, "example", "run", "borrow-and-reclaim")
+    listed(program, folder / "new")
+    data = folder / "old"
+    data.mkdir(mode=0o700)
+    with closing(sqlite3.connect(data / "runrig.db")) as database:
+        database.executescript(gzip.decompress(FIRST_DATABASE.read_bytes()).decode())
+        expected = {row[0] for row in database.execute("SELECT id FROM workflows")}
+    assert expected <= listed(program, data), "a workflow is missing after the upgrade"
+
+
+def try_client(uv: str, folder: Path) -> None:
+    program = installed(uv, folder / "client", DIST / f"runrig_client-{VERSION}-py3-none-any.whl")
+    run(program, "workflow", "validate", ROOT / "examples/workflows/01-hello.yaml")
+    run(program, "example", "show", "hello")
+
+
+def installed(uv: str, folder: Path, wheel: Path) -> Path:
+    """Returns the program of *wheel*, installed with the packages that it asks for, in the versions of the index."""
+    run(uv, "venv", "--quiet", folder)
+    run(uv, "pip", "install", "--quiet", "--python", folder / "bin/python", wheel)
+    program = folder / "bin/runrig"
+    said = run(program, "--version")
+    assert said == f"runrig {VERSION}\n", said
+    return program
+
+
+def listed(program: Path, data: Path) -> set[str]:
+    """Returns the ids of all workflows that a server in folder *data* shows."""
+    command = [str(program), "up", "--gpus", "1", "--port", "0", "--data", str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        try:
+            assert server.stdout is not None
+            said = []
+            for line in server.stdout:
+                said.append(line)
+                if "http://" in line:
+                    break
+            else:
+                sys.exit(f"failed: the server did not start\n{''.join(said)}")
+            answer = json.loads(run(program, "list", "--all", "--count", "1000", "-t", "json", RUNRIG_DATA=str(data)))
+            return {each["name"] for each in answer["workflows"]}
+        finally:
+            server.terminate()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
