@@ -4,6 +4,7 @@ table.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from runrig.domain.pools import MOST_WEIGHT, Pool, Queueing, TopologyKey, exit_actions
@@ -288,9 +289,17 @@ def named(name: str) -> Setting | None:
     return next((each for each in SETTINGS if each.name == name), None)
 
 
+_NAMES = [each.name for each in SETTINGS]
+_VALUES = attrgetter(*_NAMES)
+_CONVERTED = [each for each in SETTINGS if type(each.kind).shown is not SettingKind.shown]
+
+
 def shown(pool: Pool) -> dict[str, Any]:
-    """All settings by name, as responses show them."""
-    return {each.name: each.of(pool) for each in SETTINGS}
+    """All settings by name, as responses show them. Reads most in one call, because a response can have thousands of pools."""
+    found = dict(zip(_NAMES, _VALUES(pool), strict=True))
+    for each in _CONVERTED:
+        found[each.name] = each.of(pool)
+    return found
 
 
 def default(setting: Setting) -> Any:

@@ -28,17 +28,17 @@ def pool_quota(pools: Iterable[Answer], platforms: Platforms) -> Shape:
 
     The sums count the nodes of each set once, and every pool (a subpool's share is not in its parent's unallocated).
     """
-    sets: dict[str, list[Answer]] = {}
+    sets: dict[str, list[Shape]] = {}
+    nodes: dict[str, Answer] = {}
+    gpus = []
     for each in pools:
-        sets.setdefault(each["nodes"]["set"], []).append(each)
-    gpus = [each["gpus"] for pools in sets.values() for each in pools]
-    nodes = [pools[0]["nodes"] for pools in sets.values()]
+        shared = each["nodes"]
+        nodes[shared["set"]] = shared
+        gpus.append(each["gpus"])
+        sets.setdefault(shared["set"], []).append(pool(each, platforms))
     used = {name: sum([each[name] for each in gpus]) for name in ("used", "low", "available", "unallocated")}
-    share = {name: sum([each[name] for each in nodes]) for name in ("gpus", "free_gpus")}
-    return {
-        "node_sets": [{"pools": [pool(each, platforms) for each in pools]} for pools in sets.values()],
-        "resource_sum": _usage(used, share),
-    }
+    share = {name: sum([each[name] for each in nodes.values()]) for name in ("gpus", "free_gpus")}
+    return {"node_sets": [{"pools": each} for each in sets.values()], "resource_sum": _usage(used, share)}
 
 
 def pool(answer: Answer, platforms: Platforms) -> Shape:

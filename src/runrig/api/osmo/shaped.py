@@ -29,7 +29,7 @@ def settings_then(pool: Pool, inherited: Pool, flavors: Iterable[Flavor], backen
 
 def pool_quota(views: Sequence[PoolView], backend: str) -> Shape:
     flavors = {flavor.name: flavor for view in views for flavor in view.flavors}
-    return pools.pool_quota([to_plain(view.shown(backend)) for view in views], _platforms(flavors.values()))
+    return pools.pool_quota((to_plain(view.shown(backend)) for view in views), _platforms(flavors.values()))
 
 
 def _platforms(flavors: Iterable[Flavor]) -> pools.Platforms:

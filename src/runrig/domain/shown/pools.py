@@ -138,7 +138,9 @@ def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
     """
     closed = settings if own.closed_by is None else own
     return {
-        **{name: getattr(own, name) for name in ("name", "parent", "state")},
+        "name": own.name,
+        "parent": own.parent,
+        "state": own.state,
         **shown(settings),
         "quotas": quotas_of(own.quotas),
         "closed_by": closed.closed_by,
