@@ -420,7 +420,7 @@ def test_sessions_require_permission_to_change_the_workflow(world: World) -> Non
     token = world.ok("POST", "/api/v1/users/tess/tokens", {"name": "laptop"})["token"]
     status, said = world.ask("POST", "/api/workflow/w-1/exec/task/main?entry_command=ls", None, token)
     assert (status, said["details"]["permission"]) == (403, "exec workflow")
-    assert "may not run commands in the tasks of workflow w-1" in said["message"]
+    assert "cannot run commands in the tasks of workflow w-1" in said["message"]
 
 
 @pytest.mark.parametrize(

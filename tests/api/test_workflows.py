@@ -465,7 +465,7 @@ BAD: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("pool1", {"file": ""}, 422, "USAGE", ""),
     ("pool1", {"file": 7}, 422, "USAGE", "file: invalid value 7"),
     ("pool1", {"file": "x", "more": 1}, 422, "USAGE", "unknown field 'more'. Omit it"),
-    ("nope", {"file": one_task("a")}, 404, "NOTFOUND", "no pool 'nope': there are pool1, pool2"),
+    ("nope", {"file": one_task("a")}, 404, "NOTFOUND", "unknown pool 'nope' (pools: pool1, pool2)"),
 ]
 
 

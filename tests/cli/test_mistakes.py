@@ -39,18 +39,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["workflow", "list", "--all", "--pool", "vison"], "unknown pool 'vison'. Did you mean vision?"),
+        (["workflow", "list", "--all", "--pool", "vison"], "unknown pool 'vison'. Did you mean 'vision'?"),
         (
             ["workflow", "list", "--user", "ana"],
-            "user 'ana' has no workflows that you can see. Did you mean anna?",
+            "user 'ana' has no workflows that you can see. Did you mean 'anna'?",
         ),
         (
             ["workflow", "list", "--user", "zoe"],
             "user 'zoe' has no workflows that you can see. List all workflows with `runrig workflow list --all`",
         ),
-        (["role", "list", "--user", "ana"], "user 'ana' not found. Did you mean anna?"),
-        (["role", "list", "--pool", "vison"], "unknown pool 'vison'. Did you mean vision?"),
-        (["user", "history", "ana"], "user 'ana' not found. Did you mean anna?"),
+        (["role", "list", "--user", "ana"], "user 'ana' not found. Did you mean 'anna'?"),
+        (["role", "list", "--pool", "vison"], "unknown pool 'vison'. Did you mean 'vision'?"),
+        (["user", "history", "ana"], "user 'ana' not found. Did you mean 'anna'?"),
         (
             ["pool", "history", "vision", "--by", "ana"],
             "user 'ana' has not changed pool vision. To see who has, use `runrig pool history vision`",
@@ -81,7 +81,7 @@ def test_a_filter_by_a_name_that_is_there_may_fit_nothing(server: Up) -> None:
 def test_unknown_cohort_is_refused(server: Up, args: list[str]) -> None:
     before = server.json("cohort", "list")
     done = server.runrig(*args)
-    says = "Error: unknown cohort 'reserch'. Did you mean research? To create it: `runrig cohort create reserch`\n"
+    says = "Error: unknown cohort 'reserch'. Did you mean 'research'? To create it: `runrig cohort create reserch`\n"
     assert (done.code, done.out, done.err) == (2, "", says)
     assert server.json("cohort", "list") == before
 
@@ -224,7 +224,7 @@ def test_the_hint_about_roles_names_the_one_that_is_enough(server: Up, tmp_path:
     for option, role in ((("--quota", "5"), "admin"), (("--description", "x"), "vision-admin")):
         done = runrig("pool", "update", "vision", *option, env=env)
         assert (done.code, done.out) == (4, "")
-        assert f"that needs the role {role}; an admin gives it with `runrig role grant anna {role}`" in done.err
+        assert f"Required role: {role}. An administrator can grant it: `runrig role grant anna {role}`" in done.err
 
 
 def test_a_workflow_with_several_groups_on_a_node_has_one_entry_there(tmp_path: Path) -> None:

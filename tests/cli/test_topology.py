@@ -375,4 +375,4 @@ def test_a_real_cluster_is_drawn_as_on_the_page_of_the_docs(tmp_path: Path) -> N
             "gpus": 32,
         }
     ]
-    assert (unknown.code, unknown.err) == (2, "Error: unknown pool 'team-z'. Did you mean team-a or team-b?\n")
+    assert (unknown.code, unknown.err) == (2, "Error: unknown pool 'team-z'. Did you mean 'team-a' or 'team-b'?\n")

@@ -221,7 +221,7 @@ def test_validate_with_a_cluster_file_answers_as_a_server_does(tmp_path: Path) -
     settings = ["--set", "who=lead", "--set-string", "x=1", "--set-env", "K=V"]
     assert validated(tmp_path, text, "-p", "a", *settings, "-t", "json").json == VALID
     assert validated(tmp_path, text, "-p", "a", "--set-env", "1=V").code == 2
-    assert validated(tmp_path, gpus(2), "-p", "c").err == "Error: no pool 'c': there are a, b\n"
+    assert validated(tmp_path, gpus(2), "-p", "c").err == "Error: unknown pool 'c' (pools: a, b)\n"
 
 
 def test_validate_takes_files_of_this_machine_in(tmp_path: Path) -> None:

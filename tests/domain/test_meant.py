@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runrig.domain.meant import FARTHEST, MOST, alternatives, distance, meant
+from runrig.domain.meant import FARTHEST, MOST, distance, meant, suggested
 
 NAMES = st.text(string.ascii_lowercase[:3] + "-1", max_size=8)
 
@@ -46,5 +46,11 @@ def test_a_distance_is_one(one: str, other: str, third: str) -> None:
     assert distance(one, other, 1) == min(between, 2)
 
 
-def test_alternatives_are_a_list_in_words() -> None:
-    assert [alternatives(names) for names in (("a",), ("a", "b"), ("a", "b", "c"))] == ["a", "a or b", "a, b or c"]
+def test_message_ends_with_the_likely_names_or_with_another_way_out() -> None:
+    known = ("team-a", "team-b", "team-c")
+    assert [suggested("team", known[:some], " (teams: none)") for some in range(4)] == [
+        " (teams: none)",
+        ". Did you mean 'team-a'?",
+        ". Did you mean 'team-a' or 'team-b'?",
+        ". Did you mean 'team-a', 'team-b' or 'team-c'?",
+    ]

@@ -266,7 +266,7 @@ def test_the_admin_of_a_pool_changes_how_it_queues_and_not_what_it_costs_others(
         assert lead.confirm("/pool/pool1/edit", shown.text).status_code == 303
         for typed in ({GPUS: "4"}, {"weight": "2"}, {"borrowing_limit default/gpu": "1"}):
             answer = lead.fill("/pool/pool1/edit", **typed)
-            assert (answer.status_code, "that needs the role admin" in words_of(answer.text)) == (403, True)
+            assert (answer.status_code, "Required role: admin." in words_of(answer.text)) == (403, True)
         assert lead.get("/pool/pool1/what-if?quota=4").status_code == 403
         assert quota(it, "pool1") == 2
 

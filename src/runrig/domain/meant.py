@@ -28,13 +28,14 @@ def meant(typed: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def suggested(typed: str, known: Iterable[str], otherwise: str) -> str:
-    """The end of a message: ``. Did you mean a, b or c?``, or *otherwise* if no name is similar."""
+    """The end of a message: ``. Did you mean 'a', 'b' or 'c'?``, or *otherwise* if no name is similar."""
     found = meant(typed, known)
-    return f". Did you mean {alternatives(found)}?" if found else otherwise
+    return f". Did you mean {_alternatives(found)}?" if found else otherwise
 
 
-def alternatives(names: Sequence[str]) -> str:
-    """``a``, ``a or b``, ``a, b or c``."""
+def _alternatives(names: Sequence[str]) -> str:
+    """``'a'``, ``'a' or 'b'``, ``'a', 'b' or 'c'``."""
+    names = [repr(name) for name in names]
     return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 

@@ -136,7 +136,7 @@ _DOING = {
     Permission.SUBMIT: "submit to pool {pool}",
     Permission.SEND_CODE: "send code",
     Permission.READ_WORKFLOW: "see workflows of pool {pool}",
-    Permission.CHANGE_WORKFLOW: "cancel, hold or repeat workflow {workflow} of {owner}",
+    Permission.CHANGE_WORKFLOW: "cancel, hold or restart workflow {workflow} of {owner}",
     Permission.EXEC_WORKFLOW: "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
     Permission.CHANGE_SUBPOOLS: "change the subpools of pool {top}",
     Permission.CHANGE_POOL: "change the settings of pool {pool}",
@@ -163,7 +163,9 @@ _WITH = {
 
 def _not_allowed(identity: Identity, permission: Permission, about: About | None, doing: str | None) -> NotAllowed:
     if permission is Permission.OWN_TOKENS:
-        return NotAllowed(f"{identity.user} logged in without a token, and so cannot create or revoke one: {BY_TOKEN}")
+        return NotAllowed(
+            f"{identity.user} logged in without a token, so it cannot create or revoke tokens. Instead, {BY_TOKEN}"
+        )
     if permission is Permission.CHANGE_OWN:
         return NotAllowed(
             f"this token grants only {', '.join(identity.narrowed or ())}, but {identity.user} has more roles. To change credentials "
@@ -177,7 +179,7 @@ def _not_allowed(identity: Identity, permission: Permission, about: About | None
     roles = [each.format(top=top or "POOL") for each in _WITH[Permission.SUBMIT if own else permission]]
     details: dict[str, object] = {"permission": permission.value, "roles": roles}
     return NotAllowed(
-        f"{identity.user} may not {doing or _DOING[permission].format(**words)}: that needs the role {' or '.join(roles)}; "
-        f"an admin gives it with `runrig role grant {identity.user} {roles[0]}`",
+        f"{identity.user} cannot {doing or _DOING[permission].format(**words)}. Required role: {' or '.join(roles)}. "
+        f"An administrator can grant it: `runrig role grant {identity.user} {roles[0]}`",
         details | ({"pool": pool} if pool else {}),
     )

@@ -22,7 +22,7 @@ class ProblemAnswer(Answer):
 class ErrorAnswer(Answer):
     """An error. *details* has the numbers in the message; with status 422, *details.problems* has all problems."""
 
-    model_config = example({"message": "no pool 'vison': there are 'vision' and 'batch'", "error_code": "NOTFOUND"})
+    model_config = example({"message": "unknown pool 'vison'. Did you mean 'vision'?", "error_code": "NOTFOUND"})
 
     message: str
     error_code: str

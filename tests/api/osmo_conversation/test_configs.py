@@ -169,8 +169,8 @@ def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
         ("ada", "team", {"quotas": {"default": 3}}, 422, "expected a mapping"),
         ("ada", "team", {"weight": 0}, 422, "too small"),
         ("ada", "teem", {"description": "x"}, 404, "unknown pool 'teem'"),
-        ("tina", "team", {"resources": {"gpu": {"guarantee": 3}}}, 403, "tina may not"),
-        ("tom", "team", {"description": "x"}, 403, "tom may not change the settings of pool team"),
+        ("tina", "team", {"resources": {"gpu": {"guarantee": 3}}}, 403, "tina cannot"),
+        ("tom", "team", {"description": "x"}, 403, "tom cannot change the settings of pool team"),
         ("uwe", "team", {"description": "x"}, 404, "unknown pool 'team'"),
         ("nina", "team", {"description": "x"}, 404, "unknown pool 'team'"),
     ],
@@ -231,7 +231,7 @@ def test_several_pools_are_updated_together_by_their_full_settings(world: TwoTea
         ("ada", {"team2": {"description": "x"}, "team": {"resources": {"gpu": {"guarantee": 0}}}}, 400, "subpools"),
         ("ada", {"team2": {"description": "x"}, "team": {"resources": 3}}, 422, "pool team: resources"),
         ("ada", {"team2": 3}, 422, "configs.team2"),
-        ("tina", {"team": {"description": "x"}}, 403, "tina may not"),
+        ("tina", {"team": {"description": "x"}}, 403, "tina cannot"),
     ],
 )
 def test_of_many_pools_all_are_updated_or_none(

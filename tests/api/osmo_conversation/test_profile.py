@@ -93,7 +93,7 @@ def test_each_notification_is_set_alone(world: TwoTeams) -> None:
         ("tom", {"pool": "teem"}, 404, "unknown pool 'teem'"),
         ("tom", {"pool": ""}, 404, "unknown pool ''"),
         ("nina", {"pool": "team"}, 404, "unknown pool 'team'"),
-        ("vera", {"pool": "team"}, 403, "vera may not submit to pool team"),
+        ("vera", {"pool": "team"}, 403, "vera cannot submit to pool team"),
         ("ada", {"pool": "teem"}, 404, "unknown pool 'teem'"),
         ("tom", {}, 422, "no setting given"),
         ("tom", {"email_notification": "yes"}, 422, "email_notification"),
@@ -134,7 +134,7 @@ def test_both_apis_show_the_same_default_pool(world: TwoTeams) -> None:
     [
         ("tom", {"default_pool": "team2"}, 404, "unknown pool 'team2'"),
         ("tom", {"default_pool": ""}, 404, "unknown pool ''"),
-        ("vera", {"default_pool": "team"}, 403, "vera may not submit to pool team"),
+        ("vera", {"default_pool": "team"}, 403, "vera cannot submit to pool team"),
         ("tom", {}, 422, "default_pool"),
         ("tom", {"default_pool": 1}, 422, "default_pool"),
         ("tom", {"default_pool": "team", "user": "ada"}, 422, "user"),

@@ -253,14 +253,14 @@ def test_crucial_pairs(tmp_path: Path, actor: str | None, method: str, path: str
 def test_refusal_names_the_user_the_action_and_the_required_role(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         assert it.send("tess", "POST", "/api/workflow/tomjob-1/cancel").json() == {
-            "message": "tess may not cancel, hold or repeat workflow tomjob-1 of tom: that needs the role team-admin; "
-            "an admin gives it with `runrig role grant tess team-admin`",
+            "message": "tess cannot cancel, hold or restart workflow tomjob-1 of tom. Required role: team-admin. "
+            "An administrator can grant it: `runrig role grant tess team-admin`",
             "error_code": "FORBIDDEN",
             "details": {"permission": "change workflow", "roles": ["team-admin"], "pool": "team"},
         }
         assert it.send("tom", "GET", "/metrics").json() == {
-            "message": "tom may not see data about all pools: that needs the role viewer or admin; "
-            "an admin gives it with `runrig role grant tom viewer`",
+            "message": "tom cannot see data about all pools. Required role: viewer or admin. "
+            "An administrator can grant it: `runrig role grant tom viewer`",
             "error_code": "FORBIDDEN",
             "details": {"permission": "read everything", "roles": ["viewer", "admin"]},
         }
@@ -291,7 +291,7 @@ def test_refusal_of_a_node_command_names_the_nodes_and_the_required_role(tmp_pat
         told = it.send("tina", "POST", f"/api/v1/nodes:{verb}", {"nodes": [f"n{number}" for number in range(7)]})
         assert (told.status_code, told.json()["detail"]) == (
             403,
-            f"tina may not {verb} nodes n0, n1, n2, n3, n4 and 2 more: that needs the role admin; an admin gives it with "
+            f"tina cannot {verb} nodes n0, n1, n2, n3, n4 and 2 more. Required role: admin. An administrator can grant it: "
             "`runrig role grant tina admin`",
         )
 
@@ -305,6 +305,6 @@ def test_a_workflow_moves_only_into_a_pool_to_which_the_user_may_submit(tmp_path
         for dry_run in (True, False):
             answer = it.send("tom", "POST", route, {"pool": "team2", "dry_run": dry_run})
             assert answer.status_code == 403, answer.text
-            assert answer.json()["detail"].startswith("tom may not submit to pool team2: ")
+            assert answer.json()["detail"].startswith("tom cannot submit to pool team2. ")
         assert it.portrait() == before
         assert it.send("tom", "POST", route, {"pool": "team--a", "priority": "LOW"}).status_code == 200

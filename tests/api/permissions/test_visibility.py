@@ -118,7 +118,7 @@ def test_the_map_counts_others_among_those_that_it_does_not_name(tmp_path: Path)
         assert seen["gpus"] == whole["gpus"]
         assert it.get("tom", "/api/v1/topology", holders=0)["maps"][0]["all"]["others"] == {"gangs": 2, "gpus": 2}
         assert it.send("tom", "GET", "/api/v1/topology", pool="team2").json()["detail"] == (
-            "unknown pool 'team2'. Did you mean team?"
+            "unknown pool 'team2'. Did you mean 'team'?"
         )
 
 
@@ -257,7 +257,7 @@ def test_foreign_workflow_is_not_found_by_its_uuid_either(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("gang", "gang-1 or gang-3"), ("gnag-1", "gang-1"), ("gang-33", "gang-1 or gang-3"), ("zzz", None)],
+    [("gang", "'gang-1' or 'gang-3'"), ("gnag-1", "'gang-1'"), ("gang-33", "'gang-1' or 'gang-3'"), ("zzz", None)],
 )
 @pytest.mark.parametrize("path", ["", "/why", "/logs", "/cancel"])
 def test_unknown_id_suggests_similar_visible_ids(tmp_path: Path, typed: str, meant: str | None, path: str) -> None:

@@ -93,7 +93,7 @@ def test_pools_that_cannot_be_closed_or_opened_give_different_errors() -> None:
     ):
         closing.open_again(world.state, "lab--a")
     assert not closing.open_again(world.state, "free").actions
-    with pytest.raises(NotFound, match="no pool 'fre'"):
+    with pytest.raises(NotFound, match="unknown pool 'fre'"):
         closing.close(world.state, "fre", user="bob", now=AT)
     with pytest.raises(InvalidInput, match="the reason must be one line"):
         closing.close(world.state, "free", user="bob", now=AT, reason="two\nlines")

@@ -124,7 +124,7 @@ def test_impossible_holds_are_rejected_and_change_nothing() -> None:
     world.cycle()
     with pytest.raises(Conflict, match="all groups of w-1 have started"):
         holds.put_on_hold(world.state, "w-1", user="alice")
-    with pytest.raises(NotFound, match="no live workflow 'x-1'"):
+    with pytest.raises(NotFound, match="unknown workflow 'x-1', or it has ended"):
         holds.put_on_hold(world.state, "x-1", user="alice")
 
 

@@ -251,9 +251,9 @@ def test_no_change_of_a_pool_stops_running_work() -> None:
         (Pool("a" * 64), "at most 63"),
         (Pool("a", cohort="x--y"), "cohort name 'x--y' contains '--'"),
         (Pool("team--a", parent="team", subpool_name="b"), "must be called team--b"),
-        (Pool("a", flavors=("h100",)), "unknown flavor 'h100': there are default"),
+        (Pool("a", flavors=("h100",)), "unknown flavor 'h100' (flavors: default)"),
         (Pool("a", default_platform="h100"), "default_platform 'h100' is not a flavor of the pool"),
-        (Pool("a", {FlavorResource("h100", GPU): Quota(1)}), "quota of unknown flavor 'h100'"),
+        (Pool("a", {FlavorResource("h100", GPU): Quota(1)}), "unknown flavor 'h100'"),
         (Pool("a", gpu_quota(-1)), "nominal -1 of default/gpu is out of range"),
         (Pool("a", gpu_quota(1, borrowing=-1)), "borrowing_limit -1"),
         (Pool("a", gpu_quota(1, lending=2**63)), "lending_limit 9223372036854775808"),
@@ -283,9 +283,9 @@ def test_an_invalid_weight_is_rejected(weight: int) -> None:
 
 def test_updates_of_unknown_pools_and_subpools_of_unknown_parents_are_not_found() -> None:
     world = team()
-    assert "no pool 'x'" in refused(world, NotFound, pools.put_pool, Pool("x"), create=False)
-    assert "no pool 'x'" in refused(world, NotFound, pools.delete_pool, "x")
-    assert "no pool 'x' to be the parent" in refused(
+    assert "unknown pool 'x'" in refused(world, NotFound, pools.put_pool, Pool("x"), create=False)
+    assert "unknown pool 'x'" in refused(world, NotFound, pools.delete_pool, "x")
+    assert "unknown pool 'x', so it cannot have a subpool" in refused(
         world, NotFound, pools.put_pool, slice_of("x", "a", 1), create=True
     )
 

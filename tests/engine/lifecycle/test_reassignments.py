@@ -59,9 +59,9 @@ def test_the_gate_checks_it_again_and_names_the_excess() -> None:
     before = world.state.rows()
     with pytest.raises(Refused, match="w-1 needs 2 GPUs, but pool b has a quota of 1 GPU"):
         reassign(world.state, "w-1", pool="b")
-    with pytest.raises(NotFound, match="no pool 'c'"):
+    with pytest.raises(NotFound, match="unknown pool 'c'"):
         reassign(world.state, "w-1", pool="c")
-    with pytest.raises(Conflict, match="w-1 is in pool a with priority NORMAL already"):
+    with pytest.raises(Conflict, match="w-1 is already in pool a with priority NORMAL"):
         reassign(world.state, "w-1", pool="a")
     with pytest.raises(Conflict, match="busy-1 has started: t-group uses nodes in pool a"):
         reassign(world.state, "busy-1", priority=LOW)

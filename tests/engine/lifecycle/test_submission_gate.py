@@ -156,7 +156,7 @@ def test_a_pool_that_is_being_deleted_accepts_no_submissions(state: PoolState) -
     assert str(refusal(world, "a", NORMAL, workflow("w", task("t")))) == (
         f"pool a is {state.value} and does not accept submissions. Use another pool"
     )
-    with pytest.raises(NotFound, match=r"no pool 'c': there are b$"):
+    with pytest.raises(NotFound, match=r"unknown pool 'c' \(pools: b\)$"):
         accepted(world, "c", NORMAL, workflow("w", task("t")))
 
 

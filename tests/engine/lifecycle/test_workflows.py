@@ -403,7 +403,7 @@ def test_a_waiting_workflow_is_cancelled_immediately() -> None:
     assert world.state.ledger.entries == {}
     with pytest.raises(Conflict, match="w-1 is already FAILED_CANCELED"):
         world.cancel("w-1")
-    with pytest.raises(NotFound, match="no live workflow 'x-1'"):
+    with pytest.raises(NotFound, match="unknown workflow 'x-1', or it has ended"):
         world.cancel("x-1")
 
 

@@ -80,7 +80,7 @@ def test_roles_are_on_pools_that_are_there(any_store: str) -> None:
     with people(any_store) as it:
         with pytest.raises(NotFound) as refused:
             it.access.users.create("bob", [role_named("teem-user")], actor="root")
-        assert str(refused.value) == "unknown pool 'teem'. Did you mean team?"
+        assert str(refused.value) == "unknown pool 'teem'. Did you mean 'team'?"
         assert it.access.users.all() == ()
         it.access.users.create("bob", [role_named("team2-admin")], actor="root")
         with pytest.raises(NotFound):

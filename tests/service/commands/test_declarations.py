@@ -156,7 +156,7 @@ def test_unknown_cohort_is_not_found_and_nothing_is_stored(tmp_path: Path) -> No
         ):
             with pytest.raises(
                 NotFound,
-                match=r"unknown cohort 'reserch'\. Did you mean research\? To create it: `runrig cohort create reserch`",
+                match=r"unknown cohort 'reserch'\. Did you mean 'research'\? To create it: `runrig cohort create reserch`",
             ):
                 wrong("reserch")
             with pytest.raises(

@@ -233,7 +233,7 @@ def test_pages_follow_each_other_also_through_one_revision(tmp_path: Path) -> No
 def test_unknown_names_are_reported(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         for query, problem, text in (
-            (("tem", {}), NotFound, "unknown pool 'tem'. Did you mean team?"),
+            (("tem", {}), NotFound, "unknown pool 'tem'. Did you mean 'team'?"),
             (("team", {"subpool": "c"}), NotFound, "pool 'team' has no subpool 'c' (subpools: a, b)"),
             (
                 ("team", {"since": T0 + 1, "until": T0}),
@@ -305,7 +305,7 @@ def test_pool_has_no_settings_before_its_creation_or_in_the_future(tmp_path: Pat
     assert late.value.args[0] == (
         "2027-01-15 08:00:02 UTC is in the future (now: 2027-01-15 08:00:01 UTC). Use a past time"
     )
-    assert never.value.message == "unknown pool 'tem'. Did you mean team?"
+    assert never.value.message == "unknown pool 'tem'. Did you mean 'team'?"
 
 
 def test_where_the_clock_was_put_back_the_later_change_counts(tmp_path: Path) -> None:

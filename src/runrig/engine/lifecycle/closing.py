@@ -42,7 +42,7 @@ def open_again(state: State, name: str) -> Plan:
 def _active(state: State, name: str) -> Pool:
     pool = state.pools.get(name)
     if pool is None:
-        raise NotFound(f"no pool {name!r}: `runrig pool list` shows all pools")
+        raise NotFound(f"unknown pool {name!r}. List pools with `runrig pool list`")
     if pool.state is not PoolState.ACTIVE:
         raise Conflict(
             f"pool {name} is {pool.state.value}: it accepts no submissions, so it cannot be closed or opened"

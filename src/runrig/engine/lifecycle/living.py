@@ -9,7 +9,7 @@ def living(state: State, id: str) -> Workflow:
     """The workflow *id*. Raises NotFound, and Conflict if it has ended and is not stored yet."""
     workflow = state.workflows.get(id)
     if workflow is None:
-        raise NotFound(f"no live workflow {id!r}. List workflows with `runrig workflow list`")
+        raise NotFound(f"unknown workflow {id!r}, or it has ended. List workflows with `runrig workflow list`")
     if workflow.status.finished:
         raise Conflict(f"{id} is already {workflow.status.value}")
     return workflow

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem, Refused
+from runrig.domain.meant import suggested
 from runrig.domain.nodes import Flavor, flavor_of
 from runrig.domain.plan import Action, DropCohort, Plan, PutCohort, PutNode, PutPool, SetFlavors
 from runrig.domain.pools import (
@@ -49,7 +50,7 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
     """
     before = state.pools.get(pool.name)
     if before is None and not create:
-        raise NotFound(f"no pool {pool.name!r}: `runrig pool list` shows all pools")
+        raise NotFound(f"unknown pool {pool.name!r}. List pools with `runrig pool list`")
     if pool.parent is not None:
         parent = subpools.parent_of(state.pools, pool)
         _check_quotas(state.flavors, pool.quotas)
@@ -118,7 +119,7 @@ def _delete(state: State, name: str, pools: Mapping[str, Pool], user: str) -> Pl
     """`delete_pool` with the future *pools*, so that subpools archived in the same plan no longer count."""
     pool = pools.get(name)
     if pool is None:
-        raise NotFound(f"no pool {name!r}: `runrig pool list` shows all pools")
+        raise NotFound(f"unknown pool {name!r}. List pools with `runrig pool list`")
     children = [child.name for child in subpools.children_of(pools, name)]
     if children:
         rest = f" and {len(children) - MOST_NAMED} more" if len(children) > MOST_NAMED else ""
@@ -225,7 +226,7 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
     problems += [Problem(text, name) for name, text in setting_problems(pool)]
     unknown = [name for name in pool.flavors if name not in flavors]
     if unknown:
-        problems.append(Problem(f"unknown flavor {unknown[0]!r}: there are {', '.join(flavors)}", "flavors"))
+        problems.append(Problem(_unknown_flavor(unknown[0], flavors), "flavors"))
     if pool.default_platform is not None and pool.default_platform not in (pool.flavors or tuple(flavors)):
         problems.append(
             Problem(f"default_platform {pool.default_platform!r} is not a flavor of the pool", "default_platform")
@@ -241,6 +242,11 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
     _check_quotas(flavors, pool.quotas)
 
 
+def _unknown_flavor(name: str, flavors: Mapping[str, Flavor]) -> str:
+    there = f" (flavors: {', '.join(flavors)})"
+    return f"unknown flavor {name!r}{suggested(name, flavors, there)}"
+
+
 def _name_problems(pool: Pool) -> Iterator[str]:
     """Yields problems of names. `subpools.parent_of` checks the name of a subpool."""
     if pool.parent is None:
@@ -253,9 +259,7 @@ def _check_quotas(flavors: Mapping[str, Flavor], quotas: Quotas) -> None:
     problems = []
     for key, quota in sorted(quotas.items()):
         if key.flavor not in flavors:
-            problems.append(
-                Problem(f"quota of unknown flavor {key.flavor!r}: there are {', '.join(flavors)}", f"quota.{key}")
-            )
+            problems.append(Problem(_unknown_flavor(key.flavor, flavors), f"quota.{key}"))
         for name in ("nominal", "borrowing_limit", "lending_limit"):
             amount = getattr(quota, name)
             if amount is not None and not 0 <= amount <= LARGEST:

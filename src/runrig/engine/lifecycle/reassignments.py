@@ -21,7 +21,7 @@ def reassign(state: State, workflow_id: str, *, pool: str | None = None, priorit
     before = living(state, workflow_id)
     after = replace(before, pool=pool or before.pool, priority=priority or before.priority)
     if after == before:
-        raise Conflict(f"{workflow_id} is in pool {before.pool} with priority {before.priority.value} already")
+        raise Conflict(f"{workflow_id} is already in pool {before.pool} with priority {before.priority.value}")
     groups = state.groups_of(workflow_id)
     on_nodes = [group.name for group in groups if group.status in (Status.INITIALIZING, Status.RUNNING)]
     if on_nodes:

@@ -10,6 +10,7 @@ from functools import partial
 
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
+from runrig.domain.meant import suggested
 from runrig.domain.plan import Action, Plan, Queue, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.domain.quantities import (
@@ -150,9 +151,10 @@ def _unknown(state: State, name: str) -> str:
     parent, delimiter, short = name.partition(SUBPOOL_DELIMITER)
     if delimiter and (above := state.pools.get(parent)) is not None and above.state is PoolState.ACTIVE:
         siblings = [pool for pool in _active(state) if pool.parent == parent]
-        there = f"it has {_named_pools(siblings)}" if siblings else "it has none"
-        return f"no pool {name!r}: {parent} has no subpool {short!r}, {there}"
-    return f"no pool {name!r}: there are {_named_pools(_active(state)) or 'none yet'}"
+        there = f" (subpools: {_named_pools(siblings) or 'none'})"
+        return f"pool {parent} has no subpool {short!r}{suggested(name, [pool.name for pool in siblings], there)}"
+    there = f" (pools: {_named_pools(_active(state)) or 'none'})"
+    return f"unknown pool {name!r}{suggested(name, [pool.name for pool in _active(state)], there)}"
 
 
 def _active(state: State) -> list[Pool]:

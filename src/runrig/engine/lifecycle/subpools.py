@@ -19,7 +19,9 @@ def parent_of(pools: Mapping[str, Pool], subpool: Pool) -> Pool:
     name, short = subpool.parent or "", subpool.subpool_name or ""
     parent = pools.get(name)
     if parent is None:
-        raise NotFound(f"no pool {name!r} to be the parent of {short!r}: `runrig pool list` shows all pools")
+        raise NotFound(
+            f"unknown pool {name!r}, so it cannot have a subpool {short!r}. List pools with `runrig pool list`"
+        )
     if parent.parent is not None:
         raise Refused(
             f"{name} is a subpool, and a subpool cannot have subpools. Create {short!r} in {parent.parent} instead",
