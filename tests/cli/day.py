@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from runrig.domain.gpu_use import GpuUse
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import LogFile, Output
@@ -89,6 +90,11 @@ class Day:
         output = Output(LogFile(str(self._folder), name))
         self._desk.backend.written = {**self._desk.backend.written, TaskKey(id, task, attempt): output}
 
+    def measures(self, node: str, busy: int) -> None:
+        """Each of the 8 GPUs of the node is so busy, in percent."""
+        uses = [GpuUse(index, busy, 61 << 30, 79 << 30, 640.0) for index in range(8)]
+        self._desk.backend.gpus = {**(self._desk.backend.gpus or {}), node: uses}
+
     def edits(self, name: str, text: str) -> None:
         """Changes a file of anna's project, the folder in which she types."""
         Path(name).write_text(text, encoding="utf-8")
@@ -136,6 +142,9 @@ def the_day(day: Day) -> str:
     day.writes("train-2", "main-0", "epoch 0  step 20  loss 7.9120  lr 1.0e-06\nepoch 0  step 40  loss 7.4018\n")
     day.writes("train-2", "main-1", "W dataloader: worker 5 was slow (2.1 s)\n")
     day.type("logs --tail 1")
+    day.measures("n3", busy=96)
+    day.measures("n4", busy=94)
+    day.type("top")
     day.at("12:30")
     day.type("status")
     other = day.submits("lm", "nlp", seconds=3000)

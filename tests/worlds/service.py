@@ -1,7 +1,7 @@
 """A service on a real store and a simulated cluster, driven by hand: its clock stands still unless it is put on."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
+from runrig.domain.gpu_use import GpuUse
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, TaskFact
 from runrig.domain.plan import Action
@@ -38,7 +39,7 @@ R = TypeVar("R")
 class Backend(SimulatedBackend):
     """*failure*: raised by `sync` while it is set.  *desired*: what it was told last.  *answers*: `observe` waits until it is set.
 
-    *facts*, *refused*: seen of attempts and gangs, whatever becomes of them here.
+    *facts*, *refused*: seen of attempts and gangs, whatever becomes of them here.  *gpus*: what it measures; None: nothing.
     """
 
     failure: Exception | None = None
@@ -47,6 +48,10 @@ class Backend(SimulatedBackend):
     facts: Mapping[TaskKey, TaskFact] = MappingProxyType({})
     refused: Mapping[str, str] = MappingProxyType({})
     written: Mapping[TaskKey, Output] = MappingProxyType({})
+    gpus: Mapping[str, Sequence[GpuUse]] | None = None
+
+    def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
+        return super().gpu_use() if self.gpus is None else self.gpus
 
     def output(self, key: TaskKey) -> Output | None:
         return self.written.get(key) or super().output(key)

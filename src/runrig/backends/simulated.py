@@ -10,13 +10,14 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any
 
 from runrig.domain.errors import Conflict, Unavailable
+from runrig.domain.gpu_use import GpuUse
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
@@ -221,6 +222,9 @@ class SimulatedBackend:
 
     def keeps_output(self, key: TaskKey) -> bool:  # noqa: ARG002 - nothing is written
         return True
+
+    def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
+        return "the tasks are simulated"
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing delays a start
         return ()

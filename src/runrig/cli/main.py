@@ -58,6 +58,7 @@ class _Root(LazyGroup):
         "status": ("runrig.cli.commands.status:status", "Show your work and your pools on one screen."),
         "why": ("runrig.cli.commands.why:why", "Explain why workflows are waiting."),
         "logs": ("runrig.cli.commands.logs:logs", "Print the output of a workflow."),
+        "top": ("runrig.cli.commands.top:top", "Show how busy the GPUs of your running tasks are."),
         "code": ("runrig.cli.commands.code:code", "Download the code that ran in a workflow."),
         "attach": ("runrig.cli.commands.attach:attach", "Follow a workflow that was left running."),
         "watch": ("runrig.cli.commands.watch:watch", "Follow a workflow until it ends."),

@@ -1,12 +1,13 @@
 """Backends run attempts: each receives the whole desired state and reports what it observes."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.gangs import Priority
+from runrig.domain.gpu_use import GpuUse
 from runrig.domain.nodes import Flavor
 from runrig.domain.observed import ClusterEvent, Observation
 from runrig.domain.pools import Pool
@@ -257,6 +258,9 @@ class Backend(Protocol):
 
     def keeps_output(self, key: TaskKey) -> bool:
         """Returns True if what an attempt that has ended wrote to ``{{output}}`` can still be read."""
+
+    def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
+        """Returns node → the use of its GPUs, by index; or why it is unknown, as the end of a sentence. Does not wait."""
 
     def says(self, workflow: str) -> tuple[str, ...]:
         """Returns the backend's own messages about pods of *workflow* that have not started, possibly none."""

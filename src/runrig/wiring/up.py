@@ -17,7 +17,7 @@ from runrig.api.app import create_app
 from runrig.api.http import connections
 from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
-from runrig.backends.local.machine import why_no_gpus
+from runrig.backends.local.gpus import why_no_gpus
 from runrig.backends.simulated import DEFAULT_GPUS, SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.cluster import BACKENDS_OF_UP, ClusterSpec
 from runrig.domain.credentials import KEY_BYTES, written_keys

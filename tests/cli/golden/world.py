@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from runrig.api.app import create_app
+from runrig.domain.gpu_use import GpuUse
 from runrig.spec.cluster import read_cluster
 from tests.worlds.command_line import Done, runrig
 from tests.worlds.http import listening
@@ -134,6 +135,13 @@ def _fill(there: World, it: Desk) -> None:
     there.do("node", "cordon", "gpu-worker-h100-03.zone-a.example.com")
     there.do("pool", "update", _LIDAR, "--quota", "h100-sxm5-80gb=12", "--description", "retrained each night")
     it.later(100)
+    it.backend.gpus = {node.name: [_use(index) for index in range(8)] for node in read_cluster(CLUSTER).nodes}
+
+
+def _use(index: int) -> GpuUse:
+    """The third GPU of each node has been idle for an hour."""
+    busy = 1 if index == 2 else 90 + index
+    return GpuUse(index, busy, (50 + index) << 30, 79 << 30, 600.0 + index, 3_600.0 if index == 2 else None)
 
 
 def tables() -> Mapping[str, tuple[str, ...]]:
@@ -152,6 +160,7 @@ def tables() -> Mapping[str, tuple[str, ...]]:
         "plan": ("plan", "--pool", _LIDAR, "--quota", "4"),
         "workflow-list": ("workflow", "list", "--all"),
         "status": ("status",),
+        "top": ("top",),
         "workflow-query": ("workflow", "query", "finetune-vision-transformer-large-patch14-1"),
         "workflow-watch": ("workflow", "watch", "ended-1"),
         "topology": ("topology", "show", "--pool", _VISION, "--size", "2x8"),

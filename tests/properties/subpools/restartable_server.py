@@ -146,6 +146,9 @@ class Cluster:
     def keeps_output(self, key: TaskKey) -> bool:
         return False
 
+    def gpu_use(self) -> str:
+        return "there are no GPUs"
+
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         raise NotImplementedError
 

@@ -18,6 +18,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.events import WorkflowEventPage
+from runrig.domain.shown.gpu_use import WorkflowGpuUse
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import Workflow
 from runrig.domain.tags import tag_of
@@ -79,6 +80,17 @@ def explain_workflow(
     if changes == "none" or not any(group.position for group in why.groups):
         return why
     return replace(why, changes=list_starting_changes(service, asker, request, id, changes, depth))
+
+
+@router.get(
+    "/api/v1/workflows/{id}/gpu-use",
+    summary="Show how busy the GPUs of its running tasks are",
+    description="As NVML reports it on the local backend. Other backends cannot measure it: *unknown* is the reason.",
+    dependencies=_READ,
+    responses=shows(WorkflowGpuUse, 404),
+)
+def get_gpu_use(service: Serving, visibility: Seeing, id: str) -> WorkflowGpuUse:
+    return service.workflow_queries.gpu_use(id, visibility)
 
 
 @router.get(

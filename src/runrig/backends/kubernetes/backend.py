@@ -153,6 +153,9 @@ class KubernetesBackend:
     def keeps_output(self, key: TaskKey) -> bool:  # noqa: ARG002 - see `outputs`
         return False
 
+    def gpu_use(self) -> str:
+        return "runrig does not measure it on Kubernetes"
+
     def says(self, workflow: str) -> tuple[str, ...]:
         found = []
         for launch, pod in self._pods():

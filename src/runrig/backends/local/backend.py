@@ -11,19 +11,21 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from runrig.backends.local import datagrams, machine, owners, supervisor, task_ports, visits
 from runrig.backends.local.attempt import NO_FILE, STARTING, Attempt, Live, is_folder_name, output_of, supervised
 from runrig.backends.local.code import CodeFolders
+from runrig.backends.local.gpus import GpuWatch, nvml_gpus, why_no_gpus
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, start_supervisor, supervisors
 from runrig.backends.local.strays import strays_of
 from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.errors import Conflict, NotFound, ServerFault
+from runrig.domain.gpu_use import GpuUse
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
 from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Program, Pulls, no_credentials
@@ -54,9 +56,7 @@ class LocalBackend:
     datagrams = True
     largest_code: int | None = None
 
-    def __init__(
-        self, folder: Path, gpus: int | None, *, find_gpus: Callable[[], tuple[str, ...]] = machine.nvml_gpus
-    ) -> None:
+    def __init__(self, folder: Path, gpus: int | None, *, find_gpus: Callable[[], tuple[str, ...]] = nvml_gpus) -> None:
         if not sys.platform.startswith("linux"):
             raise ServerFault(f"the local backend requires Linux (this is {sys.platform}). Use --backend simulated")
         self._folder = folder.resolve()
@@ -70,6 +70,7 @@ class LocalBackend:
             why = f"{folder} cannot be used for tasks ({error.strerror})"
             raise ServerFault(f"{why}. Choose another folder with --data") from error
         self._machine = machine.inspect(self._folder, gpus, find_gpus)
+        self._gpus = GpuWatch(self._machine.visible) if self._machine.real else None
         self._nodes_told = False
         self._opens: Opens = no_credentials
         self._lock = threading.RLock()
@@ -128,6 +129,12 @@ class LocalBackend:
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster
         return ()
 
+    def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
+        if self._gpus is None:
+            return f"this machine has no real GPUs ({why_no_gpus()})"
+        measured = self._gpus.use()
+        return measured if isinstance(measured, str) else {self._machine.node.name: measured}
+
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         folder, pid = self._supervisor_of(key)
         async with self._doors.setdefault(key, asyncio.Lock()):
@@ -154,6 +161,8 @@ class LocalBackend:
 
     def close(self) -> None:
         self._wake_pipe.close()
+        if self._gpus is not None:
+            self._gpus.close()
 
     def stop(self, grace_s: float) -> None:
         """Ends every attempt and returns when none is alive."""

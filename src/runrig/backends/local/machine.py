@@ -18,10 +18,13 @@ _LONGEST_NAME = 63
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """*visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES: its UUID, or for a simulated GPU the index."""
+    """*visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES: its UUID, or for a simulated GPU the index. *real*: it has GPUs, and
+    they are not simulated.
+    """
 
     node: Node
     visible: tuple[str, ...]
+    real: bool
 
 
 def inspect(folder: Path, gpus: int | None, find_gpus: Callable[[], tuple[str, ...]]) -> Machine:
@@ -34,37 +37,10 @@ def inspect(folder: Path, gpus: int | None, find_gpus: Callable[[], tuple[str, .
         MEMORY: int(psutil.virtual_memory().total),
         STORAGE: shutil.disk_usage(folder).total,
     }
-    return Machine(Node(node_name(socket.gethostname()), resources), visible)
+    return Machine(Node(node_name(socket.gethostname()), resources), visible, real=bool(visible and real))
 
 
 def node_name(host: str) -> str:
     """Returns *host* as a node name: its first label in lower case, with letters, digits and hyphens; ``local`` if empty."""
     label = re.sub(r"[^a-z0-9]+", "-", host.split(".")[0].lower())
     return label[:_LONGEST_NAME].strip("-") or "local"
-
-
-def nvml_gpus() -> tuple[str, ...]:
-    """Returns UUIDs of the NVIDIA GPUs by PCI address; empty without a GPU or its driver."""
-    import pynvml  # Slow, and only this backend needs it.
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    try:
-        handles = (pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount()))
-        return tuple(str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles)
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def why_no_gpus() -> str:
-    """Returns why `nvml_gpus` found none."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        return f"NVML reports {str(error)!r}"
-    pynvml.nvmlShutdown()
-    return "NVML reports none on this machine"

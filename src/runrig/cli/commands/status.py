@@ -1,6 +1,5 @@
 """`runrig status`: one screen about your work and the pools that it is in."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -9,21 +8,19 @@ from typing import Any
 import click
 
 from runrig.cli.commands.queries import gpus_of, nodes_of
+from runrig.cli.commands.screen import MOST, repeated, watching
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
 from runrig.cli.rendering.nearest_limit import left_s, nearest_limit
 from runrig.cli.rendering.output import say, tell
-from runrig.cli.rendering.tables import Column, Table, on_terminal, show
+from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import NotFound
 
 Answer = Mapping[str, Any]
 
-MOST = 100
-"""Maximum unfinished workflows, and maximum recent ones among which those that ended today are found."""
 _MOST_CAUSES = 5
-_EVERY_S = 2.0
 _ALIVE = ("RUNNING", "PENDING")
 _POOLS = (
     Column("Pool"),
@@ -43,7 +40,7 @@ _WORK = (
 
 
 @click.command(epilog=examples("runrig status", "runrig status -w", "runrig status -t json"))
-@click.option("-w", "--watch", is_flag=True, help=f"Show it again every {_EVERY_S:g} s, until Ctrl-C.")
+@watching
 @with_session
 def status(session: Session, watch: bool) -> None:
     """Show your workflows that run, wait or ended today, and the GPUs of their pools.
@@ -51,18 +48,7 @@ def status(session: Session, watch: bool) -> None:
     Details: where a workflow runs, for how long, and the time left until its run time limit; why it is waiting; how
     it failed. The last line is the limit that is nearest: a quota or a run time.
     """
-    if watch and session.as_json:
-        raise click.UsageError("--watch shows a screen: it cannot be used with -t json")
-    client = session.client
-    while True:
-        answer = _asked(client)
-        if not session.show(answer):
-            if watch and on_terminal():
-                click.clear()
-            _tell(answer)
-        if not watch:
-            return
-        time.sleep(_EVERY_S)
+    repeated(session, watch, _asked, _tell)
 
 
 def _asked(client: Transport) -> dict[str, Any]:

@@ -227,6 +227,11 @@ class WorkflowCalls(Calls):
         return await self._get(models.WorkflowWhy, path("workflows", id, "why"), asked)
 
     @call
+    async def gpu_use(self, id: str) -> "models.WorkflowGpuUse":
+        """Returns how busy the GPUs of the running tasks are, or why that is unknown."""
+        return await self._get(models.WorkflowGpuUse, path("workflows", id, "gpu-use"))
+
+    @call
     async def changes(
         self, id: str, *, by: "Literal['own', 'all']" = "own", depth: int = 1
     ) -> "models.WorkflowChanges":

@@ -1,6 +1,7 @@
 """The values in API responses. The rest of `domain` does not depend on them."""
 
 from runrig.domain.blockers import Blocker, QuotaLeft
+from runrig.domain.gpu_use import GpuUse
 from runrig.domain.nodes import Flavor, Taint
 from runrig.domain.pools import Quota, TopologyKey
 from runrig.domain.reasons import Concerned, DomainRoom, Reason
@@ -22,6 +23,7 @@ from runrig.domain.shown.changes import ForeseenEffect, TriedDial, WorkflowChang
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
 from runrig.domain.shown.events import ClusterEvent, ClusterEventPage, WorkflowEvent, WorkflowEventPage
+from runrig.domain.shown.gpu_use import TaskGpuUse, WorkflowGpuUse
 from runrig.domain.shown.history import PoolChange, PoolChangePage, PoolFieldEdit, PoolPast, PoolThen
 from runrig.domain.shown.nodes import FlavorPage, GpuHolder, Node, NodePage, NodesDrained, NodesMarked
 from runrig.domain.shown.plans import (

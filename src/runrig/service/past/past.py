@@ -224,6 +224,9 @@ class _BackendThen:
     def output(self, key: TaskKey) -> Output | None:  # noqa: ARG002
         return None
 
+    def gpu_use(self) -> str:
+        return "only the present is measured"
+
 
 class _HistoryThen:
     def __init__(self, history: History, upto: int) -> None:

@@ -1,8 +1,9 @@
 """Sources for queries about workflows: the service now, or at an earlier time (`service/past`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from runrig.domain.gpu_use import GpuUse
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.shown.why import Standstill
 from runrig.domain.steps import Steps
@@ -34,6 +35,8 @@ class Says(Protocol):
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]: ...
 
     def output(self, key: TaskKey) -> Output | None: ...
+
+    def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str: ...
 
 
 class Tells(Protocol):
