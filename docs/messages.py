@@ -29,6 +29,11 @@ REASONS: dict[Code, Entry] = {
         "Someone put the workflow on hold.",
         "`runrig workflow release ID`",
     ),
+    Code.PAUSED: Entry(
+        Reason(Code.PAUSED, "S8", "vision", since=1769868120),
+        "An administrator paused the pool, so it starts nothing new.",
+        "Wait, or ask for `runrig pool resume vision`.",
+    ),
     Code.SET_ASIDE: Entry(
         Reason(Code.SET_ASIDE, "W8", "train-3", since=1769868120),
         "The server failed while it decided about this workflow. This is a bug; the log has `event=set_aside`.",

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from runrig import wire
 from runrig.domain.nodes import Node, Taint
+from runrig.domain.value import at, utc
 from runrig.osmo import pools as shaped
 from tests.api.client import api
 from tests.worlds.service import one_task
@@ -47,6 +48,8 @@ SETTINGS: dict[str, Any] = {
     "max_run_time_s": None,
     "closed_by": None,
     "closed_reason": "",
+    "paused_by": None,
+    "paused_reason": "",
     "flavors": [],
     "state": "ACTIVE",
     "parent": None,
@@ -173,6 +176,40 @@ def test_a_pool_is_created_changed_and_deleted(tmp_path: Path) -> None:
         assert "new" not in it.get("/api/pool")["pools"]
         archived = it.get("/api/pool_quota", archived=True)
         assert [pool["name"] for each in archived["node_sets"] for pool in each["pools"]] == ["new", "pool1", "pool2"]
+
+
+def test_a_pool_is_paused_and_resumed(tmp_path: Path) -> None:
+    """S8."""
+    with api(tmp_path) as it:
+        it.submit(one_task("runs"))
+        it.desk.later(0)
+        paused = it.call("POST", "/api/v1/pools/pool1/pause", {"reason": "the disks are checked"})
+        since = utc(at(it.desk.time[0]))
+        assert (paused["paused_by"], paused["paused_reason"], paused["state"]) == (
+            "ann",
+            "the disks are checked",
+            "ACTIVE",
+        )
+        again = it.http.post("/api/v1/pools/pool1/pause", json={})
+        assert (again.status_code, again.json()["detail"]) == (
+            409,
+            f"pool pool1 is paused already, by ann since {since}. Resume it with `runrig pool resume pool1`",
+        )
+        checked = it.call("POST", "/api/v1/workflows:check", {"file": one_task("late"), "pool": "pool1"})
+        says = f"pool pool1 was paused at {since} (the disks are checked); ask for `runrig pool resume pool1`"
+        assert checked["verdict"]["sentence"] == f"would wait: {says}"
+        planned = it.call("POST", "/api/v1/plan", {"submission": {"file": one_task("late"), "pool": "pool1"}})
+        assert (planned["verdict"]["verdict"], planned["starts"]) == ("WAITS", [])
+        late = it.submit(one_task("late"))["name"]
+        it.desk.later(0)
+        why = it.get(f"/api/v1/workflows/{late}/why")
+        assert [each["sentence"] for each in why["groups"][0]["reasons"]] == [says]
+        assert it.get("/api/v1/workflows/runs-1")["status"] == "RUNNING"
+        assert it.call("POST", "/api/v1/pools/pool1/resume")["paused_by"] is None
+        it.desk.later(0)
+        assert it.get(f"/api/v1/workflows/{late}")["status"] == "RUNNING"
+        resumed = it.http.post("/api/v1/pools/pool1/resume")
+        assert (resumed.status_code, resumed.json()["detail"]) == (409, "pool pool1 is not paused")
 
 
 def test_a_busy_pool_drains(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ RELEASE = """
     run | code | shell | attach | submit | list | status | logs | top | watch | wait | exec | cancel | restart
     | up | serve | backup | restore | version | apply | verify | events | export | completion | pool list | pool show | pool create
     | pool update | pool delete
-    | pool close | pool open | pool default
+    | pool close | pool open | pool pause | pool resume | pool default
     | admin accept-clock | pool history
     | pool subpool list | pool subpool create | pool subpool update | pool subpool delete | cohort list | cohort show
     | cohort create | cohort update | cohort delete | resource list | resource info | topology show

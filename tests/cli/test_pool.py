@@ -281,6 +281,33 @@ def test_a_name_cannot_leave_its_place_in_the_address() -> None:
     assert server.asked[0][:2] == ("GET /api/v1/pools/..%2F..%2Fapi%2Fpool%3Fx%3D1%23", [])
 
 
+def test_pool_pause_and_resume_say_what_they_do() -> None:
+    """S8."""
+    paused = {"paused_by": "root", "paused_since": "2027-01-15T14:02:00Z", "paused_reason": "the disks are checked"}
+    with serving(
+        {
+            "POST /api/v1/pools/vision/pause": VISION | paused,
+            "POST /api/v1/pools/vision/resume": VISION,
+            "GET /api/v1/pools": page(pool("vision", **paused)),
+            "GET /api/v1/pools/vision": VISION | paused,
+        }
+    ) as server:
+        said = [at(server, "pool", "pause", "vision", "--reason", paused["paused_reason"])]
+        said += [
+            at(server, "pool", "list"),
+            at(server, "pool", "show", "vision"),
+            at(server, "pool", "resume", "vision"),
+        ]
+    assert server.asked[0] == ("POST /api/v1/pools/vision/pause", [], {"reason": "the disks are checked"})
+    assert said[0].out == (
+        "pool vision is paused: nothing new starts. Running workflows continue, and its idle quota can be borrowed. "
+        "Resume it with 'runrig pool resume vision'.\n"
+    )
+    assert lines(said[1].out)[2].split()[:2] == ["vision", "PAUSED"]
+    assert "by root at 2027-01-15T14:02:00 (the disks are checked)" in said[2].out
+    assert said[3].out == "pool vision starts workflows again\n"
+
+
 def test_pool_delete_prints_the_state_and_does_not_prompt_in_a_script() -> None:
     example = example_of(Pool)
     drains = example | {"state": "DELETING", "gpus": example["gpus"] | {"held": 8}}

@@ -146,6 +146,8 @@ def test_edits_depend_on_what_was_read(client: Client) -> None:
     with pytest.raises(Changed):
         client.pools.update("vision", models.PoolEdit(description="ears"), if_match=pool.etag)
     assert client.pools.update("vision", models.PoolEdit(description=""), if_match=wider.etag).etag == pool.etag
+    assert client.pools.pause("vision", reason="it moves").paused_reason == "it moves"
+    assert client.pools.resume("vision").etag == pool.etag
     shut = client.pools.close("vision", reason="it moves", if_match=pool.etag)
     assert (shut.closed_by is None, shut.closed_since is None, shut.closed_reason) == (False, False, "it moves")
     with pytest.raises(Changed):

@@ -249,6 +249,11 @@ WORDS: list[tuple[Reason, str, str]] = [
         "on hold (ann)",
     ),
     (
+        of(Code.PAUSED, "vision", "", since=60.0, said="moves"),
+        "pool vision was paused at 1970-01-01 00:01:00 UTC (moves); ask for `runrig pool resume vision`",
+        "pool vision is paused",
+    ),
+    (
         of(Code.SET_ASIDE, "w-1", "", since=60.0),
         "set aside at 1970-01-01 00:01:00 UTC after an internal error; "
         "`runrig workflow release w-1` tries it again, `runrig workflow cancel w-1` ends it",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from runrig.domain.blockers import Blocker, Tier, Verdict
 from runrig.domain.gangs import GangState, Placement, Priority
 from runrig.domain.plan import Admit, Nominate
-from runrig.domain.pools import Queueing
+from runrig.domain.pools import Queueing, paused_through
 from runrig.domain.reasons import Code
 from runrig.domain.shown.sentence import first_of
 from runrig.domain.shown.why import GroupWhy
@@ -149,13 +149,18 @@ def check_headlines(state: State, whys: Whys) -> None:
 
 
 def check_held(state: State, whys: Whys) -> None:
-    """Law W3: what has not started of a held workflow is in no queue, and says so first; nobody else says it."""
+    """Laws W3, S8: what has not started of a held workflow or in a paused pool is in no queue, and says so; nobody else does."""
     for workflow, groups in whys.items():
         for group in groups:
             entry = state.ledger.entries.get(f"{workflow}/{group.group}")
             outside = workflow in state.on_hold and group.state is Status.WAITING
             assert [each.code for each in group.reasons if each.code is Code.HELD] == [Code.HELD] * outside, group
-            assert not (workflow in state.on_hold and entry is not None and entry.state in WAITING_STATES), group
+            paused = paused_through(state.pools, state.workflows[workflow].pool) is not None
+            told = paused and group.state is Status.WAITING and workflow not in state.aside
+            said = [each.reason.code for each in group.blockers if each.reason.code is Code.PAUSED]
+            assert said == [Code.PAUSED] * told, group
+            outside = paused or workflow in state.on_hold
+            assert not (outside and entry is not None and entry.state in WAITING_STATES), group
 
 
 def check_agreement(state: State, twin: State) -> None:

@@ -16,7 +16,7 @@ from runrig.domain.plan import Admit, Nominate, Plan, Preempt, PutNode, SetFlavo
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
-from runrig.engine.lifecycle import holds, pools, submission_gate, workflows
+from runrig.engine.lifecycle import holds, pausing, pools, submission_gate, workflows
 from runrig.engine.lifecycle import nodes as nodes_of
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.reassignments import reassign
@@ -228,6 +228,16 @@ class Engine(RuleBasedStateMachine):
         self.driver.attempt(act, name)
         self.driver.edited = edited
 
+    @precondition(lambda self: self.driver.state.pools)
+    @rule(data=st.data(), resumes=st.booleans())
+    def pause_or_resume(self, data: st.DataObject, resumes: bool) -> None:
+        """Rule S8."""
+        name = data.draw(st.sampled_from(sorted(self.driver.state.pools)))
+        act = pausing.resume if resumes else partial(pausing.pause, user="u", now=self.driver.now)
+        edited = self.driver.edited
+        self.driver.attempt(act, name)
+        self.driver.edited = edited
+
     @precondition(lambda self: self.driver.state.workflows)
     @rule(data=st.data(), priority=st.none() | st.sampled_from(Priority), elsewhere=st.booleans())
     def move_or_reprioritise(self, data: st.DataObject, priority: Priority | None, elsewhere: bool) -> None:
@@ -328,6 +338,8 @@ class Engine(RuleBasedStateMachine):
             self.driver.nodes[name] = replace(node, ready=True)
         for name in sorted(self.driver.state.on_hold):
             self.driver.attempt(holds.end_hold, name)
+        for name in [each.name for each in self.driver.state.pools.values() if each.paused_by is not None]:
+            self.driver.attempt(pausing.resume, name)
         self.driver.attempt(nodes_of.cordon, self.driver.state.nodes, cordoned=False)
         self.driver.edited = True
         for _ in range(4 * len(self.driver.state.groups) + 6):

@@ -28,6 +28,7 @@ RACKS = [
     *(node(f"n{at}", 1, labels={"rack": f"r{at // 2}"}) for at in range(4)),
     pool("a", 4, topology_keys=[{"key": "rack", "label": "rack"}]),
 ]
+PARENT = [node("n0", 4), pool("a", 2, paused_by="ann"), pool("a--x", 1, parent="a")]
 IN_A_RACK = [{"key": "rack", "group": "default", "required": True, "slice_size": None}]
 LENT = [*work("low", "a", "LOW", gpus=4), admit("low", ("n0", 1, [0, 1, 2, 3]))]
 TAKEN = [*work("firm", "b", at=3.0, gpus=2), nominate("firm", "n0", "low"), preempt("low", "firm")]
@@ -287,6 +288,21 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         [[node("n0", 4), pool("a", 2)], [submit("w", "a")]],
         [[node("n0", 4), pool("a", 2, closed_by="ann")], [submit("w", "a")]],
         "S7",
+    ),
+    "S8: nothing starts in a paused pool": (
+        [TWO, [*work("w", "a"), pool("a", 2, paused_by="ann"), pool("a", 2), admit("w", ("n0", 1, [0]))]],
+        [TWO, [*work("w", "a"), pool("a", 2, paused_by="ann"), admit("w", ("n0", 1, [0]))]],
+        "S8",
+    ),
+    "S8: nothing starts in a subpool of a paused pool": (
+        [PARENT, [*work("w", "a--x"), pool("a", 2), admit("w", ("n0", 1, [0]))]],
+        [PARENT, [*work("w", "a--x"), admit("w", ("n0", 1, [0]))]],
+        "S8",
+    ),
+    "R7: a pause stops nothing": (
+        [TWO, LENT, [pool("b", 2, paused_by="ann")]],
+        [TWO, LENT, [pool("b", 2, paused_by="ann"), of("Stop", "low", cause="FAILED_CANCELED")]],
+        "R7",
     ),
 }
 

@@ -256,6 +256,15 @@ def test_user_without_roles_sees_only_that(tmp_path: Path) -> None:
         assert "You have no roles" in visitor.page("/me")
 
 
+def test_the_page_of_a_paused_pool_and_of_its_subpools_says_who_paused_it(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        it.desk.service.declarations.pause_pool("pool1", user="ada", reason="the disks are checked")
+        words = words_of(it.person("eve", "pool1-user").page("/pool/pool1"))
+        assert "(the disks are checked): nothing new starts until it is resumed." in words
+        assert "Paused by ada at" in words
+
+
 def test_the_document_of_the_routes_for_programs_has_no_pages(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         assert it.app.openapi()["paths"].keys() == described().openapi()["paths"].keys()

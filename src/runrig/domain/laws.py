@@ -39,6 +39,7 @@ NAMES = {
     "S5": "Inheritance",
     "S6": "History",
     "S7": "Closed pools",
+    "S8": "Paused pools",
     "N1": "Cordon",
     "N2": "Drain",
     "W1": "Gangs start whole",

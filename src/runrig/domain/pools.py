@@ -95,7 +95,7 @@ class Declared:
     *cohort* None: below the implicit root. *flavors* empty: every flavor, in the order of the cluster.
     *default_run_time_s*, *max_run_time_s*: the default and maximum of `exec_timeout` (rule P6); None: no limit.
     *closed_by*: who closed it to submissions; None while it is open. *closed_since*, *closed_reason*: when and why
-    (rule S7).
+    (rule S7). *paused_by*, *paused_since*, *paused_reason*: the same for a pool that starts nothing new (rule S8).
     """
 
     name: str = field(kw_only=False)
@@ -116,6 +116,9 @@ class Declared:
     closed_by: str | None = None
     closed_since: Any
     closed_reason: str = ""
+    paused_by: str | None = None
+    paused_since: Any
+    paused_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +126,13 @@ class Pool(Declared):
     """A named share of GPUs to which users submit workflows.
 
     *parent* and *subpool_name*: set for subpools only; all other settings of a subpool come from its parent (rule S5).
-    *default_exit_actions*: (action, first exit code, last exit code). *closed_since*: seconds since the epoch.
+    *default_exit_actions*: (action, first exit code, last exit code). *closed_since*, *paused_since*: in seconds since the epoch.
     """
 
     quotas: Quotas = field(default_factory=dict)
     default_exit_actions: tuple[tuple[str, int, int], ...] = field(default=(), kw_only=True)
     closed_since: float | None = field(default=None, kw_only=True)
+    paused_since: float | None = field(default=None, kw_only=True)
     subpool_name: str | None = field(default=None, kw_only=True)
 
     @property
@@ -137,11 +141,22 @@ class Pool(Declared):
         return self.max_run_time_s if self.default_run_time_s is None else self.default_run_time_s
 
 
-def closed_as(pool: Pool, other: Pool | None) -> Pool:
-    """*pool*, closed like *other*, or open if *other* is None: declarations do not open or close pools (rule S7)."""
-    if other is None:
-        return replace(pool, closed_by=None, closed_since=None, closed_reason="")
-    return replace(pool, closed_by=other.closed_by, closed_since=other.closed_since, closed_reason=other.closed_reason)
+_UNMARKED = Pool("")
+MARKS = ("closed_by", "closed_since", "closed_reason", "paused_by", "paused_since", "paused_reason")
+"""The fields that only close, open, pause and resume change; declarations do not (rules S7, S8)."""
+
+
+def marked_as(pool: Pool, other: Pool | None) -> Pool:
+    """*pool*, closed and paused like *other*; open and not paused if *other* is None."""
+    return replace(pool, **{name: getattr(other or _UNMARKED, name) for name in MARKS})
+
+
+def paused_through(pools: Mapping[str, Pool], name: str) -> Pool | None:
+    """The pool whose pause keeps the pool *name* from starting work: itself or its parent; None: it is not paused (rule S8)."""
+    pool = pools.get(name)
+    while pool is not None and pool.paused_by is None:
+        pool = pools.get(pool.parent or "")
+    return pool
 
 
 def exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
@@ -195,10 +210,10 @@ def share_of(parent: Quotas, gpus: Mapping[str, int]) -> Quotas:
 def subpool_of(parent: Pool, short: str, gpus: Mapping[str, int], state: PoolState = PoolState.ACTIVE) -> Pool:
     """The subpool *short* of *parent* with *gpus* (flavor → GPUs); all other settings are those of its parent (rule S5).
 
-    It is open itself, but a closed parent also closes its subpools (rule S7).
+    It is neither closed nor paused itself, but a parent that is closes or pauses its subpools too (rules S7, S8).
     """
     return replace(
-        closed_as(parent, None),
+        marked_as(parent, None),
         name=f"{parent.name}{SUBPOOL_DELIMITER}{short}",
         parent=parent.name,
         subpool_name=short,

@@ -13,6 +13,7 @@ class Code(Word):
 
     HELD = "OnHold"
     SET_ASIDE = "SetAside"
+    PAUSED = "PoolPaused"
     UPSTREAM = "WaitsForUpstream"
     QUOTA_FULL = "QuotaFull"
     BORROWING_LIMIT = "BorrowingLimit"
@@ -132,7 +133,7 @@ class Reason(Shown):
     guarantees on top. *gangs*: how many candidates use *have*, if the reason is about preemption; otherwise 0.
     """
 
-    UNTOLD = ("at_least", "named", "since", "share", "older", "stopped")
+    UNTOLD = ("at_least", "named", "since", "share", "older", "said", "stopped")
 
     code: Code
     law: str
@@ -158,11 +159,13 @@ class Reason(Shown):
     named: bool = False
     """The cluster has *resource* in several flavors, so sentences name the flavor."""
     since: float | None = None
-    """For HELD and SET_ASIDE, in seconds since the epoch; None: several workflows."""
+    """For HELD, PAUSED and SET_ASIDE, in seconds since the epoch; None: several workflows."""
     share: Share = Share.ALL
     """For QUOTA_FULL."""
     older: tuple[Older, ...] = ()
     """For QUOTA_FULL."""
+    said: str = ""
+    """For PAUSED: why, in the words of who paused it; may be empty."""
     stopped: str = ""
     """For STOPPED: what is stopped; empty: the queue."""
 
@@ -304,6 +307,9 @@ def _of_order(it: Reason) -> str:
     match it.code:
         case Code.HELD:
             return f"put on hold by {it.where}{since}"
+        case Code.PAUSED:
+            said = f" ({it.said})" if it.said else ""
+            return f"pool {it.where} was paused{since}{said}; ask for `runrig pool resume {it.where}`"
         case Code.SET_ASIDE:
             return (
                 f"set aside{since} after an internal error; `runrig workflow release {it.where}` tries it again, "
@@ -364,6 +370,7 @@ def own_and_shared(own: int, shared: Mapping[str, int], key: str, kind: str = "o
 _HEADLINES = {
     Code.HELD: "on hold ({where})",
     Code.SET_ASIDE: "set aside: internal error",
+    Code.PAUSED: "pool {where} is paused",
     Code.UPSTREAM: "after {holders}",
     Code.QUOTA_FULL: "quota: {have} left in {where}, needs {need}",
     Code.BORROWING_LIMIT: "borrowing limit: {have} left in {where}, needs {need}",

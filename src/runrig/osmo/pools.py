@@ -73,6 +73,8 @@ def settings(answer: Answer, platforms: Platforms) -> Shape:
         "quotas": answer["quotas"],
         "closed_by": answer["closed_by"],
         "closed_reason": answer["closed_reason"],
+        "paused_by": answer["paused_by"],
+        "paused_reason": answer["paused_reason"],
         "state": state,
         "parent": parent,
         "subpool_name": None if parent is None else answer["name"].partition(SUBPOOL_DELIMITER)[2],

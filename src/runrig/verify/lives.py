@@ -116,6 +116,14 @@ def hold(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 # ---------------------------------------------------------------- pools
 
 
+def paused_pools(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Paused pools, S8: a paused pool starts none of its submissions, and neither do its subpools."""
+    pool = court.world.pools[gang.pool]
+    for each in (pool, court.world.pools.get(pool["parent"])):
+        if each is not None and each.get("paused_by"):
+            yield f"it starts while pool {each['name']} is paused"
+
+
 def shares_add_up(court: Court, commit: Commit) -> Iterator[str]:
     """Shares add up, S1: the subpools of a pool together have at most its quota."""
     pools = court.world.pools

@@ -16,7 +16,7 @@ from .court import Commit
 from .world import KINDS
 
 FORMAT = 1
-NEWEST = "0019"
+NEWEST = "0020"
 """The newest tables that are known here."""
 Row = tuple[int, int, float, str, str, Any]
 """Revision, number in it, time, actor, kind, action."""

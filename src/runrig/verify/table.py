@@ -16,6 +16,7 @@ _STARTS = (
     ("A1", laws.fewer_pods),
     ("W1", lives.legal_step),
     ("W3", lives.hold),
+    ("S8", lives.paused_pools),
 )
 _STEP = (("W1", lives.legal_step),)
 OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {

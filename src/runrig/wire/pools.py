@@ -59,6 +59,8 @@ _SETTINGS: dict[str, Any] = {each.name: _VISION[each.name] for each in SETTINGS}
     "quotas": {"default": {"gpu": example_of(Quota)}},
     "closed_by": None,
     "closed_reason": "",
+    "paused_by": None,
+    "paused_reason": "",
     "state": "ACTIVE",
     "parent": None,
     "subpool_name": None,
@@ -87,6 +89,8 @@ class _HandWritten(Answer):
     quotas: dict[str, dict[str, Quota]]
     closed_by: str | None
     closed_reason: str
+    paused_by: str | None
+    paused_reason: str
     state: str
     parent: str | None
     subpool_name: str | None

@@ -17,12 +17,12 @@ CLUSTER_FILE = "pools:\n- {name: fresh, quota: 0}\n"
 @dataclass(frozen=True)
 class Row:
     """*path*, and texts in *body*, have {pool}, {sub} (the short name of its subpool), {id} (of tom's work that runs) and {old} (that
-    he cancelled).  *of*: what {id} is, if not that."""
+    he cancelled).  *of*: what {id} is, if not that; "paused": its pool is."""
 
     path: str
     body: Any = None
     query: Mapping[str, Any] = field(default_factory=dict)
-    of: Literal["runs", "waits", "held"] = "runs"
+    of: Literal["runs", "waits", "held", "paused"] = "runs"
 
 
 ROWS: Mapping[str, Row] = {
@@ -120,6 +120,8 @@ ROWS: Mapping[str, Row] = {
     "POST /api/v1/cohorts": Row("/api/v1/cohorts", {"name": "fresh"}),
     "POST /api/v1/pools/{name}/close": Row("/api/v1/pools/{pool}/close", {"reason": "moves"}),
     "POST /api/v1/pools/{name}/open": Row("/api/v1/pools/{pool}/open"),
+    "POST /api/v1/pools/{name}/pause": Row("/api/v1/pools/{pool}/pause", {"reason": "a check of the disks"}),
+    "POST /api/v1/pools/{name}/resume": Row("/api/v1/pools/{pool}/resume", of="paused"),
     "POST /api/v1/pools": Row("/api/v1/pools", {"name": "fresh", "parent": "{pool}", "quota": 1}),
     "POST /api/workflow/{id}/tag": Row("/api/workflow/{id}/tag", None, {"add": "paper"}),
     "DELETE /api/v1/roles/{user}/{role}": Row("/api/v1/roles/tom/team-user"),

@@ -11,6 +11,8 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import Gang, Priority
 from runrig.domain.nodes import Node
 from runrig.domain.plan import Admit, Nominate, Queue
+from runrig.domain.reasons import Code
+from runrig.domain.value import at, utc
 from runrig.engine.foresight.dry_run import dry_run
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
@@ -79,6 +81,19 @@ def test_prediction_is_one_sentence(tmp_path: Path) -> None:
             "WAITS",
             "would wait: needs 1 GPU, but pool pool1 has no quota left; in use by d-1",
         )
+
+
+def test_submission_to_a_paused_pool_would_wait_for_the_resume(tmp_path: Path) -> None:
+    """S8: also in a subpool of it, and for work that would move there."""
+    with desk(tmp_path) as it:
+        it.service.declarations.pause_pool("pool1", user="ann", reason="moves")
+        says = f"would wait: pool pool1 was paused at {utc(at(it.time[0]))} (moves); ask for `runrig pool resume pool1`"
+        assert told(it, one_task("a")) == ("WAITS", says)
+        id = it.submit("b", "pool2")
+        gangs = it.service.submissions.check_reassignment(id, user="ann", pool="pool1", priority=None)
+        found = it.service.dry_runs.of(gangs, ALL)
+        assert found is not None
+        assert [(each.verdict.value, each.reasons[0].code) for each in found.groups] == [("WAITS", Code.PAUSED)]
 
 
 def test_name_taken_in_the_meantime_changes_nothing(tmp_path: Path) -> None:

@@ -160,6 +160,28 @@ def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Res
     return _reply(service, service.declarations.open_pool(name, user=user, expected=expected))
 
 
+@router.post(
+    "/api/v1/pools/{name}/pause",
+    summary="Start nothing new in a pool and its subpools. Running workflows continue, and other pools can borrow its idle quota",
+    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
+    response_model=Pool,
+    responses=_CLOSED,
+)
+def pause_pool(service: Serving, user: User, expected: IfMatch, name: str, body: v1.PoolPause) -> Response:
+    return _reply(service, service.declarations.pause_pool(name, user=user, reason=body.reason, expected=expected))
+
+
+@router.post(
+    "/api/v1/pools/{name}/resume",
+    summary="Resume a paused pool. Its workflows keep their places in the queue",
+    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
+    response_model=Pool,
+    responses=_CLOSED,
+)
+def resume_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Response:
+    return _reply(service, service.declarations.resume_pool(name, user=user, expected=expected))
+
+
 @router.delete(
     "/api/v1/pools/{name}",
     summary="Delete a pool. It is ARCHIVED immediately, or DELETING until its running workflows finish",

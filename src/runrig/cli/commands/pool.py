@@ -160,6 +160,34 @@ def open_(session: Session, name: str) -> None:
         say(f"pool {name} is open")
 
 
+@pool.command("pause", epilog=examples("runrig pool pause vision --reason 'the file system is being checked'"))
+@click.argument("name", shell_complete=completing.pools)
+@click.option("--reason", default="", help="Reason to show to users whose workflows wait.")
+@with_session
+def pause(session: Session, name: str, reason: str) -> None:
+    """Start nothing new in a pool and its subpools.
+
+    Running workflows continue, submissions are queued later, and other pools can borrow its idle quota.
+    Resume it with `runrig pool resume`.
+    """
+    found = session.client.call("POST", path("pools", name, "pause"), body={"reason": reason})
+    if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
+        say(
+            f"pool {name} is paused: nothing new starts. Running workflows continue, and its idle quota can be borrowed. "
+            f"Resume it with 'runrig pool resume {name}'."
+        )
+
+
+@pool.command("resume", epilog=examples("runrig pool resume vision"))
+@click.argument("name", shell_complete=completing.pools)
+@with_session
+def resume(session: Session, name: str) -> None:
+    """Resume a paused pool; its workflows keep their places in the queue."""
+    found = session.client.call("POST", path("pools", name, "resume"))
+    if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
+        say(f"pool {name} starts workflows again")
+
+
 @pool.command(
     "delete",
     short_help="Delete a pool.",
@@ -191,7 +219,8 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
         (
             ("Pool", answer["name"]),
             ("State", _state(answer)),
-            ("Closed", _closed(found)),
+            ("Closed", _marked(found, "closed")),
+            ("Paused", _marked(found, "paused")),
             ("Parent", answer["parent"]),
             ("Shared quota", pool_table.shared(answer)),
             *pool_changes.settings(answer),
@@ -203,12 +232,12 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
         show(Table(balances.COLUMNS, balances.rows(answer["balances"])))
 
 
-def _closed(found: dict[str, Any]) -> str | None:
-    """``by ann at 2026-01-31T12:00:00 (moves)``; None for a pool that is open."""
-    if not found.get("closed_by"):
+def _marked(found: dict[str, Any], how: str) -> str | None:
+    """``by ann at 2026-01-31T12:00:00 (moves)``; None for a pool that is not. *how*: closed or paused."""
+    if not found.get(f"{how}_by"):
         return None
-    reason = f" ({found['closed_reason']})" if found["closed_reason"] else ""
-    return f"by {found['closed_by']} at {naive(found['closed_since'])}{reason}"
+    reason = f" ({found[f'{how}_reason']})" if found[f"{how}_reason"] else ""
+    return f"by {found[f'{how}_by']} at {naive(found[f'{how}_since'])}{reason}"
 
 
 def _state(answer: dict[str, Any]) -> str:

@@ -101,13 +101,13 @@ def _changes(session: Session, why: Answer, search: Mapping[str, str]) -> Answer
 
 
 def pool_lines(answer: Answer) -> Iterator[str]:
-    on_hold = [held for held in answer["held"] if held["reason"]["law"] == "W3"]
-    counts = []
-    if answer["gangs"] or not on_hold:
-        counts.append(_counted(answer["gangs"], answer["gpus"]))
-    if on_hold:
-        gangs, gpus = (sum(held[name] for held in on_hold) for name in ("gangs", "gpus"))
-        counts.append(f"{gangs} on hold ({'needs' if gangs == 1 else 'need'} {_gpus(gpus)})")
+    counts = [_counted(answer["gangs"], answer["gpus"])] if answer["gangs"] else []
+    for law, words in (("W3", "on hold"), ("S8", "not queued because the pool is paused")):
+        outside = [held for held in answer["held"] if held["reason"]["law"] == law]
+        gangs, gpus = (sum(held[name] for held in outside) for name in ("gangs", "gpus"))
+        if outside:
+            counts.append(f"{gangs} {words} ({'needs' if gangs == 1 else 'need'} {_gpus(gpus)})")
+    counts = counts or [_counted(0, 0)]
     yield f"{answer['pool']}  {'; '.join(counts)}"
     for held in answer["held"]:
         yield ""

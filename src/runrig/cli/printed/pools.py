@@ -12,7 +12,17 @@ Answer = Mapping[str, Any]
 NOT_IN_IT = "what was declared; what ran and waited there then, and so used, total and available, is not part of it"
 
 
-_DECLARED = ("name", "state", "parent", *(each.name for each in SETTINGS), "quotas", "closed_by", "closed_reason")
+_DECLARED = (
+    "name",
+    "state",
+    "parent",
+    *(each.name for each in SETTINGS),
+    "quotas",
+    "closed_by",
+    "closed_reason",
+    "paused_by",
+    "paused_reason",
+)
 
 
 def _declared(answer: Answer) -> dict[str, Any]:
@@ -50,6 +60,7 @@ def _then(answer: Answer) -> dict[str, Any]:
         **_declared(answer),
         **numbers,
         "closed_since": naive(answer["closed_since"]),
+        "paused_since": naive(answer["paused_since"]),
         "changed": _change(answer["changed"]),
     }
 

@@ -80,7 +80,9 @@ def _with_subpools(pool: Pool, own: int, all_of_it: int) -> str:
 
 
 def _status(pool: Pool) -> str:
-    """Returns ONLINE or CLOSED, or the state of a deleted pool."""
+    """Returns ONLINE, PAUSED or CLOSED, or the state of a deleted pool."""
+    if pool["paused_by"] and pool["state"] == ACTIVE:
+        return "PAUSED"
     if pool["closed_by"] and pool["state"] == ACTIVE:
         return "CLOSED"
     return str(pool["status"] if pool["state"] == ACTIVE else pool["state"])

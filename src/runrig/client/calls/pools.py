@@ -53,6 +53,18 @@ class PoolCalls(Calls):
         return await self._ask(models.Pool, Request("POST", path("pools", name, "open"), headers=matching(if_match)))
 
     @call
+    async def pause(self, name: str, *, reason: str = "", if_match: str | None = None) -> "models.Pool":
+        """Starts nothing new in a pool and its subpools. Running workflows continue."""
+        body = {"reason": reason}
+        request = Request("POST", path("pools", name, "pause"), body=body, headers=matching(if_match))
+        return await self._ask(models.Pool, request)
+
+    @call
+    async def resume(self, name: str, *, if_match: str | None = None) -> "models.Pool":
+        """Resumes a paused pool; its workflows keep their places in the queue."""
+        return await self._ask(models.Pool, Request("POST", path("pools", name, "resume"), headers=matching(if_match)))
+
+    @call
     async def delete(self, name: str, *, if_match: str | None = None, dry_run: bool = False) -> "models.PoolDeleted":
         """Deletes a pool. Returns its new state and the pending workflows that were cancelled."""
         request = Request("DELETE", path("pools", name), _dry(dry_run), headers=matching(if_match))

@@ -130,6 +130,7 @@ class DeclaredPool(pools.Declared, Shown):
     quotas: Quotas
     default_exit_actions: dict[str, str]
     closed_since: datetime | None
+    paused_since: datetime | None
 
 
 def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
@@ -137,6 +138,7 @@ def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
     otherwise itself.
     """
     closed = settings if own.closed_by is None else own
+    paused = settings if own.paused_by is None else own
     return {
         "name": own.name,
         "parent": own.parent,
@@ -146,6 +148,9 @@ def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
         "closed_by": closed.closed_by,
         "closed_since": at(closed.closed_since),
         "closed_reason": closed.closed_reason,
+        "paused_by": paused.paused_by,
+        "paused_since": at(paused.paused_since),
+        "paused_reason": paused.paused_reason,
     }
 
 
@@ -165,7 +170,8 @@ class Pool(DeclaredPool):
     *quotas*: flavor → resource → quota. *flavors* empty: all flavors. *backend*: where its tasks run. *subpools*: those
     that are not ARCHIVED. *workflows*: number of unfinished workflows in the pool itself. *balances*:
     ``flavor/resource`` → the pool's node of the quota tree. *default_run_time_s*, *max_run_time_s* null: no limit (rule
-    P6). *closed_by*: the user who closed it or its parent to submissions; null: it is open.
+    P6). *closed_by*: the user who closed it or its parent to submissions; null: it is open. *paused_by*: the user who
+    paused it or its parent; null: it starts workflows (rule S8).
     """
 
     UNTOLD = ("etag",)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from runrig.domain.blockers import Blocker, QuotaLeft, Verdict
-from runrig.domain.pools import PoolState
+from runrig.domain.pools import Pool, PoolState
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.value import Shown, at, example, shown_as, utc
@@ -223,7 +223,7 @@ shown_as(WaitingAlike(example(Reason), 14, 40, ("train-3",)))
 class PoolWhy(Shown):
     """The waiting gangs of a pool without its subpools, by blocker, the most frequent one first.
 
-    *gangs*, *gpus*: in the queue. Workflows on hold are only in *held*, with law W3.
+    *gangs*, *gpus*: in the queue. Workflows on hold (rule W3) and those of a paused pool (rule S8) are only in *held*.
     *unasked*: number of gangs whose reason was not computed, because the queue has too many kinds of gangs.
     """
 
@@ -240,3 +240,8 @@ shown_as(PoolWhy("vision", 14, 40, (example(WaitingAlike),), 0))
 def reason_set_aside(workflow: Workflow) -> Reason:
     """The reason why *workflow*, which the server set aside, does not continue."""
     return Reason(Code.SET_ASIDE, "W8", where=workflow.id, since=workflow.held_since)
+
+
+def reason_paused(pool: Pool) -> Reason:
+    """The reason why nothing starts in *pool*, which is paused, and in its subpools."""
+    return Reason(Code.PAUSED, "S8", where=pool.name, since=pool.paused_since, said=pool.paused_reason)

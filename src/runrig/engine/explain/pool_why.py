@@ -6,10 +6,10 @@ Gangs with the same answer are evaluated once. Computed on demand.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from runrig.domain.pools import Queueing
+from runrig.domain.pools import Queueing, paused_through
 from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
-from runrig.domain.shown.why import PoolWhy, WaitingAlike
+from runrig.domain.shown.why import PoolWhy, WaitingAlike, reason_paused
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.blockers import strict_head
@@ -50,7 +50,7 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
             unasked += len(gangs)
         else:
             sums.setdefault((reason.code, reason.where, reason.resource), _Sum(reason)).gangs.extend(gangs)
-    found = [*map(_alike, sums.values()), *_on_hold(state, pool)]
+    found = [*map(_alike, sums.values()), *_on_hold(state, pool), *_paused(state, pool)]
     found.sort(key=lambda held: (-held.gangs, held.reason.code.value, held.reason.where, held.reason.resource))
     return PoolWhy(pool, total, gpus, tuple(found), unasked)
 
@@ -63,10 +63,26 @@ def _on_hold(state: State, pool: str) -> Iterator[WaitingAlike]:
             waiting = (each for each in state.groups_of(workflow.id) if each.status is Status.WAITING)
             found.setdefault(workflow.held_by, []).extend(each for each in waiting if not groups_before(state, each))
     for by, groups in sorted(found.items()):
-        gpus = sum(_asked(state, group) for group in groups)
-        first = tuple(group.gang_id for group in groups[:MOST_NAMED])
         if groups:
-            yield WaitingAlike(Reason(Code.HELD, "W3", where=by), len(groups), gpus, first)
+            yield _outside(state, Reason(Code.HELD, "W3", where=by), groups)
+
+
+def _paused(state: State, pool: str) -> Iterator[WaitingAlike]:
+    """Groups that would be in the queue if *pool* were not paused (rule S8). O(workflows) if it is."""
+    paused = paused_through(state.pools, pool)
+    found = (
+        [] if paused is None else [each for each in state.workflows.values() if each.pool == pool and not each.held_by]
+    )
+    found.sort(key=lambda each: (each.submit_time, each.id))
+    waiting = (each for workflow in found for each in state.groups_of(workflow.id) if each.status is Status.WAITING)
+    groups = [each for each in waiting if not groups_before(state, each)]
+    if paused is not None and groups:
+        yield _outside(state, reason_paused(paused), groups)
+
+
+def _outside(state: State, reason: Reason, groups: Sequence[Group]) -> WaitingAlike:
+    gpus = sum(_asked(state, group) for group in groups)
+    return WaitingAlike(reason, len(groups), gpus, tuple(group.gang_id for group in groups[:MOST_NAMED]))
 
 
 def _asked(state: State, group: Group) -> int:

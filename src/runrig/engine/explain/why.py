@@ -9,8 +9,9 @@ from itertools import islice
 
 from runrig.domain.blockers import Blocker, QuotaLeft, Tier, Verdict
 from runrig.domain.gangs import GangState
+from runrig.domain.pools import paused_through
 from runrig.domain.reasons import Code, Reason
-from runrig.domain.shown.why import GroupWhy, reason_set_aside
+from runrig.domain.shown.why import GroupWhy, reason_paused, reason_set_aside
 from runrig.domain.steps import Steps, drained
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.blockers import blockers, blockers_in_full, first_reasons
@@ -101,6 +102,8 @@ def _outside(state: State, group: Group) -> Iterator[Reason]:
         yield reason_set_aside(workflow)
     elif workflow.held_by is not None:
         yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
+    if not workflow.set_aside and (paused := paused_through(state.pools, workflow.pool)) is not None:
+        yield reason_paused(paused)
     if before := groups_before(state, group):
         yield Reason(Code.UPSTREAM, "W1", holders=before)
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Unqueue
+from runrig.domain.pools import paused_through
 from runrig.domain.shown.dry_run import GroupDryRun
+from runrig.domain.shown.why import reason_paused
 from runrig.domain.steps import drained
 from runrig.engine.explain.why import explain
 from runrig.engine.foresight.on_trial import OnTrial
@@ -34,6 +36,9 @@ def dry_run(
     groups = {gang.id: gang.id.partition("/")[2] for gang in gangs}
     found = {gang.id: GroupDryRun(groups[gang.id], Verdict.NOT_PROVEN) for gang in gangs}
     looks = 0
+    if gangs and (paused := paused_through(state.pools, gangs[0].pool)) is not None:
+        reason = reason_paused(paused)
+        return tuple(GroupDryRun(name, Verdict.WAITS, reasons=(reason,)) for name in groups.values())
     with OnTrial(ledger, now) as trial:
         for entry in there:
             trial.apply(Unqueue(entry.gang.id))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.plan import Plan, PutPool
-from runrig.domain.pools import Pool, PoolState, closed_as
+from runrig.domain.pools import Pool, PoolState
 from runrig.domain.settings import LONGEST_TEXT
 from runrig.engine.state.state import State
 
@@ -18,8 +18,7 @@ def close(state: State, name: str, *, user: str, now: float, reason: str = "") -
     pool = _active(state, name)
     if pool.closed_by is not None:
         raise Conflict(f"pool {name} was already closed by {pool.closed_by}. Reopen it with `runrig pool open {name}`")
-    if len(reason) > LONGEST_TEXT or not reason.isprintable():
-        raise InvalidInput.one(f"the reason must be one line of at most {LONGEST_TEXT} printable characters", "reason")
+    check_reason(reason)
     return Plan((PutPool(replace(pool, closed_by=user, closed_since=now, closed_reason=reason), pool),))
 
 
@@ -36,7 +35,13 @@ def open_again(state: State, name: str) -> Plan:
                 f"pool {name} is closed through its parent {parent.name}. Reopen both with `runrig pool open {parent.name}`"
             )
         return Plan()
-    return Plan((PutPool(closed_as(pool, None), pool),))
+    return Plan((PutPool(replace(pool, closed_by=None, closed_since=None, closed_reason=""), pool),))
+
+
+def check_reason(reason: str) -> None:
+    """Raises InvalidInput unless *reason* is one printable line."""
+    if len(reason) > LONGEST_TEXT or not reason.isprintable():
+        raise InvalidInput.one(f"the reason must be one line of at most {LONGEST_TEXT} printable characters", "reason")
 
 
 def _active(state: State, name: str) -> Pool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 from runrig.domain.gangs import GangState
+from runrig.domain.pools import paused_through
 from runrig.domain.records import GangRow, Loaded
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, GroupSpec, Status, Task, Workflow
@@ -34,7 +35,7 @@ class _Rows:
         self._loaded = loaded
         self._groups = {(each.workflow, each.name): each for each in loaded.groups}
         self._gangs = {each.gang.id: each for each in loaded.gangs}
-        self._pools = {each.name for each in loaded.pools}
+        self._pools = {each.name: each for each in loaded.pools}
         self._open = {each.name for each in loaded.nodes if each.open}
         self._latest: dict[tuple[str, str], dict[str, Task]] = {}
         for task in loaded.tasks:
@@ -70,6 +71,8 @@ class _Rows:
                 yield f"gang {name} does not match the specification of its workflow"
         if workflow.held_by is not None and group.status is Status.SCHEDULING:
             yield f"group {name} is in the queue, but its workflow is on hold"
+        if group.status is Status.SCHEDULING and paused_through(self._pools, workflow.pool) is not None:
+            yield f"group {name} is in the queue, but its pool is paused"
         if group.status.finished != (group.end_time is not None):
             yield f"group {name} is {group.status.value}, {_but(group.end_time)} end_time"
         pods = self._latest.get((workflow.id, group.name), {})

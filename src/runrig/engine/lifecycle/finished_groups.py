@@ -5,21 +5,19 @@ Generators of actions, as in `workflows`.
 
 from collections.abc import Iterator
 
-from runrig.domain.plan import Action, MoveGroup, MoveTask, MoveWorkflow, Queue
+from runrig.domain.plan import Action, MoveGroup, MoveTask, MoveWorkflow
 from runrig.domain.workflows import ExitCode, GroupKey, Status
-from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.outcomes import workflow_status
+from runrig.engine.lifecycle.pausing import queued, starts_nothing
 from runrig.engine.state.state import State
-from runrig.engine.state.upstream import groups_before
 
 
 def go_on(state: State, key: GroupKey) -> Iterator[Action]:
     """Yields the consequences of a finished group: downstream groups start or fail, and the workflow may finish."""
     if state.groups[key].status is Status.COMPLETED:
-        held = state.workflows[key[0]].held_by is not None
-        for group in [] if held else state.groups_of(key[0]):
-            if group.status is Status.WAITING and not groups_before(state, group):
-                yield Queue(gang_of(state.workflows[key[0]], state.group_spec((key[0], group.name))))
+        workflow = state.workflows[key[0]]
+        for group in [] if starts_nothing(state, workflow) else state.groups_of(workflow.id):
+            yield from queued(state, workflow, group)
     else:
         yield from _fail_downstream(state, key)
     yield from _finish_workflow(state, key[0])

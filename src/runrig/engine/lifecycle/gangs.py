@@ -2,7 +2,7 @@
 
 from runrig.domain.gangs import Gang, PodSet
 from runrig.domain.quantities import of_one_pod
-from runrig.domain.workflows import GroupSpec, Workflow
+from runrig.domain.workflows import GroupSpec, Workflow, WorkflowSpec
 
 
 def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
@@ -13,3 +13,8 @@ def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
     )
     gang_id = f"{workflow.id}/{group.name}"
     return Gang(gang_id, workflow.pool, workflow.priority, workflow.submit_time, pod_sets, attempt)
+
+
+def first_gangs(workflow: Workflow, spec: WorkflowSpec) -> tuple[Gang, ...]:
+    """The gangs of a new workflow that do not wait for others of it."""
+    return tuple(gang_of(workflow, group) for group in spec.groups if not group.upstream)

@@ -4,12 +4,12 @@ Their gangs are not in the ledger, so they cost a cycle nothing and never start,
 """
 
 from runrig.domain.errors import Conflict
-from runrig.domain.plan import Action, EndHold, Hold, Plan, Queue, Unqueue
+from runrig.domain.plan import Action, EndHold, Hold, Plan, Unqueue
+from runrig.domain.pools import paused_through
 from runrig.domain.workflows import Status
-from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.living import living
+from runrig.engine.lifecycle.pausing import queued
 from runrig.engine.state.state import State
-from runrig.engine.state.upstream import groups_before
 
 
 def put_on_hold(state: State, workflow_id: str, *, user: str) -> Plan:
@@ -40,7 +40,7 @@ def end_hold(state: State, workflow_id: str) -> Plan:
     if workflow.held_by is None:
         raise Conflict(f"{workflow_id} is not on hold")
     actions: list[Action] = [EndHold(workflow_id)]
-    for group in state.groups_of(workflow_id):
-        if group.status is Status.WAITING and not groups_before(state, group):
-            actions.append(Queue(gang_of(workflow, state.group_spec((workflow_id, group.name)), group.attempt)))
+    if paused_through(state.pools, workflow.pool) is None:
+        for group in state.groups_of(workflow_id):
+            actions += queued(state, workflow, group)
     return Plan(tuple(actions))

@@ -18,8 +18,8 @@ from runrig.domain.pools import (
     PoolEvent,
     PoolState,
     Quotas,
-    closed_as,
     gpus_of,
+    marked_as,
     name_problem,
     run_time_problem,
     topology_problem,
@@ -56,7 +56,7 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
         _check_quotas(state.flavors, pool.quotas)
         pool = subpools.inherited(parent, pool)
     _check_settings(state.flavors, pool, topology=state.topology)
-    pool = closed_as(pool, _not_archived(before))
+    pool = marked_as(pool, _not_archived(before))
     event = PoolEvent.CREATE if create else PoolEvent.RESIZE
     pool = replace(pool, state=PoolState.ACTIVE if before is None else _next_state(state, before, event))
     following = [PutPool(after, child) for child, after in subpools.followers(state.pools, pool)]
@@ -338,7 +338,7 @@ def _declare_pools(
             _check_quotas(flavors, pool.quotas)
             pool = subpools.inherited(parent, pool)
         _check_settings(flavors, pool, topology=state.topology)
-        pool = closed_as(pool, _not_archived(before))
+        pool = marked_as(pool, _not_archived(before))
         pool = replace(pool, state=_declared_state(state, before, pool))
         after[pool.name] = pool
         changed[pool.name] = None

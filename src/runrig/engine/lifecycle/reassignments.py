@@ -1,13 +1,14 @@
 """Workflows that change their pool or priority before they start (rule P3)."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from runrig.domain.errors import Conflict
-from runrig.domain.gangs import Priority
+from runrig.domain.gangs import Gang, Priority
 from runrig.domain.plan import Plan, Queue, Reassign, Unqueue
-from runrig.domain.workflows import Status
-from runrig.engine.lifecycle.gangs import gang_of
+from runrig.domain.workflows import Status, Workflow
 from runrig.engine.lifecycle.living import living
+from runrig.engine.lifecycle.pausing import queued, starts_nothing
 from runrig.engine.lifecycle.submission_gate import check_again
 from runrig.engine.state.state import State
 
@@ -19,7 +20,7 @@ def reassign(state: State, workflow_id: str, *, pool: str | None = None, priorit
     priority already.
     """
     before = living(state, workflow_id)
-    after = replace(before, pool=pool or before.pool, priority=priority or before.priority)
+    after = reassigned(before, pool=pool, priority=priority)
     if after == before:
         raise Conflict(f"{workflow_id} is already in pool {before.pool} with priority {before.priority.value}")
     groups = state.groups_of(workflow_id)
@@ -29,7 +30,18 @@ def reassign(state: State, workflow_id: str, *, pool: str | None = None, priorit
             f"{workflow_id} has started: {on_nodes[0]} uses nodes in pool {before.pool}. Cancel it and submit its file again"
         )
     check_again(state, after)
-    queued = [group for group in groups if group.status is Status.SCHEDULING]
-    again = [gang_of(after, state.group_spec((workflow_id, group.name)), group.attempt) for group in queued]
-    moved = Reassign(workflow_id, after.pool, after.priority)
-    return Plan((*(Unqueue(gang.id) for gang in again), moved, *map(Queue, again)))
+    leaves = [Unqueue(group.gang_id) for group in groups if group.status is Status.SCHEDULING]
+    again = () if starts_nothing(state, after) else map(Queue, gangs_again(state, after))
+    return Plan((*leaves, Reassign(workflow_id, after.pool, after.priority), *again))
+
+
+def reassigned(workflow: Workflow, *, pool: str | None, priority: Priority | None) -> Workflow:
+    return replace(workflow, pool=pool or workflow.pool, priority=priority or workflow.priority)
+
+
+def gangs_again(state: State, after: Workflow) -> Iterator[Gang]:
+    """The gangs that are queued again as of *after*, unless it is on hold or its pool is paused."""
+    for group in state.groups_of(after.id):
+        if not group.status.finished:
+            for action in queued(state, after, replace(group, status=Status.WAITING)):
+                yield action.gang

@@ -12,7 +12,7 @@ from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.meant import suggested
 from runrig.domain.plan import Action, Plan, Queue, Submit
-from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
+from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, paused_through
 from runrig.domain.quantities import (
     PODS,
     amount_in_a_sentence,
@@ -28,7 +28,7 @@ from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, Workfl
 from runrig.engine.explain.shape_reasons import no_place
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.lifecycle.gangs import first_gangs, gang_of
 from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.constraint_tree import check_requirements
@@ -80,12 +80,11 @@ def submit(
     )
     actions: list[Action] = [Submit(workflow, tuple(Group(workflow.id, group.name) for group in spec.groups))]
     for group in spec.groups:
-        gang = gang_of(workflow, group)
         # Without a number: no such workflow will exist if it is rejected.
         who = spec.name if len(spec.groups) == 1 else f"{spec.name}/{group.name}"
-        _check(state, target, group, gang, who=who)
-        if not group.upstream:
-            actions.append(Queue(gang))
+        _check(state, target, group, gang_of(workflow, group), who=who)
+    if paused_through(state.pools, pool) is None:
+        actions += map(Queue, first_gangs(workflow, spec))
     return Plan(tuple(actions))
 
 

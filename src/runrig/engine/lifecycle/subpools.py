@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
-from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, closed_as, gpus_of, subpool_name_problem, subpool_of
+from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, gpus_of, marked_as, subpool_name_problem, subpool_of
 from runrig.domain.quantities import FlavorResource, amount_in_a_sentence, amount_of_flavor, has_several_flavors
 
 MOST_NAMED = 10
@@ -41,7 +41,7 @@ def parent_of(pools: Mapping[str, Pool], subpool: Pool) -> Pool:
 def inherited(parent: Pool, subpool: Pool) -> Pool:
     """*subpool* with the settings of its parent and its share of the other resources (rule S5)."""
     after = subpool_of(parent, subpool.subpool_name or "", gpus_of(subpool.quotas), subpool.state)
-    return closed_as(after, subpool)
+    return marked_as(after, subpool)
 
 
 def followers(pools: Mapping[str, Pool], parent: Pool) -> Iterator[tuple[Pool, Pool]]:

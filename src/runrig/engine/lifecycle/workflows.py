@@ -48,6 +48,7 @@ from runrig.engine.lifecycle.outcomes import (
     group_status,
     stop_was_late,
 )
+from runrig.engine.lifecycle.pausing import starts_nothing
 from runrig.engine.lifecycle.setting_aside import abandon
 from runrig.engine.state.deadlines import RETRY, deadlines_of
 from runrig.engine.state.rejections import place_is_free
@@ -276,7 +277,7 @@ def _queue_again(state: State, group: Group, status: Status, refused: str) -> It
     yield MoveGroup(*key, status, message=first_failure(state, key))
     gang = gang_of(state.workflows[group.workflow], state.group_spec(key), group.attempt + 1)
     yield Queue(replace(gang, refused=refused))
-    if state.workflows[group.workflow].held_by is not None:
+    if starts_nothing(state, state.workflows[group.workflow]):
         yield Unqueue(gang.id)
     if not any(each.status is Status.RUNNING for each in state.groups_of(group.workflow)):
         yield MoveWorkflow(group.workflow, WorkflowStatus.PENDING, message=f"{first_failure(state, key)}, queued again")

@@ -36,7 +36,7 @@ from runrig.domain.plan import (
     Unqueue,
     WorkflowMove,
 )
-from runrig.domain.pools import Cohort, Pool
+from runrig.domain.pools import Cohort, Pool, paused_through
 from runrig.domain.records import Loaded, RowChange
 from runrig.domain.transitions import TASK, check
 from runrig.domain.workflows import (
@@ -214,7 +214,11 @@ class State:
             case _:
                 self.decide(action, at)
         if (id := timing.timed_by(action)) in self.workflows:
-            self._put_times(timing.timed(self.workflows[id], self.groups_of(id), at))
+            workflow = self.workflows[id]
+            self._put_times(timing.timed(workflow, self.groups_of(id), at, paused=self._paused(workflow.pool)))
+
+    def _paused(self, pool: str) -> bool:
+        return paused_through(self.pools, pool) is not None
 
     def _put_times(self, workflow: Workflow) -> None:
         if workflow is not self.workflows[workflow.id]:
@@ -261,7 +265,7 @@ class State:
                 self.decide(TryAgain(gang), at)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
-        self.workflows[workflow.id] = timing.submitted(workflow)
+        self.workflows[workflow.id] = timing.submitted(workflow, paused=self._paused(workflow.pool))
         self.alive[workflow.pool] += 1
         self._spec_uses[workflow.spec_hash] += 1
         self.numbers[workflow.name] = max(workflow.number, self.numbers.get(workflow.name, 0))

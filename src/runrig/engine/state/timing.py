@@ -45,13 +45,13 @@ def timed_by(action: Action) -> str | None:
     return None
 
 
-def submitted(workflow: Workflow) -> Workflow:
-    return replace(workflow, times=Times(workflow.submit_time, Moment.BLOCKED))
+def submitted(workflow: Workflow, *, paused: bool) -> Workflow:
+    return replace(workflow, times=Times(workflow.submit_time, Moment.HELD if paused else Moment.BLOCKED))
 
 
-def timed(workflow: Workflow, groups: Iterable[Group], at: float) -> Workflow:
-    """*workflow* with updated times; itself if its class does not change at *at*."""
-    held, statuses = workflow.held_by is not None, {group.status.value for group in groups}
+def timed(workflow: Workflow, groups: Iterable[Group], at: float, *, paused: bool) -> Workflow:
+    """*workflow* with updated times; itself if its class does not change at *at*. *paused*: its pool is (rule S8)."""
+    held, statuses = paused or workflow.held_by is not None, {group.status.value for group in groups}
     before = times_of(workflow)
     after = before.moved(at, None if workflow.status.finished else moment_of(statuses, held=held))
     return workflow if after is before and workflow.times is not None else replace(workflow, times=after)

@@ -12,7 +12,7 @@ from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.tags import Expected, check_unchanged
-from runrig.engine.lifecycle import closing, pools
+from runrig.engine.lifecycle import closing, pausing, pools
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend
 from runrig.ports.store import Store
@@ -97,6 +97,21 @@ class Declarations:
         with self.editing(user) as writing:
             check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
             return done(writing, closing.open_again(writing.state, name), name, dry_run=False)
+
+    def pause_pool(self, name: str, *, user: str, reason: str, expected: Expected = None) -> PoolView:
+        """Starts nothing new in the pool and its subpools (rule S8). Raises NotFound, Conflict, InvalidInput; Changed if
+        the pool is not as *expected*.
+        """
+        with self.editing(user) as writing:
+            check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
+            plan = pausing.pause(writing.state, name, user=user, now=writing.now, reason=reason)
+            return done(writing, plan, name, dry_run=False)
+
+    def resume_pool(self, name: str, *, user: str, expected: Expected = None) -> PoolView:
+        """Undoes `pause_pool`. Raises NotFound, Conflict; Changed if the pool is not as *expected*."""
+        with self.editing(user) as writing:
+            check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
+            return done(writing, pausing.resume(writing.state, name), name, dry_run=False)
 
     def put_pools(
         self, edits: Sequence[tuple[Pool, Expected]], *, user: str, said: Said | None = None

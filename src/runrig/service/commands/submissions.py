@@ -9,14 +9,15 @@ from functools import lru_cache, partial
 from runrig.domain.cluster import KUBERNETES
 from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import Gang, Priority
-from runrig.domain.plan import Plan, Queue, Submit
+from runrig.domain.plan import Plan, Submit
 from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.domain.tags import Expected
 from runrig.domain.value import utc
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.lifecycle import holds, submission_gate, workflows
-from runrig.engine.lifecycle.reassignments import reassign
+from runrig.engine.lifecycle.gangs import first_gangs
+from runrig.engine.lifecycle.reassignments import gangs_again, reassign, reassigned
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import SpecText, Store
@@ -134,7 +135,7 @@ class ParsedSubmission:
         """*plan*: from `plan`; *backend*: the kind of backend that runs it."""
         submit = plan.actions[0]
         assert isinstance(submit, Submit), "the first action of the gate is the submission"
-        gangs = tuple(each.gang for each in plan.actions if isinstance(each, Queue))
+        gangs = first_gangs(submit.workflow, self.spec.spec)
         return WorkflowSubmitted(submit.workflow.id, tuple(warnings_of(backend, self.spec.spec)), self.spec.text, gangs)
 
 
@@ -228,10 +229,13 @@ class Submissions:
     def check_reassignment(
         self, id: str, *, user: str, pool: str | None, priority: Priority | None
     ) -> tuple[Gang, ...]:
-        """Returns what would be queued again, without storing anything. Raises as `reassigning`."""
+        """Returns what would wait there for its turn, without storing anything; empty if it is on hold. Raises as
+        `reassigning`.
+        """
         with self._transactor.writing(user) as writing:
-            plan = reassign(writing.state, id, pool=pool, priority=priority)
-        return tuple(each.gang for each in plan.actions if isinstance(each, Queue))
+            reassign(writing.state, id, pool=pool, priority=priority)
+            after = reassigned(writing.state.workflows[id], pool=pool, priority=priority)
+            return () if after.held_by is not None else tuple(gangs_again(writing.state, after))
 
     # ------------------------------------------------------------ commands that may be carried out together
 

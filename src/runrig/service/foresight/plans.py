@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.gangs import Gang
-from runrig.domain.plan import Queue
+from runrig.domain.plan import Submit
 from runrig.domain.shown.plans import Plan
 from runrig.engine.foresight.branch import Budget, Edit, StateBranch
 from runrig.engine.foresight.consequences import concerns_nodes, consequences
 from runrig.engine.foresight.outcome import Outcome
+from runrig.engine.lifecycle.gangs import first_gangs
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.service.commands.declarations import Declarations
@@ -40,7 +41,7 @@ LONGEST_S = 600.0
 class Planned:
     """*changes*: the edit, as `apply` shows it. *plan*: its effects, as far as the user may see them.
 
-    *queued*: the gangs that a submission queues immediately; empty for any other edit.
+    *queued*: the gangs of a submission that do not wait for others of it; empty for any other edit.
     """
 
     changes: tuple[Difference, ...]
@@ -105,9 +106,14 @@ class Plans:
             as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)
             with self._transactor.reading() as state:
                 shown = with_names(as_seen, lambda id: _groups(state, id, deed) == 1)
-            submitted = edit.actions if isinstance(deed, OfSubmission) else ()
-            queued = tuple(each.gang for each in submitted if isinstance(each, Queue))
-            return Planned(changes, replace(shown, nodes=asked), queued)
+            return Planned(changes, replace(shown, nodes=asked), _first_gangs(edit, deed))
+
+
+def _first_gangs(edit: Edit, deed: Deed) -> tuple[Gang, ...]:
+    match edit.actions, deed:
+        case (Submit(workflow), *_), OfSubmission(parsed):
+            return first_gangs(workflow, parsed.spec.spec)
+    return ()
 
 
 def _groups(state: State, id: str, deed: Deed) -> int:

@@ -101,6 +101,13 @@ def _(action: plan.PutPool) -> str:
             if pool.closed_by is None
             else f"pool {pool.name} closed by {pool.closed_by}{why}"
         )
+    if pool.paused_by != before.paused_by:
+        why = f": {pool.paused_reason}" if pool.paused_reason else ""
+        return (
+            f"resumed pool {pool.name}"
+            if pool.paused_by is None
+            else f"pool {pool.name} paused by {pool.paused_by}{why}"
+        )
     return f"updated pool {pool.name}: {_quotas(pool.quotas)}"
 
 

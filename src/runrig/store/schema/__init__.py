@@ -21,5 +21,5 @@ from runrig.store.schema.people import (
 from runrig.store.schema.servers import leader, meta
 from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_tags, workflows
 
-HEAD = "0019"
+HEAD = "0020"
 """The newest migration, which results in these tables."""

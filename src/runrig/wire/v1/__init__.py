@@ -14,6 +14,7 @@ from runrig.wire.v1.pools import (
     PoolClose,
     PoolCreate,
     PoolEdit,
+    PoolPause,
 )
 from runrig.wire.v1.problems import ProblemDetails, ProblemPart
 from runrig.wire.v1.sessions import ExecStart, PortForwardStart, Terminal

@@ -21,6 +21,12 @@ class PoolClose(Request):
     reason: str = ""
 
 
+class PoolPause(PoolClose):
+    """*reason*: shown to the users whose workflows wait."""
+
+    model_config = example({"reason": "the file system is being checked"})
+
+
 class PoolCreate(PoolEdit):
     """*parent*: creates a subpool of that pool. *name* is then the short name, and the pool is called PARENT--NAME."""
 

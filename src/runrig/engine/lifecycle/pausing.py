@@ -1,0 +1,86 @@
+"""Pools that start nothing new for a while (rule S8).
+
+Their waiting gangs are not in the ledger, as with workflows on hold (`holds`): they cost a cycle nothing, and reserve, preempt
+and block nothing, so other pools can borrow the quota.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.plan import Action, Plan, PutPool, Queue, Unqueue
+from runrig.domain.pools import Pool, PoolState, paused_through
+from runrig.domain.value import at, utc
+from runrig.domain.workflows import Group, Status, Workflow
+from runrig.engine.lifecycle.closing import check_reason
+from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.state.state import State
+from runrig.engine.state.upstream import groups_before
+
+
+def pause(state: State, name: str, *, user: str, now: float, reason: str = "") -> Plan:
+    """Removes the waiting gangs of the pool and its subpools from the queue; running work continues. O(workflows).
+
+    *now*: in seconds since the epoch. Raises NotFound, Conflict if it is paused or ARCHIVED, InvalidInput for the reason.
+    """
+    pool = _known(state, name)
+    if pool.paused_by is not None and pool.paused_since is not None:
+        since = utc(at(pool.paused_since))
+        raise Conflict(
+            f"pool {name} is paused already, by {pool.paused_by} since {since}. Resume it with `runrig pool resume {name}`"
+        )
+    check_reason(reason)
+    marked = replace(pool, paused_by=user, paused_since=now, paused_reason=reason)
+    waiting = (group for workflow, group in _groups(state, name) if group.status is Status.SCHEDULING)
+    return Plan((PutPool(marked, pool), *(Unqueue(group.gang_id) for group in waiting)))
+
+
+def resume(state: State, name: str) -> Plan:
+    """Queues what waits in the pool and its subpools, with the original submit times (rule P4). O(workflows).
+
+    Raises NotFound, and Conflict if it is ARCHIVED, not paused, or paused with its parent.
+    """
+    pool = _known(state, name)
+    if pool.paused_by is None:
+        parent = paused_through(state.pools, name)
+        if parent is not None:
+            raise Conflict(
+                f"pool {name} is paused through its parent {parent.name}. Resume both with `runrig pool resume {parent.name}`"
+            )
+        raise Conflict(f"pool {name} is not paused")
+    marked = replace(pool, paused_by=None, paused_since=None, paused_reason="")
+    pools = {**state.pools, name: marked}
+    actions: list[Action] = [PutPool(marked, pool)]
+    for workflow, group in _groups(state, name):
+        if paused_through(pools, workflow.pool) is None and workflow.held_by is None:
+            actions += queued(state, workflow, group)
+    return Plan(tuple(actions))
+
+
+def starts_nothing(state: State, workflow: Workflow) -> bool:
+    """True if groups of *workflow* stay outside the queue: it is on hold (rule W3), or its pool is paused (rule S8)."""
+    return workflow.held_by is not None or paused_through(state.pools, workflow.pool) is not None
+
+
+def queued(state: State, workflow: Workflow, group: Group) -> Iterator[Queue]:
+    """Yields the action that queues *group* if it waits only because of a hold or a pause."""
+    if group.status is Status.WAITING and not groups_before(state, group):
+        yield Queue(gang_of(workflow, state.group_spec((workflow.id, group.name)), group.attempt))
+
+
+def _groups(state: State, pool: str) -> Iterator[tuple[Workflow, Group]]:
+    """Yields the groups of all workflows of *pool* and its subpools that have not ended, in the order of submission."""
+    names = {each.name for each in state.pools.values() if pool in (each.name, each.parent)}
+    found = [each for each in state.workflows.values() if each.pool in names and not each.status.finished]
+    for workflow in sorted(found, key=lambda each: (each.submit_time, each.id)):
+        for group in state.groups_of(workflow.id):
+            yield workflow, group
+
+
+def _known(state: State, name: str) -> Pool:
+    pool = state.pools.get(name)
+    if pool is None:
+        raise NotFound(f"no pool {name!r}: `runrig pool list` shows all pools")
+    if pool.state is PoolState.ARCHIVED:
+        raise Conflict(f"pool {name} is ARCHIVED: it starts nothing")
+    return pool
