@@ -76,7 +76,10 @@ class _Root(LazyGroup):
         "topology": ("runrig.cli.commands.topology:topology", "Show free capacity by zone, spine and rack."),
         "events": ("runrig.cli.commands.events:events", "List cluster events, such as preemptions and their reasons."),
         "apply": ("runrig.cli.commands.apply:apply", "Create and update pools and cohorts from a cluster file."),
-        "export": ("runrig.cli.commands.export:export", "Export pools, cohorts and roles as a cluster file."),
+        "export": (
+            "runrig.cli.commands.export:export",
+            "Export pools, cohorts and roles as a cluster file, or the event log.",
+        ),
         "login": ("runrig.cli.commands.login:login", "Log in to a server."),
         "logout": ("runrig.cli.commands.login:logout", "Log out of a server."),
         "token": ("runrig.cli.commands.token:token", "Manage access tokens."),

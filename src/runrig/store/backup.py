@@ -86,7 +86,7 @@ class BackupWriter:
 
     def __init__(self, stream: IO[bytes], connection: Connection, *, version: str, taken_at: str) -> None:
         """Raises ServerFault if the tables are not those of this version."""
-        _check_tables(connection)
+        check_tables(connection)
         revision = connection.execute(select(schema.meta.c.revision)).scalar_one()
         self.header = Header(version, schema.HEAD, connection.dialect.name, revision, taken_at)
         # The time of day in the header would make equal backups differ.
@@ -136,7 +136,8 @@ def _at_once(table: Table) -> int:
     return PIECES_AT_ONCE if table is schema.code_pieces else ROWS_AT_ONCE
 
 
-def _check_tables(connection: Connection) -> None:
+def check_tables(connection: Connection) -> None:
+    """Raises ServerFault if the tables are not those of this version."""
     found = found_tables(connection)
     if found != schema.HEAD:
         raise ServerFault(

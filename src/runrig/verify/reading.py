@@ -3,9 +3,9 @@
 import gzip
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -18,8 +18,13 @@ from .world import KINDS
 FORMAT = 1
 NEWEST = "0020"
 """The newest tables that are known here."""
-Row = tuple[int, int, float, str, str, Any]
-"""Revision, number in it, time, actor, kind, action."""
+_COLUMNS = ("revision", "seq", "time", "actor", "kind", "law", "action")
+_EVENTS = "SELECT revision, seq, time, actor, kind, law, action FROM events ORDER BY revision, seq"
+_EPOCH = datetime.fromisoformat("1970-01-01")
+Row = Sequence[Any]
+"""A line of an export: revision, number in it, time in microseconds, actor, kind, law, action, and of a submission the groups
+that each group needs.
+"""
 
 
 class Unreadable(Exception):
@@ -28,31 +33,40 @@ class Unreadable(Exception):
 
 def commits(path: str) -> Iterator[Commit]:
     """Raises Unreadable."""
+    with _whole(path):
+        yield from _grouped(rows(path), path)
+
+
+def rows(path: str) -> Iterator[Row]:
+    """Yields the log in order. Raises Unreadable."""
+    with _whole(path):
+        if not Path(path).is_file():
+            raise Unreadable(f"{path} is not a file. Name a SQLite database, a backup or an export")
+        with Path(path).open("rb") as file:
+            start = file.read(16)
+        if start == b"SQLite format 3\0":
+            yield from _of_database(path)
+        elif start[:2] == b"\x1f\x8b":
+            yield from _of_backup(path)
+        elif start[:1] == b"{":
+            yield from _of_export(path)
+        else:
+            raise Unreadable(f"{path} is not a SQLite database, backup or export of runrig")
+
+
+@contextmanager
+def _whole(path: str) -> Iterator[None]:
     try:
-        yield from _grouped(_rows(path), path)
+        yield
     except (OSError, EOFError, sqlite3.Error, gzip.zlib.error) as error:  # type: ignore[attr-defined]
         raise Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Unreadable(f"{path} is damaged, or of another release: {type(error).__name__} {error}") from error
 
 
-def _rows(path: str) -> Iterator[Row]:
-    if not Path(path).is_file():
-        raise Unreadable(f"{path} is not a file. Name a SQLite database, a backup or an export")
-    with Path(path).open("rb") as file:
-        start = file.read(16)
-    if start == b"SQLite format 3\0":
-        return _of_database(path)
-    if start[:2] == b"\x1f\x8b":
-        return _of_backup(path)
-    if start[:1] == b"{":
-        return _of_export(path)
-    raise Unreadable(f"{path} is not a SQLite database, backup or export of runrig")
-
-
-def _grouped(rows: Iterable[Row], path: str) -> Iterator[Commit]:
+def _grouped(log: Iterable[Row], path: str) -> Iterator[Commit]:
     before = 0
-    for revision, several in groupby(rows, key=itemgetter(0)):
+    for revision, several in groupby(log, key=itemgetter(0)):
         listed = list(several)
         if revision <= before:
             raise Unreadable(f"{path}: revision {revision} comes after revision {before}")
@@ -62,9 +76,14 @@ def _grouped(rows: Iterable[Row], path: str) -> Iterator[Commit]:
                     f"{path}: revision {revision} has an event of unknown kind {row[4]!r:.40}. Use a newer release"
                 )
         gap = revision != before + 1 or listed[-1][1] != len(listed) - 1
-        events = [(kind, action) for *_, kind, action in listed]
-        yield Commit(revision, listed[0][2], listed[0][3], events, gap=gap)
+        events = [(row[4], _with_upstream(row) if row[4] == "Submit" else row[6]) for row in listed]
+        yield Commit(revision, listed[0][2] / 1_000_000, listed[0][3], events, gap=gap)
         before = revision
+
+
+def _with_upstream(row: Row) -> Any:
+    row[6]["workflow"]["upstream"] = row[7]
+    return row[6]
 
 
 def _of_database(path: str) -> Iterator[Row]:
@@ -76,24 +95,23 @@ def _of_database(path: str) -> Iterator[Row]:
             raise Unreadable(f"{path} is not a database of runrig")
         ((version,),) = connection.execute("SELECT version_num FROM alembic_version")
         _check_version(path, version)
-        specs = {
+        needs = {
             hash: _upstream(json.loads(spec))
             for hash, spec in connection.execute("SELECT hash, spec FROM specifications")
         }
-        rows = connection.execute("SELECT revision, seq, time, actor, kind, action FROM events ORDER BY revision, seq")
-        for revision, seq, time, actor, kind, action in rows:
-            yield revision, seq, _seconds(time), actor, kind, _with_upstream(kind, json.loads(action), specs)
+        events = connection.execute(_EVENTS)
+        for *start, action in events:
+            yield _row([*start, json.loads(action)], needs)
 
 
 def _of_backup(path: str) -> Iterator[Row]:
-    specs: dict[str, Any] = {}
+    needs: dict[str, Any] = {}
     for table, row in _backup_rows(path):
         if table == "specifications":
-            specs[row["hash"]] = _upstream(row["spec"])
+            needs[row["hash"]] = _upstream(row["spec"])
     for table, row in _backup_rows(path):
         if table == "events":
-            action = _with_upstream(row["kind"], row["action"], specs)
-            yield row["revision"], row["seq"], _seconds(row["time"]), row["actor"], row["kind"], action
+            yield _row([row[each] for each in _COLUMNS], needs)
 
 
 def _backup_rows(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -142,12 +160,13 @@ def _upstream(spec: Any) -> dict[str, Any]:
     return {group["name"]: group.get("upstream", []) for group in spec["groups"]}
 
 
-def _with_upstream(kind: str, action: Any, specs: dict[str, Any]) -> Any:
-    if kind == "Submit":
-        action["workflow"]["upstream"] = specs.get(action["workflow"]["spec_hash"], {})
-    return action
+def _row(stored: Sequence[Any], needs: Mapping[str, Any]) -> Row:
+    """*stored*: the columns."""
+    revision, seq, time, actor, kind, law, action = stored
+    row = (revision, seq, _microseconds(time), actor, kind, law, action)
+    return (*row, needs.get(action["workflow"]["spec_hash"], {})) if kind == "Submit" else row
 
 
 @lru_cache(10_000)
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+def _microseconds(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
