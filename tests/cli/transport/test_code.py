@@ -168,11 +168,47 @@ def test_only_what_changed_is_sent_and_said(tmp_path: Path) -> None:
         id, said = sent(client, folder)
         assert said.startswith("Sent 1 file (")
         assert it.service.codes.code("ann", id).manifest == choose(folder).manifest
-        chosen = choose(fill(folder, **{"b.py": "new"}))
-        fill(folder, **{"b.py": "newer"})
-        with pytest.raises(Conflict) as refused:
-            send(client, chosen)
-        assert refused.value.message == "b.py changed while it was sent. Run the command again"
+
+
+@pytest.mark.slow
+def test_files_that_change_meanwhile_are_sent_as_they_then_are(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "mine", **{"a.py": "1\n", "b.py": "2\n", "run.log": "line 1\n", "gone.tmp": ""})
+    with server(tmp_path / "data") as (client, it):
+        chosen = choose(folder)
+        fill(folder, **{"b.py": "newer", "run.log": "line 1\nline 2\n"})
+        (folder / "gone.tmp").unlink()
+        id = send(client, chosen)
+        assert it.service.codes.code("ann", id).manifest == choose(folder).manifest
+        chosen = choose(fill(folder, **{"run.log": "line 1\nline 2\n3"}))
+        fill(folder, **{"run.log": "line 1\nline 2\n345"})
+        assert send(client, chosen) == chosen.id, "what was appended is left out"
+
+
+@pytest.mark.slow
+def test_a_file_that_never_stops_changing_is_named_with_the_line_that_leaves_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, state = fill(tmp_path / "mine", **{"state.db": "0"}), iter(range(1, 100))
+    chosen_as_is = code.choose
+
+    def choose_then_change(at: Path) -> code.Chosen:
+        chosen = chosen_as_is(at)
+        fill(folder, **{"state.db": str(next(state))})
+        return chosen
+
+    monkeypatch.setattr(code, "choose", choose_then_change)
+    with server(tmp_path / "data") as (client, _), pytest.raises(Conflict) as refused:
+        send(client, code.choose(folder))
+    assert refused.value.message == (
+        "state.db keeps changing while it is sent. Wait until it is whole, or leave it out: "
+        "echo '/state.db' >> .runrigignore"
+    )
+
+
+def test_the_data_folder_of_a_server_is_no_code(tmp_path: Path) -> None:
+    lab = {f"lab/{name}": "" for name in ("token", "credential.key", "runrig.db", "tasks/a/out")}
+    fill(tmp_path, **lab, **{"keys/credential.key": "", "keys/a.py": "", "token": ""})
+    assert paths(tmp_path) == ["keys/a.py", "keys/credential.key", "token", "train.py"]
 
 
 @pytest.mark.slow

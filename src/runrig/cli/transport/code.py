@@ -7,6 +7,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound
 UPLOAD_S = 600.0
 """Longest time for sending everything."""
 _LISTED = 10
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +79,33 @@ def choose(folder: Path) -> Chosen:
         elif stat.S_ISREG(found.st_mode):
             files.append((name, found))
     _check_sizes(folder, [(name, found.st_size) for name, found in files], len(links))
-    read = [_read(folder, name, bool(found.st_mode & 0o100)) for name, found in files]
-    manifest = read_manifest(Manifest(tuple(read), tuple(links)).written())
+    read = (_read(folder, name, bool(found.st_mode & 0o100)) for name, found in files)
+    manifest = read_manifest(Manifest(tuple(file for file in read if file), tuple(links)).written())
     _check_packed(folder, manifest)
     return Chosen(folder, manifest, code_files.git_labels(folder))
+
+
+class _Changing(Conflict):
+    """A file is not what was chosen."""
 
 
 def send(client: Transport, chosen: Chosen) -> str:
     """Returns the id of the code, which the server has from now on. Sends only contents that it does not have from you.
 
-    Prints one line to stderr if something was sent. Raises Conflict if a file changed after it was chosen, and the server's errors.
+    Chooses files again if some have changed, a few times. Prints one line to stderr if something was sent. Raises Conflict
+    for a file that keeps changing, and the server's errors.
     """
+    for left in reversed(range(_TRIES)):
+        try:
+            return _sent(client, chosen)
+        except _Changing:
+            if not left:
+                raise
+            chosen = choose(chosen.folder)
+    raise AssertionError("the last try returns or raises")
+
+
+def _sent(client: Transport, chosen: Chosen) -> str:
     id = chosen.id
     if _known(client, id):
         return id
@@ -133,9 +151,16 @@ def _packed(line: bytes, folder: Path, files: Iterable[CodeFile]) -> bytes:
     with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:
         packed.write(line + json.dumps([file.sha256 for file in files]).encode() + b"\n")
         for file in files:
-            data = (folder / file.path).read_bytes()
-            if sha256(data) != file.sha256:
-                raise Conflict(f"{file.path} changed while it was sent. Run the command again")
+            try:
+                with (folder / file.path).open("rb") as opened:
+                    data = opened.read(file.size)  # A log that grows still begins with what was chosen.
+            except OSError:
+                data = None
+            if data is None or sha256(data) != file.sha256:
+                raise _Changing(
+                    f"{file.path} keeps changing while it is sent. Wait until it is whole, or leave it out: "
+                    f"echo '/{one_line(file.path)}' >> {code_files.IGNORE}"
+                )
             packed.write(data)
     return stream.getvalue()
 
@@ -166,9 +191,12 @@ def _link(folder: Path, name: str) -> CodeLink:
     return CodeLink(name, target)
 
 
-def _read(folder: Path, name: str, executable: bool) -> CodeFile:
+def _read(folder: Path, name: str, executable: bool) -> CodeFile | None:
+    """Returns None if the file has been deleted since it was listed."""
     try:
         data = (folder / name).read_bytes()
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise _refused(name, f"cannot be read: {error.strerror}") from None
     return CodeFile(name, executable, sha256(data), len(data))
@@ -207,7 +235,8 @@ def _pieces(folder: Path, files: Iterable[CodeFile]) -> Iterator[bytes]:
 
     packer = zlib.compressobj()
     for file in files:
-        yield packer.compress((folder / file.path).read_bytes())
+        with suppress(FileNotFoundError):  # deleted, which sending notices
+            yield packer.compress((folder / file.path).read_bytes())
     yield packer.flush()
 
 

@@ -11,17 +11,30 @@ from runrig.domain.errors import InvalidInput
 
 IGNORE = ".runrigignore"
 _CACHES = frozenset({".git", ".venv", "__pycache__", "node_modules"})
+_SECRETS = ("credential.key", "token")
+"""Files that mark the data folder of a server, which `runrig up --data` can make in the folder of a project."""
 _MOST_LOOKED_AT = 10 * MOST_FILES
 _MOST_PATTERNS = 1_000
 
 
 def listed(folder: Path) -> list[str]:
-    """Returns the paths of files and links below *folder*, sorted. Raises InvalidInput for an invalid ``.runrigignore``."""
+    """Returns the paths of files and links below *folder*, sorted, without those of a server's data folder.
+
+    Raises InvalidInput for an invalid ``.runrigignore``.
+    """
     ignored = _ignored(folder)
     tracked = _in_git(folder)
     found = _walk(folder) if tracked is None else tracked
     kept = {name for name in _at_most(found) if not ignored(name)}
-    return sorted(kept)
+    return sorted(_without_servers(kept))
+
+
+def _without_servers(names: set[str]) -> Iterable[str]:
+    """Leaves out folders that hold a server's secrets, its database and the output of tasks."""
+    key, others = _SECRETS[0], _SECRETS[1:]
+    homes = [name.removesuffix(key) for name in names if name == key or name.endswith(f"/{key}")]
+    data = tuple(home for home in homes if all(f"{home}{other}" in names for other in others))
+    return (name for name in names if not name.startswith(data)) if data else names
 
 
 def git_labels(folder: Path) -> Mapping[str, str]:
