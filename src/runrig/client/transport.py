@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runrig.client.caller import ANSWER_S, Caller, Query, Request, Token, Value
+from runrig.client.following import Told, followed
 from runrig.client.network import BlockingNetwork, done, each
 from runrig.client.paths import path
 from runrig.client.server_address import Address
@@ -16,6 +17,8 @@ RETRY = "RUNRIG_RETRY_S"
 PATIENCE_S = 15.0
 """Seconds; a standby takes over within 10 s."""
 LONGEST_PATIENCE_S = 3600.0
+RESTART_S = 60.0
+"""How long to wait for a server that is followed, in seconds; it may be loading a large database."""
 LARGEST_PAGE = 1000
 
 
@@ -65,6 +68,14 @@ class Transport:
     def lines(self, path: str, query: Query | None = None) -> Iterator[str]:
         """Yields the lines of a text as they arrive, without line ends, until the server ends it."""
         return each(self._caller.lines(Request("GET", path, query, timeout_s=None)))
+
+    def followed(self, query: Query, after: int) -> Iterator[Told]:
+        """Yields the events of *query* after revision *after* as they happen, as `following.followed`. Waits for a
+        server that restarts.
+        """
+        return each(
+            followed(self._caller, path("events", "stream"), query, after, max(RESTART_S, self._caller.patience_s))
+        )
 
     def text(self, path: str, query: Query | None = None) -> str:
         return "".join(each(self._caller.pieces(Request("GET", path, query))))

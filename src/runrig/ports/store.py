@@ -134,9 +134,17 @@ class Pruned:
 
 class Log(Protocol):
     def events(
-        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
+        self,
+        *,
+        workflow: str | None = None,
+        pool: str | None = None,
+        actions: Collection[str] = (),
+        after: int = 0,
+        limit: int | None = None,
     ) -> tuple[Event, ...]:
-        """Returns the log after revision *after*, of one workflow or pool if given."""
+        """Returns the log after revision *after*, of one workflow or pool if given. *actions*: only these classes of
+        actions, by name; empty: all.
+        """
 
 
 class EventLog(Log, Protocol):

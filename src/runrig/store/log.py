@@ -28,15 +28,17 @@ _NOTE = schema.notes.c
 
 
 @cache
-def _events_of(a_workflow: bool, a_pool: bool) -> Select[Any]:
-    """Selects events in order, after revision `after`, optionally of `workflow` and `pool`. Built once, because
-    building it costs more than running it.
+def _events_of(a_workflow: bool, a_pool: bool, some_actions: bool) -> Select[Any]:
+    """Selects events in order, after revision `after`, optionally of `workflow`, `pool` and `actions`. Built once,
+    because building it costs more than running it.
     """
     statement = select(schema.events).where(_EVENT.revision > bindparam("after"), retention.counts())
     if a_workflow:
         statement = statement.where(_EVENT.workflow == bindparam("workflow"))
     if a_pool:
         statement = statement.where(_EVENT.pool == bindparam("pool"))
+    if some_actions:
+        statement = statement.where(_EVENT.kind.in_(bindparam("actions", expanding=True)))
     return statement.order_by(_EVENT.revision, _EVENT.seq)
 
 
@@ -47,15 +49,21 @@ class SqlLog:
         self._transactions = transactions
 
     def events(
-        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
+        self,
+        *,
+        workflow: str | None = None,
+        pool: str | None = None,
+        actions: Collection[str] = (),
+        after: int = 0,
+        limit: int | None = None,
     ) -> tuple[Event, ...]:
         """As `ports.store.EventLog.events`, in order. *pool*: changes of the pool itself (rule S6), not of workflows in
         it.
 
         *limit* never splits a revision: the last one is returned whole, so that the next page begins after it.
         """
-        statement = _events_of(workflow is not None, pool is not None)
-        values = {"after": after, "workflow": workflow, "pool": pool}
+        statement = _events_of(workflow is not None, pool is not None, bool(actions))
+        values = {"after": after, "workflow": workflow, "pool": pool, "actions": list(actions)}
         with self._transactions.reading() as connection:
             page = statement if limit is None else statement.limit(limit)
             rows = connection.execute(page, values).mappings().all()

@@ -63,6 +63,30 @@ def test_events_of_other_pools_are_hidden(tmp_path: Path) -> None:
         assert it.get("nina", "/api/v1/events", limit=1000)["items"] == []
 
 
+def test_filters_find_nothing_that_is_hidden(tmp_path: Path) -> None:
+    """Neither the work of another team, nor whether it exists, nor what happened to a node besides."""
+    with two_teams(tmp_path) as it:
+        ours, theirs = it.work["team"], it.work["team2"]
+        whole = it.get("tom", "/api/v1/events", limit=1000)["items"]
+
+        def found(asks: str, **query: Any) -> Any:
+            return it.get(asks, "/api/v1/events", limit=1000, **query)["items"]
+
+        assert found("tom", user="tom") == [each for each in whole if each["workflow"] or each["actor"] == "tom"]
+        assert found("tom", user="uwe") == []
+        assert found("tom", workflow=ours) == [each for each in whole if each["workflow"] == ours]
+        (node,) = {node["name"] for node in it.get("ada", "/api/v1/nodes")["items"]}
+        assert {each["workflow"] for each in found("ada", node=node)} == {None, *it.work.values(), *it.old.values()}
+        assert {each["workflow"] for each in found("tom", node=node)} == {ours, it.old["team"]}
+        for path in ("/api/v1/events", "/api/v1/events/stream"):
+            hidden = it.send("tom", "GET", path, workflow=theirs)
+            missing = it.send("tom", "GET", path, workflow="nothing-7")
+            assert (hidden.status_code, missing.status_code) == (404, 404)
+            assert hidden.json()["detail"].replace(theirs, "nothing-7") == missing.json()["detail"]
+            assert it.send("tom", "GET", path, pool="team2").status_code == 404
+            problem(it.send("tom", "GET", path, kind="eaten"), 422, "USAGE")
+
+
 # ---------------------------------------------------------------- the stream
 
 

@@ -14,6 +14,8 @@ from runrig.api.v1.following import Followers
 from runrig.domain.access import Identity, role_named
 from runrig.domain.errors import ServerFault
 from runrig.service.pulse import Pulse
+from runrig.service.queries.event_filter import EventFilter
+from runrig.service.queries.event_kinds import Kind
 from runrig.service.queries.feed import FeedPage
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.rights import STILL_S
@@ -163,6 +165,30 @@ def test_followers_get_only_what_they_may_see(tmp_path: Path, monkeypatch: pytes
             assert [found for found, _ in told] == [whole[role] for role in ROLES for _ in range(3)]
             assert len({json.dumps(found) for found in whole.values()}) == len(ROLES)
             assert followers.made == len(ROLES)
+
+        asyncio.run(run())
+
+
+def test_followers_with_a_filter_get_what_matches_and_know_how_far_nothing_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_S", 0.0)
+    with world(tmp_path, monkeypatch) as it:
+
+        async def run() -> None:
+            followers = Followers(it.service, Pulse(it.service))
+            newest = happens(it, 3)
+            query = EventFilter(pool="pool2", kinds=frozenset({Kind.STARTED}))
+            wanted = [each for each in log(it, 0) if each["pool"] == "pool2" and each["kind"] == "Admit"]
+            stream = events._stream(followers, lambda: ALL, 0, reset=False, query=query)
+            async with aclosing(stream):  # type: ignore[type-var]
+                found, _ = await heard(stream, lambda found, _: len(found) == len(wanted))
+            assert found == wanted != []
+            nobody = EventFilter(user="nobody")
+            quiet = events._stream(followers, lambda: ALL, 0, reset=False, query=nobody)
+            async with aclosing(quiet), asyncio.timeout(PATIENCE_S):  # type: ignore[type-var]
+                while f"id: {newest}\n" not in (await anext(quiet)).decode():
+                    pass
 
         asyncio.run(run())
 

@@ -45,6 +45,19 @@ def test_the_log_of_one_workflow_has_what_was_done_to_it(store: Store) -> None:
     assert store.log.events(workflow="train") == ()
 
 
+def test_the_log_can_be_read_for_some_actions_only(store: Store) -> None:
+    fill(store)
+    wanted = ("Preempt", "Submit")
+    expected = tuple(event for event in EVENTS if type(event.action).__name__ in wanted)
+    assert store.log.events(actions=wanted) == expected
+    assert store.log.events(actions=wanted, after=expected[0].revision, limit=1)[0] == next(
+        event for event in expected if event.revision > expected[0].revision
+    )
+    assert store.log.events(workflow="train-4", actions=("Admit",)) == tuple(
+        event for event in store.log.events(workflow="train-4") if type(event.action).__name__ == "Admit"
+    )
+
+
 def test_the_log_of_one_pool_has_the_changes_of_that_pool_only(store: Store) -> None:
     fill(store)
     actions = [event.action for event in store.log.events(pool="team")]

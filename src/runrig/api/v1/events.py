@@ -7,6 +7,7 @@ The stream consists of server-sent events. A reader holds no thread, and shares 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -22,10 +23,11 @@ from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.shown.events import ClusterEventPage
+from runrig.service.queries.event_filter import EVERYTHING, EventFilter
 from runrig.service.queries.event_kinds import Kind
-from runrig.service.queries.feed import FeedQuery
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import seeing_as_much
+from runrig.service.service import Service
 
 router = APIRouter(route_class=Route, tags=["events"])
 
@@ -35,6 +37,13 @@ HEARTBEAT_S = 15.0
 LARGEST = 2**62
 
 After = Annotated[int | None, Query(ge=0, le=LARGEST, description="Only events after this revision")]
+Pool = Annotated[str | None, Query(description="Only events of this pool, its subpools and their workflows")]
+Kinds = Annotated[list[Kind] | None, Query(description="Only events of this kind (repeatable)")]
+User = Annotated[
+    str | None, Query(description="Only what this user did, and what happened to workflows that they submitted")
+]
+Node = Annotated[str | None, Query(description="Only events of this node, and of workflows that run or last ran on it")]
+Workflow = Annotated[str | None, Query(description="Only events of the workflow with this id or uuid")]
 
 
 @router.get(
@@ -49,21 +58,40 @@ def list_events(
     after: After = None,
     since: Annotated[At | None, Query(description="From this time, inclusive")] = None,
     until: Annotated[At | None, Query(description="Until this time, inclusive")] = None,
-    pool: Annotated[str | None, Query(description="Only events of this pool, its subpools and their workflows")] = None,
-    kind: Annotated[list[Kind] | None, Query(description="Only events of this kind (repeatable)")] = None,
+    pool: Pool = None,
+    kind: Kinds = None,
+    user: User = None,
+    node: Node = None,
+    workflow: Workflow = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> ClusterEventPage:
     place = place_of(cursor, int)
-    query = FeedQuery(
+    query = replace(
+        _filter(service, visibility, pool, kind, user, node, workflow),
         since=None if since is None else since.timestamp(),
         until=None if until is None else until.timestamp(),
-        pool=pool,
-        kinds=frozenset(kind or ()),
     )
     page = service.feed.page(place[0] if place else after or 0, visibility, most=limit, query=query)
     following = cursor_of((page.revision,)) if page.revision < page.newest else None
     return ClusterEventPage(following, page.events, page.newest)
+
+
+def _filter(
+    service: Service,
+    visibility: Visibility,
+    pool: str | None,
+    kinds: list[Kind] | None,
+    user: str | None,
+    node: str | None,
+    workflow: str | None,
+) -> EventFilter:
+    """Raises NotFound for an unknown or hidden pool or workflow."""
+    if pool is not None:
+        service.queries.check_pool(pool, visibility)
+    if workflow is not None:
+        workflow = service.workflow_queries.head(workflow, visibility).id
+    return EventFilter(pool=pool, kinds=frozenset(kinds or ()), user=user, node=node, workflow=workflow)
 
 
 # ---------------------------------------------------------------- the stream
@@ -107,7 +135,8 @@ LastEvent = Annotated[
     summary="Stream cluster events",
     description="Server-sent events. `commit` has the events (`ClusterEvent`) of one or more revisions; its id is the last revision. "
     "`reset` means that too many were missed, or that the log is a different one: reload everything, then continue. The stream "
-    "begins after `after`, by default now. It ends with the token, and when your visible pools change: reconnect with the last id.",
+    "begins after `after`, by default now. It ends with the token, and when your visible pools change: reconnect with the last id. "
+    "An id without data: nothing matched up to this revision.",
     dependencies=[needs(Permission.LIST_POOLS)],
     response_class=StreamingResponse,
     responses=texts(
@@ -117,18 +146,34 @@ LastEvent = Annotated[
     ),
 )
 def stream_events(
-    service: Serving, followers: Following, stays: Staying, visibility: Seeing, last: LastEvent, after: After = None
+    service: Serving,
+    followers: Following,
+    stays: Staying,
+    visibility: Seeing,
+    last: LastEvent,
+    after: After = None,
+    pool: Pool = None,
+    kind: Kinds = None,
+    user: User = None,
+    node: Node = None,
+    workflow: Workflow = None,
 ) -> StreamingResponse:
+    query = _filter(service, visibility, pool, kind, user, node, workflow)
     newest = service.feed.newest()
     asked = after if last is None else last
     begins_anew = asked is not None and not newest - LONGEST_GAP <= asked <= newest
     begun = newest if asked is None or begins_anew else asked
-    stream = _stream(followers, seeing_as_much(stays, visibility), begun, reset=begins_anew)
+    stream = _stream(followers, seeing_as_much(stays, visibility), begun, reset=begins_anew, query=query)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 async def _stream(
-    followers: Followers, sees: Callable[[], Visibility | None], revision: int, *, reset: bool
+    followers: Followers,
+    sees: Callable[[], Visibility | None],
+    revision: int,
+    *,
+    reset: bool,
+    query: EventFilter = EVERYTHING,
 ) -> AsyncIterator[bytes]:
     yield message("reset", revision, f'{{"revision":{revision}}}') if reset else b": welcome\n\n"
     spoken = time.monotonic()
@@ -141,7 +186,7 @@ async def _stream(
             if visibility is None:
                 return
             if revision < followers.newest:
-                told = await followers.after(revision, visibility)
+                told = await followers.after(revision, visibility, query)
                 revision = told.revision
                 if told.message:
                     yield told.message
@@ -150,5 +195,5 @@ async def _stream(
                     changed.set()
                     await asyncio.sleep(PAUSE_S)
             if time.monotonic() - spoken > HEARTBEAT_S:
-                yield b": still here\n\n"
+                yield f": still here\nid: {revision}\n\n".encode()
                 spoken = time.monotonic()

@@ -1,8 +1,8 @@
-"""Followers of events: those at the same revision with the same visibility get the same bytes, read and written once.
+"""Followers of events: those at the same revision with the same view get the same bytes, read and written once.
 
-All are woken together, some time after a commit, and informed up to the same revision. So they stay in step: a commit
-costs one read of the log and one text per visibility, and per follower only the sending. The interval grows with the
-number of followers.
+A view is a visibility and a filter. All are woken together, some time after a commit, and informed up to the same
+revision. So they stay in step: a commit costs one read of the log and one text per view, and per follower only the
+sending. The interval grows with the number of followers.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from anyio import CapacityLimiter, to_thread
 
 from runrig.service.pulse import Pulse
+from runrig.service.queries.event_filter import EVERYTHING, EventFilter
 from runrig.service.queries.visibility import Sight, Visibility
 from runrig.service.rights import STILL_S
 from runrig.service.service import Service
@@ -49,7 +50,7 @@ class Followers:
         self._pulse = pulse
         self._waiting: set[asyncio.Event] = set()
         self._ticking: asyncio.Task[None] | None = None
-        self._pages: OrderedDict[tuple[Sight, int], asyncio.Task[Sent]] = OrderedDict()
+        self._pages: OrderedDict[tuple[Sight, EventFilter, int], asyncio.Task[Sent]] = OrderedDict()
         self._bytes = 0
         self.newest = 0
         """All followers are informed up to this revision."""
@@ -87,19 +88,19 @@ class Followers:
                     event.set()
                 await asyncio.sleep(self.pause_s)
 
-    async def after(self, revision: int, visibility: Visibility) -> Sent:
-        """Returns the events after *revision*, which is below `newest`, that *visibility* covers; only a page if there
-        are many.
+    async def after(self, revision: int, visibility: Visibility, query: EventFilter = EVERYTHING) -> Sent:
+        """Returns the events of *query* after *revision*, which is below `newest`, that *visibility* covers; only a
+        page if there are many.
         """
-        key = (visibility.sight, revision)
+        key = (visibility.sight, query, revision)
         page = self._pages.get(key)
         if page is None:
             page = self._pages[key] = asyncio.create_task(self._made(key, visibility))
         return await asyncio.shield(page)  # A follower that leaves must not cancel what others wait for.
 
-    async def _made(self, key: tuple[Sight, int], visibility: Visibility) -> Sent:
+    async def _made(self, key: tuple[Sight, EventFilter, int], visibility: Visibility) -> Sent:
         try:
-            told = await to_thread.run_sync(self._read, key[1], visibility, limiter=_readers)
+            told = await to_thread.run_sync(self._read, key[2], visibility, key[1], limiter=_readers)
         except BaseException:
             self._pages.pop(key, None)
             raise
@@ -113,8 +114,8 @@ class Followers:
             self._bytes -= len(page.result().message)
         return told
 
-    def _read(self, after: int, visibility: Visibility) -> Sent:
-        page = self._service.feed.page(after, visibility, newest=self.newest)
+    def _read(self, after: int, visibility: Visibility, query: EventFilter) -> Sent:
+        page = self._service.feed.page(after, visibility, newest=self.newest, query=query)
         if not page.events:
             return Sent(page.revision, b"")
         events = b",".join(map(to_json, page.events)).decode()

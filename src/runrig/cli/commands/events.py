@@ -1,5 +1,10 @@
 """`runrig events`: events of the whole cluster."""
 
+import json
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any
+
 import click
 
 from runrig.cli import completing
@@ -7,18 +12,35 @@ from runrig.cli.commands.queries import Moment
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.matching import pattern_of
+from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.tables import folded, on_terminal, terminal
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.transport import path
+from runrig.client.transport import LARGEST_PAGE, Query, Transport, path
+from runrig.domain.errors import InvalidInput
+from runrig.domain.meant import suggested
 
 KINDS = ("submitted", "started", "preempted", "refused", "held", "ended", "failed", "resized", "nodes")
+
+Answer = Mapping[str, Any]
+
+
+def _kinds(_: click.Context, __: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the kinds in *typed*, whose items can have commas. Raises InvalidInput."""
+    kinds = [kind.strip().lower() for each in typed for kind in each.split(",")]
+    for kind in kinds:
+        if kind not in KINDS:
+            all_kinds = f". Kinds: {', '.join(KINDS)}"
+            raise InvalidInput.one(f"no kind {kind!r:.80}{suggested(kind, KINDS, all_kinds)}")
+    return tuple(dict.fromkeys(kinds))
 
 
 @click.command(
     epilog=examples(
         "runrig events --since yesterday --kind preempted",
-        "runrig events --since 2h --pool vision",
-        "runrig events --kind failed --kind resized -t json",
+        "runrig events --since 2h --pool vision --user ada",
+        "runrig events --kind failed,resized -t json",
+        "runrig events -f --node n3 --grep 'exit code|evicted'",
     )
 )
 @click.option("--since", type=Moment(), help="Show only events at or after this time.")
@@ -27,24 +49,102 @@ KINDS = ("submitted", "started", "preempted", "refused", "held", "ended", "faile
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice(KINDS, case_sensitive=False),
     multiple=True,
-    help="Show only this kind of event (repeatable). refused: rejected by the cluster's scheduler.",
+    callback=_kinds,
+    metavar="KIND",
+    shell_complete=lambda *_: list(KINDS),
+    help=f"Show only this kind: {', '.join(KINDS)} (repeatable, or a list with commas). refused: rejected by the "
+    "cluster's scheduler.",
 )
+@click.option(
+    "--user",
+    "-u",
+    shell_complete=completing.users,
+    metavar="NAME",
+    help="Show only what this user did, and what happened to workflows that they submitted.",
+)
+@click.option(
+    "--workflow", shell_complete=completing.workflows, metavar="ID", help="Show only events of this workflow."
+)
+@click.option(
+    "--node",
+    shell_complete=completing.nodes,
+    metavar="NAME",
+    help="Show only this node, and workflows that run or last ran on it.",
+)
+@click.option("--grep", metavar="RE", help="Show only events whose text matches this regular expression.")
+@click.option("--follow", "-f", is_flag=True, help="Show events as they happen; with --since, past ones first.")
 @with_session
-def events(session: Session, since: str | None, until: str | None, pool: str | None, kinds: tuple[str, ...]) -> None:
+def events(session: Session, grep: str | None, follow: bool, **asked: Any) -> None:
     """List cluster events that you may see, oldest first.
 
-    A preemption names the preemptor, the rule, and the lower-cost candidates that could not be used.
+    A preemption names the preemptor, the rule, and the lower-cost candidates that could not be used. With -f, JSON is
+    one line per event.
     """
-    query = {"since": since, "until": until, "pool": pool, "kind": kinds or None}
-    found = session.client.items(path("events"), query)
+    query = {"kind": asked.pop("kinds"), **asked}
+    takes = _matching(grep)
+    if not follow:
+        _list(
+            session, filter(takes, session.client.items(path("events"), query)), filtered=any([grep, *query.values()])
+        )
+        return
+    if query.pop("until") is not None:
+        raise InvalidInput.one("--until cannot be combined with -f, which does not end")
+    for event in filter(takes, _followed(session.client, query)):
+        if session.as_json:
+            click.echo(json.dumps(workflows.events([event])[0]))
+        else:
+            _print(event)
+
+
+def _matching(grep: str | None) -> Callable[[Answer], bool]:
+    """The server takes no patterns from users: some take years to match."""
+    pattern = re.compile("") if grep is None else pattern_of(grep)
+    return lambda event: pattern.search(event["text"]) is not None
+
+
+def _list(session: Session, found: Iterable[Answer], *, filtered: bool) -> None:
     if session.as_json:
         session.show(workflows.events(found))
         return
     nothing = True
     for event in found:
         nothing = False
-        say(f"{times.local(event['time'])}  {sanitize.line(event['text'])}")
+        _print(event)
     if nothing:
-        say("nothing happened" + (" of that kind, there and then" if any(query.values()) else ""))
+        say("no events" + (" match" if filtered else ""))
+
+
+def _print(event: Answer) -> None:
+    """Prints one line; on a terminal, wraps the text next to the time."""
+    time, text = times.local(event["time"]), sanitize.line(event["text"])
+    room = terminal().columns - len(time) - 2 if on_terminal() else 0
+    lines = folded(text, room) if room > len(time) else [text]
+    say("\n".join(f"{time if number == 0 else '':{len(time)}}  {line}" for number, line in enumerate(lines)))
+
+
+def _followed(client: Transport, query: Query) -> Iterator[Answer]:
+    """Yields events without end: past ones if *query* has a time, then those that happen."""
+    past = query if query["since"] is not None else {"after": int(client.get(path("events"), {"limit": 1})["revision"])}
+    live = {name: value for name, value in query.items() if name != "since"}
+    revision = yield from _past(client, {**live, **past})
+    while True:
+        for told in client.followed(live, revision):
+            if told.reset and told.revision >= revision:  # It was away for too long: read what it missed.
+                revision = yield from _past(client, {**live, "after": revision})
+                break
+            if told.reset:
+                warn("The server has another event log, such as that of a restored backup. Following it from its end.")
+            revision = told.revision
+            yield from told.events
+
+
+def _past(client: Transport, query: Query) -> Generator[Answer, None, int]:
+    """Yields past events; returns the last revision that was searched."""
+    cursor = None
+    while True:
+        page = client.get(path("events"), {**query, "limit": LARGEST_PAGE, "cursor": cursor})
+        yield from page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return int(page["revision"])

@@ -11,7 +11,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
-from runrig.cli.rendering.matching import GAP, matching
+from runrig.cli.rendering.matching import GAP, matching, pattern_of
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import on_terminal
 from runrig.cli.transport.latest import or_latest
@@ -134,10 +134,7 @@ def _pattern(grep: str | None, context: int | None) -> re.Pattern[str] | None:
         if context is not None:
             raise InvalidInput.one("-C requires --grep RE")
         return None
-    try:
-        return re.compile(grep)
-    except re.error as error:
-        raise InvalidInput.one(f"--grep {grep} is not a regular expression: {error}") from None
+    return pattern_of(grep)
 
 
 def _utc(since: str | None) -> str | None:

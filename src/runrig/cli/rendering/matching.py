@@ -5,10 +5,20 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from runrig.domain.errors import InvalidInput
+
 Record = Mapping[str, Any]
 
 GAP = "--"
 """Printed between matches that are not next to each other, as grep does."""
+
+
+def pattern_of(grep: str) -> re.Pattern[str]:
+    """Returns the pattern of an option ``--grep``. Raises InvalidInput."""
+    try:
+        return re.compile(grep)
+    except re.error as error:
+        raise InvalidInput.one(f"--grep {grep} is not a regular expression: {error}") from None
 
 
 def matching(records: Iterable[Record], pattern: re.Pattern[str], around: int) -> Iterator[Record | None]:

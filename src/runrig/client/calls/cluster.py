@@ -1,18 +1,18 @@
 """Nodes and cluster events."""
 
-import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runrig.client import models
-from runrig.client.caller import FIRST_PAUSE_S, Request
-from runrig.client.failure import NoAnswer
+from runrig.client.caller import Request, Value
+from runrig.client.following import followed
 from runrig.client.paths import path
 from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
 
-SILENCE_S = 60.0
-"""Seconds without data before a stream counts as broken; the server sends something every 15 s."""
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class NodeCalls(Calls):
@@ -75,54 +75,62 @@ class Commit:
 
 class EventCalls(Calls):
     @stream
-    async def list(self, *, after: int | None = None) -> AsyncGenerator["models.ClusterEvent", None]:
-        """Yields past cluster events that you may see, in order. *after*: a revision."""
-        async for event in self._all(models.ClusterEvent, path("events"), {"after": after}):
+    async def list(
+        self,
+        *,
+        after: int | None = None,
+        since: "datetime | None" = None,
+        until: "datetime | None" = None,
+        pool: str | None = None,
+        kind: Sequence[str] = (),
+        user: str | None = None,
+        node: str | None = None,
+        workflow: str | None = None,
+    ) -> AsyncGenerator["models.ClusterEvent", None]:
+        """Yields past cluster events that you may see, in order. *after*: a revision.
+
+        *pool*: with its subpools and their workflows. *kind*: such as ``preempted``. *user*: what they did, and what
+        happened to their workflows. *node*: with workflows that run or last ran on it. Raises NotFound.
+        """
+        query: dict[str, Value] = {
+            "after": after,
+            "since": None if since is None else since.isoformat(),
+            "until": None if until is None else until.isoformat(),
+            **_filter(pool, kind, user, node, workflow),
+        }
+        async for event in self._all(models.ClusterEvent, path("events"), query):
             yield event
 
     @stream
-    async def stream(self, *, after: int | None = None) -> AsyncGenerator[Commit, None]:
-        """Yields cluster events as they happen, after revision *after*; None: from now on.
+    async def stream(
+        self,
+        *,
+        after: int | None = None,
+        pool: str | None = None,
+        kind: Sequence[str] = (),
+        user: str | None = None,
+        node: str | None = None,
+        workflow: str | None = None,
+    ) -> AsyncGenerator[Commit, None]:
+        """Yields cluster events as they happen, after revision *after*; None: from now on. Filters as of `list`.
 
         Reconnects without losing or repeating events. Raises NoAnswer if the server stays unreachable for longer than
         the client's patience, NotLoggedIn when the token has expired.
         """
         if after is None:
             after = (await self._get(models.ClusterEventPage, path("events"), {"limit": 1})).revision
-        while True:
-            request = Request(
-                "GET", path("events", "stream"), timeout_s=SILENCE_S, headers={"Last-Event-ID": str(after)}
-            )
-            begun = False
-            try:
-                async with aclosing(self._messages(request)) as messages:
-                    async for message in messages:
-                        begun = True
-                        if message is not None:
-                            after = message.revision
-                            yield message
-            except NoAnswer:
-                if not begun:  # Unreachable for as long as a call waits.
-                    raise
-            await self._caller.network.sleep(FIRST_PAUSE_S)
+        query = _filter(pool, kind, user, node, workflow)
+        told = followed(self._caller, path("events", "stream"), query, after, self._caller.patience_s)
+        async with aclosing(told):
+            async for each in told:
+                events = [self._read(models.ClusterEvent, event) for event in each.events]
+                yield Commit(each.revision, events, each.reset)
 
-    async def _messages(self, request: Request) -> AsyncGenerator[Commit | None, None]:
-        """Yields server-sent events with one line of data each; None for a comment, the server's sign of life."""
-        message: dict[str, str] = {}
-        async with aclosing(self._caller.lines(request)) as lines:
-            async for line in lines:
-                name, _, value = line.partition(": ")
-                if line:
-                    message[name] = value
-                else:
-                    yield self._commit(message) if "data" in message else None
-                    message = {}
 
-    def _commit(self, message: Mapping[str, str]) -> Commit:
-        revision, data = int(message["id"]), json.loads(message["data"])
-        if message["event"] == "reset":
-            return Commit(revision, (), reset=True)
-        return Commit(revision, [self._read(models.ClusterEvent, each) for each in data])
+def _filter(
+    pool: str | None, kind: Sequence[str], user: str | None, node: str | None, workflow: str | None
+) -> dict[str, Value]:
+    return {"pool": pool, "kind": kind, "user": user, "node": node, "workflow": workflow}
 
 
 class Nodes(NodeCalls, Blocking):

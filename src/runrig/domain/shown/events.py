@@ -46,10 +46,24 @@ class WorkflowEventPage(Page[WorkflowEvent]):
 
 
 @dataclass(frozen=True, slots=True)
+class RuledOut(Shown):
+    """A gang that would have cost less to preempt, but could not be used. *law*: R2 or R3. *reason*: the law in words."""
+
+    gang: str
+    law: str
+    reason: str
+
+
+shown_as(RuledOut("sweep-2", "R2", "its pool is within its quota"))
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterEvent(Shown):
     """An entry of the cluster's event log. *revision*: the commit. *seq*: position in the commit.
 
-    *workflow*, *pool*: the subject of the event; both null if it is about nodes, flavors or cohorts.
+    *workflow*, *pool*: the subject of the event; both null if it is about nodes, flavors or cohorts. *preemptor*:
+    of a preemption, else null. *ruled_out*: of a preemption, up to 8 lower-cost candidates. Workflows of pools that
+    you cannot see have no name there.
     """
 
     revision: int
@@ -61,6 +75,8 @@ class ClusterEvent(Shown):
     text: str
     workflow: str | None
     pool: str | None
+    preemptor: str | None = None
+    ruled_out: tuple[RuledOut, ...] = ()
 
 
 shown_as(
@@ -69,11 +85,14 @@ shown_as(
         seq=0,
         time=_TIME,
         actor="engine",
-        kind="Admit",
-        law="",
-        text="train-1/main-group is admitted on n00 (GPU 0-3)",
-        workflow="train-1",
-        pool="vision",
+        kind="Preempt",
+        law="R2",
+        text="sweep-3 was preempted by train-1, whose pool reclaimed borrowed quota (Reclaim, rule R2)"
+        "; lower-cost candidates ruled out: sweep-2 (its pool is within its quota)",
+        workflow="sweep-3",
+        pool="speech",
+        preemptor="train-1",
+        ruled_out=(example(RuledOut),),
     )
 )
 

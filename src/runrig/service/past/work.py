@@ -59,10 +59,16 @@ class LogThen:
         self._upto = upto
 
     def events(
-        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
+        self,
+        *,
+        workflow: str | None = None,
+        pool: str | None = None,
+        actions: Collection[str] = (),
+        after: int = 0,
+        limit: int | None = None,
     ) -> tuple[Event, ...]:
         """As in `ports.store.EventLog`."""
-        found = self._store.log.events(workflow=workflow, pool=pool, after=after, limit=limit)
+        found = self._store.log.events(workflow=workflow, pool=pool, actions=actions, after=after, limit=limit)
         return tuple(event for event in found if event.revision <= self._upto)
 
 

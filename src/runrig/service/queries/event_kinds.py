@@ -33,6 +33,10 @@ class Kind(StrEnum):
     NODES = "nodes"
 
 
+def _any(_: Action) -> bool:
+    return True
+
+
 def _resized(action: Action) -> bool:
     return isinstance(action, PutPool) and action.before is not None and action.pool.quotas != action.before.quotas
 
@@ -46,19 +50,25 @@ def _failed(action: Action) -> bool:
     return _ended(action) and not completed
 
 
-_IS: Mapping[Kind, Callable[[Action], bool]] = {
-    Kind.SUBMITTED: lambda action: isinstance(action, Submit),
-    Kind.STARTED: lambda action: isinstance(action, Admit),
-    Kind.PREEMPTED: lambda action: isinstance(action, Preempt),
-    Kind.REFUSED: lambda action: isinstance(action, Refuse),
-    Kind.HELD: lambda action: isinstance(action, Hold | EndHold | SetAside),
-    Kind.ENDED: _ended,
-    Kind.FAILED: _failed,
-    Kind.RESIZED: _resized,
-    Kind.NODES: lambda action: isinstance(action, PutNode | DropNode),
+_IS: Mapping[Kind, tuple[tuple[type[Action], ...], Callable[[Action], bool]]] = {
+    Kind.SUBMITTED: ((Submit,), _any),
+    Kind.STARTED: ((Admit,), _any),
+    Kind.PREEMPTED: ((Preempt,), _any),
+    Kind.REFUSED: ((Refuse,), _any),
+    Kind.HELD: ((Hold, EndHold, SetAside), _any),
+    Kind.ENDED: ((Abandon, MoveWorkflow), _ended),
+    Kind.FAILED: ((Abandon, MoveWorkflow), _failed),
+    Kind.RESIZED: ((PutPool,), _resized),
+    Kind.NODES: ((PutNode, DropNode), _any),
 }
+"""The actions that can be of a kind, and which of these are."""
 
 
 def is_of(action: Action, kinds: Collection[Kind]) -> bool:
     """Returns True if *action* is of one of *kinds*, or *kinds* is empty."""
-    return not kinds or any(_IS[kind](action) for kind in kinds)
+    return not kinds or any(isinstance(action, _IS[kind][0]) and _IS[kind][1](action) for kind in kinds)
+
+
+def actions_of(kinds: Collection[Kind]) -> tuple[str, ...]:
+    """Returns the sorted names of the actions that can be of *kinds*; empty if *kinds* is."""
+    return tuple(sorted({action.__name__ for kind in kinds for action in _IS[kind][0]}))

@@ -19,7 +19,7 @@ from runrig.domain.quantities import (
     listed,
 )
 from runrig.domain.records import Event
-from runrig.domain.shown.events import WorkflowEvent
+from runrig.domain.shown.events import RuledOut, WorkflowEvent
 from runrig.domain.value import at
 from runrig.domain.workflows import Status
 
@@ -35,6 +35,11 @@ def preempted_in_words(action: plan.Preempt) -> str:
     spared = ", ".join(f"{gang} ({_WHY_SPARED[law]})" for gang, law in action.spared)
     cheaper = f"; lower-cost candidates ruled out: {spared}" if spared else ""
     return f"was preempted by {action.by}, {_WHY_PREEMPTED[action.law]}{cheaper}"
+
+
+def ruled_out_of(action: plan.Preempt) -> tuple[RuledOut, ...]:
+    """Returns the lower-cost candidates that could not be used; up to 8 are recorded."""
+    return tuple(RuledOut(gang, law, _WHY_SPARED[law]) for gang, law in action.spared)
 
 
 def granted_in_words(gang: Gang, placement: Placement) -> str:

@@ -6,22 +6,18 @@ and the store is rarely queried.
 
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
-from runrig.domain.errors import NotFound
-from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Reassign, Submit
-from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Preempt
 from runrig.domain.records import Event
 from runrig.domain.shown.events import ClusterEvent
 from runrig.domain.subjects import pool_of, workflow_of
 from runrig.domain.value import at
 from runrig.ports.store import Store
-from runrig.service.queries.event_kinds import Kind, is_of
-from runrig.service.queries.events import in_words, unnumbered
-from runrig.service.queries.lookup import known_pool
+from runrig.service.queries.event_filter import EVERYTHING, EventFilter, Placements, Subjects
+from runrig.service.queries.events import in_words, ruled_out_of, unnumbered
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.transactor import Transactor
@@ -31,43 +27,15 @@ KEPT = 5_000
 PAGE = 1_000
 AT_FIRST = 400
 """Revisions before the first query that are cached as well."""
-_MOST_POOLS = 20_000
-_STEP_S = 1e-6
-"""Times are whole microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """*events*: the visible ones in the log up to *revision*; the page reaches the end if *revision* is *newest*."""
+    """*events*: the visible ones in the log up to *revision*; no more match if *revision* is *newest*."""
 
     events: tuple[ClusterEvent, ...]
     revision: int
     newest: int
-
-
-@dataclass(frozen=True, slots=True)
-class FeedQuery:
-    """A filter for events; by default, all.
-
-    *since*, *until*: seconds since the epoch, inclusive. *pool*: with its subpools. *kinds*: empty means every kind.
-    """
-
-    since: float | None = None
-    until: float | None = None
-    pool: str | None = None
-    kinds: frozenset[Kind] = frozenset()
-
-    def takes(self, event: Event) -> bool:
-        """Returns True if time and kind of *event* match."""
-        early = self.since is not None and event.time < self.since
-        late = self.until is not None and event.time > self.until
-        return not early and not late and is_of(event.action, self.kinds)
-
-    def takes_pool(self, pool: str | None) -> bool:
-        return self.pool is None or (pool is not None and self.pool in (pool, pool.partition(SUBPOOL_DELIMITER)[0]))
-
-
-EVERYTHING = FeedQuery()
 
 
 class Feed:
@@ -82,7 +50,7 @@ class Feed:
         self._from = -1
         """Events after this revision, up to `_to`, are cached."""
         self._to = -1
-        self._pools: OrderedDict[str, str | None] = OrderedDict()
+        self._subjects = Subjects(store)
 
     def newest(self) -> int:
         """Returns the revision of the last commit."""
@@ -95,29 +63,20 @@ class Feed:
         visibility: Visibility,
         *,
         most: int = PAGE,
-        query: FeedQuery = EVERYTHING,
+        query: EventFilter = EVERYTHING,
         newest: int | None = None,
     ) -> FeedPage:
         """Returns the events of *query* after revision *after*. Reads about *most* log entries, and never part of a
         revision.
 
-        *newest*: the last stored revision to read; None: the last one. Finding the beginning of *query* takes about
-        log2(revisions) reads. Raises NotFound for an unknown or hidden pool.
+        *newest*: the last stored revision to read; None: the last one. Finding the beginning and end of *query* takes
+        about log2(revisions) reads. With kinds or a workflow, the database skips all other entries.
         """
         newest = self.newest() if newest is None else newest
-        if query.pool is not None:
-            with self._transactor.reading() as state:
-                known_pool(state, query.pool, visibility)
-        if query.since is not None:
-            begin = self._store.past.at_time(query.since - _STEP_S)
-            after = max(after, 0 if begin is None else begin.revision)
-        found = self._events(after, newest, most)
-        last = found[-1].revision if found else after
-        over = query.until is not None and bool(found) and found[-1].time > query.until
-        revision = last if len(found) >= most and not over else max(last, newest)
-        seen = self._seen(filter(query.takes, found), visibility)
-        events = tuple(each for each in seen if query.takes_pool(each.pool))
-        return FeedPage(events, revision, max(revision, newest))
+        after, end = query.span(self._store, after, newest)
+        found = self._events(after, end, most, query)
+        revision = found[-1].revision if len(found) >= most else newest
+        return FeedPage(tuple(self._seen(filter(query.takes, found), visibility, query)), revision, newest)
 
     def latest(
         self, most: int, within: int, visibility: Visibility, *, without: tuple[type[object], ...] = ()
@@ -138,15 +97,18 @@ class Feed:
         """Returns the visible events among *events*, in their order."""
         return tuple(self._seen(events, visibility))
 
-    def _events(self, after: int, newest: int, most: int) -> list[Event]:
+    def _events(self, after: int, end: int, most: int, query: EventFilter) -> list[Event]:
+        """Returns events after revision *after*, up to *end*, with all that match *query*. *end* has been stored."""
+        if after >= end:
+            return []
         with self._lock:
-            self._take_in(newest)
+            self._take_in(end)
             if after >= self._from:
-                begin = bisect_right(self._kept, after, key=_revision)
-                end = bisect_right(self._kept, newest, key=_revision)
-                return _whole(self._kept[begin:end], most)
-        found = self._store.log.events(after=after, limit=most)
-        return list(found[: bisect_right(found, newest, key=_revision)])
+                first = bisect_right(self._kept, after, key=_revision)
+                return _whole(self._kept[first : bisect_right(self._kept, end, key=_revision)], most)
+        log = self._store.log
+        found = log.events(after=after, limit=most, workflow=query.workflow, actions=query.actions)
+        return list(found[: bisect_right(found, end, key=_revision)])
 
     def _take_in(self, newest: int) -> None:
         """Replaces the list instead of changing it, because others may be reading it."""
@@ -166,13 +128,19 @@ class Feed:
 
     # ------------------------------------------------------------ what is seen
 
-    def _seen(self, found: Iterable[Event], visibility: Visibility) -> Iterator[ClusterEvent]:
+    def _seen(
+        self, found: Iterable[Event], visibility: Visibility, query: EventFilter = EVERYTHING
+    ) -> Iterator[ClusterEvent]:
         told: dict[str, Names] = {}
+        placements = Placements(self._store)
         for event in found:
-            workflow, pool = workflow_of(event.action), pool_of(event.action)
+            workflow, pool, owner = workflow_of(event.action), pool_of(event.action), None
             if workflow is not None:
-                pool = self._pool(workflow, event)
+                owner = self._subjects.owner(workflow, event)
+                pool = None if owner is None else owner.pool
             if not _sees(visibility, pool, about_cluster=workflow is None and pool is None):
+                continue
+            if not query.takes_pool(pool) or not self._subjects.matches(event, owner, query, placements):
                 continue
             if not visibility.whole and workflow is not None:
                 event = self._names(workflow, event, visibility, told).event(event)
@@ -183,34 +151,29 @@ class Feed:
     def _names(self, workflow: str, event: Event, visibility: Visibility, told: dict[str, Names]) -> Names:
         """Returns the names that *event* can contain: a message can name any gang that preempted its workflow."""
         if not isinstance(event.action, MoveTask | MoveGroup | MoveWorkflow):
-            return Names(visibility, self._pool)
+            return Names(visibility, self._subjects.pool)
         if workflow not in told:
-            told[workflow] = Names(visibility, self._pool, preemptors(self._store.log.events(workflow=workflow)))
+            found = self._store.log.events(workflow=workflow, actions=(Preempt.__name__,))
+            told[workflow] = Names(visibility, self._subjects.pool, preemptors(found))
         return told[workflow]
-
-    def _pool(self, workflow: str, event: Event | None = None) -> str | None:
-        """Returns None for a workflow that was deleted by retention."""
-        if event is not None and isinstance(event.action, Submit):
-            return self._remember(workflow, event.action.workflow.pool)
-        if event is not None and isinstance(event.action, Reassign):
-            return self._remember(workflow, event.action.pool)
-        if workflow in self._pools:
-            return self._pools[workflow]
-        try:
-            return self._remember(workflow, self._store.head(workflow).pool)
-        except NotFound:
-            return None
-
-    def _remember(self, workflow: str, pool: str) -> str:
-        self._pools[workflow] = pool
-        while len(self._pools) > _MOST_POOLS:
-            self._pools.popitem(last=False)
-        return pool
 
 
 def _in_words(event: Event, workflow: str | None, pool: str | None) -> ClusterEvent:
-    kind, text = type(event.action).__name__, in_words(event.action)
-    return ClusterEvent(event.revision, event.seq, at(event.time), event.actor, kind, event.law, text, workflow, pool)
+    action = event.action
+    by, ruled_out = (action.by, ruled_out_of(action)) if isinstance(action, Preempt) else (None, ())
+    return ClusterEvent(
+        event.revision,
+        event.seq,
+        at(event.time),
+        event.actor,
+        type(action).__name__,
+        event.law,
+        in_words(action),
+        workflow,
+        pool,
+        by,
+        ruled_out,
+    )
 
 
 def _revision(event: Event) -> int:
