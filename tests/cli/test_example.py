@@ -46,7 +46,7 @@ def test_a_workflow_goes_to_the_server_that_was_named() -> None:
 @pytest.mark.parametrize(
     ("action", "name", "says"),
     [
-        ("show", "helo", "no example 'helo'. Did you mean hello?"),
+        ("show", "helo", "no example 'helo'. Did you mean 'hello'?"),
         ("run", "zzz", "no example 'zzz'. List them with: runrig example list"),
         (
             "run",

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.golden.world import HERE, WIDTHS, World, pictures, tables, world
-from tests.worlds.command_line import lines
+from tests.cli.golden.world import HERE, WIDTHS, World, picture, pictures, tables, world
 
 _UNBROKEN = re.compile(r"[a-z]+(?:-[a-z0-9]+)+")
 
@@ -37,5 +36,7 @@ def test_every_picture_is_of_a_table() -> None:
     assert sorted(each.stem for each in HERE.glob("*.txt")) == sorted(tables())
 
 
-def test_lists_of_workflows_fit_a_terminal_of_80_columns(there: World) -> None:
-    assert max(map(len, lines(there.runrig("workflow", "list", "--all", width=80).out))) <= 80
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_line_is_wider_than_the_terminal(there: World, width: int) -> None:
+    widest = {name: max(map(len, picture(there, args, width).splitlines())) for name, args in tables().items()}
+    assert {name: columns for name, columns in widest.items() if columns > width} == {}

@@ -87,7 +87,7 @@ def test_nothing_that_runs_is_one_sentence(server: Served) -> None:
 def test_an_unknown_workflow_is_not_found(server: Served) -> None:
     running(server, "train", 1)
     done = server.runrig("top", "trian-1")
-    assert (done.code, done.err) == (2, "Error: workflow 'trian-1' not found. Did you mean train-1?\n")
+    assert (done.code, done.err) == (2, "Error: workflow 'trian-1' not found. Did you mean 'train-1'?\n")
 
 
 def test_top_in_json_cannot_repeat(server: Served) -> None:

@@ -60,6 +60,49 @@ pools:
   quota: {h100-sxm5-80gb: {gpu: {nominal: 8, borrowing_limit: 4}}}
 """
 
+IMPORTED = """
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ResourceFlavor
+metadata: {name: h100-sxm5-80gb-reserved-capacity}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: vision-transformer-pretraining-and-finetuning}
+spec:
+  cohort: perception-research-department
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu]
+    flavors:
+    - name: h100-sxm5-80gb-reserved-capacity
+      resources: [{name: nvidia.com/gpu, nominalQuota: 8}]
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: LocalQueue
+metadata: {name: pretraining, namespace: research}
+spec: {clusterQueue: vision-transformer-pretraining-and-finetuning}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: Workload
+metadata: {name: finetune-vision-transformer-large-patch14, namespace: research, creationTimestamp: "2026-01-05T08:00:00Z"}
+spec:
+  queueName: pretraining
+  podSets:
+  - name: main
+    count: 2
+    template: {spec: {containers: [{name: c, resources: {requests: {nvidia.com/gpu: 4}}}]}}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: Workload
+metadata: {name: finetune-vision-transformer-huge-patch14-at-night, namespace: research, creationTimestamp: "2026-01-05T08:00:01Z"}
+spec:
+  queueName: pretraining
+  podSets:
+  - name: main
+    count: 1
+    template: {spec: {containers: [{name: c, resources: {requests: {nvidia.com/gpu: 4}}}]}}
+"""
+
 _VISION, _LIDAR = "vision-transformer-pretraining", "lidar-segmentation-continuous-training"
 
 
@@ -132,6 +175,9 @@ def _fill(there: World, it: Desk) -> None:
     it.later(3_700)
     there.do("user", "create", "builds-and-nightly-regressions", "--role", f"{_VISION}-user")
     there.do("token", "create", "laptop-of-anna-katharina", "--description", "at home, until the end of the project")
+    secret = "api_key: x\nhost_name: y\n"
+    there.do("credential", "set", "experiment-tracker-of-the-perception-department", "-f", "-", stdin=secret)
+    (there.folder / "imported.yaml").write_text(IMPORTED, encoding="utf-8")
     there.do("node", "cordon", "gpu-worker-h100-03.zone-a.example.com")
     there.do("pool", "update", _LIDAR, "--quota", "h100-sxm5-80gb=12", "--description", "retrained each night")
     it.later(100)
@@ -169,20 +215,27 @@ def tables() -> Mapping[str, tuple[str, ...]]:
         "resource-info": ("resource", "info", node),
         "user-list": ("user", "list"),
         "user-history": ("user", "history"),
+        "credential-list": ("credential", "list"),
+        "simulate": ("simulate", "imported.yaml"),
         "role-list": ("role", "list"),
         "token-list": ("token", "list", "--user", _PERSON),
     }
+
+
+def picture(there: World, args: tuple[str, ...], width: int | None) -> str:
+    """What *args* print at this width; None: piped."""
+    done = there.runrig(*args, width=width)
+    assert (done.code, done.err) == (0, ""), (args, done)
+    out = _OF_THIS_MACHINE.sub("2026-01-31 12:00:00", done.out.replace(there.url, "http://server"))
+    return out.replace(_ERASE, "")
 
 
 def pictures(there: World, args: tuple[str, ...]) -> str:
     """What *args* print at each width, and piped."""
     parts = []
     for width in (*WIDTHS, None):
-        done = there.runrig(*args, width=width)
-        assert (done.code, done.err) == (0, ""), (args, done)
         head = "piped" if width is None else f"{width} columns"
-        out = _OF_THIS_MACHINE.sub("2026-01-31 12:00:00", done.out.replace(there.url, "http://server"))
-        parts.append(f"{f' {head} ':=^60}\n{out.replace(_ERASE, '')}")
+        parts.append(f"{f' {head} ':=^60}\n{picture(there, args, width)}")
     return f"runrig {' '.join(args)}\n\n" + "\n".join(parts)
 
 

@@ -38,7 +38,29 @@ def test_sentences_take_lines_as_short_as_their_longest_word_and_names_are_whole
         "────────  ────────────────────────",
         "sum       2",
     ]
-    assert on_screen(Table(columns, rows), 10) == on_screen(Table(columns, rows), 34)
+
+
+def test_a_name_for_which_its_row_has_no_room_has_a_line_of_its_own() -> None:
+    columns = (Column("Pool"), Column("Flavor"), Column("Quota", 1), Column("Used", 0))
+    rows = [
+        ("vision-pretraining", "h100", "16", "8"),
+        ("vision-pretraining", "b200", "4", "0"),
+        ("nlp", "h100", "8", "1"),
+    ]
+    assert on_screen(Table(columns, rows, sums=("Sum", "", "28", "9")), 20) == [
+        "Pool",
+        "  Flavor  Quota",
+        "──────────────────",
+        "vision-pretraining",
+        "  h100    16",
+        "  b200    4",
+        "nlp",
+        "  h100    8",
+        "──────────────────",
+        "Sum",
+        "          28",
+    ]
+    assert on_screen(Table(columns, rows), 26)[2] == "vision-pretraining  h100"
 
 
 def test_a_word_that_is_longer_than_its_line_is_whole() -> None:

@@ -11,7 +11,7 @@ from runrig.cli.commands.queries import Moment
 from runrig.cli.lazy import examples
 from runrig.cli.printed import pools
 from runrig.cli.rendering import sanitize, times
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.output import say, tell
 from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -155,7 +155,7 @@ def show_at(session: Session, name: str, at: str) -> None:
     )
     say("")
     show(_quotas([pool, *answer["subpools"]]))
-    say(f"\nThis is {answer['note']}.")
+    tell(f"\nThis is {answer['note']}.")
 
 
 def _quotas(shown: list[Mapping[str, Any]]) -> Table:

@@ -7,7 +7,7 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.lazy import examples
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.output import pasted, say
 from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.clients import PLAN_S
@@ -68,7 +68,9 @@ def drain(session: Session, nodes: tuple[str, ...], force: bool, dry_run: bool) 
         answer = session.client.call("POST", path("plan"), body=plan, timeout_s=PLAN_S)
         if not session.show(answer):
             print_plan(answer)
-            say(f"Nothing was changed. To apply: runrig node drain {' '.join(nodes)}{' --force' if force else ''}")
+            pasted(
+                "Nothing was changed. To apply:", f"runrig node drain {' '.join(nodes)}{' --force' if force else ''}"
+            )
         return
     answer = session.client.call("POST", "/api/v1/nodes:drain", body=body)
     if session.show(answer):

@@ -9,7 +9,7 @@ import click
 from runrig.cli import completing, options
 from runrig.cli.commands.submit import Settings, default_pool, submit_options, with_local_files
 from runrig.cli.lazy import examples
-from runrig.cli.rendering.output import say, tell
+from runrig.cli.rendering.output import pasted, say, tell
 from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
@@ -109,8 +109,11 @@ def plan(
     if answer["verdict"] is not None:
         tell(f"{workflow and shown(workflow)} {answer['verdict']['sentence']}.")
     revision = answer["revision"]
-    conditional = f"{command} --if-revision {revision}" if file is not None else command
-    say(f"Nothing was changed. To apply: {conditional}" if command else f"Nothing was changed (revision {revision}).")
+    if command:
+        conditional = f"{command} --if-revision {revision}" if file is not None else command
+        pasted("Nothing was changed. To apply:", conditional)
+    else:
+        say(f"Nothing was changed (revision {revision}).")
 
 
 def _check(*asked: Any, pool: str | None, prune: bool, force: bool, said: dict[str, Any]) -> None:

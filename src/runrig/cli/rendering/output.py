@@ -6,7 +6,7 @@ from typing import TextIO
 import click
 
 from runrig.cli.rendering import sanitize
-from runrig.cli.rendering.tables import folded, terminal
+from runrig.cli.rendering.tables import columns_of, folded, terminal
 
 
 def say(text: str) -> None:
@@ -22,6 +22,12 @@ def warn(text: str) -> None:
 def tell(text: str) -> None:
     """Prints sentences to stdout."""
     click.echo(_folded(sanitize.block(text), sys.stdout))
+
+
+def pasted(sentence: str, command: str) -> None:
+    """Prints *sentence* and a command for users to paste, which is never wrapped, so it may need a line of its own."""
+    wide = sys.stdout.isatty() and columns_of(f"{sentence} {command}") > terminal().columns
+    say(f"{sentence}{chr(10) if wide else ' '}{command}")
 
 
 def _folded(text: str, stream: TextIO) -> str:

@@ -48,7 +48,7 @@ class Column:
 class Table:
     """Columns, rows with as many cells, and a last row of totals.
 
-    Names are never wrapped or cut: a table that is still too wide overflows.
+    Names are never wrapped or cut: a name that is wider than the terminal overflows.
     """
 
     columns: tuple[Column, ...]
@@ -113,29 +113,62 @@ def plain(table: Table) -> list[str]:
 
 
 def drawn(table: Table, width: int) -> list[str]:
-    """Returns the same for a terminal of *width* columns: drops columns, wraps sentences, colours statuses."""
+    """Returns the same for a terminal of *width* columns: drops columns, wraps sentences, colours statuses.
+
+    If even the columns that are always shown do not fit, the first one has a line of its own, above the rest of its row.
+    """
     table = fitting(table, width)
-    widths = _narrowed(table, width)
-    rule = styled(_GAP.join("─" * each for each in widths), dim=True)
-    lines = [*_row(table.names, widths, bold=True), rule]
-    for row in table.rows:
-        lines += _row(row, widths)
-    return [*lines, rule, *_row(table.sums, widths, bold=True)] if table.sums else lines
+    apart = _apart(table, width)
+    inner = _without_first(table) if apart else table
+    widths = _narrowed(inner, width - len(_GAP) if apart else width)
+    bar = (
+        "─" * max(_widths(table)[0], len(_GAP) + _across(widths)) if apart else _GAP.join("─" * each for each in widths)
+    )
+    rule = styled(bar[:width], dim=True)
+
+    def lines(cells: Sequence[str], above: str = "", **how: Any) -> list[str]:
+        if not apart:
+            return _row(cells, widths, **how)
+        first = [] if cells[0] in ("", above) else [styled(cells[0], **how)]
+        return [*first, *(_GAP + line for line in _row(cells[1:], widths, **how))]
+
+    drawn = [*lines(table.names, bold=True), rule]
+    for at, row in enumerate(table.rows):
+        drawn += lines(row, table.rows[at - 1][0] if at else "")
+    return [*drawn, rule, *lines(table.sums, bold=True)] if table.sums else drawn
 
 
 def fitting(table: Table, width: int) -> Table:
-    """Returns *table* with the columns that fit into *width*, the most important first; empty columns last."""
+    """Returns *table* with the columns that `drawn` shows: those that fit, the most important first; empty ones last."""
 
     def rank(at: int) -> tuple[bool, int, int]:
         return not _empty(table, at), table.columns[at].importance or 0, -at
 
     may_go = [at for at, column in enumerate(table.columns) if column.importance is not None]
     shown = [at for at in range(len(table.columns)) if at not in may_go]
+    apart = _apart(_only(table, shown), width)
     for at in sorted(may_go, key=rank, reverse=True):
         wider = _only(table, sorted((*shown, at)))
-        if sum(_floors(wider)) <= _room(wider, width):
+        if _fits(_without_first(wider), width - len(_GAP)) if apart else _fits(wider, width):
             shown.append(at)
     return _only(table, sorted(shown))
+
+
+def _apart(table: Table, width: int) -> bool:
+    """Returns True if *table* fits only without its first column."""
+    return len(table.columns) > 1 and not _fits(table, width)
+
+
+def _without_first(table: Table) -> Table:
+    return _only(table, range(1, len(table.columns)))
+
+
+def _fits(table: Table, width: int) -> bool:
+    return _across(_floors(table)) <= width
+
+
+def _across(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _empty(table: Table, at: int) -> bool:
@@ -151,11 +184,6 @@ def _only(table: Table, shown: Sequence[int]) -> Table:
     return Table(those(table.columns), [those(row) for row in table.rows], table.sums and those(table.sums))
 
 
-def _room(table: Table, width: int) -> int:
-    """Returns the space for cells on a line of *width*."""
-    return width - len(_GAP) * (len(table.columns) - 1)
-
-
 def _floors(table: Table) -> list[int]:
     """Returns the minimum width of each column; for sentences, that of the longest word."""
     return [
@@ -169,7 +197,7 @@ def _floors(table: Table) -> list[int]:
 def _narrowed(table: Table, width: int) -> list[int]:
     """Returns column widths, narrowing sentences as far as necessary, the widest first."""
     widths, floors = _widths(table), _floors(table)
-    while sum(widths) > _room(table, width):
+    while _across(widths) > width:
         wide = max(range(len(widths)), key=lambda at: (widths[at] > floors[at], widths[at]), default=0)
         if not widths or widths[wide] <= floors[wide]:
             break
