@@ -364,3 +364,33 @@ def test_a_server_is_empty_again_once_all_has_ended_and_was_pruned(tmp_path: Pat
             pass
         assert _ids(it) == ["left-1"] * (left != "nothing")
         assert ("hello.yaml" in visitor.page("/")) == (left == "nothing")
+
+
+def test_a_restart_keeps_what_is_completed_unless_told_otherwise(tmp_path: Path) -> None:
+    text = """
+workflow:
+  name: f
+  groups:
+  - {name: first, tasks: [{name: prepare, lead: true, image: any, command: [x], duration: 1, resource: one}]}
+  - name: second
+    tasks: [{name: train, lead: true, image: any, command: [x], duration: 1000, resource: one, inputs: [{task: prepare}]}]
+  resources: {one: {gpu: 1}}
+"""
+    for boxes, groups in (({}, ["second"]), ({"keep": ""}, ["first", "second"])):
+        folder = tmp_path / groups[0]
+        folder.mkdir()
+        with site(folder) as it:
+            it.desk.submit("f", text=text)
+            it.desk.later(5)
+            it.desk.later(5)
+            do(it.desk.service, it.desk.service.submissions.cancelling("f-1", user="ann"))
+            settle(it)
+            visitor = it.visitor()
+            assert "Restart what failed" in visitor.page("/workflow/f-1")
+            fields = fields_of(visitor.page("/workflow/f-1/restart")) | {"step": "check"}
+            assert "keep" in fields
+            left = {name: value for name, value in fields.items() if name not in boxes}
+            answer = visitor.post("/workflow/f-1/restart", left)
+            assert answer.headers["location"] == "/workflow/f-2"
+            shown = it.desk.service.workflow_queries.workflow("f-2")
+            assert [each.name for each in shown.groups] == groups

@@ -61,13 +61,16 @@ def test_a_note_that_a_box_has_no_room_for_is_drawn_narrower() -> None:
         assert (f"{status} · {line}" in drawn, 'textLength="148"' in drawn) == (True, narrower), status
 
 
-def test_attempts_are_thin_while_they_wait() -> None:
-    attempt = Attempt("train", 0, 0.0, 25.0, 75.0, "taken", "preempted")
+def test_an_attempt_is_thin_while_it_waits_and_pale_while_it_starts() -> None:
+    attempt = Attempt("train", 0, 0.0, 25.0, 30.0, 75.0, "taken", "preempted")
     assert str(times(attempt, 0.0, 100.0)) == (
         '<svg class="times" viewBox="0 0 1000 16" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="waits" x="0" y="6" width="250" height="4"/><rect class="taken" x="250" y="1" width="500" height="14"/></svg>'
+        '<rect class="waits" x="0" y="6" width="250" height="4"/>'
+        '<rect class="starts" x="250" y="1" width="50" height="14"/><rect class="taken" x="300" y="1" width="450" height="14"/></svg>'
     )
-    assert 'width="1000"' in str(times(Attempt("train", 0, 0.0, None, None, "runs", ""), 0.0, 100.0))
+    failed = str(times(Attempt("train", 0, 0.0, 25.0, None, 75.0, "failed", ""), 0.0, 100.0))
+    assert ('"failed" x="250"' in failed, "starts" in failed) == (True, False), "before it ran"
+    assert 'width="1000"' in str(times(Attempt("train", 0, 0.0, None, None, None, "runs", ""), 0.0, 100.0))
 
 
 def events(*actions: object) -> list[Event]:
@@ -81,17 +84,18 @@ def gang(attempt: int) -> Gang:
 def test_each_attempt_has_its_end_and_says_how() -> None:
     found = attempts_of(
         events(
-            Queue(gang(0)), Admit("a-1/train", ()), Preempt("a-1/train", "b-1/x", Law.RECLAIM), Release("a-1/train"),
+            Queue(gang(0)), Admit("a-1/train", ()), MoveGroup("a-1", "train", Status.RUNNING),
+            Preempt("a-1/train", "b-1/x", Law.RECLAIM), Release("a-1/train"),
             Queue(gang(1)), Admit("a-1/train", ()), Stop("a-1/train", Status.FAILED_EVICTED), Release("a-1/train"),
             Queue(gang(2)), Admit("a-1/train", ()), Release("a-1/train"), MoveGroup("a-1", "train", Status.COMPLETED),
             Queue(gang(3)),
         )
     )  # fmt: skip
     assert found == (
-        Attempt("train", 0, 0.0, 1.0, 3.0, "taken", "preempted"),
-        Attempt("train", 1, 4.0, 5.0, 7.0, "taken", "drained"),
-        Attempt("train", 2, 8.0, 9.0, 10.0, "done", "completed"),
-        Attempt("train", 3, 12.0, None, None, "runs", "waiting"),
+        Attempt("train", 0, 0.0, 1.0, 2.0, 4.0, "taken", "preempted"),
+        Attempt("train", 1, 5.0, 6.0, None, 8.0, "taken", "drained"),
+        Attempt("train", 2, 9.0, 10.0, None, 11.0, "done", "completed"),
+        Attempt("train", 3, 13.0, None, None, None, "runs", "waiting"),
     )
 
 

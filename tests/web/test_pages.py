@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from runrig.api.app import described
 from runrig.api.permissions import declared
 from runrig.domain.gangs import Priority
-from runrig.web import rendering
+from runrig.web import files, rendering
 from runrig.web.install import MODULES
 from tests.api.client import TOKEN, URL
 from tests.web.visitor import Elements, Site, site, words_of
@@ -204,8 +204,10 @@ def test_static_files_are_cached_forever_under_a_unique_name(tmp_path: Path) -> 
             assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
             assert answer.headers["x-content-type-options"] == "nosniff"
         assert visitor.get("/static/another/page.css").status_code == 404
-        size = sum(len(visitor.http.get(each, headers={"Accept-Encoding": "identity"}).content) for each in set(found))
-        assert size <= 53_000
+
+
+def test_all_scripts_and_styles_together_stay_small() -> None:
+    assert sum(len(each.zipped) for each in files._FILES.values()) <= 24_000
 
 
 # ---------------------------------------------------------------- what others have

@@ -34,8 +34,8 @@ def body(text: str) -> str:
         r"[?&](?:amp;)?at=\d+|<input type=\"hidden\" name=\"at\"[^>]*>| data-(?:at|revision)=\"\d+\"", "", text
     )
     text = re.sub(r'<p class="acts">.*?</p>|<section [^>]*"what-title".*?</section>', "", text, flags=re.DOTALL)
-    text = re.sub(r'<section id="would".*?</section>|<p class="untold">.*?</p>', "", text, flags=re.DOTALL)
-    return re.sub(r'<h2 id="output-title">.*?</section>', "", text, flags=re.DOTALL)
+    text = re.sub(r'<section id="would".*?</section>|<p class="untold panel">.*?</p>', "", text, flags=re.DOTALL)
+    return re.sub(r'<section [^>]*"output-title".*?</section>', "", text, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -12,7 +12,7 @@ from anyio import CapacityLimiter, to_thread
 
 from runrig.domain.natural_order import natural
 from runrig.domain.workflows import Task, TaskKey
-from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, merged, one_by_one
+from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, merged, one_by_one, text_of
 from runrig.service.rights import Stays
 from runrig.service.service import Service
 from runrig.service.waiting import changes, soon
@@ -91,6 +91,10 @@ class Follower:
         """Yields all output up to now, without waiting."""
         return self._parts(tail.rest() for tail in self._tails.values())
 
+    def lines(self) -> Iterator[Lines]:
+        """As `written`, but not as text."""
+        return merged(tail.rest() for tail in self._tails.values())
+
     def _parts(self, attempts: Iterable[Iterable[Lines]]) -> Iterator[bytes]:
         parts: list[bytes] = []
         size = 0
@@ -126,15 +130,13 @@ class Follower:
 
 
 def _record(line: Lines) -> bytes:
-    """If carriage returns overwrite a line, as in progress bars, the text is its last part."""
-    text = line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
     at = datetime.fromtimestamp(round(line.time, 6), UTC).isoformat(timespec="microseconds")
     found = {
         "time": at.replace("+00:00", "Z"),
         "task": line.key.task,
         "attempt": line.key.retry_id,
         "stream": line.stream,
-        "text": text,
+        "text": text_of(line),
     }
     return json.dumps(found, separators=(",", ":")).encode() + b"\n"
 

@@ -35,7 +35,7 @@ def attempts_of(events: Iterable[Event]) -> tuple[Attempt, ...]:
             case Queue(gang):
                 group = _group(gang.id)
                 last[group] = len(found)
-                found.append(Attempt(group, gang.attempt, event.time, None, None, "runs", "waiting"))
+                found.append(Attempt(group, gang.attempt, event.time, None, None, None, "runs", "waiting"))
             case Admit(gang=id):
                 change(_group(id), start=event.time, said="running")
             case Preempt(gang=id):
@@ -45,6 +45,8 @@ def attempts_of(events: Iterable[Event]) -> tuple[Attempt, ...]:
                 change(group, **_ended(cause) | drained)
             case Release(gang=id):
                 change(_group(id), end=event.time)
+            case MoveGroup(group=group, status=Status.RUNNING) if group in last and found[last[group]].ran is None:
+                change(group, ran=event.time)
             case MoveGroup(group=group, status=status) if status.finished and group in last:
                 attempt = found[last[group]]
                 end = event.time if attempt.end is None else attempt.end

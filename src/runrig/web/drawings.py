@@ -169,7 +169,8 @@ SPAN = 1000
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt of a group, in seconds since the epoch. *start* None: it is waiting. *end* None: it is running.
+    """One attempt of a group, in seconds since the epoch. *start*: admitted; None: it is waiting. *ran*: its first pod
+    ran; None: none has. *end* None: it has not ended.
 
     *outcome*: a class. *said*: its description.
     """
@@ -178,17 +179,21 @@ class Attempt:
     number: int
     queued: float
     start: float | None
+    ran: float | None
     end: float | None
     outcome: str
     said: str
 
 
 def times(attempt: Attempt, begin: float, end: float) -> Markup:
-    """Draws a row of attempts from *begin* to *end*: thin while waiting, thick while running."""
+    """Draws an attempt from *begin* to *end*: thin while waiting, pale while starting, then thick."""
     parts = []
+    over = attempt.end or end
+    ran = attempt.ran or (attempt.start if attempt.end else None)  # One that ended before it ran still shows how.
     for kind, since, until, y, height in (
-        ("waits", attempt.queued, attempt.start or attempt.end or end, 6, 4),
-        (attempt.outcome, attempt.start, attempt.end or end, 1, 14),
+        ("waits", attempt.queued, attempt.start or over, 6, 4),
+        ("starts", attempt.start, ran or over, 1, 14),
+        (attempt.outcome, ran, over, 1, 14),
     ):
         if since is not None and until > since:
             x, width = _scaled(since, begin, end), _scaled(until, begin, end) - _scaled(since, begin, end)

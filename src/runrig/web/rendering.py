@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from runrig import __version__
 from runrig.domain.access import Identity
 from runrig.domain.laws import titled
+from runrig.domain.printable import printable
 from runrig.domain.quantities import format_quantity, listed
 from runrig.domain.reasons import CLOSEST
 from runrig.domain.settings import called, in_words
@@ -121,11 +122,6 @@ def setting(value: Any, edit: PoolFieldEdit) -> str:
     return in_words(edit.field, value)
 
 
-def printable(text: str) -> str:
-    """Returns task output without control characters."""
-    return "".join(each for each in text if each.isprintable() or each in "\n\t")
-
-
 def time_spent(it: Workflow) -> str:
     """Describes how it spent its time."""
     times = it.times
@@ -177,5 +173,5 @@ _environment.filters |= {
     "without_number": without_number,
 }
 _environment.filters |= {"kind": kind_of, "rule": titled, "commands": commands, "listed": listed}
-_environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}
+_environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings, "slice": slice}
 _environment.globals |= {"CLOSEST": CLOSEST}

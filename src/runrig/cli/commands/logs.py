@@ -17,6 +17,7 @@ from runrig.cli.rendering.tables import on_terminal
 from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.attempt_words import ended_as, next_attempt
 from runrig.domain.errors import InvalidInput
 
 Answer = Mapping[str, Any]
@@ -161,7 +162,7 @@ def lines_of(
         name, number = each["task"], each["attempt"]
         before = attempts.setdefault(name, number)
         if number > before:
-            yield "", f"── {name}: attempt {before + 1} {ended(name, before)}; attempt {number + 1}:"
+            yield "", f"── {next_attempt(name, before, number, ended(name, before))}:"
             attempts[name] = number
         at = f"{times.local(each['time'].removesuffix('Z'))[11:]}  " if with_times else ""
         yield each["stream"], at + (f"{name:{width}} │ " if width else "") + each["text"]
@@ -172,7 +173,7 @@ def describe_end(workflow: Answer, name: str, attempt: int) -> str:
     for group in workflow["groups"]:
         for task in group["tasks"]:
             if (task["name"], task["attempt"]) == (name, attempt):
-                return f"ended: {task['message'] or task['status']}"
+                return ended_as(task["message"], task["status"])
     return "ended"
 
 

@@ -1,25 +1,12 @@
-"""Makes text from servers and files safe for a terminal by removing control sequences.
-
-Removes escape sequences, control characters, marks that change the writing direction and unpaired surrogates. JSON does
-not need this, because it escapes them.
-"""
+"""Makes text from servers and files safe for a terminal. JSON does not need this, because it escapes control sequences."""
 
 import json
-import re
 from typing import Any
 
-_ESCAPE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erase
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and other strings, up to their end
-    r"|\x1b[ -/]*[0-~]"  # two-character sequences
-)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_RETURN = re.compile(r"\r+\n?")
+from runrig.domain.printable import printable
 
-
-def block(text: str) -> str:
-    """Sanitizes several lines: keeps newlines and tabs, replaces a carriage return by a newline."""
-    return _CONTROL.sub("", _ESCAPE.sub("", _RETURN.sub("\n", text)))
+block = printable
+"""Sanitizes several lines."""
 
 
 def line(value: object) -> str:

@@ -101,6 +101,8 @@ class WorkflowCause(Shown):
     *last*: the range of lines that shows the cause, from 0; -1 if none does.
     """
 
+    UNTOLD = ("block",)
+
     task: str
     attempt: int
     exit_code: int | None
@@ -109,6 +111,8 @@ class WorkflowCause(Shown):
     lines: tuple[str, ...]
     first: int
     last: int
+    block: tuple[int, int] = (0, 0)
+    """The same range in the whole output of the attempt, counted from its last line, which is 1; (0, 0): no lines."""
 
 
 shown_as(

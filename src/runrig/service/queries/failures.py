@@ -11,7 +11,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, WorkflowSpec
 from runrig.engine.explain.cause import MOST_LINES, Cause, cause_of, in_words, is_after
 from runrig.ports.store import StoredWorkflow
-from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, one_by_one
+from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, one_by_one, text_of
 from runrig.service.queries.sources import Says
 
 MOST_TASKS = 16
@@ -75,7 +75,7 @@ class Failures:
             return (False, task.end_time or 0.0), task, Cause(_NOT_SHOWN, -1, -1), []
         tail = Tail(task.key, self._backend.output, (STDOUT, STDERR), MOST_LINES)
         written = list(deque(one_by_one(tail.rest()), MOST_LINES))
-        lines = [line.removesuffix("\n") for line in masked([_text(line) for line in written], secrets)]
+        lines = [line.removesuffix("\n") for line in masked([_with_end(line) for line in written], secrets)]
         cause = cause_of(lines)
         at = written[cause.last].time if cause.last >= 0 else task.end_time or 0.0
         return (cause.follows or is_after(task.failure_message), at), task, cause, lines
@@ -89,10 +89,8 @@ class Failures:
         return self._handed(stored.workflow.submitted_by, uses, min(times))
 
 
-def _text(line: Lines) -> str:
-    """Returns the line as shown, with its line feed if it has one."""
-    text = line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
-    return f"{text}\n" if line.whole else text
+def _with_end(line: Lines) -> str:
+    return f"{text_of(line)}\n" if line.whole else text_of(line)
 
 
 def _shown(task: Task, cause: Cause, lines: list[str]) -> WorkflowCause:
@@ -101,7 +99,8 @@ def _shown(task: Task, cause: Cause, lines: list[str]) -> WorkflowCause:
     first, last = (max(-1, max(at, begin) - begin) if cause.last >= 0 else -1 for at in (cause.first, cause.last))
     ending = in_words(task.exit_code or 0, task.failure_message)
     shown = tuple(lines[begin:end])
-    return WorkflowCause(task.name, task.retry_id, task.exit_code, ending, cause.sentence, shown, first, last)
+    block = (len(lines) - cause.first, len(lines) - cause.last) if cause.last >= 0 else (0, 0)
+    return WorkflowCause(task.name, task.retry_id, task.exit_code, ending, cause.sentence, shown, first, last, block)
 
 
 def first_failed(tasks: Iterable[Task]) -> list[Task]:

@@ -52,6 +52,11 @@ def one_by_one(lines: Iterable[Lines]) -> Iterator[Lines]:
         yield some._replace(data=last)
 
 
+def text_of(line: Lines) -> str:
+    """Returns the text of one line. If carriage returns overwrite it, as in progress bars, that is its last part."""
+    return line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
+
+
 class Tail:
     """Output of an attempt, from the beginning or from its last lines on, as it grows."""
 

@@ -16,6 +16,7 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.shown.workflows import Workflow, WorkflowSubmitted
+from runrig.service.commands.restarts import Changes
 from runrig.service.commands.submissions import Submission
 from runrig.service.rights import About, Asker
 from runrig.service.runtime.writing import Command
@@ -44,7 +45,8 @@ def acts_on(shown: Workflow, *, whole: bool, has_file: bool) -> list[tuple[str, 
     found = [(f"{address}/{name}", words) for name, words in _while_it_lives(shown)]
     if has_file:
         failed = shown.end_time is not None and shown.status != _ENDED_WELL
-        found += [(f"{address}/restart", "Restart")] if failed else []
+        some = any(each.status == _ENDED_WELL for each in shown.groups)
+        found += [(f"{address}/restart", "Restart what failed" if some else "Restart")] if failed else []
         found += [(f"{address}/again", "Submit again")]
     return found
 
@@ -217,7 +219,10 @@ async def restart(request: Asked, service: Serving, asker: Asking, id: str) -> R
     async def do() -> str:
         await run_in_threadpool(check_pool, asker, fields)
         key = key_of(fields)
-        command = service.submissions.restarting(id, pool=fields["pool"], user=asker.identity.user, uuid=key)
+        changes = Changes(keep_completed="keep" in fields)
+        command = service.submissions.restarting(
+            id, pool=fields["pool"], user=asker.identity.user, uuid=key, changes=changes
+        )
         return workflow_address((await service.arrivals.do(command, key)).id)
 
     return await answered(request, asker, fields, draw=partial(_restart, request, service, asker, id, fields), do=do)
@@ -225,8 +230,9 @@ async def restart(request: Asked, service: Serving, asker: Asking, id: str) -> R
 
 def _restart(request: Request, service: Service, asker: Asker, id: str, fields: Fields, **more: Any) -> Response:
     of = shown_workflow(service, asker, id)
-    typed, pools = {"pool": of.pool} | dict(fields), asker.submits_to()
-    return form_shown(request, service, "restart.html", ("pool",), it=of, typed=typed, pools=pools, **more)
+    typed, pools = ({"pool": of.pool} | dict(fields) if fields else {"pool": of.pool, "keep": "on"}), asker.submits_to()
+    some = any(each.status == _ENDED_WELL for each in of.groups)
+    return form_shown(request, service, "restart.html", ("pool",), it=of, typed=typed, pools=pools, some=some, **more)
 
 
 @form(router, "/workflow/{id}/cancel", dependencies=CHANGE)

@@ -1,6 +1,7 @@
-"""One workflow: its state and reasons, groups and attempts, events, output and file."""
+"""One workflow: why it is in its state, its output, how it spent its time, its tasks, code and events."""
 
-from typing import Annotated, Literal
+import shlex
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
@@ -28,20 +29,23 @@ from runrig.spec.masked import masked
 from runrig.web.attempts import attempts_of
 from runrig.web.drawings import Box, graph
 from runrig.web.folding import folded
+from runrig.web.output import MOST_ATTEMPTS, Output, Wanted, lines_each, output_of, request_of
 from runrig.web.pages.acts import acts_on
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
-from runrig.web.rendering import html, kind_of, printable
+from runrig.web.refreshing import is_refresh
+from runrig.web.rendering import html, kind_of
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 MOST_EVENTS = 500
 """The latest ones; the log has all of them."""
 MOST_TASKS = 100
-LAST_LINES = 200
-"""Lines of output on the page."""
-LARGEST_OUTPUT = 256 * 1024
-"""Bytes on the page."""
+MOST_TABS = 6
+"""Tasks with a tab of their own; more are in a list."""
+MOST_COMMANDS = 5
+MOST_SKIPPED = 1_000_000
+LONGEST_SEARCH = 200
 TIERS = {
     "submission": "Submitted",
     "order": "Order",
@@ -54,6 +58,10 @@ WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
 _READ = [needs(Permission.READ_WORKFLOW, of_workflow("id"))]
 
 Search = Literal["", "own", "all"]
+TaskName = Annotated[str, Query(description="Task whose output to show. Default: all tasks")]
+Number = Annotated[
+    str, Query(pattern=r"^[0-9]{0,6}$", description="Attempt whose output to show, from 1. Default: all")
+]
 
 
 @router.get("/workflow/{id}", dependencies=_READ)
@@ -65,7 +73,10 @@ def workflow(
     would: Annotated[
         Search, Query(description="Find changes that would start it: by the owner (own), or by anyone (all)")
     ] = "",
-    task: Annotated[str, Query(description="Task whose output to show. Default: all tasks")] = "",
+    task: TaskName = "",
+    attempt: Number = "",
+    find: Annotated[str, Query(max_length=LONGEST_SEARCH, description="Only lines of output with this text")] = "",
+    skip: Annotated[int, Query(ge=0, le=MOST_SKIPPED, description="Lines at the end of the output to leave out")] = 0,
     at: At = "",
 ) -> Response:
     with looking(request, service, at) as (views, bar):
@@ -76,6 +87,10 @@ def workflow(
     attempts = attempts_of(each for each in found if isinstance(each, Event))
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
     file = _file(service, shown.id, whole=whole)
+    wanted = Wanted(task, _attempt(attempt), find, skip)
+    reads = not past and not is_refresh(request)  # A refresh leaves the output alone.
+    output = output_of(service, shown, wanted) if reads else Output()
+    tasks = [each for group in shown.groups for each in group.tasks]
     return html(
         request,
         "workflow.html",
@@ -83,16 +98,24 @@ def workflow(
         why=why,
         waits=any(group.position is not None for group in why.groups),
         graph=graph([_box(group) for group in shown.groups]),
+        preempted=sorted((each for group in why.groups for each in group.preempted), key=lambda each: each.at),
+        failed=shown.status == "FAILED" and shown.cause is not None,
+        failure=_failure(shown),
         attempts=attempts,
         begin=min((each.queued for each in attempts), default=now),
         end=max([each.end or now for each in attempts], default=now),
         now=now,
         events=folded(events[-MOST_EVENTS:][::-1]),
+        count=len(events),
         earlier=max(0, len(events) - MOST_EVENTS),
-        tasks=[each for group in shown.groups for each in group.tasks][:MOST_TASKS],
-        output="" if past else output_of(service, shown.id, task),
-        task=task,
+        tasks=tasks[:MOST_TASKS],
+        pods=list(dict.fromkeys(each.name for each in tasks)),
+        numbers=sorted({each.attempt + 1 for each in tasks}),
+        output=output,
+        wanted=wanted,
+        most_tabs=MOST_TABS,
         file=file,
+        commands=[] if file is None else _commands(service, shown.id),
         acts=[] if past else acts_on(shown, whole=whole, has_file=file is not None),
         hidden=not whole,
         foreseen=_foreseen(request, service, asker, shown.id, would) if would and not past else None,
@@ -113,6 +136,32 @@ def _seen(
         views.bring([shown.id])
     why = views.workflow_queries.why(shown.id, visibility)
     return shown, why, views.workflow_queries.events(shown.id, visibility=visibility)
+
+
+def _attempt(number: str) -> int | None:
+    return int(number) - 1 if number.strip("0") else None
+
+
+def _failure(shown: Workflow) -> dict[str, Any] | None:
+    """Returns where the task that failed first ran, for how long, and how many others then failed or were stopped."""
+    if shown.cause is None:
+        return None
+    tasks = [each for group in shown.groups for each in group.tasks]
+    first = next((each for each in tasks if (each.name, each.attempt) == (shown.cause.task, shown.cause.attempt)), None)
+    if first is None or first.end_time is None:
+        return None
+    later = [each for each in tasks if each.end_time and each is not first and each.end_time >= first.end_time]
+    return {
+        "node": first.node,
+        "ran_s": (first.end_time - first.start_time).total_seconds() if first.start_time else None,
+        "others": len({each.name for each in later if each.status != "COMPLETED"}),
+    }
+
+
+def _commands(service: Service, id: str) -> list[tuple[str, str, str]]:
+    """Returns (task, image, command) of the first tasks."""
+    tasks = [task for group in service.workflow_queries.spec(id).spec.groups for task in group.tasks]
+    return [(each.name, each.image, shlex.join((*each.command, *each.args))) for each in tasks[:MOST_COMMANDS]]
 
 
 def _box(group: TaskGroup) -> Box:
@@ -154,22 +203,18 @@ def _file(service: Service, id: str, *, whole: bool) -> str | None:
 # ---------------------------------------------------------------- output
 
 
-def output_of(service: Service, id: str, task: str) -> str:
-    """Returns the last lines; "" if there are none."""
-    try:
-        attempts = service.workflow_queries.attempts(id, task=task or None)
-    except NotFound:
-        return ""
-    request = logs.LogRequest(id, task or None, last_lines=LAST_LINES)
-    data = b""
-    for part in logs.Follower(service, request, attempts).written():
-        data = (data + part)[-LARGEST_OUTPUT:]
-    shown = data.decode(errors="replace").splitlines(keepends=True)[-LAST_LINES:]
-    return printable("".join(shown))
-
-
 @router.get("/page/output/{id}", dependencies=_READ)
-def follow_output(service: Serving, stays: Staying, id: str, task: Annotated[str, Query()] = "") -> Response:
-    """Streams the same and later output until the tasks finish or the user loses permission to read it."""
-    wanted = logs.LogRequest(id, task or None, last_lines=LAST_LINES, follow=True)
-    return StreamingResponse(logs.stream(service, wanted, stays), media_type="text/plain; charset=utf-8")
+def follow_output(service: Serving, stays: Staying, id: str, task: TaskName = "", attempt: Number = "") -> Response:
+    """Streams the last lines and later ones, as records, until the tasks finish or the user loses permission to read them."""
+    wanted = Wanted(task, _attempt(attempt))
+    attempts = logs.attempts_of(service, request_of(id, wanted))
+    request = request_of(id, wanted, lines_each(min(len(attempts), MOST_ATTEMPTS)), follow=True)
+    return StreamingResponse(logs.stream(service, request, stays), media_type="application/x-ndjson")
+
+
+@router.get("/workflow/{id}/output.txt", dependencies=_READ)
+def download_output(service: Serving, stays: Staying, id: str, task: TaskName = "", attempt: Number = "") -> Response:
+    """All output up to now, as a file."""
+    sent = logs.stream(service, request_of(id, Wanted(task, _attempt(attempt))), stays)
+    headers = {"Content-Disposition": f'attachment; filename="{service.workflow_queries.place(id).id}.txt"'}
+    return StreamingResponse(sent, media_type="text/plain; charset=utf-8", headers=headers)

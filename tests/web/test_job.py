@@ -1,0 +1,238 @@
+"""The page of a workflow: why it failed, its output, and how it spent its time."""
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from runrig.domain.observed import Phase, TaskFact
+from runrig.domain.workflows import TaskKey
+from runrig.ports.backend import LogFile, Output
+from tests.web.visitor import Elements, Site, site, words_of
+from tests.worlds.service import T0, one_task
+
+PROGRESS = ("epoch 1", "epoch 2")
+FAILURE = ("Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "KeyError: 'scale'")
+TWO = """
+workflow:
+  name: pair
+  tasks: [{name: main, count: 2, image: any, command: [x], duration: 100, resource: one}]
+  resources: {one: {gpu: 1}}
+"""
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+def writes(
+    folder: Path, it: Site, key: TaskKey, out: tuple[str, ...], err: tuple[str, ...] = (), began: float = T0
+) -> None:
+    """One line a second: all of *out*, then all of *err*."""
+    name = f"{key.workflow}-{key.task}-{key.retry_id}"
+    notes, sizes = [], [0, 0]
+    for at, (stream, line) in enumerate([*((0, each) for each in out), *((1, each) for each in err)]):
+        sizes[stream] += len(line.encode()) + 1
+        notes.append(f"{round((began + at) * 1e6)} {sizes[0]} {sizes[1]}\n")
+    for suffix, text in (("out", out), ("err", err)):
+        (folder / f"{name}.{suffix}").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
+    (folder / f"{name}.order").write_text("".join(notes))
+    stdout, stderr, order = (LogFile(str(folder), f"{name}.{suffix}") for suffix in ("out", "err", "order"))
+    it.desk.backend.written = {**it.desk.backend.written, key: Output(stdout, stderr, order)}
+
+
+def sees(it: Site, facts: Mapping[TaskKey, TaskFact]) -> None:
+    it.desk.backend.facts = {**it.desk.backend.facts, **facts}
+    it.desk.later(10)
+
+
+def fails(
+    folder: Path, it: Site, key: TaskKey, out: tuple[str, ...] = PROGRESS, err: tuple[str, ...] = FAILURE
+) -> None:
+    sees(it, {key: TaskFact(Phase.RUNNING)})
+    writes(folder, it, key, out, err)
+    sees(it, {key: TaskFact(Phase.ENDED, 1, by_itself=True)})
+
+
+def lines_of(page: str) -> list[tuple[str, str]]:
+    """(classes, text) of the lines of output."""
+    found = re.search(r'<div class="output".*?>(<p.*?)?</div>', page, re.DOTALL)
+    assert found is not None
+    return [
+        (re.sub(r'class="([^"]*)".*', r"\1", kinds.strip()), re.sub(r"<[^>]*>", "", text))
+        for kinds, text in re.findall(r"<p(.*?)>(.*?)</p>", found[1] or "", re.DOTALL)
+    ]
+
+
+def test_a_failed_workflow_says_first_what_its_program_said_last(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=one_task("a"))
+        it.desk.service.settle()
+        fails(tmp_path, it, TaskKey("a-1", "main", 0))
+        page = it.visitor().page("/workflow/a-1")
+        text = words_of(page)
+        assert (
+            "main on n0 failed: KeyError: 'scale' exit code 1 after 20s To the error runrig logs a-1 --task main"
+            in text
+        )
+        assert text.index("KeyError: 'scale'") < text.index("Output")
+        assert not {each for each in ("It has finished", "It has ended", "Why it waits") if each in text}
+
+
+def test_both_streams_are_in_order_of_time_and_the_error_can_be_linked_to(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=one_task("a"))
+        it.desk.service.settle()
+        fails(tmp_path, it, TaskKey("a-1", "main", 0))
+        page = it.visitor().page("/workflow/a-1")
+        assert lines_of(page) == [
+            ("", "08:00:00 epoch 1"),
+            ("", "08:00:01 epoch 2"),
+            ("cause err", "08:00:02 Traceback (most recent call last):"),
+            ("cause err", "08:00:03   File &#34;train.py&#34;, line 3, in &lt;module&gt;"),
+            ("said err", "08:00:04 KeyError: &#39;scale&#39;"),
+        ]
+        assert page.count('id="error"') == 1
+        assert [each["href"] for each in Elements(page).named("a") if str(each.get("href")).endswith("#error")] == [
+            "#error"
+        ]
+
+
+def test_of_several_tasks_the_one_that_failed_first_is_named_and_the_link_leads_to_it_from_another(
+    tmp_path: Path,
+) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("pair", text=TWO)
+        it.desk.service.settle()
+        first, second = TaskKey("pair-1", "main-0", 0), TaskKey("pair-1", "main-1", 0)
+        sees(it, {first: TaskFact(Phase.RUNNING), second: TaskFact(Phase.RUNNING)})
+        writes(tmp_path, it, first, ("one", "NCCL: connection closed by peer"), began=T0 + 100)
+        writes(tmp_path, it, second, PROGRESS, FAILURE)
+        sees(it, {second: TaskFact(Phase.ENDED, 1, by_itself=True)})
+        sees(it, {first: TaskFact(Phase.ENDED, 143)})
+        visitor = it.visitor()
+        page = visitor.page("/workflow/pair-1")
+        assert "main-1 on n0 failed first: KeyError: 'scale'" in words_of(page)
+        assert "1 other task ended after it" in words_of(page)
+        assert lines_of(page)[-1] == ("", "08:01:41 main-0 NCCL: connection closed by peer")
+        other = visitor.page("/workflow/pair-1?task=main-0")
+        assert [text for _, text in lines_of(other)] == [
+            "08:01:40 main-0 one",
+            "08:01:41 main-0 NCCL: connection closed by peer",
+        ]
+        (link,) = [str(each["href"]) for each in Elements(other).named("a") if str(each.get("href")).endswith("#error")]
+        assert link == "/workflow/pair-1?task=main-1&attempt=1#error"
+        assert 'id="error"' in visitor.page(link.partition("#")[0])
+
+
+def test_a_search_shows_all_lines_with_the_text_and_says_how_many(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=one_task("a"))
+        it.desk.service.settle()
+        writes(
+            tmp_path, it, TaskKey("a-1", "main", 0), tuple(f"step {number} Loss {number}" for number in range(3_000))
+        )
+        visitor = it.visitor()
+        page = visitor.page("/workflow/a-1?find=loss+29")
+        assert "111 lines with loss 29 All output" in words_of(page)
+        assert {"Loss 29" in text for _, text in lines_of(page)} == {True}
+        assert "2,999 lines with step, the last 2,000 are shown" not in words_of(
+            visitor.page("/workflow/a-1?find=STEP")
+        )
+        assert "3,000 lines with STEP , the last 2,000 are shown" in words_of(visitor.page("/workflow/a-1?find=STEP"))
+        assert "0 lines with nothing" in words_of(visitor.page("/workflow/a-1?find=nothing"))
+        assert visitor.get(f"/workflow/a-1?find={'x' * 201}").status_code == 422
+
+
+def test_earlier_lines_are_a_link_away_and_none_is_left_out(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=one_task("a"))
+        it.desk.service.settle()
+        written = [f"line {number}" for number in range(4_500)]
+        writes(tmp_path, it, TaskKey("a-1", "main", 0), tuple(written))
+        found: list[str] = []
+        visitor, path = it.visitor(), "/workflow/a-1"
+        while path:
+            page = visitor.page(path)
+            found = [text.partition(" ")[2] for kinds, text in lines_of(page) if kinds != "rule"] + found
+            earlier = re.search(r'<a href="([^"]*)#output-title">Earlier lines', page)
+            path = earlier[1].replace("&amp;", "&") if earlier else ""
+        assert found == written
+
+
+def test_a_download_has_all_lines_of_all_attempts(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=one_task("a"))
+        it.desk.service.settle()
+        written = tuple(f"line {number}" for number in range(4_500))
+        writes(tmp_path, it, TaskKey("a-1", "main", 0), written, FAILURE)
+        answer = it.visitor().get("/workflow/a-1/output.txt")
+        assert answer.headers["content-disposition"] == 'attachment; filename="a-1.txt"'
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.text.splitlines() == [*written, *FAILURE]
+        assert it.person("eve", "pool2-user").get("/workflow/a-1/output.txt").status_code == 404
+
+
+def test_names_lines_and_errors_of_others_stay_text(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=one_task("a").replace("'1'", f'"{HOSTILE}"'))
+        it.desk.service.settle()
+        loud = f"\x1b[31m{HOSTILE}\x1b[0m\u202e\x07"
+        fails(
+            tmp_path, it, TaskKey("a-1", "main", 0), (loud, "10 %\r20 %\r30 %"), (*FAILURE[:2], f"ValueError: {loud}")
+        )
+        page = it.visitor().page("/workflow/a-1")
+        assert not {
+            each for each in ("<script>alert", "<img src=x", "\x1b", "\u202e", "\x07", "[31m", "10 %") if each in page
+        }
+        assert (
+            "said err",
+            "08:00:04 ValueError: &lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;",
+        ) in lines_of(page)
+        assert lines_of(page)[1] == ("", "08:00:01 30 %")
+
+
+def test_attempts_are_told_apart_and_one_can_be_chosen(tmp_path: Path) -> None:
+    text = one_task("a").replace("    resource: one\n", "    resource: one\n    exitActions: {RESCHEDULE: '75'}\n")
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=text)
+        it.desk.service.settle()
+        first = TaskKey("a-1", "main", 0)
+        sees(it, {first: TaskFact(Phase.RUNNING)})
+        writes(tmp_path, it, first, ("one",))
+        sees(it, {first: TaskFact(Phase.ENDED, 75, by_itself=True)})
+        writes(tmp_path, it, TaskKey("a-1", "main", 1), ("two",), began=T0 + 200_000)
+        visitor = it.visitor()
+        rule, day, last = lines_of(visitor.page("/workflow/a-1"))[1:]
+        assert (rule[0], rule[1].startswith("main: attempt 1 ended: "), rule[1].endswith("; attempt 2")) == (
+            "rule",
+            True,
+            True,
+        )
+        assert (day, last) == (("rule", "2027-01-17"), ("", "15:33:20 two"))
+        assert lines_of(visitor.page("/workflow/a-1?attempt=1")) == [("", "08:00:00 one")]
+        assert visitor.get("/workflow/a-1?attempt=x").status_code == 422
+
+
+def test_a_refresh_does_not_read_the_output_again(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=one_task("a"))
+        it.desk.service.settle()
+        writes(tmp_path, it, TaskKey("a-1", "main", 0), PROGRESS)
+        assert "epoch 1" not in it.visitor().get("/workflow/a-1", **{"X-Page-Refresh": "1"}).text
+
+
+def test_the_page_with_2000_lines_takes_little_of_the_server(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("pair", text=TWO)
+        it.desk.service.settle()
+        for pod in (0, 1):
+            lines = tuple(
+                f"epoch {number} loss 0.{number:05} lr 1e-4 {number} images per second" for number in range(20_000)
+            )
+            writes(tmp_path, it, TaskKey("pair-1", f"main-{pod}", 0), lines, began=T0 + pod / 2)
+        visitor = it.visitor()
+        assert len(lines_of(visitor.page("/workflow/pair-1"))) == 2_000
+        taken = []
+        for _ in range(5):
+            began = time.process_time()
+            visitor.page("/workflow/pair-1")
+            taken.append(time.process_time() - began)
+        assert min(taken) <= 0.150, taken
