@@ -49,7 +49,7 @@ def lent(node: QuotaNode, index: int) -> int:
     """How much idle quota of *node* others use. Reads only the path to the root and its siblings."""
     if node.parent is None or not node.active:
         return 0
-    parts = _debt_by_child(node.parent, index, lent(node.parent, index))
+    parts = debt_by_child(node.parent, index, lent(node.parent, index))
     return next(part for child, part in parts if child is node)
 
 
@@ -69,12 +69,12 @@ def lent_by_all(root: QuotaNode) -> dict[QuotaNode, list[int]]:
                 stack.append(child)
         if borrow or owed is not None:
             for index in range(width):
-                for child, part in _debt_by_child(node, index, 0 if owed is None else owed[index]):
+                for child, part in debt_by_child(node, index, 0 if owed is None else owed[index]):
                     found.setdefault(child, [0] * width)[index] = part
     return found
 
 
-def _debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[QuotaNode, int]]:
+def debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[QuotaNode, int]]:
     """Yields (child, amount that it lends) for all children. *owed*: what *parent* lends to the rest of the tree.
 
     Only the sums are certain; who borrows from whom is not recorded. The parent's own quota counts as lent first. The rest is

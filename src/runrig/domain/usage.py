@@ -1,0 +1,77 @@
+"""Usage: sums over time of what gangs held and waited for, by pool, flavor, priority and user.
+
+All sums are whole numbers of GPU × microseconds, so they agree with the event log to the last digit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runrig.domain.records import Loaded
+
+HOUR_S = 3600
+MICROSECONDS = 1_000_000
+ANY = "any"
+"""The flavor of waiting pods that can use several."""
+
+UNKNOWN = ""
+"""The user of work whose workflow was deleted before usage was known."""
+
+WORK = "work"
+QUOTA = "quota"
+FLAVOR = "flavor"
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    WORK: ("held", "waited", "lost_preempted", "lost_other"),
+    QUOTA: ("quota", "drawn", "borrowed", "lent"),
+    FLAVOR: ("capacity", "down", "free", "idle_asked"),
+}
+"""The sums of each table."""
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    WORK: ("pool", "flavor", "priority", "user"),
+    QUOTA: ("pool", "flavor"),
+    FLAVOR: ("flavor",),
+}
+"""The names that identify a sum in each table."""
+
+Key = tuple[str, ...]
+"""(table, one value for each of its `KEYS`, column)."""
+
+Sums = Mapping[Key, int]
+"""GPU × microseconds; keys with 0 are missing."""
+
+
+def microseconds(time: float) -> int:
+    return round(time * MICROSECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """The sums of the hour that begins at *begin*, in seconds since the epoch."""
+
+    begin: int
+    sums: Sums
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The log up to *cluster.revision*, folded: enough to continue from there.
+
+    *cluster*: declarations and gangs. *at*: the time of the last event, in microseconds. *users*: by gang. *causes*: why a
+    stopping gang loses its time, by gang; "" if nothing is lost. *open*: the sums of the hour that contains *at*.
+    """
+
+    cluster: Loaded
+    at: int
+    users: Mapping[str, str]
+    causes: Mapping[str, str]
+    open: Sums
+
+    @property
+    def revision(self) -> int:
+        return self.cluster.revision
+
+
+def nothing_folded(at: int) -> Folded:
+    """Before the first event, which is at *at* or later."""
+    return Folded(Loaded(0, (), (), (), (), (), (), (), (), {}, {}), at, {}, {}, {})

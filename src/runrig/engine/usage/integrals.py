@@ -1,0 +1,56 @@
+"""Integrals over time of whole numbers that change only at some moments."""
+
+from collections.abc import Iterator
+
+from runrig.domain.usage import HOUR_S, MICROSECONDS, Hour, Key, Sums
+
+_HOUR = HOUR_S * MICROSECONDS
+
+
+class Integrals:
+    """The sums of the hour that contains *at*, in microseconds, with *sums* so far. Time never goes back."""
+
+    def __init__(self, sums: Sums, at: int) -> None:
+        self._begin = at - at % _HOUR
+        # Value now, since when, and the sum of the hour up to then.
+        self._of: dict[Key, list[int]] = {key: [0, at, amount] for key, amount in sums.items()}
+
+    def change(self, key: Key, by: int, at: int) -> None:
+        """Adds *by* to the value of *key*."""
+        found = self._of.get(key)
+        if found is None:
+            self._of[key] = [by, at, 0]
+        else:
+            found[2] += found[0] * (at - found[1])
+            found[0] += by
+            found[1] = at
+
+    def put(self, key: Key, value: int, at: int) -> None:
+        """Sets the value of *key*."""
+        found = self._of.get(key)
+        if value != (0 if found is None else found[0]):
+            self.change(key, value - (0 if found is None else found[0]), at)
+
+    def add(self, key: Key, amount: int, at: int) -> None:
+        """Adds *amount* to the sum of the hour."""
+        self._of.setdefault(key, [0, at, 0])[2] += amount
+
+    def sums(self, at: int) -> Sums:
+        """The sums of the hour up to *at*."""
+        found = {key: total + value * (at - since) for key, (value, since, total) in self._of.items()}
+        return {key: amount for key, amount in found.items() if amount}
+
+    def close(self, at: int) -> Iterator[Hour]:
+        """Moves on to the hour that contains *at*, and yields all hours before it that have sums."""
+        while at >= (end := self._begin + _HOUR):
+            if sums := self.sums(end):
+                yield Hour(self._begin // MICROSECONDS, sums)
+            self._of = {key: [value, end, 0] for key, (value, _, _) in self._of.items() if value}
+            # Nothing to sum up: skip the hours in which nothing is declared.
+            self._begin = end if self._of else at - at % _HOUR
+
+    def until(self, at: int) -> list[Hour]:
+        """The open hours up to *at*, if no value changes before. Changes nothing."""
+        beyond = Integrals({}, self._begin)
+        beyond._of = {key: list(found) for key, found in self._of.items()}
+        return [*beyond.close(at), Hour(beyond._begin // MICROSECONDS, beyond.sums(at))]
