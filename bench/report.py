@@ -29,6 +29,7 @@ from bench import (
     store_tables,
     submits,
     topology,
+    usage,
 )
 from bench.replay import REPLAYS
 from bench.section import Cell, Section, ms
@@ -142,6 +143,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "questions": lambda runs: Section("questions", questions.ABOUT, questions.table(runs)),
     "busy": lambda runs: Section("busy", busy.ABOUT, busy.rows(runs)),
     "holds": lambda runs: Section("holds", holds.ABOUT, holds.rows(runs)),
+    "usage": lambda runs: Section("usage", usage.ABOUT, usage.rows(runs)),
     "page": lambda runs: Section("page", page.ABOUT, page.rows(runs)),
     "faults": lambda _runs: Section("faults", faults.ABOUT, faults.rows()),
     "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),

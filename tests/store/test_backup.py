@@ -39,6 +39,9 @@ def filled(it: Desk) -> None:
     pool = it.service.queries.pool("pool1").pool
     it.service.declarations.put_pools([(replace(pool, description="ours"), None)], user="ann", said=said)
     it.service.access.set_profile("ann", {"pool": "pool2", "slack_notification": True})
+    it.later(7200)
+    it.submit("later", pool="pool2")
+    it.service.usage.step()
 
 
 @pytest.mark.parametrize("to", KINDS)

@@ -16,6 +16,7 @@ TAGS = {
     "cohorts": "Groups of pools that share quota",
     "configs": "Settings and their history, for the osmo client",
     "events": "Past and live events",
+    "usage": "GPU usage by user, pool, flavor and priority",
     "nodes": "Nodes and their topology",
     "pools": "Named shares of GPUs that users submit workflows to",
     "resources": "Nodes, for the osmo client",

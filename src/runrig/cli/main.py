@@ -75,6 +75,7 @@ class _Root(LazyGroup):
         "node": ("runrig.cli.commands.node:node", "Cordon, uncordon and drain nodes."),
         "topology": ("runrig.cli.commands.topology:topology", "Show free capacity by zone, spine and rack."),
         "events": ("runrig.cli.commands.events:events", "List cluster events, such as preemptions and their reasons."),
+        "usage": ("runrig.cli.commands.usage:usage", "Show who used how many GPUs."),
         "apply": ("runrig.cli.commands.apply:apply", "Create and update pools and cohorts from a cluster file."),
         "export": (
             "runrig.cli.commands.export:export",

@@ -2,6 +2,8 @@
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -10,7 +12,7 @@ from runrig.client import models
 from runrig.client.caller import Caller, Request
 from runrig.client.calls import access, cluster, pools, workflows
 from runrig.client.network import BlockingNetwork, Network
-from runrig.client.paths import path
+from runrig.client.paths import path, time
 from runrig.client.server_address import ServerAddress, one_line
 from runrig.client.sign_in import SignIn
 from runrig.client.transport import patience
@@ -71,6 +73,27 @@ class ServerCalls(Calls, ABC):
     async def version(self) -> str:
         """Returns the version of the server."""
         return (await self._get(models.Version, path("version"))).version
+
+    @call
+    async def usage(
+        self,
+        *,
+        by: Sequence[str] = ("pool",),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        every: str | None = None,
+        pool: Sequence[str] = (),
+        user: Sequence[str] = (),
+        flavor: Sequence[str] = (),
+    ) -> "models.Usage":
+        """Returns who used how much, in GPU-seconds. *by*: any of user, pool, flavor and priority.
+
+        *since* None: 7 days before *until*. *until* None: now. *every*: hour, day, week or month; None: everything
+        together. *pool*, *user*, *flavor*: only these. Raises NotFound, InvalidInput.
+        """
+        times = {"since": time(since), "until": time(until)}
+        query = {"by": by, **times, "every": every, "pool": pool, "user": user, "flavor": flavor}
+        return await self._get(models.Usage, path("usage"), query)
 
     @call
     async def apply(

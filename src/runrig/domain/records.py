@@ -22,6 +22,10 @@ class GangRow:
     preempted_by: str | None = None
     law: Law | None = None
 
+    @classmethod
+    def waiting(cls, gang: Gang) -> "GangRow":
+        return cls(gang, GangState.PENDING)
+
 
 @dataclass(frozen=True, slots=True)
 class Note:

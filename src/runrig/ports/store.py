@@ -11,6 +11,7 @@ from runrig.domain.workflows import Group, LabelSelector, Task, Workflow, Workfl
 from runrig.ports.access import AccessStore
 from runrig.ports.code import CodeStore
 from runrig.ports.past import PastStore
+from runrig.ports.usage import UsageStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +300,9 @@ class Store(WorkflowReads, Protocol):
 
     @property
     def retention(self) -> RetentionStore: ...
+
+    @property
+    def usage(self) -> UsageStore: ...
 
     def load(self) -> Loaded: ...
 

@@ -44,6 +44,8 @@ from runrig.service.runtime import drain_sweep, logs, retention
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Listener, Transactor
+from runrig.service.usage.follower import Follower
+from runrig.service.usage.usage_queries import UsageQueries
 from runrig.spec.serve_settings import OidcSpec
 
 DEFAULT_POOL = "default"
@@ -55,7 +57,8 @@ class Service:
     """Commands: *submissions*, *batches*, *declarations*, *subpools*, *nodes*, *sessions*; *arrivals*: the first two,
     for an event loop.
 
-    Queries: *queries*, *topology*, *boards*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*, *feed*.
+    Queries: *queries*, *topology*, *boards*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*, *feed*,
+    *usage_queries*; *usage* follows the log for the last one.
 
     *plans*: the effects of a command. *past*: the same queries for an earlier revision; *keeper* writes its
     checkpoints. `start` begins to reconcile.
@@ -123,6 +126,8 @@ class Service:
         self.feed = Feed(self._transactor, store, numbered=not backend.queues)
         self.past = Past(store, backend, clock, self.feed, self.history)
         self.keeper = Keeper(store.past, self._transactor.listening, self.past.rest)
+        self.usage = Follower(store, clock)
+        self.usage_queries = UsageQueries(store.usage, clock, self.usage, self.queries)
         self.metrics.attach(self._monitor_snapshot)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
@@ -143,6 +148,7 @@ class Service:
 
     def start(self) -> None:
         self._reconciler.start()
+        self.usage.start()
         self.retention.start()
         self.keeper.start()
 
@@ -158,6 +164,7 @@ class Service:
         self.sessions.close()
         self.retention.stop()
         self.keeper.stop()
+        self.usage.stop()
         self._reconciler.stop()
         self.access.uses.write()
         self._backend.close()

@@ -27,7 +27,7 @@ _CHECKPOINT = schema.checkpoints.c
 _EVENT = schema.events.c
 _WORKFLOW = schema.workflows.c
 _DECISIONS = tuple(each.__name__ for each in get_args(Decision))
-_STEPS = (*_DECISIONS, *(each.__name__ for each in get_args(Declaration)))
+STEPS = (*_DECISIONS, *(each.__name__ for each in get_args(Declaration)))
 _NUMBERS = tuple(_CHECKPOINT[each.name] for each in fields(Checkpoint))
 _GANG = schema.gangs.c
 _WAITS = _GANG.state == GangState.PENDING
@@ -146,7 +146,7 @@ class SqlPast:
     # ------------------------------------------------------------ the log
 
     def steps(self, *, after: int, upto: int) -> tuple[Event, ...]:
-        return self._events(_EVENT.revision > after, _EVENT.revision <= upto, _EVENT.kind.in_(_STEPS))
+        return self._events(_EVENT.revision > after, _EVENT.revision <= upto, _EVENT.kind.in_(STEPS))
 
     def events_between(self, *, after: int, upto: int, without: tuple[type, ...]) -> tuple[Event, ...]:
         kinds = [each.__name__ for each in without]
@@ -196,7 +196,7 @@ class SqlPast:
         return None if found is None else Moment(revision, found.time)
 
     def beside(self, revision: int) -> tuple[int | None, int | None]:
-        step = _EVENT.kind.in_(_STEPS)
+        step = _EVENT.kind.in_(STEPS)
         with self._transactions.reading() as connection:
             before = _moment(connection, _LAST.where(_EVENT.revision < revision, step))
             after = _moment(connection, _FIRST.where(_EVENT.revision > revision, step))

@@ -34,6 +34,7 @@ from runrig.store.rows import KINDS, event_row
 from runrig.store.tags import SqlTags
 from runrig.store.tasks import SqlTasks
 from runrig.store.transactions import Transactions
+from runrig.store.usage import SqlUsage
 
 _LIVE = tuple(status for status in WorkflowStatus if not status.finished)
 _WORKFLOW = schema.workflows.c
@@ -92,6 +93,7 @@ class SqlStore:
         self.retention = SqlRetention(transactions)
         self.tags = SqlTags(transactions)
         self.tasks = SqlTasks(transactions)
+        self.usage = SqlUsage(transactions)
 
     @classmethod
     def open(

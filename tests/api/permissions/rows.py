@@ -130,6 +130,7 @@ ROWS: Mapping[str, Row] = {
     "GET /api/v1/access-events": Row("/api/v1/access-events"),
     "GET /api/v1/cluster-file": Row("/api/v1/cluster-file"),
     "GET /api/v1/events": Row("/api/v1/events"),
+    "GET /api/v1/usage": Row("/api/v1/usage", None, {"by": ["user", "pool"]}),
     "GET /api/v1/me": Row("/api/v1/me"),
     "PATCH /api/v1/me": Row("/api/v1/me", {"default_pool": None}),
     "GET /api/v1/nodes": Row("/api/v1/nodes"),

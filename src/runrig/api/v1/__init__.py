@@ -14,6 +14,7 @@ from runrig.api.v1 import (
     sessions,
     sign_in,
     tokens,
+    usage,
     workflow,
     workflows,
 )
@@ -26,6 +27,7 @@ MODULES = (
     cohorts,
     nodes,
     events,
+    usage,
     tokens,
     access,
     credentials,

@@ -14,15 +14,16 @@ from runrig.client.transport import Transport, path, patience
 from runrig.domain.errors import ServerFault
 
 Command = Callable[..., None]
-TEXT, JSON = "text", "json"
+TEXT, JSON, CSV = "text", "json", "csv"
 
 
 class Session:
     """A command's connection to the server."""
 
-    def __init__(self, server_address: ServerAddress, *, as_json: bool) -> None:
+    def __init__(self, server_address: ServerAddress, *, format: str) -> None:
         self.server_address = server_address
-        self.as_json = as_json
+        self.as_json = format == JSON
+        self.as_csv = format == CSV
 
     @property
     def client(self) -> Transport:
@@ -44,18 +45,21 @@ class Session:
         return self.as_json
 
 
-_FORMAT = click.option(
-    "-t",
-    "--format-type",
-    type=click.Choice([TEXT, JSON]),
-    default=TEXT,
-    help="Output format; json prints one document on stdout.",
-)
+def _format(*formats: str) -> Callable[[Command], Command]:
+    return click.option(
+        "-t",
+        "--format-type",
+        type=click.Choice(formats),
+        default=TEXT,
+        help="Output format; json prints one document on stdout.",
+    )
+
+
 _SERVER = click.option("--server", metavar="URL", help="Server address.")
 _DATA = click.option("--data", metavar="DIR", help="Data folder of the server, with its token.")
 
 
-def with_session(command: Command) -> Command:
+def with_session(command: Command, *, formats: tuple[str, ...] = (TEXT, JSON)) -> Command:
     """Passes a Session to *command* as its first argument, and adds the options --server, --data and -t."""
 
     @wraps(command)
@@ -64,7 +68,7 @@ def with_session(command: Command) -> Command:
         before = context.find_object(ServerAddress) or ServerAddress()
         server, data = kwargs.pop("server", None), kwargs.pop("data", None)
         server_address = ServerAddress(server or before.server, data or before.data)
-        session = Session(server_address, as_json=kwargs.pop("format_type", TEXT) == JSON)
+        session = Session(server_address, format=kwargs.pop("format_type", TEXT))
         try:
             command(session, **kwargs)
         except KeyError as error:
@@ -73,4 +77,4 @@ def with_session(command: Command) -> Command:
                 "'runrig version' tells"
             ) from error
 
-    return _FORMAT(_SERVER(_DATA(run)))
+    return _format(*formats)(_SERVER(_DATA(run)))

@@ -73,6 +73,7 @@ from runrig.domain.shown.topology import (
     TopologyMap,
     UnlabelledNode,
 )
+from runrig.domain.shown.usage import Usage, UsageRow
 from runrig.domain.shown.why import (
     GroupWhy,
     PoolEnding,

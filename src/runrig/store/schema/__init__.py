@@ -19,7 +19,8 @@ from runrig.store.schema.people import (
     users,
 )
 from runrig.store.schema.servers import leader, meta
+from runrig.store.schema.usage import usage_cursor, usage_flavor, usage_quota, usage_work
 from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_tags, workflows
 
-HEAD = "0020"
+HEAD = "0021"
 """The newest migration, which results in these tables."""

@@ -1,0 +1,48 @@
+"""GPU usage by user, pool, flavor and priority."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from runrig.api.permissions import Seeing, needs
+from runrig.api.routing import Route, Serving
+from runrig.api.times import At
+from runrig.api.v1.frame import shows
+from runrig.domain.access import Permission
+from runrig.domain.shown.usage import Usage
+from runrig.service.usage.usage_queries import By, Every, UsageQuery
+
+router = APIRouter(route_class=Route, tags=["usage"])
+
+
+@router.get(
+    "/api/v1/usage",
+    summary="Show who held, waited for, borrowed, lent and lost how many GPUs",
+    description="In GPU-seconds. You see the pools that you can read, and your own work in all pools. The rest is one row without "
+    "names for each bucket of time and flavor. Hours are kept for 90 days, days for 2 years.",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=shows(Usage, 404),
+)
+def get_usage(
+    service: Serving,
+    visibility: Seeing,
+    by: Annotated[list[By], Query(description="Group by this (repeatable)")] = [By.POOL],  # noqa: B006
+    since: Annotated[
+        At | None, Query(description="From the beginning of this hour. Default: 7 days before `until`")
+    ] = None,
+    until: Annotated[At | None, Query(description="Until the end of this hour. Default: now")] = None,
+    every: Annotated[Every | None, Query(description="A row for each of these, in UTC; weeks begin on Monday")] = None,
+    pool: Annotated[list[str], Query(description="Only these pools and their subpools")] = [],  # noqa: B006
+    user: Annotated[list[str], Query(description="Only these users")] = [],  # noqa: B006
+    flavor: Annotated[list[str], Query(description="Only these flavors")] = [],  # noqa: B006
+) -> Usage:
+    query = UsageQuery(
+        tuple(dict.fromkeys(by)),
+        None if since is None else since.timestamp(),
+        None if until is None else until.timestamp(),
+        every,
+        tuple(pool),
+        tuple(user),
+        tuple(flavor),
+    )
+    return service.usage_queries.usage(query, visibility)

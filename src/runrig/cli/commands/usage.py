@@ -1,0 +1,195 @@
+"""`runrig usage`: who used how much."""
+
+import csv
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import click
+
+from runrig.cli import options
+from runrig.cli.commands.queries import Moment
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize
+from runrig.cli.rendering.output import say
+from runrig.cli.rendering.tables import Column, Table, show
+from runrig.cli.transport.session import CSV, JSON, TEXT, Session, with_session
+from runrig.client.transport import path
+
+Row = Mapping[str, Any]
+
+KEYS = ("user", "pool", "flavor", "priority")
+_AMOUNTS = {
+    "capacity": "Capacity",
+    "quota": "Quota",
+    "held": "Held",
+    "free": "Free",
+    "down": "Down",
+    "idle_asked": "Idle while asked for",
+    "guaranteed": "Guaranteed",
+    "drawn": "Drawn",
+    "borrowed": "Borrowed",
+    "lent": "Lent",
+    "waited": "Waited",
+    "lost": "Lost",
+}
+_IMPORTANCE = {
+    name: at for at, name in enumerate(("Drawn", "Down", "Free", "Capacity", "Guaranteed", "Quota", "Waited"))
+}
+"""The others are never dropped."""
+_OF_HELD = ("Lost of held", "lost", "held")
+_OF_CAPACITY = ("In use", "held", "capacity")
+_HOUR_S = 3600.0
+_BEHIND_S = 10.0
+_OTHERS = "others"
+_RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
+
+
+class _Keys(click.ParamType[tuple[str, ...]]):
+    """Names, separated by commas."""
+
+    name = "KEYS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(each.strip().lower() for each in str(value).split(",")))
+        for each in found:
+            if each not in KEYS:
+                self.fail(f"unknown key {each!r:.80}. Use any of {', '.join(KEYS)}, separated by commas.", param, ctx)
+        return found
+
+
+@click.command(
+    epilog=examples(
+        "runrig usage",
+        "runrig usage --by user,pool --since 30d --every week",
+        "runrig usage --by flavor --since 2026-10-01 --until 2026-11-01",
+        "runrig usage --by user,pool,flavor,priority --since 30d -t csv",
+    )
+)
+@click.option("--by", type=_Keys(), default="pool", show_default=True, help="Group by user, pool, flavor, priority.")
+@click.option("--since", type=Moment(), help="From the beginning of this hour. Default: 7 days before --until.")
+@click.option("--until", type=Moment(), help="Until the end of this hour. Default: now.")
+@click.option(
+    "--every",
+    type=click.Choice(["hour", "day", "week", "month"], case_sensitive=False),
+    help="A row for each hour, day, week or month, in UTC.",
+)
+@options.pools(help="Show only this pool and its subpools (repeatable).")
+@options.users(help="Show only this user (repeatable).")
+@click.option("--flavor", "flavors", multiple=True, metavar="NAME", help="Show only this flavor of nodes (repeatable).")
+@partial(with_session, formats=(TEXT, JSON, CSV))
+def usage(session: Session, by: tuple[str, ...], every: str | None, **filters: Any) -> None:
+    """Show who used how many GPUs, in GPU-hours.
+
+    GPUs are held from start to release. Lost: held by attempts that were preempted, drained or lost with a node. A pool with more
+    than its quota borrowed the rest.
+    """
+    query = {"by": by, "every": every, "since": filters["since"], "until": filters["until"]}
+    names = {"pool": filters["pools"], "user": filters["users"], "flavor": filters["flavors"]}
+    answer = session.client.get(path("usage"), {**query, **names})
+    if session.show(answer):
+        return
+    if session.as_csv:
+        _write_csv(answer)
+        return
+    for line in _head(answer):
+        say(line)
+    if answer["rows"]:
+        show(_table(answer))
+    else:
+        say("nothing was used" + (" of that" if any(names.values()) else ""))
+
+
+# ---------------------------------------------------------------- the table
+
+
+def _head(answer: Row) -> Iterator[str]:
+    since, until = _time(answer["since"]), _time(answer["until"])
+    shown = f"{until:%H:%M}" if since.date() == until.date() else f"{until:%Y-%m-%d %H:%M}"
+    yield f"GPU-hours, {since:%Y-%m-%d %H:%M} to {shown} UTC"
+    if answer["complete_since"] is None:
+        yield "nothing is known yet: try again in some seconds"
+        return
+    known, folded = _time(answer["complete_since"]), _time(answer["folded_until"])
+    if known > since:
+        yield f"complete since {known:%Y-%m-%d %H:%M:%S}"
+    if (min(until, datetime.now(UTC)) - folded).total_seconds() > _BEHIND_S:
+        yield f"until {folded:%Y-%m-%d %H:%M:%S}: the rest is not counted yet"
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _table(answer: Row) -> Table:
+    rows = [_with_lost(row) for row in answer["rows"]]
+    total = _with_lost(answer["total"])
+    amounts = [(_AMOUNTS[name], [_hours(row[name]) for row in (*rows, total)]) for name in _shown(total, answer["by"])]
+    title, part, whole = _OF_CAPACITY if total["capacity"] is not None else _OF_HELD
+    amounts.append((title, [_percent(row[part], row[whole]) for row in (*rows, total)]))
+    keys = [*(["From"] if answer["every"] else []), *(each.capitalize() for each in answer["by"])]
+    columns, cells = [Column(key) for key in keys], list[list[str]]()
+    for title, column in amounts:
+        width = max(map(len, (title, *column)))
+        columns.append(Column(title.rjust(width), _IMPORTANCE.get(title)))
+        cells.append([cell.rjust(width) for cell in column])
+    names = [_names(row, answer["by"], every=answer["every"]) for row in rows]
+    whole_rows = [(*name, *(column[at] for column in cells)) for at, name in enumerate(names)]
+    return Table(tuple(columns), whole_rows, ("SUM", *("" for _ in keys[1:]), *(column[-1] for column in cells)))
+
+
+def _shown(total: Row, by: Sequence[str]) -> list[str]:
+    """The amounts that have a column: of flavors, what their nodes did; of people, what they used; else what pools did."""
+    wanted: tuple[str, ...]
+    if total["capacity"] is not None:
+        wanted = ("capacity", "held", "free", "down", "idle_asked", "waited", "lost")
+    elif total["quota"] is None or "user" in by or "priority" in by:
+        wanted = ("held", "waited", "lost")
+    else:
+        wanted = ("quota", "held", "guaranteed", "drawn", "borrowed", "lent", "waited", "lost")
+    return [name for name in _AMOUNTS if name in wanted and (name != "drawn" or total[name])]
+
+
+def _with_lost(row: Row) -> dict[str, Any]:
+    return {**row, "lost": row["lost_preempted"] + row["lost_other"]}
+
+
+def _names(row: Row, by: Sequence[str], *, every: str | None) -> tuple[str, ...]:
+    begin = f"{_time(row['time']):{'%Y-%m-%d %H:%M' if every == 'hour' else '%Y-%m-%d'}}"
+    names = [row[key] or "-" for key in by]
+    if row["others"]:
+        at = next((at for at, key in enumerate(by) if key != "flavor"), 0)
+        names[at] = _OTHERS if by[at] != "flavor" else f"{names[at]} ({_OTHERS})"
+    return ((begin,) if every else ()) + tuple(names)
+
+
+def _hours(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds / _HOUR_S:,.1f}"
+
+
+def _percent(part: float | None, whole: float | None) -> str:
+    return f"{100 * part / whole:.0f}%" if part is not None and whole else "-"
+
+
+# ---------------------------------------------------------------- for spreadsheets
+
+
+def _write_csv(answer: Row) -> None:
+    """RFC 4180, in GPU-seconds, with the names of the JSON."""
+    total = answer["total"]
+    names = [name for name in total if (name in answer["by"] if name in KEYS else total[name] is not None)]
+    writer = csv.writer(sys.stdout)
+    writer.writerow(names)
+    for row in answer["rows"]:
+        writer.writerow([_cell(row[name]) for name in names])
+
+
+def _cell(value: Any) -> Any:
+    """A quote before text that spreadsheets would run as a formula."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"'{sanitize.line(value)}" if value.startswith(_RUN_BY_SPREADSHEETS) else sanitize.line(value)
+    return value

@@ -1,0 +1,172 @@
+"""Follows the event log and folds it into usage, off the state's lock: a commit does nothing for it.
+
+Uses its own thread and connections, on the leader. It reads the log from a stored position, and writes closed hours together with
+the next position, so a server that was killed continues where they were written.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+from runrig.domain.plan import Queue
+from runrig.domain.records import Event, GangRow, Loaded
+from runrig.domain.usage import HOUR_S, MICROSECONDS, UNKNOWN, Folded, Hour, microseconds, nothing_folded
+from runrig.engine.usage.fold import Fold
+from runrig.ports.clock import Clock
+from runrig.ports.past import ClusterAt, Declared
+from runrig.ports.store import Store
+from runrig.ports.usage import Position
+from runrig.service.runtime import logs
+
+VERSION = 1
+"""Changes with the rules by which usage is counted."""
+EVENTS_AT_ONCE = 200
+PAUSE_S = 1.0
+"""Seconds between two looks at the log."""
+REST = 50.0
+"""Pauses this many times as long as a look took, because others need the interpreter."""
+SAVED_S = 600.0
+"""Seconds after which the position is written although no hour was closed, so that retention does not wait."""
+KEEP_HOURS_S = 90 * 24 * HOUR_S
+KEEP_DAYS_S = 2 * 366 * 24 * HOUR_S
+DAY_S = 24 * HOUR_S
+
+_log = logging.getLogger(__name__)
+
+
+class Follower:
+    """`lock`: held while usage is read, so that no hour is counted twice or left out."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self.lock = threading.RLock()
+        self._fold: Fold | None = None
+        self._since = 0
+        self._hours: list[Hour] = []  # Closed, and not written yet.
+        self._saved_at = 0.0
+        self._saved_revision = -1
+        self._caught_up = False
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def step(self) -> bool:
+        """Folds the next part of the log; returns False if there is none. Raises what the store raises; nothing is lost then."""
+        with self.lock:
+            fold = self._fold or self._begin()
+            if fold is None:
+                return False
+            events = self._store.usage.steps(fold.revision, EVENTS_AT_ONCE)
+            try:
+                self._apply(fold, events)
+            except BaseException:
+                self._fold, self._hours = None, []  # It may be half applied: begin again from the stored position.
+                raise
+            self._caught_up = len(events) < EVENTS_AT_ONCE
+            idle_s = time.monotonic() - self._saved_at
+            if self._hours or (fold.revision != self._saved_revision and idle_s > SAVED_S):
+                self._save(fold)
+            return not self._caught_up
+
+    def open_hours(self) -> tuple[Sequence[Hour], int, int] | None:
+        """Returns the hours that are not written yet, the time up to which they are complete, and the time since when usage is
+        known, in microseconds. None if nothing is known yet. Call with `lock`.
+        """
+        fold = self._fold
+        if fold is None:
+            return None
+        now = microseconds(self._clock.now()) if self._caught_up else fold.at
+        return [*self._hours, *fold.until(now)], max(now, fold.at), self._since
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when the current step has ended. What is not written is folded again by the next server."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            try:
+                self.step()
+            except Exception as error:  # noqa: BLE001 - the thread must survive all errors
+                _log.error("%s", logs.line("usage_failed", error=repr(error)), exc_info=error)
+            self._stopped.wait(max(PAUSE_S, REST * (time.monotonic() - began)))
+
+    # ------------------------------------------------------------ folding
+
+    def _begin(self) -> Fold | None:
+        """Continues from the stored position. Without one, writes the first."""
+        position = self._store.usage.position()
+        if position is None:
+            base = self._first()
+            if base is None:
+                return None
+            self._since = base.at
+            self._save(Fold(base))
+            position = Position(base, base.at, VERSION)
+        self._since, self._saved_revision = position.since, position.folded.revision
+        self._fold = Fold(position.folded)
+        return self._fold
+
+    def _first(self) -> Folded | None:
+        """From where usage can be known: the first event, or the first checkpoint, or now."""
+        store = self._store
+        if store.usage.log_is_whole():
+            first = store.usage.steps(0, 1)
+            return nothing_folded(microseconds(first[0].time)) if first else None
+        checkpoint = store.past.first_checkpoint()
+        base = None if checkpoint is None else store.past.base(checkpoint.revision)
+        if base is not None:
+            return self._of_checkpoint(base)
+        present = store.past.now()
+        if present is None:
+            return None
+        gangs = {each.gang.id for each in present.gangs}
+        queued = [gang for gangs_of in present.queued.values() for gang in gangs_of if gang.id not in gangs]
+        rows = (*present.gangs, *(GangRow.waiting(gang) for gang in queued))
+        return self._folded(present.revision, present.time, present.declared, rows)
+
+    def _of_checkpoint(self, base: ClusterAt) -> Folded:
+        known = {row.gang.id for row in base.gangs}
+        waiting = [GangRow.waiting(gang) for gang in base.waiting.gangs() if gang.id not in known]
+        return self._folded(base.revision, base.time, base.declared, (*base.gangs, *waiting))
+
+    def _folded(self, revision: int, at: float, declared: Declared, rows: Sequence[GangRow]) -> Folded:
+        of = self._store.usage.submitters({row.gang.workflow for row in rows})
+        cluster = Loaded(
+            revision,
+            declared.flavors,
+            declared.nodes,
+            declared.cohorts,
+            declared.pools,
+            workflows=(),
+            groups=(),
+            tasks=(),
+            gangs=tuple(rows),
+            specs={},
+            numbers={},
+        )
+        return Folded(
+            cluster, microseconds(at), {row.gang.id: of.get(row.gang.workflow, UNKNOWN) for row in rows}, {}, {}
+        )
+
+    def _apply(self, fold: Fold, events: Sequence[Event]) -> None:
+        queued = {each.action.gang.workflow for each in events if isinstance(each.action, Queue)}
+        self._hours += fold.apply(events, self._store.usage.submitters(queued) if queued else {})
+
+    def _save(self, fold: Fold) -> None:
+        begin = fold.at // MICROSECONDS // DAY_S * DAY_S
+        self._store.usage.save(
+            Position(fold.folded(), self._since, VERSION),
+            self._hours,
+            keep_hours=begin - KEEP_HOURS_S,
+            keep_days=begin - KEEP_DAYS_S,
+        )
+        self._hours = []
+        self._saved_at, self._saved_revision = time.monotonic(), fold.revision

@@ -1,0 +1,250 @@
+"""Usage as users ask for it: grouped, by time, and only with names that they may see."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+
+from runrig.domain.access import Permission, allows
+from runrig.domain.errors import InvalidInput
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.shown.usage import Usage, UsageRow
+from runrig.domain.usage import COLUMNS, FLAVOR, HOUR_S, KEYS, MICROSECONDS, QUOTA, WORK, Hour
+from runrig.domain.value import at
+from runrig.ports.clock import Clock
+from runrig.ports.usage import Summed, SumsQuery, UsageStore
+from runrig.service.queries.resource_queries import ResourceQueries
+from runrig.service.queries.visibility import Visibility
+from runrig.service.usage.follower import Follower
+
+DAY_S = 24 * HOUR_S
+USUAL_S = 7 * DAY_S
+MOST_ROWS = 20_000
+
+
+class By(StrEnum):
+    USER = "user"
+    POOL = "pool"
+    FLAVOR = "flavor"
+    PRIORITY = "priority"
+
+
+class Every(StrEnum):
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+@dataclass(frozen=True, slots=True)
+class UsageQuery:
+    """*since* None: a week before *until*. *until* None: now. *every* None: one bucket. Empty filters do not filter.
+
+    *pools*: with their subpools.
+    """
+
+    by: tuple[By, ...] = (By.POOL,)
+    since: float | None = None
+    until: float | None = None
+    every: Every | None = None
+    pools: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    flavors: tuple[str, ...] = ()
+
+
+Group = tuple[int, bool, tuple[str | None, ...]]
+"""(begin of the bucket, whether it is what the user may not see, the values of *by*)."""
+
+
+class UsageQueries:
+    def __init__(self, store: UsageStore, clock: Clock, follower: Follower, queries: ResourceQueries) -> None:
+        self._store = store
+        self._clock = clock
+        self._follower = follower
+        self._queries = queries
+
+    def usage(self, query: UsageQuery, visibility: Visibility) -> Usage:
+        """Raises InvalidInput for an empty time or too many rows, NotFound for pools that the user cannot see."""
+        for pool in query.pools:
+            self._queries.check_pool(pool, visibility)
+        begin, end = _hours(query, self._clock.now())
+        starts = _starts(begin, end, query.every)
+        found: dict[Group, dict[str, int]] = {}
+        with self._follower.lock:
+            known = self._follower.open_hours()
+            for table in self._tables(query, visibility):
+                ask = _Ask(table, query, visibility)
+                for start, keys, sums in self._summed(ask, starts, end, () if known is None else known[0]):
+                    if (group := ask.group(start, keys)) is not None:
+                        of = found.setdefault(group, {})
+                        for column, amount in zip(COLUMNS[table], sums, strict=True):
+                            of[column] = of.get(column, 0) + amount
+        if len(found) > MOST_ROWS:
+            raise InvalidInput.one(
+                f"{len(found):,} rows are too many (maximum {MOST_ROWS:,}). Use a shorter time, fewer keys or longer steps",
+                "by",
+            )
+        by = tuple(query.by)
+        order = sorted(found, key=lambda group: (group[0], group[1], [value or "" for value in group[2]]))
+        total: dict[str, int] = {}
+        for sums_of in found.values():
+            for column, amount in sums_of.items():
+                total[column] = total.get(column, 0) + amount
+        return Usage(
+            at(begin),
+            at(end),
+            None if query.every is None else query.every.value,
+            tuple(each.value for each in by),
+            None if known is None else at(known[2] / MICROSECONDS),
+            None if known is None else at(known[1] / MICROSECONDS),
+            tuple(_row(group, by, found[group]) for group in order),
+            _row((begin, False, (None,) * len(by)), by, total),
+        )
+
+    def _tables(self, query: UsageQuery, visibility: Visibility) -> Iterator[str]:
+        yield WORK
+        if not query.users and not {By.USER, By.PRIORITY}.intersection(query.by):
+            yield QUOTA
+            nodes = visibility.identity is None or allows(visibility.identity, Permission.READ_CLUSTER)
+            if nodes and query.by == (By.FLAVOR,) and not query.pools:
+                yield FLAVOR
+
+    def _summed(self, ask: "_Ask", starts: Sequence[int], end: int, hours: Iterable[Hour]) -> Iterator[Summed]:
+        """From the tables, and from the hours that are not in them yet."""
+        every = ask.query.every
+        if every in (Every.HOUR, Every.DAY):
+            length = HOUR_S if every is Every.HOUR else DAY_S
+            for start, keys, sums in self._store.sums(ask.sums_query(starts[0], end, length)):
+                yield max(start, starts[0]), keys, sums
+        else:
+            for first, last in pairwise((*starts, end)):
+                yield from self._store.sums(ask.sums_query(first, last, None))
+        for hour in hours:
+            if starts[0] <= hour.begin < end:
+                start = max(each for each in starts if each <= hour.begin)
+                yield from ask.of_hour(start, hour)
+
+
+class _Ask:
+    """A query for one table. If the user may not see everything, it also groups by what decides that."""
+
+    def __init__(self, table: str, query: UsageQuery, visibility: Visibility) -> None:
+        self.table, self.query, self._visibility = table, query, visibility
+        decides = () if visibility.whole else ("pool", "user")
+        names = dict.fromkeys((*(each.value for each in query.by), *decides))
+        self._by = tuple(name for name in names if name in KEYS[table])
+
+    def sums_query(self, begin: int, end: int, buckets: int | None) -> SumsQuery:
+        others = {"user": self.query.users, "flavor": self.query.flavors}
+        return SumsQuery(
+            self.table,
+            begin,
+            end,
+            self._by,
+            buckets,
+            self.query.pools,
+            {name: values for name, values in others.items() if values},
+        )
+
+    def of_hour(self, start: int, hour: Hour) -> Iterator[Summed]:
+        names, columns = KEYS[self.table], COLUMNS[self.table]
+        places = [1 + names.index(name) for name in self._by]
+        for key, amount in hour.sums.items():
+            if key[0] == self.table and self._counts(dict(zip(names, key[1:-1], strict=True))):
+                sums = tuple(amount if column == key[-1] else 0 for column in columns)
+                yield start, tuple(key[place] for place in places), sums
+
+    def _counts(self, of: dict[str, str]) -> bool:
+        """The filters of the store, for hours in memory."""
+        query = self.query
+        if (query.users and of.get("user") not in query.users) or (query.flavors and of["flavor"] not in query.flavors):
+            return False
+        pool = of.get("pool", "")
+        return not query.pools or pool in query.pools or pool.partition(SUBPOOL_DELIMITER)[0] in query.pools
+
+    def group(self, start: int, keys: tuple[str, ...]) -> Group | None:
+        """Returns None if the user asked for what they may not see."""
+        of = dict(zip(self._by, keys, strict=True))
+        hidden = not self._sees(of)
+        if hidden and self.query.users:
+            return None
+        shown = (None if hidden and each is not By.FLAVOR else of.get(each.value) for each in self.query.by)
+        return start, hidden, tuple(shown)
+
+    def _sees(self, of: dict[str, str]) -> bool:
+        identity = self._visibility.identity
+        if self._visibility.whole or identity is None or "pool" not in of:
+            return True
+        return self._visibility.sees(of["pool"]) or of.get("user") == identity.user
+
+
+def _row(group: Group, by: tuple[By, ...], sums: dict[str, int]) -> UsageRow:
+    start, others, values = group
+    names = dict(zip((each.value for each in by), values, strict=True))
+    seconds = {column: amount / MICROSECONDS for column, amount in sums.items()}
+    if "quota" in sums:
+        seconds["guaranteed"] = (sums.get("held", 0) - sums["drawn"] - sums["borrowed"]) / MICROSECONDS
+    return UsageRow(
+        time=at(start),
+        pool=names.get("pool"),
+        flavor=names.get("flavor"),
+        priority=names.get("priority"),
+        user=names.get("user"),
+        others=others,
+        held=seconds.get("held", 0.0),
+        waited=seconds.get("waited", 0.0),
+        lost_preempted=seconds.get("lost_preempted", 0.0),
+        lost_other=seconds.get("lost_other", 0.0),
+        quota=seconds.get("quota"),
+        guaranteed=seconds.get("guaranteed"),
+        drawn=seconds.get("drawn"),
+        borrowed=seconds.get("borrowed"),
+        lent=seconds.get("lent"),
+        capacity=seconds.get("capacity"),
+        free=seconds.get("free"),
+        down=seconds.get("down"),
+        idle_asked=seconds.get("idle_asked"),
+    )
+
+
+# ---------------------------------------------------------------- time
+
+
+def _hours(query: UsageQuery, now: float) -> tuple[int, int]:
+    """The whole hours that the query covers."""
+    until = now if query.until is None else query.until
+    since = until - USUAL_S if query.since is None else query.since
+    if since > now:
+        raise InvalidInput.one("usage is known only up to now. Use an earlier `since`", "since")
+    if since >= until:
+        raise InvalidInput.one("`since` must be before `until`", "since")
+    return int(since // HOUR_S) * HOUR_S, -int(-until // HOUR_S) * HOUR_S
+
+
+def _starts(begin: int, end: int, every: Every | None) -> list[int]:
+    """When the buckets begin, in order; the first one at *begin*. Weeks begin on Monday, months on the first, in UTC."""
+    found = [begin]
+    if every is None:
+        return found
+    while (start := _after(found[-1], every)) < end:
+        found.append(start)
+        if len(found) > MOST_ROWS:
+            raise InvalidInput.one(f"more than {MOST_ROWS:,} steps. Use a shorter time or longer steps", "every")
+    return found
+
+
+def _after(start: int, every: Every) -> int:
+    """When the bucket that contains *start* ends."""
+    moment = datetime.fromtimestamp(start, UTC)
+    day = moment.replace(hour=0)
+    match every:
+        case Every.HOUR:
+            return start + HOUR_S
+        case Every.DAY:
+            following = day + timedelta(days=1)
+        case Every.WEEK:
+            following = day + timedelta(days=7 - day.weekday())
+        case Every.MONTH:
+            following = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+    return int(following.timestamp())

@@ -1,0 +1,156 @@
+"""`runrig usage` of the worked example of docs/usage.md, and what it answers to wrong questions."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runrig.api.app import create_app
+from runrig.domain.access import role_named
+from tests.worlds.command_line import Done, runrig
+from tests.worlds.http import listening
+from tests.worlds.usage import example_service
+
+TOKEN = "0123456789abcdef" * 2
+TIMES = ("--since", "2026-09-24T10:00Z", "--until", "2026-09-24T12:00Z")
+
+
+class There:
+    def __init__(self, url: str, token: str) -> None:
+        self._env = {"RUNRIG_SERVER": url, "RUNRIG_TOKEN": token}
+
+    def usage(self, *args: str, width: int | None = None) -> Done:
+        return runrig("usage", *args, env=self._env, width=width)
+
+    def answer(self, *args: str) -> Any:
+        return json.loads(self.usage(*args, *TIMES, "-t", "json").out)
+
+
+@contextmanager
+def there(folder: Path, user: str = "root") -> Iterator[There]:
+    """*user* `sam` may use pool speech alone."""
+    with example_service(folder) as service:
+        tokens = service.access.tokens
+        service.access.users.create("sam", [role_named("speech-user")], actor="root")
+        sams = tokens.create("sam", "laptop", actor="sam").text if user == "sam" else TOKEN
+        with listening(lambda port: create_app(service, token=TOKEN, port=port, user="root")) as port:
+            yield There(f"http://127.0.0.1:{port}", sams)
+
+
+BY_POOL = """\
+GPU-hours, 2026-09-24 10:00 to 12:00 UTC
+Pool    Quota  Held  Guaranteed  Borrowed  Lent  Waited  Lost  Lost of held
+------  -----  ----  ----------  --------  ----  ------  ----  ------------
+speech    4.0   5.1         2.5       2.5   0.0     2.9   3.1           61%
+vision   12.0   7.5         7.5       0.0   2.5     0.0   0.0            0%
+------  -----  ----  ----------  --------  ----  ------  ----  ------------
+SUM      16.0  12.5        10.0       2.5   2.5     3.0   3.1           24%
+"""
+BY_USER = """\
+GPU-hours, 2026-09-24 10:00 to 12:00 UTC
+From              User  Priority  Held  Waited  Lost  Lost of held
+----------------  ----  --------  ----  ------  ----  ------------
+2026-09-24 10:00  ann   NORMAL     3.5     0.0   0.0            0%
+2026-09-24 10:00  sam   LOW        3.1     0.9   3.1          100%
+2026-09-24 11:00  ann   NORMAL     4.0     0.0   0.0            0%
+2026-09-24 11:00  sam   LOW        2.0     2.0   0.0            0%
+----------------  ----  --------  ----  ------  ----  ------------
+SUM                               12.5     3.0   3.1           24%
+"""
+BY_FLAVOR = """\
+GPU-hours, 2026-09-24 10:00 to 12:00 UTC
+Flavor  Capacity  Held  Free  Down  Idle while asked for  Waited  Lost  In use
+------  --------  ----  ----  ----  --------------------  ------  ----  ------
+h100        16.0  12.5   3.5   0.0                   1.5     3.0   3.1     78%
+------  --------  ----  ----  ----  --------------------  ------  ----  ------
+SUM         16.0  12.5   3.5   0.0                   1.5     3.0   3.1     78%
+"""
+
+
+def test_the_worked_example_as_tables(tmp_path: Path) -> None:
+    with there(tmp_path) as it:
+        assert it.usage(*TIMES).out == BY_POOL
+        assert it.usage(*TIMES, "--by", "user,priority", "--every", "hour").out == BY_USER
+        assert it.usage(*TIMES, "--by", "flavor").out == BY_FLAVOR
+        assert it.usage(*TIMES, "--user", "nobody").out.splitlines()[1:] == ["nothing was used of that"]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("by", ["pool", "flavor", "user,pool,flavor,priority"])
+def test_a_table_fits_the_terminal(tmp_path: Path, width: int, by: str) -> None:
+    with there(tmp_path) as it:
+        assert max(map(len, it.usage(*TIMES, "--by", by, "--every", "hour", width=width).out.splitlines())) <= width
+
+
+def test_the_worked_example_as_json_has_exact_gpu_seconds(tmp_path: Path) -> None:
+    with there(tmp_path) as it:
+        found = it.answer("--by", "pool,flavor")
+        speech = next(row for row in found["rows"] if row["pool"] == "speech")
+        assert speech == {
+            "time": "2026-09-24T10:00:00Z",
+            "pool": "speech",
+            "flavor": "h100",
+            "priority": None,
+            "user": None,
+            "others": False,
+            "held": 18240.0,
+            "waited": 10560.0,
+            "lost_preempted": 11040.0,
+            "lost_other": 0.0,
+            "quota": 14400.0,
+            "guaranteed": 9120.0,
+            "drawn": 0.0,
+            "borrowed": 9120.0,
+            "lent": 0.0,
+            **dict.fromkeys(("capacity", "free", "down", "idle_asked")),
+        }
+        assert found["total"]["held"] == 45120.0
+        assert (found["complete_since"], found["folded_until"]) == ("2026-09-24T10:00:00Z", "2026-09-24T12:00:00Z")
+        weeks = it.answer("--by", "pool", "--every", "week")
+        assert [row["held"] for row in weeks["rows"]] == [18240.0, 26880.0]
+
+
+def test_csv_has_a_column_for_each_amount_that_is_known(tmp_path: Path) -> None:
+    with there(tmp_path) as it:
+        rows = list(csv.reader(io.StringIO(it.usage(*TIMES, "--by", "user", "-t", "csv").out)))
+        assert rows == [
+            ["time", "user", "others", "held", "waited", "lost_preempted", "lost_other"],
+            ["2026-09-24T10:00:00Z", "ann", "false", "26880.0", "120.0", "0.0", "0.0"],
+            ["2026-09-24T10:00:00Z", "sam", "false", "18240.0", "10560.0", "11040.0", "0.0"],
+        ]
+
+
+def test_users_see_their_pools_by_name_and_the_rest_as_one_amount(tmp_path: Path) -> None:
+    with there(tmp_path, "sam") as it:
+        whole = it.answer("--by", "user,pool")
+        assert [(row["user"], row["pool"], row["others"], row["held"]) for row in whole["rows"]] == [
+            ("sam", "speech", False, 18240.0),
+            (None, None, True, 26880.0),
+        ]
+        assert whole["total"]["held"] == 45120.0
+        assert [row["user"] for row in it.answer("--by", "user", "--user", "ann")["rows"]] == []
+        done = it.usage(*TIMES, "--pool", "vision")
+        assert (done.code, "vision" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("--by", "team"), "unknown key 'team'. Use any of user, pool, flavor, priority, separated by commas."),
+        (("--since", "soon"), "'soon' is not a time"),
+        (("--since", "2027-01-01"), "usage is known only up to now. Use an earlier `since`"),
+        (("--since", "2026-09-24T11:00Z", "--until", "2026-09-24T11:00Z"), "`since` must be before `until`"),
+        (("--pool", "nope"), "nope"),
+        (("--since", "1970-01-02", "--every", "hour"), "more than 20,000 steps. Use a shorter time or longer steps"),
+    ],
+)
+def test_a_wrong_question_is_refused_with_the_way_out(tmp_path: Path, wrong: tuple[str, ...], said: str) -> None:
+    with there(tmp_path) as it:
+        done = it.usage(*wrong)
+        assert (done.code, done.out) == (2, "")
+        assert said in done.err

@@ -1,0 +1,78 @@
+"""A fold of the event log: the worked example of docs/usage.md, worked out by hand."""
+
+from runrig.domain.plan import Decision, Declaration
+from runrig.domain.records import Event
+from runrig.domain.usage import MICROSECONDS, Key, microseconds, nothing_folded
+from runrig.engine.usage.fold import Fold
+from tests.worlds.usage import SUBMITTERS, TEN, the_example
+
+NOON = microseconds(TEN + 7200)
+
+
+def _read(events: list[Event]) -> list[Event]:
+    return [event for event in events if isinstance(event.action, Decision | Declaration)]
+
+
+def _hours(upto: int) -> dict[str, dict[Key, float]]:
+    """GPU-seconds by hour of day."""
+    fold = Fold(nothing_folded(microseconds(TEN)))
+    hours = [*fold.apply(_read(the_example()), SUBMITTERS), *fold.until(upto)]
+    return {
+        f"{(hour.begin - TEN) // 3600 + 10}": {key: amount / MICROSECONDS for key, amount in hour.sums.items()}
+        for hour in hours
+    }
+
+
+def test_the_worked_example_gives_the_numbers_that_were_worked_out_by_hand() -> None:
+    ann, sam = ("work", "vision", "h100", "NORMAL", "ann"), ("work", "speech", "h100", "LOW", "sam")
+    speech, vision, flavor = ("quota", "speech", "h100"), ("quota", "vision", "h100"), ("flavor", "h100")
+    assert _hours(NOON) == {
+        "10": {
+            (*sam, "held"): 11040,
+            (*sam, "waited"): 3360,
+            (*sam, "lost_preempted"): 11040,
+            (*ann, "held"): 12480,
+            (*ann, "waited"): 120,
+            (*speech, "quota"): 7200,
+            (*speech, "borrowed"): 5520,
+            (*vision, "quota"): 21600,
+            (*vision, "lent"): 5520,
+            (*flavor, "capacity"): 28800,
+            (*flavor, "free"): 5280,
+            (*flavor, "idle_asked"): 1680,
+        },
+        "11": {
+            (*sam, "held"): 7200,
+            (*sam, "waited"): 7200,
+            (*ann, "held"): 14400,
+            (*speech, "quota"): 7200,
+            (*speech, "borrowed"): 3600,
+            (*vision, "quota"): 21600,
+            (*vision, "lent"): 3600,
+            (*flavor, "capacity"): 28800,
+            (*flavor, "free"): 7200,
+            (*flavor, "idle_asked"): 3600,
+        },
+        "12": {},
+    }
+
+
+def test_a_fold_that_looks_ahead_changes_nothing() -> None:
+    events = _read(the_example())
+    fold = Fold(nothing_folded(microseconds(TEN)))
+    for at, event in enumerate(events):
+        before = fold.folded()
+        fold.until(before.at + at * 977 * MICROSECONDS)
+        assert fold.folded() == before
+        assert [*fold.apply([event], SUBMITTERS)] == [] or event.time >= TEN + 3600
+
+
+def test_hours_in_which_nothing_happens_are_summed_up_too() -> None:
+    """And each hour only once, when an event lies beyond it."""
+    events = _read(the_example())
+    late = Event(events[-1].revision + 1, 0, TEN + 5.5 * 3600, "runrig", events[0].action)
+    fold = Fold(nothing_folded(microseconds(TEN)))
+    first = [*fold.apply(events, SUBMITTERS)]
+    rest = [*fold.apply([late], SUBMITTERS)]
+    assert [hour.begin - TEN for hour in (*first, *rest)] == [0, 3600, 7200, 10800, 14400]
+    assert rest[-1].sums["work", "vision", "h100", "NORMAL", "ann", "held"] == 2 * 3600 * MICROSECONDS

@@ -1,0 +1,204 @@
+"""The follower: folds the log of a server into tables, from wherever it was stopped."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, insert, select
+
+from runrig.domain.gangs import Priority
+from runrig.domain.plan import Decision, Declaration, Queue
+from runrig.domain.usage import HOUR_S, MICROSECONDS, WORK, Hour, microseconds, nothing_folded
+from runrig.engine.usage.fold import Fold
+from runrig.ports.usage import Position, SumsQuery
+from runrig.service.runtime.retention import Retention
+from runrig.service.usage.follower import VERSION, Follower
+from runrig.store import SqlStore, schema
+from runrig.store.usage import TABLES, SqlUsage
+from tests.stores import KINDS, store_url
+from tests.worlds.service import T0, Desk, desk
+
+DAY = 24 * HOUR_S
+Rows = dict[str, list[tuple[object, ...]]]
+
+
+def _rows(store: SqlStore) -> Rows:
+    with store.transactions.reading() as connection:
+        return {
+            name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))]
+            for name, table in TABLES.items()
+        }
+
+
+def _position(store: SqlStore) -> Position:
+    found = store.usage.position()
+    assert found is not None
+    return found
+
+
+def _days(there: Desk, after_each: Callable[[], None]) -> None:
+    """Two and a half days with borrowing, a preemption, a queue, and work that runs through the night."""
+    steps = [
+        ("low", "pool2", Priority.LOW, 4, 3.0 * DAY, 5000.0),
+        ("mine", "pool1", Priority.NORMAL, 2, 40_000.0, 3000.0),
+        ("more", "pool1", Priority.NORMAL, 2, 900.0, 60_000.0),
+        ("night", "pool2", Priority.NORMAL, 1, 70_000.0, 90_000.0),
+        ("last", "pool2", Priority.NORMAL, 1, 10.0, 50_000.0),
+        ("end", "pool1", Priority.HIGH, 1, 10.0, 4000.0),
+    ]
+    for name, pool, priority, gpus, duration, seconds in steps:
+        there.submit(name, pool, priority, gpus=gpus, duration=duration)
+        there.service.settle()
+        after_each()
+        there.later(seconds)
+        after_each()
+
+
+def _fold_all(follower: Follower) -> None:
+    while follower.step():
+        pass
+
+
+def test_a_follower_that_is_stopped_anywhere_writes_what_one_in_one_piece_does(tmp_path: Path) -> None:
+    with desk(tmp_path) as there:
+        _days(there, lambda: _fold_all(Follower(there.store, there.service.clock)))
+        often = _rows(there.store)
+        assert {row[0] for row in often[WORK]} == {1, 24}
+        with there.store.transactions.writing() as connection:
+            for table in (*TABLES.values(), schema.usage_cursor):
+                connection.execute(delete(table))
+        _fold_all(Follower(there.store, there.service.clock))
+        assert _rows(there.store) == often
+        assert {row[2] for row in often[WORK]} == {"pool1", "pool2"}
+
+
+def test_what_the_tables_have_and_what_is_open_is_the_whole_log(tmp_path: Path) -> None:
+    """By hours, by days, and as one sum."""
+    with desk(tmp_path) as there:
+        follower = Follower(there.store, there.service.clock)
+        _days(there, lambda: _fold_all(follower))
+        events = [e for e in there.store.log.events() if isinstance(e.action, Decision | Declaration)]
+        queued = {e.action.gang.workflow: "ann" for e in events if isinstance(e.action, Queue)}
+        fold = Fold(nothing_folded(microseconds(events[0].time)))
+        now = there.service.clock.now()
+        whole: dict[str, int] = {}
+        for hour in [*fold.apply(events, queued), *fold.until(microseconds(now))]:
+            for key, amount in hour.sums.items():
+                if key[0] == WORK:
+                    whole[key[1]] = whole.get(key[1], 0) + amount * (key[-1] == "held")
+        for buckets in (None, HOUR_S, DAY):
+            query = SumsQuery(WORK, int(T0) - DAY, int(now) + DAY, ("pool",), buckets)
+            found = dict.fromkeys(whole, 0)
+            for _, (pool,), (held, *_) in there.store.usage.sums(query):
+                found[pool] += held
+            known = follower.open_hours()
+            assert known is not None
+            for hour in known[0]:
+                for key, amount in hour.sums.items():
+                    if key[0] == WORK:
+                        found[key[1]] += amount * (key[-1] == "held")
+            assert found == whole
+
+
+def test_a_workflow_is_kept_until_it_is_folded(tmp_path: Path) -> None:
+    with desk(tmp_path) as there:
+        follower = Follower(there.store, there.service.clock)
+        follower.step()
+        there.submit("old", duration=10)
+        there.service.settle()
+        there.later(100)
+        there.later(10 * DAY)
+        retention = Retention(there.store, there.backend, there.service.clock, 5.0, there.service.metrics)
+        while retention.step():
+            pass
+        assert there.status("old-1") == "COMPLETED"
+        there.submit("new", duration=10)
+        there.later(100)
+        _fold_all(follower)
+        before = _rows(there.store)
+        while retention.step():
+            pass
+        assert there.store.retention.past_numbers() == {"old": 1}
+        assert _rows(there.store) == before
+
+
+def test_a_failure_in_the_middle_loses_and_doubles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path) as there:
+        follower = Follower(there.store, there.service.clock)
+        failures = 0
+        save = SqlUsage.save
+
+        def fails_first(self: SqlUsage, *given: object, **named: object) -> None:
+            nonlocal failures
+            failures += 1
+            if failures % 2:
+                raise OSError("disk full")
+            save(self, *given, **named)  # type: ignore[arg-type]
+
+        def fold() -> None:
+            for _ in range(3):
+                try:
+                    _fold_all(follower)
+                except OSError:
+                    continue
+                return
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SqlUsage, "save", fails_first)
+            _days(there, fold)
+        assert failures > 4
+        _fold_all(follower)
+        found = _rows(there.store)
+        with there.store.transactions.writing() as connection:
+            for table in (*TABLES.values(), schema.usage_cursor):
+                connection.execute(delete(table))
+        _fold_all(Follower(there.store, there.service.clock))
+        assert _rows(there.store) == found
+
+
+def test_usage_begins_at_the_first_checkpoint_if_older_workflows_are_gone(tmp_path: Path) -> None:
+    with desk(tmp_path) as there:
+        there.submit("runs", gpus=2, duration=5 * DAY)
+        there.later(7200)
+        with there.store.transactions.writing() as connection:
+            connection.execute(insert(schema.past_numbers).values(("gone", 3)))
+        there.service.keeper.step()
+        there.later(10)
+        there.submit("next", "pool2", duration=10)
+        there.service.settle()
+        there.later(10)
+        there.later(10 * HOUR_S)
+        follower = Follower(there.store, there.service.clock)
+        _fold_all(follower)
+        checkpoint = there.store.past.first_checkpoint()
+        assert checkpoint is not None
+        assert _position(there.store).since == microseconds(checkpoint.time)
+        query = SumsQuery(WORK, int(T0) - DAY, int(T0) + DAY, ("user",))
+        known = follower.open_hours()
+        assert known is not None
+        sums_of = [pair for hour in known[0] for pair in hour.sums.items()]
+        held = sum(amount for key, amount in sums_of if (key[0], key[-1]) == (WORK, "held"))
+        held += sum(sums[0] for _, _, sums in there.store.usage.sums(query))
+        now = there.service.clock.now()
+        assert held == microseconds(2 * (now - checkpoint.time) + 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_databases_return_the_position_and_the_sums_that_were_written(kind: str, tmp_path: Path) -> None:
+    with store_url(kind, tmp_path) as url, desk(tmp_path, database=url) as there:
+        follower = Follower(there.store, there.service.clock)
+        _days(there, lambda: _fold_all(follower))
+        assert follower._fold is not None
+        folded = follower._fold.folded()
+        position = Position(folded, 5 * MICROSECONDS, VERSION)
+        amount = 6 * 10**18
+        key = (WORK, "pool1", "default", "LOW", "zoë")
+        hour = Hour(int(T0) + 100 * DAY, {(*key, "held"): amount, (*key, "lost_other"): 1})
+        for _ in range(2):
+            there.store.usage.save(position, [hour], keep_hours=0, keep_days=0)
+        assert there.store.usage.position() == position
+        query = SumsQuery(WORK, hour.begin, hour.begin + HOUR_S, ("user",), HOUR_S, ("pool1",), {"user": ("zoë",)})
+        assert there.store.usage.sums(query) == [(hour.begin, ("zoë",), (amount, 0, 0, 1))]
+        there.store.usage.save(position, [], keep_hours=hour.begin + 1, keep_days=hour.begin)
+        assert [*_rows(there.store).values()] == [[], [], []]
