@@ -29,7 +29,7 @@ class Permission(enum.Enum):
     """The permission that a route requires.
 
     CONNECT: any valid token. LIST_POOLS: list the pools that the user can see. SEND_CODE: for work in some pool.
-    CHANGE_WORKFLOW: cancel, hold, restart.
+    CHANGE_WORKFLOW: cancel, hold, restart; read its code, and the values and files in its workflow file.
     EXEC_WORKFLOW: run commands in tasks, reach their ports and files. CHANGE_POOL: settings of a pool. READ_CLUSTER:
     nodes, topology. READ_EVERYTHING: data about all pools, such as metrics. CHANGE_CLUSTER: cluster files, cohorts,
     top-level pools, quotas. OWN_TOKENS, OWN_CREDENTIALS: the user's own. CHANGE_OWN: what all tokens of a user share.

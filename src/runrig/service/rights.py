@@ -136,7 +136,7 @@ _DOING = {
     Permission.SUBMIT: "submit to pool {pool}",
     Permission.SEND_CODE: "send code",
     Permission.READ_WORKFLOW: "see workflows of pool {pool}",
-    Permission.CHANGE_WORKFLOW: "cancel, hold or restart workflow {workflow} of {owner}",
+    Permission.CHANGE_WORKFLOW: "cancel, hold or restart workflow {workflow} of {owner}, or read its code",
     Permission.EXEC_WORKFLOW: "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
     Permission.CHANGE_SUBPOOLS: "change the subpools of pool {top}",
     Permission.CHANGE_POOL: "change the settings of pool {pool}",

@@ -255,7 +255,7 @@ def test_crucial_pairs(tmp_path: Path, actor: str | None, method: str, path: str
 def test_refusal_names_the_user_the_action_and_the_required_role(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         assert it.send("tess", "POST", "/api/workflow/tomjob-1/cancel").json() == {
-            "message": "tess cannot cancel, hold or restart workflow tomjob-1 of tom. Required role: team-admin. "
+            "message": "tess cannot cancel, hold or restart workflow tomjob-1 of tom, or read its code. Required role: team-admin. "
             "An administrator can grant it: `runrig role grant tess team-admin`",
             "error_code": "FORBIDDEN",
             "details": {"permission": "change workflow", "roles": ["team-admin"], "pool": "team"},

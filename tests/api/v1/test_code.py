@@ -97,14 +97,14 @@ def test_a_hash_is_no_key_to_the_file_of_another_user(tmp_path: Path) -> None:
         assert _submit(it, CODE.id, "cleo").status_code == 201
 
 
-def test_who_sees_a_workflow_reads_the_code_that_ran(tmp_path: Path) -> None:
+def test_its_owner_and_an_administrator_read_the_code_that_ran(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN], "bob")
         made = _submit(it, CODE.id, "bob")
         assert (made.status_code, made.json()["id"]) == (201, "w-1")
         assert it.get("/api/v1/workflows/w-1")["code"] == CODE.id
         assert f"code: {CODE.id}" in it.get("/api/v1/workflows/w-1/spec")
-        answer = it.http.get("/api/v1/workflows/w-1/code", headers=_as(it, "cleo"))
+        answer = it.http.get("/api/v1/workflows/w-1/code", headers=_as(it, "bob"))
         assert answer.headers["content-type"] == "application/gzip"
         assert answer.content == it.http.get("/api/v1/workflows/w-1/code").content, "equal code has equal bytes"
         with tarfile.open(fileobj=io.BytesIO(answer.content), mode="r:gz") as tar:
@@ -117,6 +117,20 @@ def test_who_sees_a_workflow_reads_the_code_that_ran(tmp_path: Path) -> None:
         }
         it.submit(one_task("bare"))
         problem(it.http.get("/api/v1/workflows/bare-1/code"), 404, "NOTFOUND")
+
+
+def test_who_can_only_see_a_workflow_reads_neither_its_values_nor_its_code(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN], "bob")
+        _submit(it, CODE.id, "bob")
+        cleo = _as(it, "cleo")
+        assert it.http.get("/api/v1/workflows/w-1", headers=cleo).status_code == 200
+        assert it.http.get("/api/v1/workflows/w-1/spec", headers=cleo).status_code == 200
+        assert it.http.get("/api/v1/workflows/w-1/spec", headers=cleo, params={"template": True}).status_code == 403
+        said = problem(it.http.get("/api/v1/workflows/w-1/code", headers=cleo), 403, "FORBIDDEN")["detail"]
+        assert said.startswith(
+            "cleo cannot cancel, hold or restart workflow w-1 of bob, or read its code. Required role: "
+        )
 
 
 def test_an_administrator_who_repeats_a_workflow_gets_its_code(tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ async def _receive(request: Request, body: SpooledTemporaryFile[bytes]) -> None:
 @router.get(
     "/api/v1/workflows/{id}/code",
     summary="Download the code that was sent with a workflow",
-    description="A tar file, compressed with gzip.",
-    dependencies=[needs(Permission.READ_WORKFLOW, workflow("id"))],
+    description="A tar file, compressed with gzip. Like the values and files in `spec`, only the owner and the pool's admins can read it.",
+    dependencies=[needs(Permission.CHANGE_WORKFLOW, workflow("id"))],
     response_class=Response,
     responses=texts("(a tar file)", 404, media_type=GZIP),
 )
