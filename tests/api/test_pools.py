@@ -241,7 +241,7 @@ def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
     cases: list[tuple[str, str, dict[str, Any], int, str]] = [
         ("POST", "/api/v1/pools", {"name": "a--b", "quota": 1}, 422, "pool name 'a--b' contains '--'"),
         ("POST", "/api/v1/pools", {"name": "UP", "quota": 1}, 422, "pool name 'UP' must be lower-case"),
-        ("POST", "/api/v1/pools", {"name": "pool1", "quota": 1}, 409, "pool pool1 is ACTIVE"),
+        ("POST", "/api/v1/pools", {"name": "pool1", "quota": 1}, 409, "already exists"),
         ("POST", "/api/v1/pools", {"quota": 1}, 422, "name is missing"),
         ("POST", "/api/v1/pools", {"name": "p", "quotas": 1}, 422, "unknown field 'quotas'. Omit it"),
         ("POST", "/api/v1/pools", {"name": "p", "quota": -1}, 422, "-1"),

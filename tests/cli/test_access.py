@@ -51,7 +51,7 @@ def server(folder: Path) -> Iterator[tuple[str, str]]:
 
 def test_a_login_is_kept_for_the_commands_that_follow_until_the_logout(home: Home) -> None:
     assert home.said("login", home.url, stdin=f"{home.admin}\n").splitlines()[0] == (
-        f"logged in at {home.url} as root: admin"
+        f"logged in to {home.url} as root: admin"
     )
     assert home.said("user", "list").splitlines()[2].split()[:3] == ["root", "enabled", "admin"]
     assert home.said("logout") == f"logged out of {home.url}"
@@ -126,12 +126,12 @@ def test_admin_enables_and_disables_a_user(home: Home) -> None:
     assert home.run("pool", "list", RUNRIG_TOKEN=bob).code == 0
     refused = home.run("user", "list", RUNRIG_TOKEN=bob)
     assert (refused.code, refused.out) == (4, "")
-    assert home.said("role", "grant", "bob", "viewer") == "user bob has: pool1-user, viewer"
+    assert home.said("role", "grant", "bob", "viewer") == "roles of bob: pool1-user, viewer"
     assert [line.split()[:2] for line in home.said("role", "list", "--user", "bob").splitlines()[2:]] == [
         ["bob", "pool1-user"],
         ["bob", "viewer"],
     ]
-    assert home.said("role", "revoke", "bob", "viewer") == "user bob has: pool1-user"
+    assert home.said("role", "revoke", "bob", "viewer") == "roles of bob: pool1-user"
     assert home.said("token", "delete", "laptop", "--user", "bob") == "token laptop of bob is revoked"
     assert home.run("pool", "list", RUNRIG_TOKEN=bob).code == 4
     assert home.said("user", "disable", "bob") == "disabled user bob (roles: pool1-user)"
@@ -166,8 +166,8 @@ def test_token_grants_the_named_roles_and_shows_them(home: Home) -> None:
         2,
         "Error: bob does not have the role pool1-user, so a token cannot grant it (roles: pool2-viewer)\n",
     )
-    assert home.said("token", "update", "ci", "-u", "bob", "-r", "pool1-user") == "token ci of bob gives: pool1-user"
-    assert home.said("token", "update", "ci", "-u", "bob", "--all-roles") == "token ci of bob gives: all"
+    assert home.said("token", "update", "ci", "-u", "bob", "-r", "pool1-user") == "token ci of bob grants: pool1-user"
+    assert home.said("token", "update", "ci", "-u", "bob", "--all-roles") == "token ci of bob grants: all"
     done = home.run("token", "update", "ci", "-u", "bob", "--description", "", "-t", "json").json
     assert (done["roles"], done["description"]) == (None, "")
     for wrong in ((), ("--role", "admin", "--all-roles")):
@@ -200,7 +200,7 @@ def test_without_a_pool_work_goes_to_the_only_one_that_takes_mine(home: Home, tm
     refused = home.run("workflow", "submit", str(file))
     assert (refused.code, refused.err) == (
         2,
-        "Error: there are 2 pools: choose one of pool1, pool2 with --pool, "
+        "Error: you can submit to 2 pools (pool1, pool2). Choose one with --pool, "
         "or set a default with 'runrig pool default POOL'\n",
     )
 
@@ -231,4 +231,4 @@ def test_the_clock_is_accepted(home: Home) -> None:
     home.said("login", home.url, stdin=f"{home.admin}\n")
     said = home.said("admin", "accept-clock")
     assert said.startswith("the server's time was 20")
-    assert said.endswith("the clock was not in doubt")
+    assert said.endswith("the system clock was already trusted")

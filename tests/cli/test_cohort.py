@@ -91,7 +91,7 @@ def test_a_cohort_is_shown_with_all_its_numbers() -> None:
     done = answered({"GET /api/v1/cohorts/lab": node("lab", "org", declared=False)}, "cohort", "show", "lab")
     assert lines(done.out) == [
         "Cohort    lab",
-        "Declared  no: only named by others (Implicit cohorts, rule Q6)",
+        "Declared  no, but others refer to it (Implicit cohorts, rule Q6)",
         "Parent    org",
         "Children  batch, vision",
         "Weight    1",
@@ -150,6 +150,6 @@ def test_invalid_option_is_reported_before_any_request(args: list[str], says: st
 def test_confirmation_of_a_delete_shows_what_is_lost() -> None:
     assert question(node("lab", children=[], quotas={}), leave_children=False) == "Delete cohort lab?"
     assert question(node("lab"), leave_children=True) == (
-        "Delete cohort lab? Its quota goes: 8 GPUs. "
-        "batch, vision stay under a cohort that is only named, at the top of the tree, without quota and limits."
+        "Delete cohort lab? Its quota is removed: 8 GPUs. "
+        "batch, vision stay below its name at the top of the tree, without its quota and limits."
     )

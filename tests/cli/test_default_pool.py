@@ -27,7 +27,7 @@ def test_the_default_pool_is_shown_set_used_and_removed(there: Served) -> None:
     refused = there.runrig("submit", "-", stdin=one_task("train"))
     assert (refused.code, refused.err) == (
         2,
-        "Error: there are 2 pools: choose one of pool1, pool2 with --pool, or set a default with "
+        "Error: you can submit to 2 pools (pool1, pool2). Choose one with --pool, or set a default with "
         "'runrig pool default POOL'\n",
     )
 

@@ -119,7 +119,7 @@ def test_a_pool_limits_how_long_its_work_runs(server: Up) -> None:
     shown = server.json("pool", "show", "short")
     assert (shown["default_run_time_s"], shown["max_run_time_s"], shown["max_exec_timeout"]) == (None, 86400.0, "1d")
     wrong = server.runrig("pool", "update", "short", "--default-run-time", "2d")
-    assert (wrong.code, "a default of 2d is beyond the maximum of 1d" in wrong.err) == (2, True)
+    assert (wrong.code, "the default run time 2d exceeds the maximum of 1d" in wrong.err) == (2, True)
     assert server.runrig("pool", "update", "short", "--max-run-time", "soon").code == 2
     assert server.runrig("pool", "delete", "short").code == 0
 
@@ -410,8 +410,8 @@ def test_output_says_which_attempt_of_how_many_it_is(server: Up) -> None:
     assert server.runrig("workflow", "wait", again, "--timeout", "60").code == 0
     latest = server.runrig("workflow", "logs", again)
     first = server.runrig("workflow", "logs", again, "--task", "main", "--attempt", "1")
-    assert latest.err == "attempt 2 of 2: main (--attempt all shows every one)\n"
-    assert first.err == "attempt 1 of 2: main (without --attempt the latest)\n"
+    assert latest.err == "attempt 2 of 2: main (use --attempt all to see them all)\n"
+    assert first.err == "attempt 1 of 2: main (omit --attempt to see the latest)\n"
     once = submitted(server, file("echo once"))
     assert server.runrig("workflow", "wait", once, "--timeout", "60").code == 0
     assert server.runrig("workflow", "logs", once).err == ""

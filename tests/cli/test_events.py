@@ -140,10 +140,10 @@ def _moved(event: Any, *workflows: str) -> bool:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--kind", "premepted"], "no kind 'premepted'. Did you mean preempted?"),
+        (["--kind", "premepted"], "unknown kind 'premepted'. Did you mean 'preempted'?"),
         (["--kind", "started,eaten"], f"no kind 'eaten'. Kinds: {', '.join(KINDS)}"),
-        (["--pool", "visoin"], "unknown pool 'visoin'. Did you mean vision?"),
-        (["--workflow", "asr-2"], "workflow 'asr-2' not found. Did you mean asr-1?"),
+        (["--pool", "visoin"], "unknown pool 'visoin'. Did you mean 'vision'?"),
+        (["--workflow", "asr-2"], "workflow 'asr-2' not found. Did you mean 'asr-1'?"),
         (["--grep", "("], "--grep ( is not a regular expression: missing ), unterminated subpattern at position 0"),
         (["--since", "soon"], "'soon' is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday."),
         (["-f", "--until", "1h"], "--until cannot be combined with -f, which does not end"),

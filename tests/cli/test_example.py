@@ -46,8 +46,8 @@ def test_a_workflow_goes_to_the_server_that_was_named() -> None:
 @pytest.mark.parametrize(
     ("action", "name", "says"),
     [
-        ("show", "helo", "no example 'helo'. Did you mean 'hello'?"),
-        ("run", "zzz", "no example 'zzz'. List them with: runrig example list"),
+        ("show", "helo", "unknown example 'helo'. Did you mean 'hello'?"),
+        ("run", "zzz", "unknown example 'zzz'. List them with: runrig example list"),
         (
             "run",
             "topology/02-cluster",

@@ -213,7 +213,7 @@ def test_a_port_that_is_taken_here_is_named(server: Up, udp: tuple[str, ...]) ->
         taken_too.bind(taken.getsockname())
         port = str(taken.getsockname()[1])
         code, out, err = done(server, "port-forward", "w-1", "main", "--port", port, *udp)
-    assert (code, out, f"port {port} of localhost cannot be taken" in err) == (2, "", True)
+    assert (code, out, f"port {port} of localhost cannot be used" in err) == (2, "", True)
 
 
 @pytest.mark.parametrize("words", [("status",), ("stop",), ("stop", "w-1", "--task", "main")])

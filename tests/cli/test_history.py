@@ -149,12 +149,12 @@ def test_the_pool_as_it_stood_with_its_subpools() -> None:
         "team--a  ACTIVE    30               default/gpu      30     none             2",
         "team--b  DELETING  0                -                none   none             none",
         "",
-        "This is what was declared; what ran and waited there then, and so used, total and available, is not part of it.",
+        "This is the declared settings; past usage (used, total and available) is not included.",
     ]
     as_json = answered({PAST: answer}, "pool", "show", "team", "--at", "2026-01-31", "-t", "json")
     assert as_json.json == {
         "at": "2026-01-31T12:00:00.250000",
-        "note": "what was declared; what ran and waited there then, and so used, total and available, is not part of it",
+        "note": "the declared settings; past usage (used, total and available) is not included",
         "pool": printed(answer["pool"], None, None),
         "subpools": [printed(answer["subpools"][0], "a", "ACTIVE"), printed(answer["subpools"][1], "b", "DELETING")],
     }

@@ -120,7 +120,7 @@ def test_login_at_host_and_port(server: Up, tmp_path: Path) -> None:
     url = json.loads((server.data / "server.json").read_text())["url"]
     token, home = str(server.data / "token"), {"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
     done = runrig("login", url.removeprefix("http://"), "--token-file", token, env=home)
-    assert (done.code, done.out.split(" as ")[0]) == (0, f"logged in at {url}")
+    assert (done.code, done.out.split(" as ")[0]) == (0, f"logged in to {url}")
     far = runrig("login", "gpu.example.org:8700", "--token-file", token, env=home)
     assert far.code == 2
     assert "is not on this machine. Use https://gpu.example.org:8700, or http:// without TLS" in far.err

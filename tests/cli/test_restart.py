@@ -41,7 +41,7 @@ def test_only_what_did_not_complete_runs_again_and_reads_the_outputs_of_the_rest
     with served(tmp_path) as there:
         id = stopped(there, after=6)
         done = there.runrig("restart", id, "--failed")
-        assert (done.code, done.out.splitlines()[-1]) == (0, "Not run again, because chain-1 completed it: make.")
+        assert (done.code, done.out.splitlines()[-1]) == (0, "Already completed in chain-1, so not run again: make.")
         there.desk.later(0)
         (launch,) = there.desk.backend.desired.run.values()
         assert (launch.key, launch.inputs) == (
@@ -59,7 +59,7 @@ def test_if_nothing_completed_all_of_it_runs_again(tmp_path: Path) -> None:
     with served(tmp_path) as there:
         id = stopped(there, after=1)
         done = there.runrig("restart", id, "--failed")
-        assert done.out.splitlines()[-1] == "chain-1 completed no group, so all of it runs again."
+        assert done.out.splitlines()[-1] == "No group of chain-1 was completed, so all groups run again."
         there.desk.later(0)
         assert sorted(key.task for key in there.desk.backend.desired.run) == ["data-0", "data-1"]
 

@@ -85,7 +85,7 @@ def place(shared: Place, tmp_path: Path) -> Place:
 def test_a_browser_signs_in_and_later_commands_are_the_user(place: Place) -> None:
     done = place.login()
     assert done.out == (
-        f"logged in at {place.url} as oidc:alice: team-user\n"
+        f"logged in to {place.url} as oidc:alice: team-user\n"
         "The sign-in is renewed automatically while the identity provider allows it.\n"
     )
     assert done.err.startswith(f"sign in at {place.provider.issuer}/authorize/?response_type=code&client_id=runrig&")
@@ -182,7 +182,7 @@ def test_a_code_is_confirmed_on_another_machine(place: Place) -> None:
             Browser("alice").open(told[1], f"{place.provider.issuer}/device-grant-status", user_code=told[-1])
             out, err = it.communicate(timeout=PATIENCE_S)
         assert (it.returncode, err) == (0, "")
-        assert out.startswith(f"logged in at {place.url} as oidc:alice: team-user\n")
+        assert out.startswith(f"logged in to {place.url} as oidc:alice: team-user\n")
     finally:
         place.provider.knows(CODES)
 

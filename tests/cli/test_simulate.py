@@ -264,7 +264,7 @@ def test_a_broken_file_does_not_keep_the_others(folder: Path) -> None:
     ]
     assert [answer.get("error") for answer in answers] == [
         "bad.yaml:1:16: name: pool name 'A' must be lower-case letters, digits and '-', start with a letter and not end with '-'; "
-        "bad.yaml:2:8: nodes: expected a list, each item behind '- ', got 7",
+        "bad.yaml:2:8: nodes: expected a list with '- ' before each item, got 7",
         None,
         "gone.yaml: no such file",
         f"{folder.name}: this is a folder. Use -f to read it as one cluster, or name a file in it.",

@@ -74,7 +74,7 @@ def test_failed_workflow_deleted_in_the_meantime_is_shown_without_its_cause() ->
 
 def test_a_screen_that_repeats_is_no_json() -> None:
     done = answered({}, "status", "--watch", "-t", "json")
-    assert (done.code, "it cannot be used with -t json" in done.json["message"]) == (2, True)
+    assert (done.code, "cannot be used with -t json" in done.json["message"]) == (2, True)
 
 
 def test_status_without_workflows_reports_that() -> None:

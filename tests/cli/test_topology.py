@@ -187,7 +187,7 @@ def test_omitted_finer_levels_are_reported() -> None:
     assert len(whole) == 4 + 1 + 1 + (most - 1) + 2
     cut = drawn(page(many(most + 4, 8)))
     assert len(cut) == 4 + 1 + 8 + 1 + 2
-    assert cut[-3] == "left out, as they are many: 64 of rack; --level rack shows them, --nodes the nodes too"
+    assert cut[-3] == "not shown: 64 of rack. Use --level rack to see them, --nodes to see nodes too"
     assert len(drawn(page(many(most + 4, 8)), "--level", "rack")) == 4 + 1 + 8 + 64 + 2
     assert len(drawn(page(many(3 * most, 1)))) == 4 + 1 + 3 * most + 1 + 2, "the coarsest level is always there"
 
@@ -214,7 +214,7 @@ def test_nodes_of_a_pool_without_keys_are_a_flat_list() -> None:
     ]
     beside = drawn(page(busy(sized=False), plain))
     assert beside[9] == head
-    assert beside[14:16] == ["3 nodes are left out: --nodes shows them", ""]
+    assert beside[14:16] == ["3 nodes are not shown. Use --nodes to see them", ""]
     assert drawn(page(busy(sized=False), plain), "--nodes")[14:16] == [
         "├─ n2 (NotReady)  1      1         0/8        xxxxxxxxxxxxxxxxxxxxxxxx  -",
         "├─ n3 (Tainted)   1      1         0/8        xxxxxxxxxxxxxxxxxxxxxxxx  -",
@@ -224,7 +224,7 @@ def test_nodes_of_a_pool_without_keys_are_a_flat_list() -> None:
     assert drawn(flat)[0].startswith("pools batch, other have no topology keys")
     assert drawn(flat)[-4:-2] == [
         "└─ n59     1      1/1        ························  -",
-        "40 nodes are left out: --nodes shows them",
+        "40 nodes are not shown. Use --nodes to see them",
     ]
     assert len(drawn(flat, "--nodes")) == 4 + 1 + 100 + 2
 
@@ -262,7 +262,7 @@ def test_nodes_that_lack_a_label_stand_apart() -> None:
         LEGEND,
     ]
     most = topology_map.MOST_APART
-    assert drawn(page(busy(sized=False, apart=apart(most + 5))))[-3] == "and 5 more: --nodes shows them"
+    assert drawn(page(busy(sized=False, apart=apart(most + 5))))[-3] == "and 5 more (use --nodes to see them)"
     assert "n24            4/4        z, r" in drawn(page(busy(sized=False, apart=apart(most + 5))), "--nodes")
 
 

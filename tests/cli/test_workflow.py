@@ -102,11 +102,11 @@ def test_without_pool_the_only_one_is_taken() -> None:
     [
         (
             ["b", "a"],
-            "there are 2 pools: choose one of a, b with --pool, or set a default with 'runrig pool default POOL'",
+            "you can submit to 2 pools (a, b). Choose one with --pool, or set a default with 'runrig pool default POOL'",
         ),
         (
             [],
-            "there is no pool that you may submit to. An administrator can create one with 'runrig pool create NAME --quota GPUS', "
+            "you cannot submit to any pool. An administrator can create one with 'runrig pool create NAME --quota GPUS', "
             "or grant you a role.",
         ),
     ],
@@ -237,7 +237,7 @@ def test_validate_names_the_invalid_file(tmp_path: Path) -> None:
     broken = validated(tmp_path, gpus(1), "-p", "a", cluster="pools: 5\n")
     assert (broken.code, broken.err.startswith(f"{tmp_path}/cluster.yaml:1:8: ")) == (2, True)
     for cluster, says in (
-        (CLUSTER, "there are 2 pools: choose one of a, b with --pool"),
+        (CLUSTER, "you can submit to 2 pools (a, b). Choose one with --pool"),
         ("pools: []\n", f"{tmp_path}/cluster.yaml has no pools. Add pools: [{{name: NAME, quota: GPUS}}]"),
     ):
         several = validated(tmp_path, gpus(1), cluster=cluster)
@@ -717,7 +717,7 @@ WAIT = [
     ("FAILED_CANCELED", ["--for", "FAILED"], 0, "train-1 is FAILED_CANCELED: main exited with 1\n", ""),
     ("RUNNING", ["--for", "running"], 0, "train-1 is RUNNING\n", ""),
     ("COMPLETED", ["--for", "RUNNING"], 1, "", "train-1 is COMPLETED\n"),
-    ("RUNNING", ["--timeout", "0"], 75, "", "Error: train-1 is RUNNING after 0 s: 'runrig workflow why train-1' says why\n"),
+    ("RUNNING", ["--timeout", "0"], 75, "", "Error: train-1 is RUNNING after 0 s. To see why: runrig why train-1\n"),
 ]  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def test_a_refusal_without_a_token_says_where_one_would_be(tmp_path: Path) -> No
         done = runrig("pool", "list", env=data_folder(tmp_path, url=server.url))
     assert done.code == 4
     assert done.err == (
-        f"Error: a token is needed (no token was sent: there is none in {tmp_path}; --data names the folder of the server)\n"
+        f"Error: a token is needed (no token was sent, and {tmp_path} has none; set the data folder of the server with --data)\n"
     )
 
 

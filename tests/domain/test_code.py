@@ -126,9 +126,9 @@ def test_ordinary_paths_are_accepted() -> None:
         ({"files": [["a", False, HASH, 1], ["b", False, HASH, 2]], "links": []}, "'b' has an invalid SHA-256 or size"),
         (
             {"files": [["a", False, HASH, LARGEST + 1]], "links": []},
-            "the code has 268,435,457 bytes: at most 268,435,456",
+            "the code is too large (268,435,457 bytes, maximum 268,435,456)",
         ),
-        (_files(*(f"{n:05}" for n in range(MOST_FILES + 1))), "20,001 files are too many for code: at most 20,000"),
+        (_files(*(f"{n:05}" for n in range(MOST_FILES + 1))), "too many files in the code (20,001, maximum 20,000)"),
     ],
 )
 def test_an_invalid_manifest_is_refused_in_one_line(raw: bytes | dict[str, Any], said: str) -> None:

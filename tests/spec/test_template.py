@@ -17,7 +17,7 @@ def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch: py
     text = "# {{ not looked at }}\nworkflow: {args: ['{{output}}', '{{host:a-0}}', '{{input:1}}']}\n"
     assert not is_template("{{output}}{{uuid}}{{index}}")
     assert render(text.partition("\n")[2]) == text.partition("\n")[2]
-    with pytest.raises(Unavailable, match="try again"):
+    with pytest.raises(Unavailable, match="Try again"):
         render("{{ 1 }}")
 
 

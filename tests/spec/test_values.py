@@ -43,7 +43,7 @@ def test_what_is_no_duration_is_refused_with_the_form_to_write(text: str) -> Non
 def test_durations_have_two_ends() -> None:
     with pytest.raises(ValueError, match="'-1h' is negative: durations start at 0"):
         parse_duration("-1h")
-    with pytest.raises(ValueError, match="'3651d' is too long: at most 3650d"):
+    with pytest.raises(ValueError, match=r"'3651d' is too long \(maximum 3650d"):
         parse_duration("3651d")
 
 
@@ -81,7 +81,7 @@ def test_what_is_no_size_is_refused_with_the_form_to_write(text: str) -> None:
 def test_sizes_have_two_ends() -> None:
     with pytest.raises(ValueError, match="'-1Gi' is negative: sizes start at 0"):
         parse_size("-1Gi")
-    with pytest.raises(ValueError, match="'999999999Ti' is more than 64 bits can hold"):
+    with pytest.raises(ValueError, match="'999999999Ti' does not fit in 64 bits"):
         parse_size("999999999Ti")
 
 

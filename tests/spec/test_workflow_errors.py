@@ -20,7 +20,7 @@ OF_THE_FILE = [
     ("version", f"version: 3\n{HEAD}{TAIL}", (1, 10, "version: 3 is not supported. Use version: 2, or omit it.")),
     ("no tasks", HEAD, (2, 3, "a workflow needs tasks. Add tasks: [{name: NAME, image: IMAGE, command: [...]}], or groups")),
     ("empty tasks", HEAD + "  tasks: []", (3, 10, "tasks: is empty. A workflow needs at least one task.")),
-    ("tasks of text", HEAD + "  tasks: x", (3, 10, "tasks: expected a list, each item behind '- ', got text 'x'")),
+    ("tasks of text", HEAD + "  tasks: x", (3, 10, "tasks: expected a list with '- ' before each item, got text 'x'")),
     ("no name", f"workflow:\n{TAIL}", (2, 3, "a workflow needs name. Add name: my-workflow")),
     (
         "both",
@@ -34,12 +34,12 @@ OF_THE_FILE = [
         f"workflow:\n  name: a b\n{TAIL}",
         (2, 9, "name: 'a b' must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"),
     ),
-    ("a long name", f"workflow:\n  name: {'a' * 65}\n{TAIL}", (2, 9, f"name: '{'a' * 20}'... has 65 characters: at most 64")),
+    ("a long name", f"workflow:\n  name: {'a' * 65}\n{TAIL}", (2, 9, f"name: '{'a' * 20}'... is too long (65 characters, maximum 64)")),
     ("a label", f"{HEAD}  labels: {{a: 1}}\n{TAIL}", (3, 15, "a: expected text, got 1. Put it in quotes.")),
     (
         "labels",
         f"{HEAD}  labels: {{{', '.join(f'k{i}: v' for i in range(17))}}}\n{TAIL}",
-        (3, 11, "labels: 17 labels are too many: at most 16"),
+        (3, 11, "labels: too many labels (17, maximum 16)"),
     ),
     ("a time of 0", f"{HEAD}  timeout: {{exec_timeout: 0s}}\n{TAIL}", (3, 27, "exec_timeout: a limit of 0 would stop everything immediately. Omit it for the default.")),
     (
@@ -47,8 +47,8 @@ OF_THE_FILE = [
         f"resources: {{default: {{}}}}\n{HEAD}  resources: {{default: {{}}}}\n{TAIL}",
         (1, 12, "resources: is defined here and under workflow. Keep one of them."),
     ),
-    ("too many pods", HEAD + "  tasks: [{name: a, image: i, command: [x], count: 9999}, {name: b, image: i, command: [x], count: 2}]", (2, 3, "workflow: 10,001 pods are too many: at most 10,000")),
-    ("pods of one task", task("count: 10001"), (4, 12, "count: 10001 is too large: at most 10000")),
+    ("too many pods", HEAD + "  tasks: [{name: a, image: i, command: [x], count: 9999}, {name: b, image: i, command: [x], count: 2}]", (2, 3, "workflow: too many pods (10,001, maximum 10,000)")),
+    ("pods of one task", task("count: 10001"), (4, 12, "count: 10001 is too large (maximum 10000)")),
 ]  # fmt: skip
 
 OF_RESOURCES = [
@@ -66,9 +66,9 @@ OF_RESOURCES = [
     ("topology: [{key: rack, group: a b}]", (4, 45, "group: 'a b' must be letters, digits, '-' and '_', and start and end with a letter or digit")),
     ("topology: [{key: rack, group: x}, {key: rack, group: y}]", (4, 55, "key: the topology key 'rack' is defined twice; first on line 4")),
     ("topology: [{key: rack, sliceSize: 0}]", (4, 49, "sliceSize: 0 is too small: at least 1")),
-    ("topology: [{key: rack, sliceSize: 10001}]", (4, 49, "sliceSize: 10001 is too large: at most 10000")),
+    ("topology: [{key: rack, sliceSize: 10001}]", (4, 49, "sliceSize: 10001 is too large (maximum 10000)")),
     ("topology: [{key: rack, sliceSize: 2.5}]", (4, 49, "sliceSize: expected a whole number, got 2.5")),
-    ("topology: rack", (4, 25, "topology: expected a list, each item behind '- ', got text 'rack'")),
+    ("topology: rack", (4, 25, "topology: expected a list with '- ' before each item, got text 'rack'")),
 ]  # fmt: skip
 
 OF_A_TASK = [
@@ -77,7 +77,7 @@ OF_A_TASK = [
     ("resources: big", (4, 5, "a task has no field 'resources': it belongs under workflow. Use resource: NAME here.")),
     ("resource: big", (4, 15, "resource: 'big' is not in resources. Use default")),
     ("args: [true]", (4, 12, "args[0]: expected text, got true. Put it in quotes.")),
-    ("args: run", (4, 11, "args: expected a list, each item behind '- ', got text 'run'")),
+    ("args: run", (4, 11, "args: expected a list with '- ' before each item, got text 'run'")),
     ("environment: {A: null}", (4, 22, 'A: expected text, got nothing. Use "" for an empty value.')),
     ("environment: {A: [1]}", (4, 22, "A: expected text, got a list")),
     ("environment: {1A: x}", (4, 23, "1A: '1A' is not a variable name. Use letters, digits and '_', and do not start with a digit.")),
@@ -89,7 +89,7 @@ OF_A_TASK = [
     ("exitActions: {STOP: 1}", (4, 25, "STOP: unknown exit action 'STOP'. Use one of COMPLETE, FAIL, RESCHEDULE")),
     ("exitActions: {FAIL: x}", (4, 25, "FAIL: 'x' is not a list of exit codes. Use for example 1,3-5,137.")),
     ("retries: -1", (4, 14, "retries: -1 is negative: at least 0")),
-    ("retries: 101", (4, 14, "retries: 101 is too large: at most 100")),
+    ("retries: 101", (4, 14, "retries: 101 is too large (maximum 100)")),
     ("lead: maybe", (4, 11, "lead: expected true or false, got text 'maybe'")),
     ("credentials: {a: b}", (4, 22, "a: 'b' is not a folder for a credential. Use an absolute path without '..' and ':', such as /etc/keys.")),
     ("credentials: {a: /}", (4, 22, "a: '/' is not a folder for a credential. Use an absolute path without '..' and ':', such as /etc/keys.")),
@@ -113,7 +113,7 @@ OF_A_TASK = [
     ("inputs: [{}]", (4, 14, "an input needs task. Add task: NAME")),
     ("args: ['{{input:0}}']", (3, 11, "tasks[0]: {{input:0}} is not an input of task 'a': it has no inputs")),
     ("args: ['{{host:b}}']", (3, 11, "tasks[0]: {{host:b}} is not a pod that task 'a' can reach: its group has a")),
-    ("count: 3, minCount: 2, args: ['{{host:a-2}}']", (3, 11, "tasks[0]: {{host:a-2}} is not a pod that task 'a' can reach: of task 'a' only the pods 0 to 1 always run")),
+    ("count: 3, minCount: 2, args: ['{{host:a-2}}']", (3, 11, "tasks[0]: {{host:a-2}} is not a pod that task 'a' can reach: only pods 0 to 1 of task 'a' always run")),
 ]  # fmt: skip
 
 OF_A_FILE = [
@@ -219,7 +219,7 @@ def test_the_pods_of_a_long_name_are_not_longer_than_a_name_may_be() -> None:
     text = f"{HEAD}  tasks: [{{name: {'a' * 62}, image: i, command: [x], count: 101}}]"
     last = "a" * 62 + "-100"
     assert problems(read_workflow, text) == [
-        (3, 11, f"tasks[0]: its last pod would be {last!r}, of 66 characters: at most 64")
+        (3, 11, f"tasks[0]: the name of its last pod, {last!r}, would be too long (66 characters, maximum 64)")
     ]
 
 

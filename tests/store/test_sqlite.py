@@ -342,11 +342,11 @@ def test_a_reader_is_not_kept_waiting_by_a_writer_nor_sees_half_of_its_work(tmp_
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        ("UPDATE workflows SET status = 'RUNNIOG' WHERE id = (SELECT min(id) FROM workflows)", "its status is none"),
-        ("UPDATE tasks SET retry_id = 'x' WHERE rowid = 1", "its retry_id is none"),
-        ("UPDATE workflows SET submit_time = 'soon'", "its submit_time is none"),
-        ("UPDATE gangs SET pod_sets = '[{'", "its pod_sets is none"),
-        ("UPDATE nodes SET ready = 7", "its ready is none"),
+        ("UPDATE workflows SET status = 'RUNNIOG' WHERE id = (SELECT min(id) FROM workflows)", "invalid status"),
+        ("UPDATE tasks SET retry_id = 'x' WHERE rowid = 1", "invalid retry_id"),
+        ("UPDATE workflows SET submit_time = 'soon'", "invalid submit_time"),
+        ("UPDATE gangs SET pod_sets = '[{'", "invalid pod_sets"),
+        ("UPDATE nodes SET ready = 7", "invalid ready"),
         ("DELETE FROM specifications", "it refers to a missing row of specifications"),
         ("DELETE FROM groups", "it refers to a missing row of groups"),
     ],

@@ -112,7 +112,7 @@ def test_a_move_that_the_gate_refuses_or_that_changes_nothing_is_not_offered(tmp
         visitor = it.visitor()
         for id, typed, status, said in (
             ("c-1", {"priority": "NORMAL"}, 400, "c-1 needs 3 GPUs, but pool pool1"),
-            ("b-1", {}, 409, "is in pool pool1 with priority NORMAL already"),
+            ("b-1", {}, 409, "is already in pool pool1 with priority NORMAL"),
             ("b-1", {"pool": "nowhere"}, 404, "unknown pool 'nowhere'"),
             ("b-1", {"priority": "URGENT"}, 422, "choose a priority from the list"),
         ):

@@ -107,7 +107,7 @@ def test_kubernetes_is_reached_as_usual_or_as_it_is_said(folder: Path, written: 
             "{type: kubernetes, namespace: GPU}",
             "namespace: 'GPU' must be lower-case letters, digits and '-', at most 63",
         ),
-        ("{type: simulated, context: lab}", "backend: context: simulated has no such field, it is for kubernetes"),
+        ("{type: simulated, context: lab}", "backend: context: only the kubernetes backend has this, not simulated"),
         (
             "{type: kubernetes, kubeconfig: none}",
             "kubeconfig: none cannot be read (No such file or directory). Correct the path or its permissions.",
@@ -153,14 +153,14 @@ CASES = [
         "listen: 0.0.0.0:8700\nhosts: [a]",
         (
             3,
-            "listen: 0.0.0.0 is reached from other machines, and tokens would go there in clear text: add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
+            "listen: 0.0.0.0 can be reached from other machines, so tokens would be sent unencrypted. Add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy handles TLS, or listen on 127.0.0.1",
         ),
     ),
     (
         "listen: gpu.example.org:8700",
         (
             3,
-            "listen: gpu.example.org is reached from other machines, and tokens would go there in clear text: add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
+            "listen: gpu.example.org can be reached from other machines, so tokens would be sent unencrypted. Add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy handles TLS, or listen on 127.0.0.1",
         ),
     ),
     (
@@ -210,7 +210,7 @@ CASES = [
         "database: mysql://a:secret@b/c",
         (3, "database: mysql://… is not supported. Use postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH."),
     ),
-    ("database: {env: NOPE}", (3, "env: the environment has no 'NOPE': set it to the URL of the database")),
+    ("database: {env: NOPE}", (3, "env: environment variable 'NOPE' is not set. Set it to the URL of the database")),
     ("database: {}", (3, "database: use a URL, {file: FILE} or {env: NAME}")),
     ("retention_days: 0", (3, "retention_days: 0 is out of range: at least 0.01, at most 36,500")),
     ("connections: 1", (3, "connections: 1 is too small: at least 10")),
@@ -228,11 +228,11 @@ def test_a_problem_is_told_with_its_line_and_the_way_out(folder: Path, more: str
     [
         (
             "local",
-            "backend: local is not for `serve`: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
+            "backend: `serve` does not support local: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
         ),
         (
             "{type: local}",
-            "type: local is not for `serve`: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
+            "type: `serve` does not support local: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
         ),
         ("slurm", f"backend: expected one of {', '.join(BACKENDS)}, got text 'slurm'"),
     ],
@@ -261,13 +261,13 @@ def test_all_problems_are_told_at_once_those_of_the_cluster_file_too(folder: Pat
     assert problems(text, folder) == [
         (
             2,
-            "backend: local is not for `serve`: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
+            "backend: `serve` does not support local: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
         ),
         (3, "cluster: bad.yaml:1:29: quota: -4 is negative: at least 0"),
         (3, "cluster: bad.yaml:2:1: a cluster file has no field 'pol'. Did you mean 'pools'?"),
         (
             4,
-            "listen: 10.0.0.7 is reached from other machines, and tokens would go there in clear text: add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
+            "listen: 10.0.0.7 can be reached from other machines, so tokens would be sent unencrypted. Add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy handles TLS, or listen on 127.0.0.1",
         ),
         (5, "database: mongodb://… is not supported. Use postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH."),
         (

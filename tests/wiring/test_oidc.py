@@ -47,7 +47,7 @@ def test_the_least_is_an_issuer_and_a_client() -> None:
         assert found.issuer == loopback
 
 
-ISSUER_HINT = "write it as the provider does, such as https://login.example.org/realms/people"
+ISSUER_HINT = "Write it as the provider does, such as https://login.example.org/realms/people"
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ ISSUER_HINT = "write it as the provider does, such as https://login.example.org/
     [
         ("yes", ["oidc: expected a mapping with the fields of oidc, got text 'yes'"]),
         ("{}", ["oidc needs issuer. Add issuer: https://login.example.org/realms/people", "oidc needs client_id. Add client_id: runrig"]),
-        ("{issuer: http://login.example.org, client_id: x}", [f"issuer: 'http://login.example.org' does not use https, so it is not protected on the network: {ISSUER_HINT}"]),
-        ("{issuer: 'http://127.0.0.1.evil.org', client_id: x}", [f"issuer: 'http://127.0.0.1.evil.org' does not use https, so it is not protected on the network: {ISSUER_HINT}"]),
-        ("{issuer: 'https://a@b.org', client_id: x}", [f"issuer: 'https://a@b.org' must have no user, query or fragment: {ISSUER_HINT}"]),
-        ("{issuer: 'https://b.org?x=1', client_id: x}", [f"issuer: 'https://b.org?x=1' must have no user, query or fragment: {ISSUER_HINT}"]),
-        ("{issuer: 'https://[b', client_id: x}", [f"issuer: 'https://[b' is not a URL: {ISSUER_HINT}"]),
+        ("{issuer: http://login.example.org, client_id: x}", [f"issuer: 'http://login.example.org' does not use https, so it is not protected on the network. {ISSUER_HINT}"]),
+        ("{issuer: 'http://127.0.0.1.evil.org', client_id: x}", [f"issuer: 'http://127.0.0.1.evil.org' does not use https, so it is not protected on the network. {ISSUER_HINT}"]),
+        ("{issuer: 'https://a@b.org', client_id: x}", [f"issuer: 'https://a@b.org' must have no user, query or fragment. {ISSUER_HINT}"]),
+        ("{issuer: 'https://b.org?x=1', client_id: x}", [f"issuer: 'https://b.org?x=1' must have no user, query or fragment. {ISSUER_HINT}"]),
+        ("{issuer: 'https://[b', client_id: x}", [f"issuer: 'https://[b' is not a URL. {ISSUER_HINT}"]),
         ("{issuer: 7, client_id: ''}", ["issuer: expected text, got 7. Put it in quotes.", "client_id: '' must be 1 to 1000 printable characters"]),
         (f"{{{ISSUER}, client_id: x, client_secret: y}}", ["oidc has no field 'client_secret'. Did you mean 'client_id'?"]),
         (f"{{{ISSUER}, client_id: x, role_map: {{a: boss}}}}", ["a: 'boss' is not a role: use admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user"]),

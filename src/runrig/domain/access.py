@@ -360,7 +360,7 @@ def role_on(kind: RoleKind, pool: str | None) -> Grant:
 def user_problem(name: str) -> str | None:
     """Why *name* is not a valid user name; None if it is."""
     if len(name) > LONGEST_USER_NAME:
-        return f"user name of {len(name)} characters is too long: at most {LONGEST_USER_NAME}"
+        return f"user name is too long ({len(name)} characters, maximum {LONGEST_USER_NAME})"
     if not _USER.fullmatch(name):
         return (
             f"user name {name!r} must be letters, digits and '.', '_', '@', '+', '-', and start with a letter or digit"
@@ -371,7 +371,7 @@ def user_problem(name: str) -> str | None:
 def token_name_problem(name: str) -> str | None:
     """Why *name* is not a valid token name; None if it is."""
     if len(name) > LONGEST_TOKEN_NAME:
-        return f"token name of {len(name)} characters is too long: at most {LONGEST_TOKEN_NAME}"
+        return f"token name is too long ({len(name)} characters, maximum {LONGEST_TOKEN_NAME})"
     if not _TOKEN.fullmatch(name):
         return f"token name {name!r} must be letters, digits and '.', '_', '-', and start with a letter or digit"
     return None

@@ -145,7 +145,7 @@ def _problems(manifest: Manifest) -> Iterator[str]:
     if not manifest.files:
         yield "the code has no files. Choose a folder with files, or send no code"
     if len(entries) > MOST_FILES:
-        yield f"{len(entries):,} files are too many for code: at most {MOST_FILES:,}"
+        yield f"too many files in the code ({len(entries):,}, maximum {MOST_FILES:,})"
     for entry in entries:
         if (problem := path_problem(entry.path)) is not None:
             yield f"{_shown(entry.path)} {problem}"
@@ -158,7 +158,7 @@ def _problems(manifest: Manifest) -> Iterator[str]:
         if not is_id(file.sha256) or file.size < 0 or sizes.setdefault(file.sha256, file.size) != file.size:
             yield f"{_shown(file.path)} has an invalid SHA-256 or size"
     if (total := sum(file.size for file in manifest.files)) > LARGEST:
-        yield f"the code has {total:,} bytes: at most {LARGEST:,}"
+        yield f"the code is too large ({total:,} bytes, maximum {LARGEST:,})"
 
 
 def _clashes(files: list[str], links: list[str]) -> Iterator[str]:

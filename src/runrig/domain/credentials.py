@@ -78,7 +78,7 @@ _PLAIN: Mapping[CredentialKind, frozenset[str]] = {
 def name_problem(name: str) -> str | None:
     """Why *name* is not a valid name of a credential; None if it is."""
     if len(name) > LONGEST_NAME:
-        return f"a name of {len(name)} characters is too long for a credential: at most {LONGEST_NAME}"
+        return f"credential name is too long ({len(name)} characters, maximum {LONGEST_NAME})"
     if not _NAME.fullmatch(name):
         return f"credential {name!r} must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"
     return None
@@ -92,7 +92,7 @@ def check_values(kind: CredentialKind, values: Mapping[str, str]) -> None:
             problems.append(Problem(f"value of {key!r:.80} is empty or has a NUL character", f"values.{key:.80}"))
     size = sum(len(value.encode("utf-8", "surrogatepass")) for value in values.values())
     if size > LARGEST:
-        problems.append(Problem(f"the values have {size} bytes: at most {LARGEST}", "values"))
+        problems.append(Problem(f"the values are too large ({size} bytes, maximum {LARGEST})", "values"))
     profile = values.get(_PROFILES.get(kind, ""), "")
     if "@" in profile or not profile.isprintable() or len(profile) > 1000:
         problems.append(

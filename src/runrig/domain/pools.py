@@ -174,8 +174,8 @@ def run_time_problem(default_s: float | None, most_s: float | None) -> str | Non
             return "a run time must be greater than 0. Omit it for no limit"
     if default_s is not None and most_s is not None and default_s > most_s:
         return (
-            f"a default of {format_duration(default_s)} is beyond the maximum of {format_duration(most_s)}: "
-            "lower it, or raise the maximum"
+            f"the default run time {format_duration(default_s)} exceeds the maximum of {format_duration(most_s)}. "
+            "Lower it, or raise the maximum"
         )
     return None
 
@@ -238,7 +238,7 @@ def topology_problem(keys: Sequence[TopologyKey]) -> str | None:
     if len(set(names)) < len(keys) or len(set(labels)) < len(keys):
         return "topology keys and their labels must be unique"
     if len(keys) > MOST_LEVELS:
-        return f"{len(keys)} topology keys are too many: at most {MOST_LEVELS}"
+        return f"too many topology keys ({len(keys)}, maximum {MOST_LEVELS})"
     for key in keys:
         if not key.key or not key.key.isprintable() or key.key != "".join(key.key.split()):
             return f"topology key {key.key!r} must be one word, such as rack"
@@ -258,7 +258,7 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 def name_problem(kind: str, name: str) -> str | None:
     """Why *name* is not a valid name for *kind*, such as pool or cohort; None if it is (rule S4)."""
     if len(name) > LONGEST_NAME:
-        return f"{kind} name of {len(name)} characters is too long: at most {LONGEST_NAME}"
+        return f"{kind} name is too long ({len(name)} characters, maximum {LONGEST_NAME})"
     if SUBPOOL_DELIMITER in name:
         way = ", or 'runrig pool subpool create' for a subpool" if kind == "pool" else ""
         return f"{kind} name {name!r} contains '--', which separates a pool from its subpool: use a single '-'{way}"

@@ -30,7 +30,7 @@ def read_credentials(
         if use is not None:
             found.append(use)
     if len(found) > MOST:
-        whole.wrong(f"{len(found)} credentials are too many for one task: at most {MOST}")
+        whole.wrong(f"too many credentials for one task ({len(found)}, maximum {MOST})")
     _check_apart(whole, found, [file.path for file in files])
     _check_variables(whole, found, [key for key, _ in fields.map("environment")])
     return tuple(found)

@@ -86,7 +86,7 @@ class TreeValue(ABC):
                 f"{shortened(str(value))} is {'negative' if value < 0 <= least else 'too small'}: at least {least}"
             )
         elif value > most:
-            self.wrong(f"{shortened(str(value))} is too large: at most {most}")
+            self.wrong(f"{shortened(str(value))} is too large (maximum {most})")
         else:
             return value
         return None
@@ -106,7 +106,7 @@ class Field(TreeValue):
     """A value in the file, and where its errors go."""
 
     problems: Problems
-    A_LIST = "a list, each item behind '- '"
+    A_LIST = "a list with '- ' before each item"
 
     @property
     def name(self) -> str:

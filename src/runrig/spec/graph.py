@@ -186,7 +186,7 @@ def _check_host(group: DraftGroup, task: DraftTask, name: str) -> None:
         sure = spec.count if spec.min_count is None else spec.min_count
         if index < sure:
             return
-        why = f"of task {spec_name!r} only the pods 0 to {sure - 1} always run"
+        why = f"only pods 0 to {sure - 1} of task {spec_name!r} always run"
     else:
         why = f"its group has {listed(list(by_name))}"
     task.field.wrong(f"{{{{host:{name}}}}} is not a pod that task {task.spec.name!r} can reach: {why}")

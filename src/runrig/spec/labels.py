@@ -35,7 +35,7 @@ def value_problem(value: str, what: str = "label value") -> str | None:
 
 def number_problem(labels: int) -> str | None:
     """Returns why a workflow cannot have this many *labels*; None if it can."""
-    return None if labels <= MOST_LABELS else f"{labels} labels are too many: at most {MOST_LABELS}"
+    return None if labels <= MOST_LABELS else f"too many labels ({labels}, maximum {MOST_LABELS})"
 
 
 def with_labels(spec: WorkflowSpec, items: Sequence[str]) -> WorkflowSpec:
@@ -97,7 +97,7 @@ def _alternatives(value: str) -> tuple[str, ...]:
             f"{value!r:.120} is not a selector value. Use a value, optionally with * and (a|b).", "label"
         )
     if math.prod(map(len, choices)) > MOST_PATTERNS:
-        raise InvalidInput.one(f"{value!r:.120} stands for too many values: at most {MOST_PATTERNS}", "label")
+        raise InvalidInput.one(f"{value!r:.120} matches too many values (maximum {MOST_PATTERNS})", "label")
     return tuple(dict.fromkeys(re.sub(r"\*+", "*", "".join(each)) for each in itertools.product(*choices)))
 
 

@@ -41,7 +41,9 @@ def expand_range(text: str) -> list[tuple[str, int | None]]:
     if last < first:
         raise ValueError(f"the range {match[0]} is reversed. Use {{{match[2]}..{match[1]}}}")
     if last - first >= MOST_OF_A_RANGE:
-        raise ValueError(f"the range {match[0]} has {last - first + 1:,} numbers: at most {MOST_OF_A_RANGE:,}")
+        raise ValueError(
+            f"the range {match[0]} has too many numbers ({last - first + 1:,}, maximum {MOST_OF_A_RANGE:,})"
+        )
     width = len(match[1])
     return [(f"{before}{n:0{width}d}{after}", n) for n in range(first, last + 1)]
 

@@ -94,7 +94,7 @@ def _names_flavor(item: Field) -> bool:
 
 def _of_flavor(flavor: str, field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
     if flavor not in kinds.flavors:
-        field.wrong(f"flavor {flavor!r} is not one of its flavors, {listed(kinds.flavors)}: add it there")
+        field.wrong(f"{flavor!r} is not one of the pool's flavors ({listed(kinds.flavors)}). Add it there")
         return {}
     if not isinstance(field.node.value, Mapping):
         return {FlavorResource(flavor, GPU): _amount(GPU, field)}
@@ -246,7 +246,7 @@ def _share(field: Field, kinds: Kinds) -> Share | None:
     """Returns None if there is a problem, which is reported."""
     value = field.node.value
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
-        field.wrong(f"a quota of {len(value)} characters is too long: at most {LONGEST_TEXT}")
+        field.wrong(f"the quota is too long ({len(value)} characters, maximum {LONGEST_TEXT})")
         return None
     if isinstance(value, str) and "%" in value:
         return _percent(field, value.strip())

@@ -82,7 +82,7 @@ def _group(fields: Fields) -> str:
     if field is None or name is None:
         return DEFAULT_TOPOLOGY_GROUP
     if len(name) > LONGEST_GROUP:
-        field.wrong(f"{name[:20]!r}... has {len(name)} characters: at most {LONGEST_GROUP}")
+        field.wrong(f"{name[:20]!r}... is too long ({len(name)} characters, maximum {LONGEST_GROUP})")
     elif not _GROUP.fullmatch(name):
         field.wrong(f"{name!r} must be letters, digits, '-' and '_', and start and end with a letter or digit")
     return name

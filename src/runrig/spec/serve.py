@@ -166,8 +166,8 @@ class _Reader:
             return
         self._note(
             "listen",
-            f"{host} is reached from other machines, and tokens would go there in clear text: add tls: {{cert: FILE, key: FILE}}, "
-            "or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
+            f"{host} can be reached from other machines, so tokens would be sent unencrypted. Add tls: {{cert: FILE, key: FILE}}, "
+            "or behind_proxy: true if a proxy handles TLS, or listen on 127.0.0.1",
         )
 
     def _check_hosts(self, host: str, hosts: tuple[str, ...]) -> None:
@@ -228,7 +228,7 @@ class _Reader:
         if name is None:
             return None
         if not _VARIABLE.fullmatch(name) or not self._environment.get(name):
-            variable.wrong(f"the environment has no {name!r}: set it to the URL of the database")
+            variable.wrong(f"environment variable {name!r} is not set. Set it to the URL of the database")
             return None
         return self._url(variable, self._environment[name])
 
@@ -256,13 +256,13 @@ class _Reader:
             field = inner.need("type", "type: kubernetes") if inner else None
         chosen = field.choice(_BACKENDS) if field else None
         if field is not None and chosen in _NOT_HERE:
-            field.wrong(f"{chosen} is not for `serve`: {_NOT_HERE[chosen]}")
+            field.wrong(f"`serve` does not support {chosen}: {_NOT_HERE[chosen]}")
         bind_s = self._number("bind_timeout_s", 1, _DAY_S, 60)
         start_s = self._number("start_timeout_s", 1, _DAY_S, 1800)
         if chosen != "kubernetes":
             said = [name for name in _OF_KUBERNETES if inner is not None and inner.get(name) is not None]
             if chosen is not None and said and whole is not None:
-                whole.wrong(f"{', '.join(said)}: {chosen} has no such field, it is for kubernetes")
+                whole.wrong(f"{', '.join(said)}: only the kubernetes backend has this, not {chosen}")
             return chosen or "simulated", None
         return chosen, self._kubernetes(inner, bind_s, start_s)
 

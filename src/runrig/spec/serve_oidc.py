@@ -42,7 +42,7 @@ def _issuer(field: Field | None) -> str | None:
         return None
     problem = _issuer_problem(text)
     if problem is not None:
-        field.wrong(f"{text!r:.200} {problem}: write it as the provider does, such as {_EXAMPLE}")
+        field.wrong(f"{text!r:.200} {problem}. Write it as the provider does, such as {_EXAMPLE}")
         return None
     return text
 

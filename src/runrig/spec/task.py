@@ -78,7 +78,7 @@ def name_of(fields: Fields, what: str) -> str:
     if field is None or name is None:
         return ""
     if len(name) > LONGEST_NAME:
-        field.wrong(f"{name[:20]!r}... has {len(name)} characters: at most {LONGEST_NAME}")
+        field.wrong(f"{name[:20]!r}... is too long ({len(name)} characters, maximum {LONGEST_NAME})")
     elif not _NAME.fullmatch(name):
         field.wrong(
             f"{name!r} must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"
@@ -158,7 +158,9 @@ def _counts(fields: Fields, name: str) -> tuple[int | None, int | None]:
     elif given is not None and count is not None and minimum is not None and minimum > count:
         given.wrong(f"{minimum} is more than count, which is {count}")
     if count is not None and len(last := f"{name}-{count - 1}") > LONGEST_NAME:
-        fields.field.wrong(f"its last pod would be {last!r}, of {len(last)} characters: at most {LONGEST_NAME}")
+        fields.field.wrong(
+            f"the name of its last pod, {last!r}, would be too long ({len(last)} characters, maximum {LONGEST_NAME})"
+        )
     return count, minimum
 
 
@@ -217,7 +219,7 @@ def _inputs(fields: Fields) -> tuple[Field, ...]:
 
 def _check_regex(field: Field, pattern: str) -> None:
     if len(pattern) > LONGEST_REGEX:
-        field.wrong(f"has {len(pattern)} characters: at most {LONGEST_REGEX}")
+        field.wrong(f"is too long ({len(pattern)} characters, maximum {LONGEST_REGEX})")
         return
     try:
         re.compile(pattern)
@@ -285,7 +287,7 @@ def _path(field: Field) -> str | None:
     elif path.endswith(("/", "/.")):
         problem = f"{path!r} is a folder. Use the path of a file in it."
     elif len(path.encode()) > 1024 or any(len(part.encode()) > 255 for part in path.split("/")):
-        problem = f"is too long with {len(path.encode())} bytes: at most 1024, and 255 between two '/'"
+        problem = f"is too long ({len(path.encode())} bytes; maximum 1024, and 255 between two '/')"
     if problem:
         field.wrong(problem)
         return None

@@ -78,7 +78,7 @@ def _settings(items: Iterable[str], option: str) -> dict[str, object]:
             raise InvalidInput.one(f"{item!r} does not set a variable. Use {option} NAME=VALUE")
         values[name] = _typed(value) if option == "--set" else value
     if len(values) > MOST_VARIABLES:
-        raise InvalidInput.one(f"{len(values)} times {option} is too often: at most {MOST_VARIABLES}")
+        raise InvalidInput.one(f"too many {option} options ({len(values)}, maximum {MOST_VARIABLES})")
     return values
 
 
@@ -159,7 +159,7 @@ def _run(request: dict[str, object]) -> dict[str, Any]:
             command, input=json.dumps(request).encode(), capture_output=True, timeout=START_S, env={}, check=False
         )
     except (subprocess.TimeoutExpired, OSError) as error:
-        raise Unavailable(f"the template could not be rendered now ({type(error).__name__}): try again") from None
+        raise Unavailable(f"the template could not be rendered now ({type(error).__name__}). Try again") from None
     if done.returncode in (-signal.SIGPROF, -signal.SIGALRM):
         raise _broken(f"it took longer than {template_child.CPU_S} s. Check it for endless loops.", None)
     if done.returncode > 0 and b"MemoryError" not in done.stderr:

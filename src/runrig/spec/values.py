@@ -32,7 +32,7 @@ def parse_duration(text: str) -> float:
             f"{text!r} is not a duration. Use one number with a unit of d, h, m, s, ms, us (90m, not 1h30m), or PT1H30M."
         )
     if seconds > LONGEST_DURATION_S:
-        raise ValueError(f"{text!r} is too long: at most {format_duration(LONGEST_DURATION_S)}")
+        raise ValueError(f"{text!r} is too long (maximum {format_duration(LONGEST_DURATION_S)})")
     return seconds
 
 
@@ -50,7 +50,7 @@ def parse_size(text: str) -> int:
     number = Decimal(match[1]) * 1024 ** _POWERS.get(match[2], 0) / (1000 if match[3] else 1)
     amount = int(number.to_integral_value(ROUND_CEILING))
     if amount > LARGEST:
-        raise ValueError(f"{text!r} is more than 64 bits can hold")
+        raise ValueError(f"{text!r} does not fit in 64 bits")
     return amount
 
 

@@ -229,7 +229,7 @@ def _too_large(field: Field, groups: tuple[DraftGroup, ...]) -> bool:
     specs = [task.spec for group in groups for task in group.tasks]
     pods = sum(spec.pods for spec in specs)
     if len(specs) > MOST_TASKS:
-        field.wrong(f"{len(specs):,} tasks are too many: at most {MOST_TASKS:,}; use count to run many pods of a task")
+        field.wrong(f"too many tasks ({len(specs):,}, maximum {MOST_TASKS:,}). Use count to run many pods of a task")
     elif pods > MOST_PODS:
-        field.wrong(f"{pods:,} pods are too many: at most {MOST_PODS:,}")
+        field.wrong(f"too many pods ({pods:,}, maximum {MOST_PODS:,})")
     return len(specs) > MOST_TASKS or pods > MOST_PODS

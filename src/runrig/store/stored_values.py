@@ -49,7 +49,7 @@ def _wrong(connection: Connection, table: Table, columns: list[Column[object]]) 
     row = connection.exec_driver_sql(statement).first()
     if row is None:
         return None
-    return f"table {table.name}, row {', '.join(str(value) for value in row[1:])}: its {row[0]} is none that a server writes"
+    return f"table {table.name}, row {', '.join(str(value) for value in row[1:])}: invalid {row[0]}"
 
 
 def _sound(column: Column[object]) -> str:

@@ -192,7 +192,7 @@ async def live(
     pulse: Beating,
     stays: Staying,
     visibility: Seeing,
-    since: Annotated[int, Query(ge=0, description="The revision that is known")] = -1,
+    since: Annotated[int, Query(ge=0, description="The revision that the page has")] = -1,
 ) -> Response:
     if hub.streams >= MOST_STREAMS:
         raise Unavailable(

@@ -156,7 +156,7 @@ def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
         ("ada", "team", {"nonsense": 1}, 422, "nonsense: runrig has no such setting"),
         ("ada", "team", {"resources": {"gpu": {"guarantee": -1}}}, 422, "is not a whole number of at least 0"),
         ("ada", "team", {"resources": {"gpu": {"guarantee": "8"}}}, 422, "is not a whole number of at least 0"),
-        ("ada", "team", {"resources": {"gpu": {"guarantee": 2**63}}}, 422, "more than 64 bits can hold"),
+        ("ada", "team", {"resources": {"gpu": {"guarantee": 2**63}}}, 422, "does not fit in 64 bits"),
         ("ada", "team", {"resources": {"gpu": {"maximum": 1}}}, 422, "maximum of 1 is below the guarantee of 4"),
         ("ada", "team", {"resources": {"gpu": 5}}, 422, "expected a mapping"),
         ("ada", "team", {"resources": {"cpu": {}}}, 422, "only gpu is supported here"),

@@ -74,7 +74,7 @@ def test_a_password_is_the_auth_of_a_registry(world: TwoTeams) -> None:
         ("x", {"generic_credential": {"credential": {"a/b": CANARY}}}, "key 'a/b' must be"),
         ("x", {"generic_credential": {"credential": {"a": ""}}}, "value of 'a'"),
         ("x", {"generic_credential": {"credential": {"a": f"{CANARY}\0"}}}, "value of 'a'"),
-        ("x", {"generic_credential": {"credential": {"a": CANARY * 10_000}}}, "the values have"),
+        ("x", {"generic_credential": {"credential": {"a": CANARY * 10_000}}}, "the values are too large"),
         ("x", {"generic_credential": {"credential": {"a": [CANARY]}}}, "generic_credential.credential.a is invalid: "),
         ("x", {"generic_credential": CANARY}, "generic_credential is invalid: "),
         ("x", {"registry_credential": {"registry": "r"}}, "a credential of type REGISTRY needs auth"),
@@ -91,7 +91,7 @@ def test_a_password_is_the_auth_of_a_registry(world: TwoTeams) -> None:
         ),
         ("1x", GENERIC, "credential '1x' must be"),
         ("x-", GENERIC, "credential 'x-' must be"),
-        ("x" * 65, GENERIC, "a name of 65 characters"),
+        ("x" * 65, GENERIC, "credential name is too long (65 characters"),
     ],
 )
 def test_invalid_credential_is_refused_without_its_value(world: TwoTeams, name: str, body: Any, words: str) -> None:

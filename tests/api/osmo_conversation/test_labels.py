@@ -68,7 +68,7 @@ def test_invalid_label_is_refused_with_its_value(world: TwoTeams, label: str) ->
         assert "label" in message
     many = [f"key{number}=a" for number in range(17)]
     status, message = refused(world, "tom", "POST", "api/pool/team/workflow", body, label=many)
-    assert (status, message) == (422, "17 labels are too many: at most 16")
+    assert (status, message) == (422, "too many labels (17, maximum 16)")
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,9 @@ def test_a_submission_is_planned_with_what_it_pushes_aside(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("question", "status", "code", "says"),
     [
-        ({}, 422, "USAGE", "one thing"),
-        ({"pool": "pool1"}, 422, "USAGE", "belong together"),
-        ({"pool": "pool1", "quota": 1, "down": "r0"}, 422, "USAGE", "one thing"),
+        ({}, 422, "USAGE", "exactly one of"),
+        ({"pool": "pool1"}, 422, "USAGE", "must be set together"),
+        ({"pool": "pool1", "quota": 1, "down": "r0"}, 422, "USAGE", "exactly one of"),
         ({"pool": "nope", "quota": 1}, 404, "NOTFOUND", "nope"),
         ({"pool": "pool1", "quota": -1}, 422, "USAGE", "-1"),
         ({"pool": "pool1", "quota": "h100=x"}, 422, "USAGE", "h100"),

@@ -83,7 +83,7 @@ def test_other_program_on_the_port_is_distinguished_from_a_server() -> None:
 def test_response_of_another_version_is_reported_as_such() -> None:
     done = answered({"GET /api/v1/pools": {"pools": []}}, "pool", "list")
     assert (done.code, done.out) == (10, "")
-    assert "has no 'items': is it a runrig server, of this version? 'runrig version' tells" in done.err
+    assert "(no 'items'). Check the server address and version with 'runrig version'" in done.err
 
 
 @pytest.mark.slow

@@ -224,7 +224,7 @@ def test_what_cannot_be_paused_or_resumed_says_why() -> None:
         pausing.resume(world.state, "lab--a")
     with pytest.raises(Conflict, match="pool free is not paused"):
         pausing.resume(world.state, "free")
-    with pytest.raises(NotFound, match="no pool 'fre'"):
+    with pytest.raises(NotFound, match="unknown pool 'fre'"):
         pausing.pause(world.state, "fre", user="bob", now=AT)
     with pytest.raises(InvalidInput, match="the reason must be one line"):
         pausing.pause(world.state, "free", user="bob", now=AT, reason="two\nlines")

@@ -248,7 +248,7 @@ def test_no_change_of_a_pool_stops_running_work() -> None:
         (Pool("a--b"), "contains '--'"),
         (Pool("_a"), "starts with '_'"),
         (Pool("Big"), "must be lower-case letters"),
-        (Pool("a" * 64), "at most 63"),
+        (Pool("a" * 64), "maximum 63"),
         (Pool("a", cohort="x--y"), "cohort name 'x--y' contains '--'"),
         (Pool("team--a", parent="team", subpool_name="b"), "must be called team--b"),
         (Pool("a", flavors=("h100",)), "unknown flavor 'h100' (flavors: default)"),

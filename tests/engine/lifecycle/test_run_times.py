@@ -76,7 +76,7 @@ def test_subpools_have_the_run_times_of_their_parent() -> None:
     [
         (0.0, None, "a run time must be greater than 0"),
         (None, -1.0, "a run time must be greater than 0"),
-        (61.0, 60.0, "a default of 61s is beyond the maximum of 1m"),
+        (61.0, 60.0, "the default run time 61s exceeds the maximum of 1m"),
     ],
 )
 def test_invalid_run_times_are_rejected(default: float | None, most: float | None, wrong: str) -> None:

@@ -76,7 +76,7 @@ def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: P
         "label: the label 'r' is defined twice; the first one is above",
         "topology_keys: kubernetes.io/hostname is the finest label: its topology key must come last",
         "topology_keys: 'no label' is not a node label: use one such as topology.kubernetes.io/rack",
-        "topology_keys: 17 topology keys are too many: at most 16",
+        "topology_keys: too many topology keys (17, maximum 16)",
     ]
 
 

@@ -93,10 +93,10 @@ def test_undamaged_database_starts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        ("UPDATE workflows SET status = 'COMPLETED' WHERE id = 'late-1'", "row late-1: its end_time is none"),
-        ("UPDATE workflows SET status = 'RUNNING' WHERE id = 'short-1'", "row short-1: its end_time is none"),
-        ("UPDATE workflows SET number = 7 WHERE id = 'short-1'", "row short-1: its id is none"),
-        ("UPDATE gangs SET id = 'mate-1/main-group' WHERE workflow = 'late-1'", "its id is none"),
+        ("UPDATE workflows SET status = 'COMPLETED' WHERE id = 'late-1'", "row late-1: invalid end_time"),
+        ("UPDATE workflows SET status = 'RUNNING' WHERE id = 'short-1'", "row short-1: invalid end_time"),
+        ("UPDATE workflows SET number = 7 WHERE id = 'short-1'", "row short-1: invalid id"),
+        ("UPDATE gangs SET id = 'mate-1/main-group' WHERE workflow = 'late-1'", "invalid id"),
         (
             "UPDATE workflows SET priority = 'HIGH' WHERE id = 'late-1'",
             "does not match the specification of its workflow",
@@ -113,7 +113,7 @@ def test_undamaged_database_starts(tmp_path: Path) -> None:
         ("UPDATE tasks SET status = 'RUNNING' WHERE workflow = 'late-1'", "is RUNNING, but its group is SCHEDULING"),
         ("UPDATE tasks SET end_time = start_time WHERE name = 'a'", "is RUNNING, but has an end_time"),
         ("UPDATE tasks SET gpus = '[3]' WHERE name = 'a'", "which its gang has not reserved for it"),
-        ("UPDATE meta SET revision = 1", "table meta, row 1: its revision is none"),
+        ("UPDATE meta SET revision = 1", "table meta, row 1: invalid revision"),
     ],
 )
 def test_rows_that_contradict_each_other_are_found_at_the_start(tmp_path: Path, edit: str, says: str) -> None:

@@ -252,7 +252,7 @@ def test_a_scenario_without_workflows_has_no_cycle() -> None:
             "[{file: bad.yaml, pool: batch}]",
             "bad.yaml:1:1: a workflow file needs workflow. Add workflow:",
         ),
-        ("7", "workflows: expected a list, each item behind '- ', got 7"),
+        ("7", "workflows: expected a list with '- ' before each item, got 7"),
     ],
 )
 def test_a_scenario_that_is_wrong_says_where(workflows: str, message: str) -> None:

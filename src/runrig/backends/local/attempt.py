@@ -37,7 +37,7 @@ def is_folder_name(part: str) -> bool:
 def folder_of(tasks: Path, key: TaskKey) -> Path:
     """Raises ValueError if a name in *key* is not a valid folder name."""
     if not (is_folder_name(key.workflow) and is_folder_name(key.task)) or key.retry_id < 0:
-        raise ValueError(f"{str(key)!r} cannot name a folder: letters, digits, '-', '_' and '.' can")
+        raise ValueError(f"{str(key)!r} cannot be a folder name. Use letters, digits, '-', '_' and '.'")
     return tasks / key.workflow / key.task / str(key.retry_id)
 
 

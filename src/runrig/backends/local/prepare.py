@@ -155,7 +155,7 @@ def _token_values(attempt: Attempt, tasks: Path, launch: Launch) -> dict[str, st
 def _gather(inputs: Path, name: str, outputs: Iterable[Attempt]) -> Path:
     """Returns a folder with a link to each of *outputs*, named after the pod."""
     if not _INPUT.fullmatch(name):
-        raise ValueError(f"input {name!r} cannot name a folder: letters, digits, '-', '_', '.' and ':' can")
+        raise ValueError(f"input {name!r} cannot be a folder name. Use letters, digits, '-', '_', '.' and ':'")
     folder = inputs / name
     folder.mkdir(mode=0o700)
     for upstream in outputs:

@@ -35,7 +35,7 @@ def accept_clock(session: Session) -> None:
     if session.show(answer):
         return
     before, now = times.local(answer["before"]), times.local(answer["now"])
-    say(f"the server's time was {before} and is {now}; {answer['doubt'] or 'the clock was not in doubt'}")
+    say(f"the server's time was {before} and is {now}; {answer['doubt'] or 'the system clock was already trusted'}")
 
 
 @admin.command(

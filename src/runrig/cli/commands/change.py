@@ -202,9 +202,7 @@ def _reassign(
 
 
 def _would(verdict: Mapping[str, Any] | None) -> str:
-    return (
-        str(verdict["sentence"]) if verdict else "would not wait in the queue, or it is not known yet what it would do"
-    )
+    return str(verdict["sentence"]) if verdict else "would not wait in the queue, or has not been evaluated yet"
 
 
 @click.command(epilog=examples("runrig workflow hold train-1", "runrig workflow hold train-1 train-2 -t json"))

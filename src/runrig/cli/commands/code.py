@@ -37,7 +37,7 @@ def code(session: Session, id: str | None, output: Path | None) -> None:
         for piece in client.raw(path("workflows", id, "code")):
             size += len(piece)
             if size > _LARGEST_ARCHIVE:
-                raise ServerFault(f"the code of {id} is larger than any code may be. Check the server address")
+                raise ServerFault(f"the code of {id} exceeds the size limit. Check the server address")
             packed.write(piece)
         packed.seek(0)
         count = _unpack(packed, folder, id)
@@ -55,7 +55,7 @@ def _unpack(packed: "tempfile.SpooledTemporaryFile[bytes]", folder: Path, id: st
         with tarfile.open(fileobj=packed, mode="r:gz") as tar:
             entries = tar.getmembers()
             if sum(entry.size for entry in entries) > LARGEST:
-                raise ServerFault(f"the code of {id} is larger than any code may be. Check the server address")
+                raise ServerFault(f"the code of {id} exceeds the size limit. Check the server address")
             folder.mkdir(parents=True, exist_ok=True)
             tar.extractall(folder, entries, filter="data")
     except (tarfile.TarError, EOFError) as error:

@@ -31,7 +31,7 @@ def _kinds(_: click.Context, __: click.Parameter, typed: tuple[str, ...]) -> tup
     for kind in kinds:
         if kind not in KINDS:
             all_kinds = f". Kinds: {', '.join(KINDS)}"
-            raise InvalidInput.one(f"no kind {kind!r:.80}{suggested(kind, KINDS, all_kinds)}")
+            raise InvalidInput.one(f"unknown kind {kind!r:.80}{suggested(kind, KINDS, all_kinds)}")
     return tuple(dict.fromkeys(kinds))
 
 

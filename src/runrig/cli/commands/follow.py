@@ -54,7 +54,7 @@ def wait(session: Session, id: str, status: str | None, timeout: float | None) -
         answer = _awaited(client, id, status, timeout)
     came = reached(answer, status) and not (over and status == WorkflowStatus.RUNNING.value)
     if not came and not finished(answer):
-        raise Unavailable(f"{id} is {answer['status']} after {timeout:g} s: 'runrig workflow why {id}' says why")
+        raise Unavailable(f"{id} is {answer['status']} after {timeout:g} s. To see why: runrig why {id}")
     if not session.show(answer):
         (tell if came else warn)(ending(answer))
     if not came:

@@ -57,12 +57,12 @@ def login(url: str, method: str, device: bool, token_file: str | None, plain_htt
     answer = Transport(address, kept.token(address.url)).get(path("me"))
     saved.write(kept)
     roles = ", ".join(answer["roles"]) or "no roles yet"
-    say(sanitize.line(f"logged in at {address.url} as {answer['user']}: {roles}"))
+    say(sanitize.line(f"logged in to {address.url} as {answer['user']}: {roles}"))
     ends = (answer["token"] or {}).get("expires_at")
     if kept.renewal(address.url) is not None:
         say("The sign-in is renewed automatically while the identity provider allows it.")
     elif ends is not None:
-        say(f"the token ends {times.local(ends)}")
+        say(f"the token expires {times.local(ends)}")
     for name in ("RUNRIG_SERVER", "RUNRIG_TOKEN"):
         if name in os.environ:
             warn(f"{name} is set and overrides this login")
@@ -106,6 +106,6 @@ def logout(context: click.Context, url: str | None) -> None:
         raise NotFound("You are not logged in to any server.")
     address: Address = checked(server, "the command line")
     if logins.token(address.url) is None:
-        raise NotFound(f"you are not logged in at {address.url}")
+        raise NotFound(f"you are not logged in to {address.url}")
     saved.write(logins.without(address.url))
     say(sanitize.line(f"logged out of {address.url}"))

@@ -203,5 +203,5 @@ def _attempts(workflow: Answer, only: str | None, chosen: str | int | None) -> I
     for attempts, names in sorted(alike.items()) if chosen != "all" else ():
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         shown = attempts if chosen is None else int(chosen) + 1
-        way = "without --attempt the latest" if chosen is not None else "--attempt all shows every one"
+        way = "omit --attempt to see the latest" if chosen is not None else "use --attempt all to see them all"
         yield f"attempt {shown} of {attempts}: {', '.join(names[:_MOST_NAMED])}{more} ({way})"

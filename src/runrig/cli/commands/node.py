@@ -101,4 +101,4 @@ def _gangs(gangs: Sequence[Mapping[str, Any]]) -> str:
         for each in gangs[:MOST_NAMED]
     ]
     left = len(gangs) - MOST_NAMED
-    return ", ".join(named) + (f" and {left} more: -t json has them all" if left > 0 else "")
+    return ", ".join(named) + (f" and {left} more (use -t json to see all)" if left > 0 else "")

@@ -130,5 +130,5 @@ def receiving(host: str, port: int) -> socket.socket:
 
 def _taken(host: str, port: int, error: OSError) -> InvalidInput:
     return InvalidInput.one(
-        f"port {port} of {host} cannot be taken ({error.strerror}): choose another, such as --port 18080:{port}", "port"
+        f"port {port} of {host} cannot be used ({error.strerror}). Choose another, such as --port 18080:{port}", "port"
     )

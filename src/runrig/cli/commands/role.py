@@ -70,4 +70,4 @@ def _tell(session: Session, user: str) -> None:
     """Prints the roles of *user*."""
     answer = row(session.client.get(path("users", user)))
     if not session.show(answer):
-        say(sanitize.line(f"user {answer['name']} has: {', '.join(answer['roles']) or 'no roles'}"))
+        say(sanitize.line(f"roles of {answer['name']}: {', '.join(answer['roles']) or 'none'}"))

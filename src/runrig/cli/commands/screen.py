@@ -14,13 +14,13 @@ MOST = 100
 """Maximum workflows on a screen."""
 _EVERY_S = 2.0
 
-watching = click.option("-w", "--watch", is_flag=True, help=f"Show it again every {_EVERY_S:g} s, until Ctrl-C.")
+watching = click.option("-w", "--watch", is_flag=True, help=f"Refresh every {_EVERY_S:g} s until Ctrl-C.")
 
 
 def repeated(session: Session, watch: bool, ask: Callable[[Transport], Any], tell: Callable[[Any], None]) -> None:
     """Prints what *ask* returns: as JSON, or with *tell*; with *watch* repeatedly."""
     if watch and session.as_json:
-        raise click.UsageError("--watch shows a screen: it cannot be used with -t json")
+        raise click.UsageError("--watch cannot be used with -t json")
     client = session.client
     while True:
         answer = ask(client)

@@ -130,7 +130,7 @@ def submit_options(command: F) -> F:
 def default_pool(client: Transport) -> str:
     """Returns the server's default pool. Raises InvalidInput with the pool names if there is none."""
     none = (
-        "there is no pool that you may submit to. An administrator can create one with "
+        "you cannot submit to any pool. An administrator can create one with "
         "'runrig pool create NAME --quota GPUS', or grant you a role."
     )
     me = client.get(path("me"))
@@ -148,7 +148,7 @@ def only_pool(names: Iterable[str], none: str, default: str = "") -> str:
         return in_order[0]
     if in_order:
         raise InvalidInput.one(
-            f"there are {len(in_order)} pools: choose one of {', '.join(in_order)} with --pool{default}"
+            f"you can submit to {len(in_order)} pools ({', '.join(in_order)}). Choose one with --pool{default}"
         )
     raise InvalidInput.one(none)
 
@@ -380,5 +380,5 @@ def restart(session: Session, id: str | None, keep: bool, folder: str | None, po
 
 def _kept(id: str, groups: list[str]) -> str:
     if not groups:
-        return f"{id} completed no group, so all of it runs again."
-    return f"Not run again, because {id} completed {'it' if len(groups) == 1 else 'them'}: {', '.join(groups)}."
+        return f"No group of {id} was completed, so all groups run again."
+    return f"Already completed in {id}, so not run again: {', '.join(groups)}."

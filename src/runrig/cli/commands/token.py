@@ -158,7 +158,7 @@ def update(
         raise click.UsageError("nothing to change. Use --role, --all-roles or --description.")
     answer = row(session.client.call("PATCH", _route(user, name), body=body))
     if not session.show(answer):
-        say(sanitize.line(f"token {answer['name']} of {answer['user']} gives: {_gives(answer)}"))
+        say(sanitize.line(f"token {answer['name']} of {answer['user']} grants: {_gives(answer)}"))
 
 
 @token.command("delete", epilog=examples("runrig token delete laptop", "runrig token delete ci --user builds --yes"))

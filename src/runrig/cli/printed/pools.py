@@ -9,7 +9,7 @@ from runrig.osmo.shape import naive
 
 Answer = Mapping[str, Any]
 
-NOT_IN_IT = "what was declared; what ran and waited there then, and so used, total and available, is not part of it"
+NOT_IN_IT = "the declared settings; past usage (used, total and available) is not included"
 
 
 _DECLARED = (

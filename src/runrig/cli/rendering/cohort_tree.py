@@ -79,7 +79,7 @@ def show_node(node: Node) -> None:
     facts(
         (
             ("Cohort", node["name"]),
-            ("Declared", None if node["declared"] else f"no: only named by others {cited('Q6')}"),
+            ("Declared", None if node["declared"] else f"no, but others refer to it {cited('Q6')}"),
             ("Parent", node["parent"]),
             ("Children", ", ".join(node["children"]) or None),
             ("Weight", node["weight"]),
@@ -102,10 +102,8 @@ def question(node: Node, *, leave_children: bool) -> str:
     ]
     sentences = [f"Delete cohort {node['name']}?"]
     if quotas:
-        sentences.append(f"Its quota goes: {', '.join(quotas)}.")
+        sentences.append(f"Its quota is removed: {', '.join(quotas)}.")
     if node["children"] and leave_children:
         below = ", ".join(node["children"])
-        sentences.append(
-            f"{below} stay under a cohort that is only named, at the top of the tree, without quota and limits."
-        )
+        sentences.append(f"{below} stay below its name at the top of the tree, without its quota and limits.")
     return " ".join(sentences)

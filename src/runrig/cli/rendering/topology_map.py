@@ -108,14 +108,14 @@ def _shown(found: Mapping[str, Any], *, everything: bool) -> tuple[list[Row], li
     if everything or not left:
         return rows, []
     finest = levels[-1]["key"]
-    return rows, [f"left out, as they are many: {', '.join(left)}; --level {finest} shows them, --nodes the nodes too"]
+    return rows, [f"not shown: {', '.join(left)}. Use --level {finest} to see them, --nodes to see nodes too"]
 
 
 def _flat(whole: Domain, *, everything: bool, flat: bool) -> tuple[list[Row], list[str]]:
     nodes = _sorted(whole["domains"]) if flat else []
     rows = list(_drawn(nodes if everything else nodes[:MOST_ROWS], 1, ""))
     left = len(whole["domains"]) - len(rows)
-    return [("all nodes", whole), *rows], [f"{left} nodes are left out: --nodes shows them"] if left else []
+    return [("all nodes", whole), *rows], [f"{left} nodes are not shown. Use --nodes to see them"] if left else []
 
 
 def _drawn(domains: Sequence[Domain], depth: int, indent: str) -> Iterator[Row]:
@@ -248,7 +248,7 @@ def _apart(apart: Sequence[Mapping[str, Any]], *, whole: bool) -> list[str]:
         rows.append((sanitize.line(_name(node)), _free(node["gpus"]), sanitize.line(", ".join(each["lacks"]))))
     lines += plain(Table((Column("Node"), Column("GPUs Free"), Column("Lacks")), rows))
     if left := len(apart) - len(shown):
-        lines.append(f"and {left} more: --nodes shows them")
+        lines.append(f"and {left} more (use --nodes to see them)")
     return lines
 
 

@@ -215,7 +215,7 @@ def _check_sizes(folder: Path, sizes: list[tuple[str, int]], links: int) -> None
     if len(sizes) + links > MOST_FILES:
         counts = Counter(name.partition("/")[0] + "/" for name, _ in sizes if "/" in name).most_common(_LISTED)
         most = [f"{count:8,}  {name}" for name, count in counts]
-        said = f"{len(sizes) + links:,} files are too many to send as code: at most {MOST_FILES:,}. The largest folders"
+        said = f"too many files to send as code ({len(sizes) + links:,}, maximum {MOST_FILES:,}). The largest folders"
         raise _too_much(said, most, [name for name, _ in counts])
     if sum(size for _, size in sizes) > LARGEST:
         raise _too_large(folder, sizes)

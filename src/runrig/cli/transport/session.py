@@ -31,7 +31,7 @@ class Session:
         token = self.server_address.token(address)
         hint = f"; log in with 'runrig login {address.url}' or set RUNRIG_TOKEN"
         if address.loopback and token is None:
-            hint = f": there is none in {self.server_address.data_folder()}; --data names the folder of the server"
+            hint = f", and {self.server_address.data_folder()} has none; set the data folder of the server with --data"
         return Transport(address, SignIn(self.server_address, address), hint, patience_s=patience(address, os.environ))
 
     def flavors(self) -> Sequence[Mapping[str, Any]]:
@@ -73,8 +73,8 @@ def with_session(command: Command, *, formats: tuple[str, ...] = (TEXT, JSON)) -
             command(session, **kwargs)
         except KeyError as error:
             raise ServerFault(
-                f"the answer of {session.client.url} has no {error}: is it a runrig server, of this version? "
-                "'runrig version' tells"
+                f"unexpected response from {session.client.url} (no {error}). Check the server address and version with "
+                "'runrig version'"
             ) from error
 
     return _format(*formats)(_SERVER(_DATA(run)))

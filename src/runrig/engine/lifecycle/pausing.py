@@ -80,7 +80,7 @@ def _groups(state: State, pool: str) -> Iterator[tuple[Workflow, Group]]:
 def _known(state: State, name: str) -> Pool:
     pool = state.pools.get(name)
     if pool is None:
-        raise NotFound(f"no pool {name!r}: `runrig pool list` shows all pools")
+        raise NotFound(f"unknown pool {name!r}. List pools with `runrig pool list`")
     if pool.state is PoolState.ARCHIVED:
         raise Conflict(f"pool {name} is ARCHIVED: it starts nothing")
     return pool

@@ -94,7 +94,7 @@ def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
         command = (
             f"pool subpool update {pool.parent} {pool.subpool_name}" if pool.parent else f"pool update {pool.name}"
         )
-        raise Conflict(f"{start}: the name is taken. Change it with `runrig {command}`", details)
+        raise Conflict(f"pool {pool.name} already exists. To change it, use `runrig {command}`", details)
     if pool.state is PoolState.ARCHIVED:
         again = "create it again to use it" if event is PoolEvent.RESIZE else "it has already been deleted"
         raise Conflict(f"{start}: {again}", details)

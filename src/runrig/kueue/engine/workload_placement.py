@@ -70,13 +70,13 @@ class WorkloadPlacer:
         for request in requests:
             if request is None:
                 if tree is not None:
-                    return "its nodes are for work that asks for a topology"
+                    return "its nodes are reserved for work that requests a topology"
             elif tree is None:
                 return "it has no topology"
             elif not alone:
-                return "with a topology all resources come from one flavor"
+                return "with a topology, all resources must come from one flavor"
             elif not _levels(request) <= set(tree.topology.labels):
-                return "its topology has not the level that is asked for"
+                return "its topology does not have the requested level"
         return None
 
     # ------------------------------------------------------------ placing

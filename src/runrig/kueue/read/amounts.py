@@ -23,7 +23,7 @@ def parse_amount(resource: str, text: str) -> int:
     number = _quantity(text)
     scaled = number * 1000 if resource == CPU else number
     if scaled > LARGEST:
-        raise ValueError(f"{text!r} is more than 64 bits can hold")
+        raise ValueError(f"{text!r} does not fit in 64 bits")
     return int(scaled.to_integral_value(ROUND_CEILING))
 
 
@@ -67,12 +67,12 @@ def _quantity(text: str) -> Decimal:
         raise ValueError(f"{text!r} is negative: amounts must be at least 0")
     power = int(exponent) if exponent else _POWERS.get(suffix or "", 0)
     if number.adjusted() + power > 20:
-        raise ValueError(f"{text!r} is more than 64 bits can hold")
+        raise ValueError(f"{text!r} does not fit in 64 bits")
     if number.adjusted() + power < -9:
         return _FINEST
     number = number.scaleb(power) * Decimal(_BINARY.get(suffix or "", 1))
     if number > LARGEST:
-        raise ValueError(f"{text!r} is more than 64 bits can hold")
+        raise ValueError(f"{text!r} does not fit in 64 bits")
     return number
 
 

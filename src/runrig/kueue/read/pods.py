@@ -204,7 +204,7 @@ def _check(total: Amounts, at: Value, count: int = 1) -> None:
     for resource, amount in total.items():
         if amount * count > LARGEST:
             times = f"{count} × {amount}" if count > 1 else str(amount)
-            at.wrong(f"{times} {resource} is more than 64 bits can hold")
+            at.wrong(f"{times} {resource} does not fit in 64 bits")
 
 
 def check_total(pod: Pod, count: int, at: Value) -> None:

@@ -323,5 +323,5 @@ def _derived(fields: Object, pod_set: WorkloadPodSet | None, flavors: dict[str, 
     found = {resource: requests.get(resource, 0) * count for resource in flavors}
     for resource, amount in found.items():
         if amount > LARGEST:
-            fields.at.wrong(f"{count} × {requests[resource]} {resource} is more than 64 bits can hold")
+            fields.at.wrong(f"{count} × {requests[resource]} {resource} does not fit in 64 bits")
     return found

@@ -115,7 +115,7 @@ def _edited_quotas(before: Quotas, amounts: Iterable[Amount], flavors: tuple[str
             quotas[key] = replace(quotas.get(key, Quota()), **change)
         else:
             raise InvalidInput.one(
-                f"{name}: flavor {key.flavor!r} is not one of its flavors, {listed(flavors)}: add it there", name
+                f"{name}: {key.flavor!r} is not one of the pool's flavors ({listed(flavors)}). Add it there", name
             )
     return quotas
 

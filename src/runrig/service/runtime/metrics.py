@@ -39,10 +39,12 @@ class Metrics:
         self.registry = registry = CollectorRegistry(auto_describe=False)
         build = Gauge("runrig_build_info", "The version of this server; always 1.", ["version"], registry=registry)
         build.labels(__version__).set(1)
-        self._cycle = Histogram("runrig_cycle_seconds", "One part of a cycle.", registry=registry, buckets=_SECONDS)
+        self._cycle = Histogram(
+            "runrig_cycle_seconds", "Duration of one part of a scheduling cycle.", registry=registry, buckets=_SECONDS
+        )
         self._lock = Histogram(
             "runrig_lock_seconds",
-            "Time for which the state lock was held without a break.",
+            "Time that the state lock was held.",
             registry=registry,
             buckets=_SECONDS,
         )
@@ -54,7 +56,7 @@ class Metrics:
         )
         longest.set_function(self._longest.seconds)
         self._commit = Histogram(
-            "runrig_commit_seconds", "One transaction of the store.", registry=registry, buckets=_SECONDS
+            "runrig_commit_seconds", "Duration of one store transaction.", registry=registry, buckets=_SECONDS
         )
         self._actions = Counter(
             "runrig_actions", "Actions committed, by kind: Admit, Preempt, Submit, ...", ["kind"], registry=registry
@@ -67,20 +69,20 @@ class Metrics:
         )
         self._waits = Histogram(
             "runrig_wait_seconds",
-            "From the submission of a gang to its admission.",
+            "Time from the submission of a gang to its admission.",
             ["pool", "priority"],
             registry=registry,
             buckets=_WAITS,
         )
         self._failed_rounds = Counter(
-            "runrig_failed_rounds", "Rounds of the loop that failed and were retried.", registry=registry
+            "runrig_failed_rounds", "Scheduling rounds that failed and were retried.", registry=registry
         )
         self._pruned = Counter(
             "runrig_pruned_workflows", "Finished workflows removed after their retention.", registry=registry
         )
         self._answers = Counter(
             "runrig_answers",
-            "Questions about the state, by who answered: the mirror or the server.",
+            "Queries of the state, by who answered: the mirror or the server.",
             ["by"],
             registry=registry,
         )

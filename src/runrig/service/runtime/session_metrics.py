@@ -19,14 +19,16 @@ class Carried(NamedTuple):
 
 class SessionMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._open = Gauge("runrig_sessions", "Sessions in tasks that are open.", ["kind"], registry=registry)
-        self._opened = Counter("runrig_sessions_opened", "Sessions in tasks that began.", ["kind"], registry=registry)
+        self._open = Gauge("runrig_sessions", "Open sessions in tasks.", ["kind"], registry=registry)
+        self._opened = Counter(
+            "runrig_sessions_opened", "Sessions in tasks that were opened.", ["kind"], registry=registry
+        )
         self._bytes = Counter(
-            "runrig_session_bytes", "Carried to and from tasks.", ["kind", "direction"], registry=registry
+            "runrig_session_bytes", "Bytes sent to and from tasks.", ["kind", "direction"], registry=registry
         )
         self._refused = Counter(
             "runrig_sessions_refused",
-            "Sessions and connections of them that did not begin.",
+            "Refused sessions, and refused connections of sessions.",
             ["why"],
             registry=registry,
         )

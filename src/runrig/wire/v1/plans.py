@@ -33,9 +33,9 @@ class PlanRequest(Request):
     def _one_question(self) -> Self:
         asked = [self.file, self.pool, self.drain, self.down, self.submission]
         if sum(each is not None for each in asked) != 1:
-            raise ValueError("a plan is about one thing: file, pool, drain, down or submission")
+            raise ValueError("set exactly one of file, pool, drain, down and submission")
         if (self.pool is None) != (self.quota is None):
-            raise ValueError("pool and quota belong together")
+            raise ValueError("pool and quota must be set together")
         if self.force and self.drain is None:
-            raise ValueError("force is of drain")
+            raise ValueError("force requires drain")
         return self

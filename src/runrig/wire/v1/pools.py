@@ -43,4 +43,4 @@ class CohortEdit(CohortEditRequest):
 class CohortCreate(CohortEdit):
     model_config = example({"name": "research", "parent": "org", "quota": 16})
 
-    name: str = Field(description="No pool and no other cohort has it")
+    name: str = Field(description="Must be unique among pools and cohorts")
