@@ -80,9 +80,7 @@ def fold(store: SqlStore, workflows: int) -> tuple[int, float, list[float]]:
     folding, took, count, save = Fold(nothing_folded(since)), 0.0, 0, list[float]()
     for page in _pages(log(workflows)):
         users = {
-            e.action.gang.workflow: f"user{hash_of(e.action.gang.id) % USERS:03}"
-            for e in page
-            if isinstance(e.action, Queue)
+            each.action.gang.workflow: user_of(each.action.gang) for each in page if isinstance(each.action, Queue)
         }
         began = process_time()
         hours = [*folding.apply(page, users)]
@@ -95,9 +93,10 @@ def fold(store: SqlStore, workflows: int) -> tuple[int, float, list[float]]:
     return count, took, save
 
 
-def hash_of(id: str) -> int:
-    """The same in every process."""
-    return sum(ord(letter) * 31**at for at, letter in enumerate(id))
+def user_of(gang: Gang) -> str:
+    """One of eight users of the pool, who share some with other pools."""
+    number = sum(map(ord, gang.id)) % 8
+    return f"user{(5 * int(gang.pool.removeprefix('pool')) + number) * 3 % USERS:03}"
 
 
 def _pages(events: Iterator[Event]) -> Iterator[list[Event]]:
