@@ -46,6 +46,8 @@ SETTINGS: dict[str, Any] = {
     "grace_s": 30.0,
     "default_run_time_s": None,
     "max_run_time_s": None,
+    "user_waiting": None,
+    "gpus_per_workflow": None,
     "closed_by": None,
     "closed_reason": "",
     "paused_by": None,
@@ -489,3 +491,32 @@ def test_node_without_a_matching_flavor_has_that_condition(tmp_path: Path) -> No
             ("right", "default", ["Ready"]),
             ("wrong", "", ["Ready", "NoFlavor"]),
         ]
+
+
+def test_limits_of_a_pool_refuse_what_exceeds_them(tmp_path: Path) -> None:
+    """W6: together or one by one, the user may not have more waiting workflows; the history says old and new."""
+    with api(tmp_path) as it:
+        it.call("PATCH", "/api/v1/pools/pool1", {"user_waiting": 2, "gpus_per_workflow": 1})
+        status, said = it.error("POST", "/api/v1/workflows", {"file": one_task("a", gpus=2), "pool": "pool1"})
+        assert (status, said["details"]["law"], said["details"]["limit"]) == (400, "W6", 1)
+        many = {"pool": "pool1", "workflows": [{"file": one_task("a")}] * 3, "all_or_nothing": True}
+        batch = it.call("POST", "/api/v1/workflows:batch", many)
+        assert "ann already has 2 workflows waiting in pool pool1" in str(batch)
+        assert it.get("/api/v1/workflows")["items"] == []
+        for _ in range(2):
+            it.call("POST", "/api/v1/workflows", {"file": one_task("a"), "pool": "pool1"})
+        status, said = it.error("POST", "/api/v1/workflows", {"file": one_task("a"), "pool": "pool1"})
+        assert said["message"] == (
+            "ann already has 2 workflows waiting in pool pool1, which allows 2 for each user. Wait until one of them starts, or "
+            "cancel one"
+        )
+        it.desk.later(0)
+        it.desk.later(0)
+        it.call("POST", "/api/v1/workflows", {"file": one_task("a"), "pool": "pool1"})
+        it.call("PATCH", "/api/v1/pools/pool1", {"user_waiting": None})
+        (last, *_) = it.get("/api/v1/pools/pool1/history")["items"]
+        assert [(each["field"], each["before"], each["after"]) for each in last["changes"]] == [
+            ("user_waiting", 2, None)
+        ]
+        status, said = it.error("PATCH", "/api/v1/pools/pool1", {"user_waiting": 0})
+        assert (status, said["message"]) == (422, "user_waiting: 0 is too small: at least 1")

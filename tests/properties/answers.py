@@ -1,5 +1,6 @@
 """Do the answers of `why` agree with the next cycle?"""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from runrig.domain.blockers import Blocker, Tier, Verdict
@@ -10,6 +11,7 @@ from runrig.domain.reasons import Code
 from runrig.domain.shown.sentence import first_of
 from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import drained
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status
 from runrig.engine.explain.blockers import BEST_CHOICES
 from runrig.engine.explain.headlines import Headline, headlines
@@ -175,6 +177,8 @@ def check_agreement(state: State, twin: State) -> None:
         assert answer.verdict in (None, does.get(gang, Verdict.WAITS)), f"{gang}: {answer}, but {does.get(gang)}"
         assert bool(answer.reasons) == (answer.verdict is None or not answer.verdict.starts), answer
     check_on_trial(state, told, does)
+    waiting = [each for each in state.workflows.values() if each.status is WorkflowStatus.PENDING]
+    assert +state.waiting == Counter((each.pool.partition("--")[0], each.submitted_by) for each in waiting)
     if resting:
         assert does == {}
         assert all(answer.verdict is Verdict.WAITS for answer in told.values())

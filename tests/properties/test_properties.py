@@ -255,14 +255,23 @@ class Engine(RuleBasedStateMachine):
         cohort=st.sampled_from((None, *COHORTS)),
         strict=st.booleans(),
         weight=weights,
+        most=st.sampled_from(((None, None), (None, None), (2, None), (None, 3))),
     )
     def put_pool(
-        self, name: str, share: dict[FlavorResource, Quota], cohort: str | None, strict: bool, weight: int
+        self,
+        name: str,
+        share: dict[FlavorResource, Quota],
+        cohort: str | None,
+        strict: bool,
+        weight: int,
+        most: tuple[int | None, int | None],
     ) -> None:
+        """Rule W6: *most* has its limits."""
         before = self.driver.state.pools.get(name)
         queueing = Queueing.STRICT_FIFO if strict else Queueing.BEST_EFFORT_FIFO
         create = before is None or before.state is PoolState.ARCHIVED
         pool = Pool(name, share, cohort=cohort, queueing=queueing, weight=weight)
+        pool = replace(pool, user_waiting=most[0], gpus_per_workflow=most[1])
         self.driver.attempt(pools.put_pool, pool, create=create)
 
     @rule(parent=st.sampled_from(POOLS), short=st.sampled_from(SUBPOOLS), gpus=st.sampled_from((0, 1, 1, 2, 2, 3)))

@@ -81,6 +81,8 @@ def tops_of(draw: Callable[..., Any], name: str, flavors: tuple[str, ...]) -> Po
         description=draw(texts),
         default_run_time_s=draw(st.sampled_from((None, 0.5, 3600.0))),
         max_run_time_s=draw(st.sampled_from((None, 3600.0, 100_000.25))),
+        user_waiting=draw(st.sampled_from((None, 1, 20))),
+        gpus_per_workflow=draw(st.sampled_from((None, 64))),
     )
 
 

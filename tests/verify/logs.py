@@ -37,7 +37,14 @@ def node(name: str, gpus: int, **more: Any) -> Event:
 
 
 def submit(name: str, pool: str, priority: str = "NORMAL", at: float = 1.0, **upstream: list[str]) -> Event:
-    workflow = {"id": name, "pool": pool, "priority": priority, "submit_time": at, "upstream": upstream}
+    workflow = {
+        "id": name,
+        "pool": pool,
+        "priority": priority,
+        "submit_time": at,
+        "upstream": upstream,
+        "submitted_by": "ann",
+    }
     return "Submit", {"workflow": workflow, "groups": [{"name": "g"}]}
 
 

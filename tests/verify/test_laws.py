@@ -299,6 +299,17 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         [PARENT, [*work("w", "a--x"), admit("w", ("n0", 1, [0]))]],
         "S8",
     ),
+    "W6: at most so many workflows of a user wait": (
+        [
+            [node("n0", 4), pool("a", 2, user_waiting=2), pool("a--x", 1, parent="a", user_waiting=2)],
+            [submit("v", "a"), submit("w", "a--x")],
+        ],
+        [
+            [node("n0", 4), pool("a", 2, user_waiting=1), pool("a--x", 1, parent="a", user_waiting=1)],
+            [submit("v", "a"), submit("w", "a--x")],
+        ],
+        "W6",
+    ),
     "R7: a pause stops nothing": (
         [TWO, LENT, [pool("b", 2, paused_by="ann")]],
         [TWO, LENT, [pool("b", 2, paused_by="ann"), of("Stop", "low", cause="FAILED_CANCELED")]],

@@ -78,7 +78,13 @@ class World:
         self.state.apply_all(actions, self.now)
 
     def submit(
-        self, name: str, pool: str, priority: Priority = NORMAL, gpus: int = 1, spec: WorkflowSpec | None = None
+        self,
+        name: str,
+        pool: str,
+        priority: Priority = NORMAL,
+        gpus: int = 1,
+        spec: WorkflowSpec | None = None,
+        user: str = "u",
     ) -> str:
         """Submits one task of *gpus* GPUs, or *spec*; returns the workflow's id."""
         self.now += 1
@@ -90,7 +96,7 @@ class World:
             spec_hash=f"hash of {name}",
             pool=pool,
             priority=priority,
-            user="u",
+            user=user,
             uuid=name,
             now=self.now,
         )

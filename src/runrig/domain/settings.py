@@ -12,6 +12,8 @@ from runrig.domain.spans import format_duration
 from runrig.domain.value import Word
 
 NOTHING = "none"
+MOST_LIMIT = 1_000_000
+"""Maximum of a limit (rule W6)."""
 LONGEST_TEXT = 1000
 LONGEST_GRACE_S = 86_400.0
 
@@ -276,6 +278,18 @@ SETTINGS: tuple[Setting, ...] = (
         "Maximum run time that new workflows can request, such as 90m, 2h or 1d. Accepted workflows keep their limit",
         as_asked="max_run_time",
         reference="max_exec_timeout",
+        removable=True,
+    ),
+    Setting(
+        "user_waiting",
+        Number(f"a whole number from 1 to {MOST_LIMIT}", "N", int, least=1, most=MOST_LIMIT),
+        "Maximum number of workflows of one user that wait in the pool and its subpools (rule W6)",
+        removable=True,
+    ),
+    Setting(
+        "gpus_per_workflow",
+        Number(f"a whole number from 1 to {MOST_LIMIT}", "N", int, least=1, most=MOST_LIMIT),
+        "Maximum number of GPUs that one workflow requests, all of its task groups together (rule W6)",
         removable=True,
     ),
 )

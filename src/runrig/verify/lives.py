@@ -158,6 +158,22 @@ def history(court: Court, action: Action) -> Iterator[str]:
         yield f"{new['name']} is changed from something else than it was"
 
 
+def waiting_limit(court: Court, action: Action) -> Iterator[str]:
+    """Limits, W6: at most so many workflows of a user wait in a pool and its subpools."""
+    workflow = action["workflow"]
+    most = court.world.pools.get(workflow["pool"], {}).get("user_waiting")
+    if most is None:
+        return
+    top, user = workflow["pool"].partition("--")[0], workflow["submitted_by"]
+    waiting = [
+        each
+        for each in court.world.workflows.values()
+        if each["status"] == "PENDING" and each.get("submitted_by") == user and each["pool"].partition("--")[0] == top
+    ]
+    if len(waiting) >= most:
+        yield f"{workflow['id']} is submitted while {len(waiting)} workflows of {user} wait in {top}, which allows {most}"
+
+
 def closed_pools(court: Court, action: Action) -> Iterator[str]:
     """Closed pools, S7: a closed pool accepts no submissions, and neither does one that is deleted (S3)."""
     pool = court.world.pools.get(action["workflow"]["pool"])

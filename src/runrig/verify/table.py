@@ -50,7 +50,7 @@ OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
 OF_DECLARATIONS: Mapping[str, tuple[tuple[str, Callable[[Court, Action], Iterator[str]]], ...]] = {
     "PutPool": (("S3", lives.drains), ("S6", lives.history)),
     "PutCohort": (("S6", lives.history),),
-    "Submit": (("S7", lives.closed_pools),),
+    "Submit": (("S7", lives.closed_pools), ("W6", lives.waiting_limit)),
 }
 """Before what people declared or submitted is carried out."""
 OF_COMMITS: tuple[tuple[str, Callable[[Court, Commit], Iterator[str]]], ...] = (

@@ -13,6 +13,7 @@ from runrig.domain.gangs import Gang, GangState
 from runrig.engine.foresight.counterfactual import Foreseen, Search
 from runrig.engine.foresight.dials import Reach
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.lifecycle.limits import check_moved
 from runrig.engine.lifecycle.submission_gate import check_flavors, refusal
 from runrig.engine.state.state import State
 
@@ -64,6 +65,7 @@ def _accepted(state: State, gang: Gang) -> bool:
     workflow, _, group = gang.id.partition("/")
     platforms = {each.name: each.platform for each in gang.pod_sets}
     try:
+        check_moved(state, state.workflows[workflow], gang.pool)
         for task in state.group_spec((workflow, group)).tasks:
             check_flavors(state, state.pools[gang.pool], replace(task, platform=platforms[task.name]))
     except Refused:

@@ -29,6 +29,7 @@ from runrig.engine.explain.shape_reasons import no_place
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle.gangs import first_gangs, gang_of
+from runrig.engine.lifecycle.limits import check_limits, check_moved
 from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.constraint_tree import check_requirements
@@ -51,14 +52,17 @@ def submit(
     now: float,
     parent: str | None = None,
     before: int = 0,
+    ahead: int = 0,
     numbered: bool = True,
 ) -> Plan:
     """The plan that adds the workflow to *pool* and queues its groups that do not depend on others.
 
     When the plan is applied, the state must have *spec* under *spec_hash*, including the run time that the pool gives it
     (`Pool.usual_run_time_s`). *now*: in seconds since the epoch. *parent*: id of the workflow that this one restarts. *before*:
-    number of workflows of the same name ahead of it in one commit. *numbered* False: a dry run, named NAME-?, because a number
-    would reveal how many workflows of that name exist. Raises NotFound and Refused.
+    number of workflows of the same name ahead of it in one commit. *ahead*: see `check_limits`.
+    *numbered* False: a dry run, named NAME-?, because a number would reveal how many workflows of that name exist.
+
+    Raises NotFound and Refused (rules P3, P6, S7, W6).
     """
     target = open_pool(state, pool)
     check_requirements(target, spec)
@@ -83,6 +87,7 @@ def submit(
         # Without a number: no such workflow will exist if it is rejected.
         who = spec.name if len(spec.groups) == 1 else f"{spec.name}/{group.name}"
         _check(state, target, group, gang_of(workflow, group), who=who)
+    check_limits(state, workflow, spec, who=spec.name, ahead=ahead)
     if paused_through(state.pools, pool) is None:
         actions += map(Queue, first_gangs(workflow, spec))
     return Plan(tuple(actions))
@@ -94,6 +99,7 @@ def check_again(state: State, workflow: Workflow) -> None:
     check_requirements(target, spec)
     if workflow.pool != state.workflows[workflow.id].pool:
         _check_open(state, target)
+        check_moved(state, state.workflows[workflow.id], workflow.pool)
     _check_run_time(target, spec, workflow.id)
     for group in spec.groups:
         if not state.groups[workflow.id, group.name].status.finished:

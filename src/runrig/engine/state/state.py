@@ -54,6 +54,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.placement.pod_slots import LastSlots, PodSlot, slots_of
 from runrig.engine.state import timing
 from runrig.engine.state.attempts import new_attempt, queue_tasks
+from runrig.engine.state.counts import count
 from runrig.engine.state.deadlines import GroupDeadline, deadlines_of
 from runrig.engine.state.group_table import GroupTable
 from runrig.engine.state.left_alone import end_all, leave_alone, take_up
@@ -72,8 +73,8 @@ class State:
     keys.
     *active*: attempts on nodes; *unsteady*: those of them that are not running yet, or that restart.
     *current*: per group, the latest attempt of each pod. Only kept once some pod has a second attempt, which is rare.
-    *alive*: per pool, number of workflows that have not ended. *on_hold*: workflows on hold; *aside*: those of them that were
-    set aside (rule W8).
+    *alive*: per pool, number of workflows that have not ended. *waiting*: per top-level pool and user, those that are PENDING.
+    *on_hold*: workflows on hold; *aside*: those of them that were set aside (rule W8).
     *taken_over*: nodes as the backend reported them when they were last adopted.
     *deadlines*: a heap; outdated entries are skipped when they are due.
     """
@@ -94,6 +95,7 @@ class State:
         self.unsteady: set[TaskKey] = set()
         self._on_nodes: Counter[GroupKey] = Counter()
         self.alive: Counter[str] = Counter()
+        self.waiting: Counter[tuple[str, str]] = Counter()
         self.on_hold: set[str] = set()
         self.aside: set[str] = set()
         self.current: dict[GroupKey, dict[str, int]] = {}
@@ -122,7 +124,8 @@ class State:
             state.nodes[node.name] = node
             state.ledger.put_node(node)
         state.workflows = {each.id: each for each in loaded.workflows}
-        state.alive = Counter(each.pool for each in loaded.workflows if not each.status.finished)
+        for each in loaded.workflows:
+            count(state, each, 1)
         state.on_hold = {each.id for each in loaded.workflows if each.held_by is not None}
         state._spec_uses = Counter(each.spec_hash for each in loaded.workflows)
         for task in sorted(loaded.tasks, key=lambda each: each.key):
@@ -215,10 +218,11 @@ class State:
                 self.decide(action, at)
         if (id := timing.timed_by(action)) in self.workflows:
             workflow = self.workflows[id]
-            self._put_times(timing.timed(workflow, self.groups_of(id), at, paused=self._paused(workflow.pool)))
-
-    def _paused(self, pool: str) -> bool:
-        return paused_through(self.pools, pool) is not None
+            self._put_times(
+                timing.timed(
+                    workflow, self.groups_of(id), at, paused=paused_through(self.pools, workflow.pool) is not None
+                )
+            )
 
     def _put_times(self, workflow: Workflow) -> None:
         if workflow is not self.workflows[workflow.id]:
@@ -265,8 +269,10 @@ class State:
                 self.decide(TryAgain(gang), at)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
-        self.workflows[workflow.id] = timing.submitted(workflow, paused=self._paused(workflow.pool))
-        self.alive[workflow.pool] += 1
+        self.workflows[workflow.id] = timing.submitted(
+            workflow, paused=paused_through(self.pools, workflow.pool) is not None
+        )
+        count(self, workflow, 1)
         self._spec_uses[workflow.spec_hash] += 1
         self.numbers[workflow.name] = max(workflow.number, self.numbers.get(workflow.name, 0))
         self._changed.workflows.add(workflow.id)
@@ -283,8 +289,8 @@ class State:
         moved = self.workflows[action.workflow] = workflow_moved(before, action, at)
         if before.set_aside and not moved.set_aside:
             take_up(self, before.id)
-        self.alive[before.pool] -= not before.status.finished
-        self.alive[moved.pool] += not moved.status.finished
+        count(self, before, -1)
+        count(self, moved, 1)
         (self.on_hold.discard if moved.held_by is None else self.on_hold.add)(moved.id)
         self._changed.workflows.add(action.workflow)
 

@@ -1,5 +1,6 @@
 """The part of a state that functions outside it use."""
 
+from collections import Counter
 from typing import Protocol
 
 from runrig.domain.workflows import Group, GroupKey, GroupSpec, Task, WorkflowSpec
@@ -10,9 +11,11 @@ from runrig.engine.state.deadlines import GroupDeadline
 class Tables(Protocol):
     """A part of `State`; see there for the meaning of each field."""
 
+    alive: Counter[str]
     aside: set[str]
     deadlines: list[GroupDeadline]
     ledger: Ledger
+    waiting: Counter[tuple[str, str]]
 
     def spec_of(self, workflow: str) -> WorkflowSpec: ...
 

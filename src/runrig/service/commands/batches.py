@@ -8,6 +8,7 @@ from dataclasses import replace
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.plan import Plan
 from runrig.domain.shown.workflows import WorkflowSubmitted
+from runrig.engine.state.counts import top_level
 from runrig.service.commands.submissions import ParsedSubmission, Submission, Submissions, read
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import Transactor
@@ -79,12 +80,15 @@ class Batches:
         """Commits all plans together, unless one submission in *batch* is refused."""
         found: list[Plan | RunrigError] = []
         names: Counter[str] = Counter()
+        pools: Counter[str] = Counter()
         for each in batch:
+            name, pool = each.spec.spec.name, top_level(each.pool)
             try:
-                found.append(self._submissions.plan(each, writing, before=names[each.spec.spec.name]))
+                found.append(self._submissions.plan(each, writing, before=names[name], ahead=pools[pool]))
             except RunrigError as error:
                 found.append(error)
-            names[each.spec.spec.name] += 1
+            names[name] += 1
+            pools[pool] += 1
         plans = [each for each in found if isinstance(each, Plan)]
         if len(plans) == len(batch):
             writing.commit(

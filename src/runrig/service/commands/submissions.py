@@ -89,10 +89,10 @@ class ParsedSubmission:
     uuid: str | None = None
     numbered: bool = True
 
-    def plan(self, state: State, now: float, *, before: int = 0) -> Plan:
-        """Returns the plan that submits it to *state*, with the specification from `spec_in`. *before*: as in the gate.
+    def plan(self, state: State, now: float, *, before: int = 0, ahead: int = 0) -> Plan:
+        """Returns the plan that submits it to *state*, with the specification from `spec_in`. *before*, *ahead*: as in the gate.
 
-        Raises NotFound (pool) and Refused (rules P3, P6).
+        Raises NotFound (pool) and Refused (rules P3, P6, S7, W6).
         """
         spec = self.spec_in(state)
         return submission_gate.submit(
@@ -106,6 +106,7 @@ class ParsedSubmission:
             now=now,
             parent=self.parent,
             before=before,
+            ahead=ahead,
             numbered=self.numbered,
         )
 
@@ -366,9 +367,9 @@ class Submissions:
         spec = self._store.spec(stored.spec_hash)
         return WorkflowSubmitted(stored.id, tuple(warnings_of(self._backend.name, spec.spec)), spec.text)
 
-    def plan(self, parsed: ParsedSubmission, writing: Writing, *, before: int = 0) -> Plan:
-        """Returns the gate's plan. If the pool is closed, the refusal says who closed it and when. *before*: as in the
-        gate.
+    def plan(self, parsed: ParsedSubmission, writing: Writing, *, before: int = 0, ahead: int = 0) -> Plan:
+        """Returns the gate's plan. If the pool is closed, the refusal says who closed it and when. *before*, *ahead*: as in
+        the gate.
         """
         if not self._backend.outputs:
             without_inputs(parsed.spec.spec, self._backend.name)
@@ -377,7 +378,7 @@ class Submissions:
         check_credentials(parsed.spec.spec, parsed.user, self._credentials)
         self._codes.check(parsed.user, parsed.spec.spec.code)
         try:
-            return parsed.plan(writing.state, writing.now, before=before)
+            return parsed.plan(writing.state, writing.now, before=before, ahead=ahead)
         except Refused as error:
             deletions = pool_deletions(self._store, parsed.pool) if "state" in error.details else ()
             if not deletions:

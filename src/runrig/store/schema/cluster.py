@@ -66,6 +66,8 @@ pools = Table(
     Column("paused_by", Words),
     Column("paused_since", UtcDateTime),
     Column("paused_reason", Prose, nullable=False, server_default=""),
+    Column("user_waiting", WHOLE),
+    Column("gpus_per_workflow", WHOLE),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),

@@ -1,0 +1,46 @@
+"""Limits of a pool: GPUs in one workflow, and how many workflows of one user wait (rule W6).
+
+They are checked when work is submitted or moves in. A lower limit stops nothing: accepted work keeps its place.
+"""
+
+from dataclasses import replace
+
+from runrig.domain.errors import Refused
+from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.workflows import Workflow, WorkflowSpec
+from runrig.engine.ledger.queue import asked
+from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.state.counts import top_level
+from runrig.engine.state.state import State
+
+
+def check_limits(state: State, workflow: Workflow, spec: WorkflowSpec, *, who: str, ahead: int = 0) -> None:
+    """Raises Refused if the new *workflow* exceeds a limit of its pool. O(task groups).
+
+    *who*: its name in the message. *ahead*: workflows of the user that the same commit adds to the pool and its subpools.
+    """
+    pool, user = state.pools[workflow.pool], workflow.submitted_by
+    gpus = sum(asked(gang_of(workflow, group)) for group in spec.groups)
+    if pool.gpus_per_workflow is not None and gpus > pool.gpus_per_workflow:
+        raise Refused(
+            f"{who} needs {amount_in_words(GPU, gpus)} in all of its task groups, but pool {pool.name} allows at most "
+            f"{amount_in_words(GPU, pool.gpus_per_workflow)} in one workflow. Request less, or use another pool",
+            "W6",
+            {"pool": pool.name, "resource": GPU, "asked": gpus, "limit": pool.gpus_per_workflow},
+        )
+    top = top_level(pool.name)
+    waiting = state.waiting[top, user] + ahead
+    if pool.user_waiting is not None and waiting >= pool.user_waiting:
+        there = f"{'workflow' if waiting == 1 else 'workflows'} waiting in pool {top}"
+        raise Refused(
+            f"{user} already has {waiting} {there}, which allows {pool.user_waiting} for each user. "
+            "Wait until one of them starts, or cancel one",
+            "W6",
+            {"pool": pool.name, "user": user, "waiting": waiting, "limit": pool.user_waiting},
+        )
+
+
+def check_moved(state: State, workflow: Workflow, pool: str) -> None:
+    """As `check_limits`, for the submitted *workflow* in *pool*. Limits are the same within a top-level pool."""
+    if top_level(pool) != top_level(workflow.pool):
+        check_limits(state, replace(workflow, pool=pool), state.spec_of(workflow.id), who=workflow.id)

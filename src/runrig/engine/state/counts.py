@@ -1,0 +1,19 @@
+"""Numbers of workflows, kept so that no submission has to count all of them."""
+
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Workflow
+from runrig.engine.state.tables import Tables
+
+
+def top_level(pool: str) -> str:
+    """The name of the pool, or of its parent."""
+    return pool.partition(SUBPOOL_DELIMITER)[0]
+
+
+def count(state: Tables, workflow: Workflow, by: int) -> None:
+    """Adds *by* workflows like *workflow* to `State.alive` and `State.waiting`."""
+    if not workflow.status.finished:
+        state.alive[workflow.pool] += by
+    if workflow.status is WorkflowStatus.PENDING:
+        state.waiting[top_level(workflow.pool), workflow.submitted_by] += by

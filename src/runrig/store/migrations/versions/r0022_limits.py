@@ -1,0 +1,16 @@
+"""Limits of pools (rule W6)."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0022"
+down_revision = "0021"
+
+# As in r0001.
+WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("pools") as pools:
+        pools.add_column(sa.Column("user_waiting", WHOLE, nullable=True))
+        pools.add_column(sa.Column("gpus_per_workflow", WHOLE, nullable=True))
