@@ -141,7 +141,7 @@ def _moved(event: Any, *workflows: str) -> bool:
     ("args", "message"),
     [
         (["--kind", "premepted"], "unknown kind 'premepted'. Did you mean 'preempted'?"),
-        (["--kind", "started,eaten"], f"no kind 'eaten'. Kinds: {', '.join(KINDS)}"),
+        (["--kind", "started,eaten"], f"unknown kind 'eaten'. Kinds: {', '.join(KINDS)}"),
         (["--pool", "visoin"], "unknown pool 'visoin'. Did you mean 'vision'?"),
         (["--workflow", "asr-2"], "workflow 'asr-2' not found. Did you mean 'asr-1'?"),
         (["--grep", "("], "--grep ( is not a regular expression: missing ), unterminated subpattern at position 0"),

@@ -37,7 +37,8 @@ RELEASE = """
     | workflow submit | workflow validate | workflow render
     | workflow list | workflow query | workflow logs | workflow events | workflow spec | workflow cancel | workflow restart
     | workflow hold | workflow release | workflow move | workflow reprioritise
-    | login | logout | open | token list | token create | token update | token delete | user list | user show | user create | user disable
+    | login | logout | notify | open
+    | token list | token create | token update | token delete | user list | user show | user create | user disable
     | user enable | user history | role list | role grant | role revoke
     | workflow exec | workflow port-forward | workflow rsync upload | workflow rsync download
     | workflow rsync status | workflow rsync stop

@@ -12,6 +12,7 @@ from sqlalchemy import select, update
 from runrig.backends.local.owners import own, owner_of
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, RunrigError, ServerFault, Unavailable
 from runrig.domain.gangs import Priority
+from runrig.domain.notices import When
 from runrig.service.runtime.writing import Said
 from runrig.store import SqlStore, schema
 from runrig.store.backup import BackupWriter
@@ -42,6 +43,7 @@ def filled(it: Desk) -> None:
     it.later(7200)
     it.submit("later", pool="pool2")
     it.service.usage.step()
+    it.service.notices.set("ann", "https://hooks.example.org/", (When.FAIL,), 600, 1)
 
 
 @pytest.mark.parametrize("to", KINDS)

@@ -272,6 +272,6 @@ def test_all_problems_are_told_at_once_those_of_the_cluster_file_too(folder: Pat
         (5, "database: mongodb://… is not supported. Use postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH."),
         (
             6,
-            "a server file has no field 'foo'. Use one of database, data, listen, tls, behind_proxy, hosts, backend, cluster, auth, oidc, drain_sweep_s, bind_timeout_s, start_timeout_s, retention_days, log_store, log_file, connections, read_timeout_s, credential_key",
+            "a server file has no field 'foo'. Use one of database, data, listen, tls, behind_proxy, hosts, backend, cluster, auth, oidc, drain_sweep_s, bind_timeout_s, start_timeout_s, retention_days, log_store, log_file, connections, read_timeout_s, credential_key, notify",
         ),
     ]

@@ -70,6 +70,30 @@ class ServerCalls(Calls, ABC):
         return await self._ask(models.Me, Request("PATCH", path("me"), body={"default_pool": pool}))
 
     @call
+    async def notices(self) -> "models.NoticeSettings":
+        """Returns where notices of your workflows are sent, and the result of the last one."""
+        return await self._get(models.NoticeSettings, path("me", "notices"))
+
+    @call
+    async def set_notices(
+        self, to: str | None, when: Sequence[str] = ("fail", "preempt"), min_run_s: int = 0
+    ) -> "models.NoticeSettings":
+        """Sends notices to the https address *to*; None: turns notices off. *when*: start, done, fail, preempt.
+
+        *min_run_s*: no notice of the end of a workflow that ran for less. The secret of a new address is in the answer.
+        """
+        if to is None:
+            await self._caller.answer(Request("DELETE", path("me", "notices")))
+            return await self._get(models.NoticeSettings, path("me", "notices"))
+        body = {"to": to, "when": [*when], "min_run_s": min_run_s}
+        return await self._ask(models.NoticeSettings, Request("PUT", path("me", "notices"), body=body))
+
+    @call
+    async def test_notices(self) -> str:
+        """Sends a test notice, and returns ``delivered`` or what went wrong."""
+        return (await self._ask(models.NoticeTest, Request("POST", path("me", "notices") + ":test"))).result
+
+    @call
     async def version(self) -> str:
         """Returns the version of the server."""
         return (await self._get(models.Version, path("version"))).version

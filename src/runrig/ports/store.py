@@ -10,6 +10,7 @@ from runrig.domain.tags import Expected
 from runrig.domain.workflows import Group, LabelSelector, Task, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.code import CodeStore
+from runrig.ports.notices import NoticeStore
 from runrig.ports.past import PastStore
 from runrig.ports.usage import UsageStore
 
@@ -288,6 +289,9 @@ class Store(WorkflowReads, Protocol):
 
     @property
     def log(self) -> EventLog: ...
+
+    @property
+    def notices(self) -> NoticeStore: ...
 
     @property
     def past(self) -> PastReads: ...

@@ -1,7 +1,7 @@
 """The service: everything the server can do, with one state, one store and one backend."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -29,6 +29,8 @@ from runrig.service.foresight.dry_runs import DryRuns
 from runrig.service.foresight.plans import Plans
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.mirror import Mirror
+from runrig.service.notices.notices import Notices
+from runrig.service.notices.webhook import Network, Webhook
 from runrig.service.past.keeper import Keeper
 from runrig.service.past.past import Past
 from runrig.service.queries.board import Boards
@@ -61,7 +63,7 @@ class Service:
     *usage_queries*; *usage* follows the log for the last one.
 
     *plans*: the effects of a command. *past*: the same queries for an earlier revision; *keeper* writes its
-    checkpoints. `start` begins to reconcile.
+    checkpoints. *notices*: tells users what happened to their workflows. `start` begins to reconcile.
     """
 
     def __init__(
@@ -77,13 +79,16 @@ class Service:
         oidc: OidcSpec | None = None,
         credential_key: Path | None = None,
         mirror: Mirror | None = None,
+        notify_allow: Sequence[Network] = (),
+        address: str = "",
     ) -> None:
         """*node_labels*: from the cluster file, for this machine, where the backend cannot find them.
 
         *drain_sweep_s*: seconds between checks of DELETING pools (rule S3). *retention_days*: after which finished
         workflows are deleted; None: never. *metrics*: shared by all terms of this server. *oidc*: the identity
         provider. *credential_key*: the file with the keys that seal credentials; None: credentials are disabled.
-        *mirror*: answers slow questions; None: this process does.
+        *mirror*: answers slow questions; None: this process does. *notify_allow*: private networks that get notices.
+        *address*: of this server, for links in notices.
         """
         self.backend_name = backend.name
         self.drain_sweep_s = drain_sweep_s
@@ -128,6 +133,8 @@ class Service:
         self.keeper = Keeper(store.past, self._transactor.listening, self.past.rest)
         self.usage = Follower(store, clock)
         self.usage_queries = UsageQueries(store.usage, clock, self.usage, self.queries)
+        listening = self._transactor.listening
+        self.notices = Notices(store, self.access.users.known, listening, self.metrics, Webhook(notify_allow), address)
         self.metrics.attach(self._monitor_snapshot)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
@@ -151,6 +158,7 @@ class Service:
         self.usage.start()
         self.retention.start()
         self.keeper.start()
+        self.notices.start()
 
     def settle(self) -> None:
         """Runs rounds until nothing changes, for callers without the service's thread."""
@@ -165,6 +173,7 @@ class Service:
         self.retention.stop()
         self.keeper.stop()
         self.usage.stop()
+        self.notices.stop()
         self._reconciler.stop()
         self.access.uses.write()
         self._backend.close()

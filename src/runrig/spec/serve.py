@@ -17,6 +17,7 @@ from runrig.domain.credentials import read_keys
 from runrig.domain.errors import InvalidInput
 from runrig.spec.cluster import read_cluster
 from runrig.spec.fields import Field, Fields, root
+from runrig.spec.serve_notify import read_notify
 from runrig.spec.serve_oidc import read_oidc
 from runrig.spec.serve_settings import DEFAULT_LISTEN, KubernetesSpec, ServeSpec, Tls, is_loopback
 from runrig.spec.yamltree import read_yaml
@@ -41,6 +42,7 @@ FIELDS = (
     "connections",
     "read_timeout_s",
     "credential_key",
+    "notify",
 )
 _DAY_S = 86_400
 _YEARS_DAYS = 36_500
@@ -109,6 +111,7 @@ class _Reader:
             read_timeout_s=self._number("read_timeout_s", 1, 600, 30),
             oidc=read_oidc(fields.get("oidc")),
             credential_key=self._credential_key(),
+            notify_allow=read_notify(fields.get("notify")),
         )
 
     # ------------------------------------------------------------ where it is reached

@@ -49,6 +49,7 @@ class ServeSpec:
     *proxies*: addresses trusted to name the real client; None: none. *cluster* None: no file. Paths are absolute.
     *kubernetes*: for that backend, else None. *log_store* None: below *data*. *log_file* None: stderr. *retention_days*
     None: no limit. *oidc* None: users log in only with runrig tokens. *credential_key* None: credentials are disabled.
+    *notify_allow*: private networks to which users can send notices.
     """
 
     database: str
@@ -69,6 +70,7 @@ class ServeSpec:
     read_timeout_s: float = 30.0
     oidc: OidcSpec | None = None
     credential_key: Path | None = None
+    notify_allow: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
 
     @property
     def loopback(self) -> bool:

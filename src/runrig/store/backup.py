@@ -49,8 +49,13 @@ PIECE = 64 * 1024
 """Bytes of a file per line."""
 STATE_FILES = ("backend", "clock.json", "tasks.json")
 """Files of backends in the data folder from which they resume."""
-LEFT_OUT = frozenset({schema.leader.name, schema.browser_sessions.name, schema.checkpoints.name, schema.waiting.name})
-"""The leader is only current at the time, a backup must not restore ended sessions, and checkpoints are written anew."""
+LEFT_OUT = frozenset(
+    table.name
+    for table in (schema.leader, schema.browser_sessions, schema.checkpoints, schema.waiting, schema.deliveries)
+)
+"""The leader is only current at the time, a backup must not restore ended sessions or send old notices again, and
+checkpoints are written anew.
+"""
 TABLES = tuple(table for table in schema.metadata.sorted_tables if table.name not in LEFT_OUT)
 
 

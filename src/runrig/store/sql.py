@@ -18,6 +18,7 @@ from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
+from runrig.ports.notices import NoticeStore
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery
 from runrig.store import schema
 from runrig.store.access import AccessTables
@@ -26,6 +27,7 @@ from runrig.store.codec import decode
 from runrig.store.dialect import insert_new, insert_rows, put_rows, run
 from runrig.store.filters import filters
 from runrig.store.log import SqlLog
+from runrig.store.notices import SqlNotices
 from runrig.store.opening import open_database
 from runrig.store.past import SqlPast
 from runrig.store.reading import Reader
@@ -89,6 +91,7 @@ class SqlStore:
         self.access: AccessStore = AccessTables(transactions)
         self.code = SqlCode(transactions)
         self.log = SqlLog(transactions)
+        self.notices: NoticeStore = SqlNotices(transactions)
         self.past = SqlPast(transactions)
         self.retention = SqlRetention(transactions)
         self.tags = SqlTags(transactions)

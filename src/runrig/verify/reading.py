@@ -16,7 +16,7 @@ from .court import Commit
 from .world import KINDS
 
 FORMAT = 1
-NEWEST = "0022"
+NEWEST = "0023"
 """The newest tables that are known here."""
 _COLUMNS = ("revision", "seq", "time", "actor", "kind", "law", "action")
 _EVENTS = "SELECT revision, seq, time, actor, kind, law, action FROM events ORDER BY revision, seq"

@@ -18,6 +18,7 @@ from runrig.api import app as application
 from runrig.api.permissions import declared
 from runrig.domain.access import OF_A_POOL, Permission, role_named
 from runrig.domain.credentials import CredentialKind
+from runrig.domain.notices import When
 from runrig.service.access import browser_sessions
 from runrig.service.access.access import Access
 from runrig.web.install import MODULES as PAGES
@@ -59,6 +60,9 @@ OWNED: Mapping[str, Row | str] = {
     "DELETE /api/v1/credentials/{name}": Row("/api/v1/credentials/own"),
     "DELETE /api/v1/tokens/{name}": Row("/api/v1/tokens/{name}"),
     "PATCH /api/v1/me": Row("/api/v1/me", {"default_pool": "pool1"}),
+    "PUT /api/v1/me/notices": Row("/api/v1/me/notices", {"to": "https://thief.example.org/", "when": ["fail"]}),
+    "DELETE /api/v1/me/notices": Row("/api/v1/me/notices"),
+    "POST /api/v1/me/notices:test": NOT_OWNED,
     "PATCH /api/v1/tokens/{name}": Row("/api/v1/tokens/{name}", {"roles": ["pool1-user"], "description": "mine now"}),
     "POST /api/auth/access_token/{name}": BOUNDED,
     "POST /api/auth/jwt/access_token": BOUNDED,
@@ -105,10 +109,10 @@ class Una:
 
     def portrait(self) -> tuple[object, ...]:
         """All that is kept of users, but for when tokens were used."""
-        store = self.site.desk.store.access
+        store, whom = self.site.desk.store.access, self.site.desk.store.notices.settings()
         rows = store.load()
         tokens = tuple(replace(each, last_used_at=None) for each in rows.tokens)
-        return replace(rows, tokens=tokens), store.profile(USER), store.sessions()
+        return replace(rows, tokens=tokens), store.profile(USER), store.sessions(), whom
 
 
 @contextmanager
@@ -123,6 +127,7 @@ def una(folder: Path) -> Iterator[Una]:
             for name, roles in GIVES.items()
         }
         access.credentials.set(USER, "own", CredentialKind.GENERIC, {"key": "of una"}, actor=USER)
+        it.desk.service.notices.set(USER, "https://hooks.example.org/", (When.FAIL,), 0, 0)
         http = TestClient(it.app, base_url=URL, raise_server_exceptions=False, follow_redirects=False)
         yield Una(it, http, made)
         http.close()

@@ -40,6 +40,8 @@ QUESTIONS = [route for route in GUARDED if route.startswith("GET ")]
 COMMANDS = [route for route in GUARDED if not route.startswith("GET ")]
 WITHOUT_TRACE = {
     "PATCH /api/v1/me",  # no default pool, as before
+    "DELETE /api/v1/me/notices",  # they are off, as before
+    "POST /api/v1/me/notices:test",
     "POST /api/configs/history/rollback",  # to what there is
     "HEAD /api/v1/code/{id}",
     "POST /api/v1/browser-codes",

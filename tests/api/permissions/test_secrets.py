@@ -139,6 +139,7 @@ HANDED_OUT = {
     *("TokenMade.token", "ExchangeAnswer.token", "BrowserCode.code", "Session.key", "RouterAnswer.key"),
     *("SignedIn.token", "SignedIn.refresh_token", "OAuthTokenAnswer.id_token", "OAuthTokenAnswer.refresh_token"),
     *("DeviceStarted.device_code", "DeviceStarted.user_code", "DeviceAnswer.device_code", "DeviceAnswer.user_code"),
+    "NoticeSettings.secret",
 }
 """Each is what somebody asked for: a token, a code or a key of their own."""
 NO_SECRETS = {

@@ -98,7 +98,8 @@ class TwoTeams:
         said = store.log.pool_revisions(RevisionsQuery(limit=1000))
         with store.transactions.reading() as connection:
             codes = connection.execute(select(schema.codes).order_by(schema.codes.c.user, schema.codes.c.id)).all()
-        return store.load(), store.log.events(), replace(access, tokens=tokens), tags, profiles, said, codes
+        whom = store.notices.settings()
+        return store.load(), store.log.events(), replace(access, tokens=tokens), tags, profiles, said, codes, whom
 
 
 @contextmanager

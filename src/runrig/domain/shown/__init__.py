@@ -22,10 +22,11 @@ from runrig.domain.shown.access import (
 from runrig.domain.shown.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
-from runrig.domain.shown.events import ClusterEvent, ClusterEventPage, WorkflowEvent, WorkflowEventPage
+from runrig.domain.shown.events import ClusterEvent, ClusterEventPage, RuledOut, WorkflowEvent, WorkflowEventPage
 from runrig.domain.shown.gpu_use import TaskGpuUse, WorkflowGpuUse
 from runrig.domain.shown.history import PoolChange, PoolChangePage, PoolFieldEdit, PoolPast, PoolThen
 from runrig.domain.shown.nodes import FlavorPage, GpuHolder, Node, NodePage, NodesDrained, NodesMarked
+from runrig.domain.shown.notices import NoticeSettings, NoticeTest
 from runrig.domain.shown.plans import (
     Plan,
     PlanDrain,

@@ -22,6 +22,10 @@ class Users:
     def all(self) -> tuple[User, ...]:
         return tuple(self._accounts.rows.users.values())
 
+    def known(self, name: str) -> User | None:
+        """Returns None if there is no such user."""
+        return self._accounts.rows.users.get(name)
+
     def get(self, name: str) -> User:
         """Raises NotFound."""
         user = self._accounts.rows.users.get(name)

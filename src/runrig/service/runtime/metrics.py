@@ -77,6 +77,12 @@ class Metrics:
         self._failed_rounds = Counter(
             "runrig_failed_rounds", "Scheduling rounds that failed and were retried.", registry=registry
         )
+        self._notices = Counter(
+            "runrig_notices",
+            "Attempts to deliver a notice, by result: delivered, failed, given_up.",
+            ["result"],
+            registry=registry,
+        )
         self._pruned = Counter(
             "runrig_pruned_workflows", "Finished workflows removed after their retention.", registry=registry
         )
@@ -157,6 +163,10 @@ class Metrics:
 
     def round_failed(self) -> None:
         self._failed_rounds.inc()
+
+    def notified(self, result: str) -> None:
+        """Counts an attempt to deliver a notice. *result*: delivered, failed (and tried again) or given_up."""
+        self._notices.labels(result).inc()
 
     def pruned(self, workflows: int) -> None:
         self._pruned.inc(workflows)

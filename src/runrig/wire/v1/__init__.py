@@ -7,6 +7,7 @@ from runrig.wire.v1.nodes import (
     NodeNames,
     NodesDrain,
 )
+from runrig.wire.v1.notices import NoticesRequest
 from runrig.wire.v1.plans import PlanRequest
 from runrig.wire.v1.pools import (
     CohortCreate,

@@ -1,0 +1,107 @@
+"""`runrig notify`: notices of your workflows by webhook."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.output import tell
+from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
+from runrig.domain.errors import InvalidInput, ServerFault
+from runrig.domain.meant import suggested
+from runrig.domain.notices import USUAL, When
+from runrig.domain.spans import span
+
+Answer = Mapping[str, Any]
+
+OFF, TEST = "off", "test"
+_UNITS = times.UNITS_S
+
+
+def _when(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    """Raises InvalidInput."""
+    names = [name.strip().lower() for name in typed.split(",")]
+    known = [each.value for each in When]
+    for name in names:
+        if name not in known:
+            raise InvalidInput.one(
+                f"unknown event {name!r:.80}{suggested(name, known, '. Events: ' + ', '.join(known))}"
+            )
+    return names
+
+
+def _seconds(_: click.Context, __: click.Parameter, typed: str) -> int:
+    """Raises InvalidInput."""
+    amount, unit = typed[:-1], typed[-1:]
+    if not (amount.isascii() and amount.isdecimal() and len(amount) < 7 and unit in _UNITS):
+        raise InvalidInput.one(f"--min-run {typed} is not a duration. Use 30s, 10m, 2h or 1d.")
+    return int(amount) * _UNITS[unit]
+
+
+@click.command(
+    epilog=examples(
+        "runrig notify --to https://hooks.example.org/runrig",
+        "runrig notify --to https://hooks.example.org/runrig --when done,fail --min-run 10m",
+        "runrig notify",
+        "runrig notify test",
+        "runrig notify off",
+    )
+)
+@click.argument("act", required=False, type=click.Choice([OFF, TEST]), metavar="[off|test]")
+@click.option("--to", metavar="URL", help="Send notices to this https address.")
+@click.option(
+    "--when",
+    default=",".join(USUAL),
+    show_default=True,
+    metavar="EVENTS",
+    callback=_when,
+    help=f"Events, separated by commas: {', '.join(When)}.",
+)
+@click.option(
+    "--min-run",
+    default="0s",
+    metavar="TIME",
+    callback=_seconds,
+    help="Send no notice of the end of a workflow that ran for less, such as 10m.",
+)
+@with_session
+def notify(session: Session, act: str | None, to: str | None, when: list[str], min_run: int) -> None:
+    """Get a notice when one of your workflows fails or is preempted.
+
+    Without options, show what is set and the last result. Notices are signed; see docs/notices.md.
+    """
+    client, route = session.client, path("me", "notices")
+    if to is not None and act is not None:
+        raise click.UsageError(f"use --to or {act}, not both")
+    if act == TEST:
+        result = client.call("POST", route + ":test")["result"]
+        if result != "delivered":
+            raise ServerFault(f"the test notice did not arrive: {result}")
+        if not session.show({"result": result}):
+            tell("The test notice arrived.")
+        return
+    if act == OFF:
+        client.call("DELETE", route)
+    elif to is not None:
+        found = client.call("PUT", route, body={"to": to, "when": when, "min_run_s": min_run})
+    if to is None:
+        found = client.get(route)
+    if not session.show(found):
+        tell("\n".join(map(sanitize.line, _lines(found))))
+
+
+def _lines(found: Answer) -> list[str]:
+    if found["to"] is None:
+        return ["Notices are off. Turn them on with `runrig notify --to https://HOST/PATH`."]
+    least = f", after a run of at least {span(found['min_run_s'])}" if found["min_run_s"] else ""
+    lines = [f"Notices go to {found['to']}: {', '.join(found['when'])}{least}."]
+    if found["secret"]:
+        lines.append(f"They are signed with the secret {found['secret']}, which is shown only now.")
+    if found["tried_at"] is not None:
+        lines.append(f"Last attempt {times.local(found['tried_at'].removesuffix('Z'))}: {found['result']}.")
+    if found["waiting"]:
+        lines.append(f"Waiting to be delivered: {found['waiting']}.")
+    return lines

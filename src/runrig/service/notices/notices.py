@@ -1,0 +1,268 @@
+"""Notices of a server: settings, and a thread that turns events of the log into deliveries.
+
+Events and the position up to which the log was searched are stored in one transaction, so that a restart loses nothing.
+It repeats at most the delivery that was on its way, with the same id.
+"""
+
+import json
+import logging
+import secrets
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any
+
+from runrig.domain.access import Identity, User
+from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.notices import Delivery, NoticeSetting, When
+from runrig.domain.plan import Abandon, Admit, MoveWorkflow, Preempt
+from runrig.domain.records import Event
+from runrig.domain.shown.notices import NoticeSettings
+from runrig.domain.subjects import workflow_of
+from runrig.domain.value import at
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Workflow
+from runrig.ports.store import Store
+from runrig.service.notices.webhook import DELIVERED, Webhook, check_address
+from runrig.service.queries.events import preempted_in_words
+from runrig.service.queries.redaction import Names, preemptors
+from runrig.service.queries.visibility import ALL, Visibility
+from runrig.service.runtime import logs
+from runrig.service.runtime.metrics import Metrics
+from runrig.service.runtime.transactor import Listener
+
+PAUSES_S = (1.0, 5.0, 30.0, 300.0, 1800.0)
+"""Before the second and later attempts; after the last one the notice is given up."""
+LOOK_S = 1.0
+PAGE = 500
+SENDERS = 16
+"""Deliveries at the same time, at most one for each user."""
+LONGEST_RUN_S = 86_400 * 365
+_ACTIONS = tuple(action.__name__ for action in (Abandon, Admit, MoveWorkflow, Preempt))
+
+_log = logging.getLogger(__name__)
+
+
+class Notices:
+    """*user_named*: looks a user up; None: unknown. *listening*: reports commits. *address*: of this server's pages."""
+
+    def __init__(
+        self,
+        store: Store,
+        user_named: Callable[[str], User | None],
+        listening: Callable[[Listener], AbstractContextManager[None]],
+        metrics: Metrics,
+        webhook: Webhook,
+        address: str,
+    ) -> None:
+        self._store = store
+        self._user_named = user_named
+        self._listening = listening
+        self._metrics = metrics
+        self._webhook = webhook
+        self._address = address
+        self._changed = threading.Event()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="notices")
+        self._sending: set[str] = set()
+        self._settings = {each.user: each for each in store.notices.settings()}
+        self._searched = 0
+        """Up to this revision nothing was found that is not stored."""
+
+    # ------------------------------------------------------------ settings
+
+    def shown(self, user: str, *, secret: str | None = None) -> NoticeSettings:
+        found = next((each for each in self._store.notices.settings() if each.user == user), None)
+        return NoticeSettings.of(found, self._store.notices.waiting(user), secret=secret)
+
+    def set(self, user: str, to: str, when: tuple[When, ...], min_run_s: int, revision: int) -> NoticeSettings:
+        """Sends notices of events after *revision* to *to*. A new address gets a new secret, which is shown once.
+
+        Raises InvalidInput.
+        """
+        check_address(to)
+        if not when:
+            raise InvalidInput.one(f"name what to send notices of: {', '.join(When)}", "when")
+        if not 0 <= min_run_s <= LONGEST_RUN_S:
+            raise InvalidInput.one(f"min_run_s must be from 0 to {LONGEST_RUN_S} (a year)", "min_run_s")
+        before = self._settings.get(user)
+        same = before is not None and before.to == to
+        secret = before.secret if before is not None and same else secrets.token_urlsafe(32)
+        chosen = tuple(each.value for each in When if each in when)
+        setting = NoticeSetting(user, to, chosen, min_run_s, secret, revision)
+        self._store.notices.put(setting)
+        self._settings = {**self._settings, user: setting}
+        return self.shown(user, secret=None if same else secret)
+
+    def turn_off(self, user: str) -> None:
+        self._store.notices.delete(user)
+        self._settings = {name: each for name, each in self._settings.items() if name != user}
+
+    def test(self, user: str) -> str:
+        """Sends a test notice, and returns the result. Takes a few seconds."""
+        setting = self._settings.get(user)
+        if setting is None:
+            return "notices are off. Turn them on with `runrig notify --to https://HOST/PATH`"
+        body = self._body({"event": "test", "user": user, "at": at(time.time()).isoformat()})
+        return self._webhook.send(setting.to, body, setting.secret, str(uuid.uuid4()))
+
+    # ------------------------------------------------------------ from the log
+
+    def collect(self) -> None:
+        """Stores a delivery for each event that a user wants to know of. O(events since the last call)."""
+        settings = self._settings
+        if not settings:
+            return
+        position = max(self._searched, min(each.position for each in settings.values()))
+        while True:
+            found = self._store.log.events(after=position, actions=_ACTIONS, limit=PAGE)
+            if not found:
+                return
+            position = found[-1].revision
+            deliveries = [each for event in found for each in self._deliveries(event, settings)]
+            if deliveries or len(found) >= PAGE:
+                self._store.notices.collected(position, deliveries)
+            self._searched = position
+
+    def _deliveries(self, event: Event, settings: Mapping[str, NoticeSetting]) -> Iterator[Delivery]:
+        id = workflow_of(event.action)
+        assert id is not None, "only actions on workflows are read"
+        try:
+            workflow = self._store.head(id)
+        except NotFound:  # Deleted by retention in the meantime.
+            return
+        setting = settings.get(workflow.submitted_by)
+        happened = _happened(event)
+        if setting is None or happened is None or happened.value not in setting.when:
+            return
+        if event.revision <= setting.position or _too_short(workflow, happened, setting.min_run_s):
+            return
+        body = self._body(self._told(event, happened, workflow))
+        yield Delivery(str(uuid.uuid4()), setting.user, body, 0, time.time())
+
+    def _told(self, event: Event, happened: When, workflow: Workflow) -> dict[str, Any]:
+        owner = self._user_named(workflow.submitted_by)
+        # Only the owner of `up`, who sees everything, and users for whom they act have no row.
+        visibility = ALL if owner is None else Visibility(Identity(owner.name, owner.grants))
+        action, cause = event.action, ""
+        if isinstance(action, Preempt):
+            shown = Names(visibility, self._pool_of).event(event).action
+            assert isinstance(shown, Preempt)
+            cause = preempted_in_words(shown)
+        elif isinstance(action, MoveWorkflow | Abandon):
+            found = self._store.log.events(workflow=workflow.id, actions=(Preempt.__name__,))
+            cause = Names(visibility, self._pool_of, preemptors(found)).text(action.message)
+        return {
+            "event": happened.value,
+            "id": workflow.id,
+            "pool": workflow.pool,
+            "user": workflow.submitted_by,
+            "status": _status(event).value,
+            "cause": cause,
+            "law": event.law,
+            "at": at(event.time).isoformat(),
+            "address": f"{self._address}/workflows/{workflow.id}",
+        }
+
+    def _body(self, told: Mapping[str, Any]) -> str:
+        return json.dumps(told, separators=(",", ":"))
+
+    def _pool_of(self, workflow: str) -> str | None:
+        try:
+            return self._store.head(workflow).pool
+        except NotFound:
+            return None
+
+    # ------------------------------------------------------------ to the receivers
+
+    def send(self) -> None:
+        """Starts the deliveries that are due; a user's are sent one after the other."""
+        busy = set(self._sending)  # Before the look, because a delivery can end during it.
+        for delivery in self._store.notices.due(time.time()):
+            if delivery.user not in busy:
+                self._sending.add(delivery.user)
+                self._senders.submit(self._deliver, delivery)
+
+    def _deliver(self, delivery: Delivery) -> None:
+        try:
+            setting, user = self._settings.get(delivery.user), self._user_named(delivery.user)
+            if setting is None or (user is not None and user.disabled):
+                self._store.notices.delete(delivery.user)
+                return
+            result = self._webhook.send(setting.to, delivery.body, setting.secret, delivery.id)
+            over = result == DELIVERED or delivery.attempt >= len(PAUSES_S)
+            if result != DELIVERED:
+                result += " (given up)" if over else f" (attempt {delivery.attempt + 1} of {len(PAUSES_S) + 1})"
+            due = None if over else time.time() + PAUSES_S[delivery.attempt]
+            self._store.notices.tried(delivery, time.time(), result, due)
+            self._metrics.notified("delivered" if result == DELIVERED else "given_up" if over else "failed")
+        except Exception as error:  # noqa: BLE001 - a failed delivery stays due
+            if not self._stopped.is_set():
+                _log.error("%s", logs.line("notice_failed", error=repr(error)), exc_info=error)
+                self._stopped.wait(LOOK_S)
+        finally:
+            self._sending.discard(delivery.user)
+            self._changed.set()
+
+    # ------------------------------------------------------------ the thread
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when the current step has ended; a delivery on its way is repeated by the next server."""
+        self._stopped.set()
+        self._changed.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._senders.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self) -> None:
+        with self._listening(lambda _: self._changed.set()):
+            while not self._stopped.is_set():
+                self._changed.wait(LOOK_S)
+                self._changed.clear()
+                try:
+                    self.collect()
+                    if self._settings:
+                        self.send()
+                except Exception as error:  # noqa: BLE001 - the thread must survive all errors
+                    _log.error("%s", logs.line("notices_failed", error=repr(error)), exc_info=error)
+                self._stopped.wait(LOOK_S / 4)
+
+
+def _happened(event: Event) -> When | None:
+    match event.action:
+        case Admit():
+            return When.START
+        case Preempt():
+            return When.PREEMPT
+        case Abandon():
+            return When.FAIL
+        case MoveWorkflow(status=status) if status.finished:
+            return When.DONE if status is WorkflowStatus.COMPLETED else When.FAIL
+    return None
+
+
+def _status(event: Event) -> WorkflowStatus:
+    """Returns the status of the workflow after *event*, for which the row of the workflow can be too new."""
+    match event.action:
+        case MoveWorkflow(status=status):
+            return status
+        case Abandon():
+            return WorkflowStatus.FAILED_CANCELED
+        case Admit():
+            return WorkflowStatus.RUNNING
+    return WorkflowStatus.PENDING
+
+
+def _too_short(workflow: Workflow, happened: When, min_run_s: int) -> bool:
+    if happened not in (When.DONE, When.FAIL) or not min_run_s:
+        return False
+    start, end = workflow.start_time, workflow.end_time
+    return start is None or end is None or end - start < min_run_s

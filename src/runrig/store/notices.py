@@ -1,0 +1,73 @@
+"""`ports.notices.NoticeStore` on a database."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, func, select, update
+
+from runrig.domain.notices import Delivery, NoticeSetting
+from runrig.store import schema
+from runrig.store.dialect import insert_rows, put_rows
+from runrig.store.rows import same_fields
+from runrig.store.transactions import Transactions
+
+_SETTING = schema.notice_settings.c
+_DELIVERY = schema.deliveries.c
+_SETTINGS = same_fields(NoticeSetting, schema.notice_settings)
+
+
+class SqlNotices:
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def settings(self) -> tuple[NoticeSetting, ...]:
+        with self._transactions.reading() as connection:
+            rows = connection.execute(select(schema.notice_settings).order_by(_SETTING.user)).mappings()
+            return tuple(map(_SETTINGS.of_row, rows))
+
+    def put(self, setting: NoticeSetting) -> None:
+        with self._transactions.writing() as connection:
+            put_rows(connection, schema.notice_settings, [_SETTINGS.to_row(setting)])
+            connection.execute(delete(schema.deliveries).where(_DELIVERY.user == setting.user))
+
+    def delete(self, user: str) -> None:
+        with self._transactions.writing() as connection:
+            connection.execute(delete(schema.notice_settings).where(_SETTING.user == user))
+            connection.execute(delete(schema.deliveries).where(_DELIVERY.user == user))
+
+    def collected(self, position: int, deliveries: Sequence[Delivery]) -> None:
+        with self._transactions.writing() as connection:
+            connection.execute(
+                update(schema.notice_settings).where(_SETTING.position < position).values(position=position)
+            )
+            last = connection.execute(select(func.max(_DELIVERY.number))).scalar_one() or 0
+            rows = [
+                (each.id, each.user, each.body, each.attempt, each.due, number)
+                for number, each in enumerate(deliveries, start=last + 1)
+            ]
+            insert_rows(connection, schema.deliveries, rows)
+
+    def due(self, now: float) -> tuple[Delivery, ...]:
+        first = select(_DELIVERY.user, func.min(_DELIVERY.number).label("number")).group_by(_DELIVERY.user).subquery()
+        statement = (
+            select(_DELIVERY.id, _DELIVERY.user, _DELIVERY.body, _DELIVERY.attempt, _DELIVERY.due)
+            .join(first, _DELIVERY.number == first.c.number)
+            .where(_DELIVERY.due <= now)
+            .order_by(_DELIVERY.number)
+        )
+        with self._transactions.reading() as connection:
+            return tuple(Delivery(*row) for row in connection.execute(statement))
+
+    def waiting(self, user: str) -> int:
+        with self._transactions.reading() as connection:
+            found: int = connection.execute(select(func.count()).where(_DELIVERY.user == user)).scalar_one()
+        return found
+
+    def tried(self, delivery: Delivery, at: float, result: str, due: float | None) -> None:
+        with self._transactions.writing() as connection:
+            whose = _SETTING.user == delivery.user
+            connection.execute(update(schema.notice_settings).where(whose).values(tried_at=at, result=result))
+            if due is None:
+                connection.execute(delete(schema.deliveries).where(_DELIVERY.id == delivery.id))
+            else:
+                changed = {"attempt": delivery.attempt + 1, "due": due}
+                connection.execute(update(schema.deliveries).where(_DELIVERY.id == delivery.id).values(changed))

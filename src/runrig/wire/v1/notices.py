@@ -1,0 +1,17 @@
+"""Requests about notices."""
+
+from typing import Literal
+
+from runrig.wire.base import Request, example
+
+
+class NoticesRequest(Request):
+    """*to*: an https address. *when*: what to send notices of. *min_run_s*: no notice of the end of a workflow that ran
+    for less.
+    """
+
+    model_config = example({"to": "https://hooks.example.org/runrig", "when": ["fail", "preempt"], "min_run_s": 600})
+
+    to: str
+    when: list[Literal["start", "done", "fail", "preempt"]]
+    min_run_s: int = 0

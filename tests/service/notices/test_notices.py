@@ -1,0 +1,190 @@
+"""Users are told about their workflows: each event once, whatever breaks, and without names of other teams."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.access import role_named
+from runrig.domain.gangs import Priority
+from runrig.domain.notices import When
+from runrig.domain.value import at
+from runrig.service.notices import notices
+from runrig.service.notices.webhook import Webhook
+from tests.service.notices.receiver import HERE, Receiver, receiving
+from tests.worlds.service import T0, Desk, desk, one_task, submit
+
+EVERYTHING = tuple(When)
+COHORT = """
+cohorts: [{name: lab}]
+pools:
+- {name: pool1, cohort: lab, quota: 2}
+- {name: pool2, cohort: lab, quota: 2}
+"""
+
+
+@contextmanager
+def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Desk, Receiver]]:
+    monkeypatch.setattr(notices, "PAUSES_S", (0.0, 0.0))
+    with receiving(folder) as (there, trusts), desk(folder / "data", cluster=COHORT) as it:
+        it.service.notices._webhook = Webhook(HERE, trusts)
+        yield it, there
+
+
+def turn_on(it: Desk, url: str, user: str = "ann", when: tuple[When, ...] = EVERYTHING, min_run_s: int = 0) -> None:
+    it.service.notices.set(user, url, when, min_run_s, it.service.stored)
+
+
+def rest(it: Desk, user: str = "ann") -> str:
+    """Delivers until nothing waits for *user*; returns the last result."""
+    end = time.monotonic() + 20
+    it.service.notices.collect()
+    while it.store.notices.waiting(user) or user in it.service.notices._sending:
+        assert time.monotonic() < end, it.service.notices.shown(user)
+        it.service.notices.send()
+        time.sleep(0.005)
+    return it.service.notices.shown(user).result
+
+
+def test_a_user_is_told_what_happens_to_their_work_and_no_one_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(tmp_path, monkeypatch) as (it, there):
+        before = it.submit("before")
+        it.service.settle()
+        turn_on(it, there.url)
+        id = it.submit("train", duration=30)
+        submit(it.service, one_task("other"), "pool2", "bob", None)
+        it.later(0)
+        it.later(200)
+        assert rest(it) == "delivered"
+        told = [(each["event"], each["id"], each["status"]) for each in there.documents]
+        assert told[0] == ("start", id, "RUNNING")
+        assert sorted(told[1:]) == [("done", before, "COMPLETED"), ("done", id, "COMPLETED")]
+        document = there.documents[0]
+        assert document["address"] == f"/workflows/{id}"
+        assert document["at"] == at(T0 + 2).isoformat()
+        assert list(document) == ["event", "id", "pool", "user", "status", "cause", "law", "at", "address"]
+
+
+def test_a_preemptor_is_named_only_to_those_who_may_see_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with world(tmp_path, monkeypatch) as (it, there):
+        for user, role in (("ann", "pool1-user"), ("vera", "viewer")):
+            it.service.access.users.create(user, [role_named(role)], actor="root")
+        for user in ("ann", "vera"):
+            turn_on(it, there.url, user, (When.PREEMPT,))
+            submit(it.service, one_task(f"{user}work", gpus=2, duration=9_000), "pool1", user, Priority.LOW)
+            it.later(1)
+        submit(it.service, one_task("rival", gpus=2, duration=9_000), "pool2", "bob", None)
+        it.later(1)
+        submit(it.service, one_task("mine", gpus=2, duration=9_000), "pool1", "ann", None)
+        it.later(1)
+        rest(it, "ann")
+        rest(it, "vera")
+        causes = {each["user"]: (each["law"], each["cause"]) for each in there.documents}
+        assert sorted(causes) == ["ann", "vera"]
+        assert "rival" not in causes["ann"][1]
+        assert {law for law, _ in causes.values()} == {"R1", "R2"}
+
+
+def test_a_short_run_and_an_event_that_was_not_chosen_are_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(tmp_path, monkeypatch) as (it, there):
+        turn_on(it, there.url, when=(When.DONE,), min_run_s=60)
+        it.submit("short", duration=30)
+        long = it.submit("long", duration=90)
+        it.later(0)
+        it.later(40)
+        it.later(60)
+        rest(it)
+        assert [(each["event"], each["id"]) for each in there.documents] == [("done", long)]
+
+
+def test_a_notice_is_tried_again_with_the_same_id_and_then_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(tmp_path, monkeypatch) as (it, there):
+        turn_on(it, there.url, when=(When.START,))
+        there.answers = [500, 500, 204]
+        it.submit("a")
+        it.later(0)
+        assert rest(it) == "delivered"
+        there.answers = [500, 500, 500]
+        it.submit("b")
+        it.later(0)
+        assert rest(it) == "localhost answered with status 500 (given up)"
+        ids = [headers["x-runrig-delivery"] for headers, _ in there.got]
+        assert (len(set(ids[:3])), len(set(ids[3:])), len(ids)) == (1, 1, 6)
+
+
+def test_a_running_server_tells_what_it_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with world(tmp_path, monkeypatch) as (it, there):
+        turn_on(it, there.url, when=(When.START,))
+        it.service.notices.start()
+        for name in ("a", "b"):
+            it.submit(name)
+            it.later(0)
+        there.wait(2)
+        assert [each["id"] for each in there.documents] == ["a-1", "b-1"]
+
+
+def test_a_slow_receiver_delays_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with world(tmp_path, monkeypatch) as (it, there):
+        turn_on(it, f"{there.url}/slow", "ann", (When.START,))
+        turn_on(it, there.url, "bob", (When.START,))
+        it.submit("a")
+        submit(it.service, one_task("b"), "pool2", "bob", None)
+        it.later(0)
+        assert rest(it, "bob") == "delivered"
+        shown = it.service.notices.shown("ann")
+        assert (shown.waiting, shown.result) == (1, "")
+        assert [each["user"] for each in there.documents] == ["bob"]
+
+
+def test_a_restart_loses_nothing_and_repeats_only_what_was_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiving(tmp_path) as (there, trusts):
+        with desk(tmp_path / "data", cluster=COHORT) as it:
+            turn_on(it, there.url, when=(When.START,))
+            it.submit("a")
+            it.later(0)
+            it.service.notices.collect()
+            it.submit("b")
+            it.later(0)
+            (first,) = it.store.notices.due(time.time())
+            monkeypatch.setattr(it.store.notices, "tried", dies)
+            it.service.notices._webhook = Webhook(HERE, trusts)
+            it.service.notices.send()
+            there.wait(1)
+        with desk(tmp_path / "data", cluster=COHORT) as it:
+            it.service.notices._webhook = Webhook(HERE, trusts)
+            assert rest(it) == "delivered"
+    sent = [
+        (each["id"], headers["x-runrig-delivery"])
+        for each, (headers, _) in zip(there.documents, there.got, strict=True)
+    ]
+    assert [id for id, _ in sent] == ["a-1", "a-1", "b-1"]
+    assert sent[0] == sent[1] == ("a-1", first.id)
+
+
+def dies(*_: object) -> None:
+    raise SystemExit("killed")
+
+
+def test_the_secret_is_shown_once_and_changes_with_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with world(tmp_path, monkeypatch) as (it, there):
+        shown = [
+            it.service.notices.set("ann", url, (When.FAIL,), 0, 1).secret
+            for url in (there.url, there.url, f"{there.url}/other")
+        ]
+        assert (shown[0] is None, shown[1], shown[2] is None) == (False, None, False)
+        assert shown[0] != shown[2]
+        assert it.service.notices.shown("ann").secret is None
+        assert it.service.notices.test("ann") == "delivered"
+        it.service.notices.turn_off("ann")
+        assert it.service.notices.shown("ann").to is None
+        assert it.service.notices.test("ann").startswith("notices are off")

@@ -1,0 +1,86 @@
+"""A webhook arrives signed, and nothing that a user can name makes the server call where it should not."""
+
+import hashlib
+import hmac
+import ipaddress
+import time
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.errors import InvalidInput
+from runrig.service.notices import webhook
+from runrig.service.notices.webhook import DELIVERED, Webhook, check_address, is_public
+from tests.service.notices.receiver import HERE, receiving
+
+
+def test_a_notice_arrives_with_its_signature_and_delivery(tmp_path: Path) -> None:
+    with receiving(tmp_path) as (there, trusts):
+        assert Webhook(HERE, trusts).send(f"{there.url}/in?a=1", '{"event":"fail"}', "secret", "d-1") == DELIVERED
+        ((headers, body),) = there.got
+    assert body == b'{"event":"fail"}'
+    assert headers["x-runrig-delivery"] == "d-1"
+    assert headers["x-runrig-signature"] == "sha256=" + hmac.new(b"secret", body, hashlib.sha256).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "result"),
+    [
+        ("/", 500, "localhost answered with status 500"),
+        ("/", 302, "localhost answered with a redirect (302), which is not followed"),
+        ("/large", 200, "localhost answered with more than 64 KiB"),
+    ],
+)
+def test_a_bad_answer_is_no_delivery(tmp_path: Path, path: str, status: int, result: str) -> None:
+    with receiving(tmp_path) as (there, trusts):
+        there.answers = [status]
+        assert Webhook(HERE, trusts).send(there.url + path, "{}", "s", "d") == result
+        assert len(there.got) == 1
+
+
+def test_a_receiver_that_hangs_is_given_up_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "TIMEOUT_S", 0.3)
+    with receiving(tmp_path) as (there, trusts):
+        begun = time.monotonic()
+        assert "did not answer within" in Webhook(HERE, trusts).send(f"{there.url}/slow", "{}", "s", "d")
+        assert time.monotonic() - begun < 5
+
+
+def test_a_private_address_is_not_called_unless_it_is_allowed(tmp_path: Path) -> None:
+    with receiving(tmp_path) as (there, trusts):
+        result = Webhook((), trusts).send(there.url, "{}", "s", "d")
+        assert "localhost has the private address" in result
+        assert "notify.allow" in result
+        assert there.got == []
+
+
+def test_a_stranger_with_the_same_name_is_not_trusted(tmp_path: Path) -> None:
+    with receiving(tmp_path) as (there, _):
+        assert "certificate" in Webhook(HERE).send(there.url, "{}", "s", "d")
+        assert there.got == []
+
+
+PRIVATE = (
+    *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1"),
+    *("::1", "fe80::1", "fd00::1", "ff02::1", "::ffff:10.0.0.1", "2002:7f00:1::", "64:ff9b::a00:1", "2001:0:1::1"),
+)
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_an_address_is_private_in_whatever_form(address: str) -> None:
+    assert not is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"])
+def test_an_address_of_the_internet_is_public(address: str) -> None:
+    assert is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://h/", "https://", "h", "https://user:pw@h/", "https://h:0/", "https://h:x/", "https://h/a b", "https://h/#x",
+     "file:///etc/passwd", "https://h/\n", "https://h/" + "x" * 1000],
+)  # fmt: skip
+def test_only_https_addresses_are_accepted(url: str) -> None:
+    with pytest.raises(InvalidInput, match="is not an https address"):
+        check_address(url)
