@@ -2,17 +2,18 @@
 
 import os
 from pathlib import Path
+from threading import Event
 
 import pytest
 
-from runrig.backends.local.code import CodeFolders
+from runrig.backends.local.code import CodeFolders, NotCopied
 from runrig.domain.code import sha256
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.observed import Phase, TaskFact
-from runrig.domain.workflows import ExitCode, FileSpec
+from runrig.domain.workflows import ExitCode, FileSpec, TaskKey
 from runrig.ports.backend import Desired, Launch
 from runrig.ports.code import StoredCode
-from tests.backends.local.launches import launch, local, running
+from tests.backends.local.launches import launch, local, returns_early, running
 from tests.patience import until
 from tests.worlds.code import manifest
 
@@ -37,6 +38,23 @@ def seen(folder: Path) -> dict[str, object]:
     }
 
 
+KEY = TaskKey("wf-1", "train", 0)
+
+
+def copied(folders: CodeFolders, task: str) -> Path:
+    found = []
+
+    def ready() -> bool:
+        try:
+            found.append(folders.copy_for(KEY._replace(task=task), "tom", CODE.id))
+        except NotCopied:
+            return False
+        return True
+
+    until(ready)
+    return found[0]
+
+
 WHOLE = {
     "run.sh": (0o700, FILES["run.sh"]),
     "lib/words": (0o600, b"hello\n"),
@@ -55,8 +73,8 @@ def test_each_attempt_gets_a_copy_of_its_own_that_is_unpacked_once(tmp_path: Pat
     folders = CodeFolders(tmp_path / "code")
     folders.code_of = counted
     for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        folders.copy("tom", CODE.id, tmp_path / name)
+        copied(folders, name).rename(tmp_path / name)
+    folders.close()
     assert asked == [CODE.id]
     (tmp_path / "a/lib/words").write_text("changed")
     assert (seen(tmp_path / "b"), seen(tmp_path / "code" / CODE.id)) == (WHOLE, WHOLE)
@@ -67,8 +85,8 @@ def test_what_a_killed_server_left_is_removed_and_what_no_launch_wants_goes(tmp_
     folders = CodeFolders(tmp_path / "code")
     assert list((tmp_path / "code").iterdir()) == []
     folders.code_of = code_of
-    (tmp_path / "work").mkdir()
-    folders.copy("tom", CODE.id, tmp_path / "work")
+    copied(folders, "train").rename(tmp_path / "work")
+    folders.close()
     again = CodeFolders(tmp_path / "code")
     again.keep({CODE.id})
     assert (tmp_path / "code" / CODE.id).is_dir()
@@ -85,11 +103,41 @@ def test_a_failure_leaves_no_half_of_it(tmp_path: Path) -> None:
 
     folders = CodeFolders(tmp_path / "code")
     folders.code_of = lambda _user, _id: StoredCode(CODE, broken)
-    (tmp_path / "work").mkdir()
     with pytest.raises(Unavailable):
-        folders.copy("tom", CODE.id, tmp_path / "work")
+        copied(folders, "train")
+    folders.code_of = code_of
+    folders.forget(KEY)
+    assert seen(copied(folders, "train")) == WHOLE, "a later try succeeds"
+    folders.close()
+
+
+def test_the_copy_of_an_attempt_that_does_not_start_is_removed(tmp_path: Path) -> None:
+    folders, going_on = CodeFolders(tmp_path / "code"), Event()
+    folders.code_of = lambda user, id: (going_on.wait(), code_of(user, id))[1]
+    with pytest.raises(NotCopied):
+        folders.copy_for(KEY, "tom", CODE.id)
+    folders.keep(())
+    folders.forget(KEY)
+    going_on.set()
+    folders.close()
+    assert [each.name for each in (tmp_path / "code").iterdir()] == [CODE.id]
+    folders.keep(())
     assert list((tmp_path / "code").iterdir()) == []
-    assert list((tmp_path / "work").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_code_that_takes_long_to_copy_delays_no_other_task(tmp_path: Path) -> None:
+    going_on = Event()
+    slow, other = launch("./run.sh", code=CODE.id, user="tom"), launch("true", task="other")
+    with local(tmp_path) as backend:
+        backend.use_code(lambda user, id: (going_on.wait(), code_of(user, id))[1])
+        backend.sync(running(slow, other))
+        until(lambda: backend.observe().tasks[other.key].phase is Phase.ENDED)
+        assert backend.observe().tasks[slow.key].phase is Phase.STARTING
+        going_on.set()
+        assert returns_early(backend.wait)
+        until(lambda: backend.observe().tasks[slow.key].phase is Phase.ENDED)
+        assert backend.observe().tasks[slow.key].exit_code == 0
 
 
 def _ended(tmp_path: Path, each: Launch) -> TaskFact:

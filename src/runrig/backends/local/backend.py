@@ -17,7 +17,7 @@ from typing import Any
 
 from runrig.backends.local import datagrams, machine, owners, supervisor, task_ports, visits
 from runrig.backends.local.attempt import NO_FILE, STARTING, Attempt, Live, is_folder_name, output_of, supervised
-from runrig.backends.local.code import CodeFolders
+from runrig.backends.local.code import CodeFolders, NotCopied
 from runrig.backends.local.gpus import GpuWatch, nvml_gpus, why_no_gpus
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
@@ -64,8 +64,8 @@ class LocalBackend:
         try:
             self._tasks.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._markers = LiveFolder(self._folder / "live")
-            self._code = CodeFolders(self._folder / "code")
             self._wake_pipe = WakePipe(self._folder / "bell")
+            self._code = CodeFolders(self._folder / "code", self._wake_pipe.ring)
         except OSError as error:
             why = f"{folder} cannot be used for tasks ({error.strerror})"
             raise ServerFault(f"{why}. Choose another folder with --data") from error
@@ -130,9 +130,7 @@ class LocalBackend:
         return ()
 
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
-        if self._gpus is None:
-            return f"this machine has no real GPUs ({why_no_gpus()})"
-        measured = self._gpus.use()
+        measured = self._gpus.use() if self._gpus else f"this machine has no real GPUs ({why_no_gpus()})"
         return measured if isinstance(measured, str) else {self._machine.node.name: measured}
 
     async def enter(self, key: TaskKey, program: Program) -> Passage:
@@ -160,6 +158,7 @@ class LocalBackend:
             shutil.rmtree(self._tasks / workflow, ignore_errors=True)
 
     def close(self) -> None:
+        self._code.close()
         self._wake_pipe.close()
         if self._gpus is not None:
             self._gpus.close()
@@ -312,10 +311,8 @@ class LocalBackend:
 
     def _own(self, id: str, launches: list[Launch]) -> bool:
         """Ensures that the folder of workflow *id* belongs to *launches*; returns False if it does not yet."""
-        uuid, alive = (
-            launches[0].workflow_uuid,
-            [live for live in self._live.values() if live.attempt.key.workflow == id],
-        )
+        uuid = launches[0].workflow_uuid
+        alive = [live for live in self._live.values() if live.attempt.key.workflow == id]
         try:
             if not owners.belongs_to(self._tasks, id, uuid, [each.key for each in launches], alive=bool(alive)):
                 folder = self._tasks / id
@@ -343,6 +340,8 @@ class LocalBackend:
         try:
             if not attempt.prepared:
                 prepare(attempt, self._tasks, launch, self._machine.visible, self._opens, self._code)
+        except NotCopied:
+            self._behind = True
         except (ValueError, NotFound) as error:
             self._see(live, attempt.settle(ExitCode.START_ERROR, str(error)))
         except OSError as error:
@@ -396,4 +395,5 @@ class LocalBackend:
         supervisor.forget_secrets(str(live.attempt.folder))
         self._markers.remove(live.attempt.key)
         self._doors.pop(live.attempt.key, None)
+        self._code.forget(live.attempt.key)
         del self._live[live.attempt.key]

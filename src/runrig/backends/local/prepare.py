@@ -42,16 +42,20 @@ def prepare(
 ) -> None:
     """Creates the folder of *attempt* anew. *visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES.
 
-    Raises ValueError with a message for an impossible launch, OSError if the machine fails.
+    Raises NotCopied, before it creates anything, while its code is being copied; ValueError with a message for an
+    impossible launch; OSError if the machine fails.
     """
+    copy = None if launch.code is None else code.copy_for(attempt.key, launch.user, launch.code)
     if attempt.folder.exists():  # A killed server got this far; nothing was started in it.
         shutil.rmtree(attempt.folder)
     attempt.folder.mkdir(mode=0o700, parents=True)
-    for name in ("work", "output", "inputs", "tmp"):
+    for name in ("output", "inputs", "tmp"):
         (attempt.folder / name).mkdir(mode=0o700)
+    if copy is None:
+        (attempt.folder / "work").mkdir(mode=0o700)
+    else:
+        os.rename(copy, attempt.folder / "work")
     values = _token_values(attempt, tasks, launch)
-    if launch.code is not None:
-        code.copy(launch.user, launch.code, attempt.folder / "work")
     for file in launch.files:
         _write_file(attempt.folder / "work", file, values)
     handed, secrets = hand_over(attempt.folder, launch, opens)
