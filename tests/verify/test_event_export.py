@@ -67,7 +67,7 @@ def test_an_export_says_what_waits_for_what_and_nothing_secret(database: str) ->
     first, *lines, last = map(json.loads, exported(database).splitlines())
     assert (first, last) == ({"runrig_events": 1}, {"events": len(lines)})
     steps = next(line for line in lines if line[4] == "Submit" and line[6]["workflow"]["name"] == "steps")
-    assert (steps[3], steps[7]) == ("ann", {"first-group": [], "second-group": ["first-group"]})
+    assert (steps[3], steps[7]) == ("ann", {"needs": {"first-group": [], "second-group": ["first-group"]}})
     assert SECRET not in exported(database)
 
 

@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def judged(path: Path) -> tuple[int, list[str]]:
     said: list[str] = []
-    return check(str(path), since=0, laws=(), as_json=False, say=said.append), said
+    return check(str(path), since=0, laws=(), head="", as_json=False, say=said.append), said
 
 
 def test_the_database_of_a_server_is_lawful_and_counted(server: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_wrong_decision_in_a_database_is_named_and_its_file_is_not_written(ser
         database.commit()
     before = Path(copy).read_bytes()
     code, said = judged(Path(copy))
-    assert (code, len(said)) == (1, 2)
+    assert (code, len(said)) == (1, 3)
     assert said[0].endswith("R1: low-1/main-group: firm-1/main-group of pool pool2 takes it in pool pool1 by PRIORITY")
     assert Path(copy).read_bytes() == before
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db"]
@@ -65,8 +65,10 @@ def test_a_wrong_decision_in_a_database_is_named_and_its_file_is_not_written(ser
 
 def test_from_a_revision_on_what_was_before_is_not_proven(server: Path) -> None:
     said: list[str] = []
-    check(str(server / "runrig.db"), since=10_000, laws=(), as_json=True, say=said.append)
-    assert json.loads(said[-1]) == {"decisions": 8, "unlawful": 0, "not_proven": 8, "rests": 0}
+    check(str(server / "runrig.db"), since=10_000, laws=(), head="", as_json=True, say=said.append)
+    found = json.loads(said[-1])
+    assert found.pop("chain").keys() == {"from", "broken", "head"}
+    assert found == {"decisions": 8, "unlawful": 0, "not_proven": 8, "rests": 0}
 
 
 def test_what_is_before_a_gap_is_read_and_not_judged(server: Path) -> None:

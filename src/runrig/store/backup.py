@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
-from runrig.store import schema
+from runrig.store import chain, schema
 from runrig.store.codec import Undecodable, dumps, loads
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.database import Database
@@ -61,13 +61,17 @@ TABLES = tuple(table for table in schema.metadata.sorted_tables if table.name no
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """*version*: of the program that wrote it. *tables*: version of the tables. *store*: kind of database. *taken_at*: in UTC."""
+    """*version*: of the program that wrote it. *tables*: version of the tables. *store*: kind of database. *taken_at*: in UTC.
+
+    *head*: hash of the last commit in the chain (`store.chain`); "": none has one.
+    """
 
     version: str
     tables: str
     store: str
     revision: int
     taken_at: str
+    head: str = ""
 
 
 HEAD = tuple(field.name for field in fields(Header))
@@ -93,7 +97,9 @@ class BackupWriter:
         """Raises ServerFault if the tables are not those of this version."""
         check_tables(connection)
         revision = connection.execute(select(schema.meta.c.revision)).scalar_one()
-        self.header = Header(version, schema.HEAD, connection.dialect.name, revision, taken_at)
+        at, hash = chain.head(connection)
+        head = hash.hex() if at else ""
+        self.header = Header(version, schema.HEAD, connection.dialect.name, revision, taken_at, head)
         # The time of day in the header would make equal backups differ.
         self._stream = gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=4, mtime=0)
         self._hash = hashlib.sha256()
@@ -111,7 +117,7 @@ class BackupWriter:
             for row in self._connection.execution_options(yield_per=_at_once(table)).execute(_in_order(table)):
                 values = list(row)
                 for index in blobs:
-                    values[index] = text_of(values[index])
+                    values[index] = None if values[index] is None else text_of(values[index])
                 for index in times:
                     values[index] = None if values[index] is None else UtcDateTime.text(values[index])
                 self._line(values)
@@ -252,7 +258,7 @@ class BackupReader:
         entry = loads(line)
         if not isinstance(entry, dict) or "runrig_backup" not in entry:
             raise self._no_backup()
-        found = Header(**{name: entry[name] for name in HEAD})
+        found = Header(**{name: entry[name] for name in HEAD if name in entry})
         if entry["runrig_backup"] > FORMAT or found.tables > schema.HEAD:
             raise InvalidInput.one(
                 f"{self._name} was created by a newer runrig ({found.version}, schema {found.tables}; this version supports up to "

@@ -7,7 +7,7 @@ gets tuples. PostgreSQL, where each round trip is slow, gets all rows of a table
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, Text, UpdateBase, bindparam, cast, column, func, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -18,7 +18,7 @@ from runrig.domain.errors import ServerFault
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.postgresql import MIGRATION_KEY
 from runrig.store.rows import Row
-from runrig.store.text import bytes_of, checked, checked_dumps
+from runrig.store.text import bytes_of, checked, checked_dumps, text_of
 
 ROWS_AT_ONCE = 5_000
 """So that no parameter exceeds a few megabytes."""
@@ -164,6 +164,13 @@ def _plain_encoder(type_: TypeEngine[Any]) -> Encoder | None:
     return None
 
 
+class Dumped(NamedTuple):
+    """A JSON value with its text, for who needs both."""
+
+    plain: Any
+    text: str
+
+
 def _encoders(table: Table, encoder: Callable[[TypeEngine[Any]], Encoder | None]) -> tuple[tuple[int, Encoder], ...]:
     found = ((index, encoder(each.type), each.nullable) for index, each in enumerate(table.columns))
     return tuple((index, _or_none(each) if nullable else each) for index, each, nullable in found if each is not None)
@@ -180,7 +187,7 @@ def _sqlite_encoder(type_: TypeEngine[Any]) -> Encoder | None:
         case Encoded() | OneOf() | UtcDateTime():
             return type_.text
         case JSON():
-            return checked_dumps
+            return lambda plain: plain.text if type(plain) is Dumped else checked_dumps(plain)
     return None
 
 
@@ -191,4 +198,8 @@ def _json_encoder(type_: TypeEngine[Any]) -> Encoder | None:
             return type_.plain
         case OneOf() | UtcDateTime():
             return type_.text
+        case JSON():
+            return lambda plain: plain.plain if type(plain) is Dumped else plain
+        case LargeBinary():
+            return text_of
     return None

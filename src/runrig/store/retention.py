@@ -15,7 +15,7 @@ from sqlalchemy import CTE, Connection, Table, and_, delete, exists, func, or_, 
 
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Pruned
-from runrig.store import checkpoints, schema
+from runrig.store import chain, checkpoints, schema
 from runrig.store.dialect import insert_rows, put_rows
 from runrig.store.transactions import Transactions
 
@@ -67,8 +67,8 @@ class SqlRetention:
                 return Pruned()
             chosen = _affordable(connection, (schema.events,), gone, rows)
             if not chosen:
-                return Pruned(rows=_delete_some(connection, schema.events, gone[0], rows))
-            deleted = _delete_all(connection, schema.events, chosen)
+                return Pruned(rows=chain.keep_leaves(connection, _first(connection, schema.events, gone[0], rows)))
+            deleted = chain.keep_leaves(connection, _EVENT.workflow.in_(chosen))
             connection.execute(delete(schema.pruned).where(_PRUNED.workflow.in_(chosen)))
             return Pruned(rows=deleted + len(chosen))
 
@@ -116,12 +116,17 @@ def _delete_all(connection: Connection, table: Table, ids: Sequence[str]) -> int
 
 def _delete_some(connection: Connection, table: Table, id: str, rows: int) -> int:
     """Deletes the first rows of workflow *id* by key; returns how many."""
+    return connection.execute(delete(table).where(_first(connection, table, id, rows))).rowcount
+
+
+def _first(connection: Connection, table: Table, id: str, rows: int) -> Any:
+    """Returns a condition: one of the first rows of workflow *id* by key."""
     which = table.c.workflow == id
     key = [column for column in table.primary_key if column.name != "workflow"]
     last = connection.execute(select(*key).where(which).order_by(*key).offset(rows - 1).limit(1)).one_or_none()
     if last is not None:
-        which = and_(which, tuple_(*key) <= tuple_(*last))
-    return connection.execute(delete(table).where(which)).rowcount
+        return and_(which, tuple_(*key) <= tuple_(*last))
+    return which
 
 
 def _forget(connection: Connection, ids: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from runrig.domain.workflows import Status, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.notices import NoticeStore
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery
-from runrig.store import schema
+from runrig.store import chain, schema
 from runrig.store.access import AccessTables
 from runrig.store.code import SqlCode
 from runrig.store.codec import decode
@@ -88,6 +88,8 @@ class SqlStore:
     def __init__(self, transactions: Transactions) -> None:
         """The database must have the tables of this version, or get them from `Transactions.migrate`."""
         self.transactions = transactions
+        self._chained = (-1, chain.START)
+        """The last revision that this server stored, and its hash."""
         self.access: AccessStore = AccessTables(transactions)
         self.code = SqlCode(transactions)
         self.log = SqlLog(transactions)
@@ -145,7 +147,10 @@ class SqlStore:
                 _delete(connection, kind, [each.key for each in by_kind.get(kind, ()) if each.record is None])
             for kind in KINDS:
                 _write(connection, kind, [each.record for each in by_kind.get(kind, ()) if each.record is not None])
-            insert_rows(connection, schema.events, [event_row(event) for event in events])
+            _, before = self._chained if self._chained[0] == first - 1 else chain.head(connection)
+            rows, head = chain.chained([event_row(event) for event in events], before)
+            insert_rows(connection, schema.events, rows)
+        self._chained = (revision, head)
 
     def risk(self) -> str | None:
         """Returns why a commit may not survive a power failure, and the way out; None if it does."""

@@ -1,6 +1,7 @@
 """Reads the event log of a SQLite database, a backup or an export, as commits (docs/verify.md)."""
 
 import gzip
+import heapq
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,33 +13,33 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from .chain import Chain, Event, dumps, event_of, leaf_of
 from .court import Commit
 from .world import KINDS
 
 FORMAT = 1
-NEWEST = "0023"
+NEWEST = "0024"
 """The newest tables that are known here."""
-_COLUMNS = ("revision", "seq", "time", "actor", "kind", "law", "action")
-_EVENTS = "SELECT revision, seq, time, actor, kind, law, action FROM events ORDER BY revision, seq"
+CHAINED = "0024"
+"""The first with hashes."""
+_COLUMNS = ("revision", "seq", "time", "actor", "kind", "law", "action", "hash")
+_EVENTS = "SELECT revision, seq, time, actor, kind, law, action, hash FROM events ORDER BY revision, seq"
+_LEAVES = "SELECT revision, seq, leaf, hash FROM leaves ORDER BY revision, seq"
 _EPOCH = datetime.fromisoformat("1970-01-01")
-Row = Sequence[Any]
-"""A line of an export: revision, number in it, time in microseconds, actor, kind, law, action, and of a submission the groups
-that each group needs.
-"""
 
 
 class Unreadable(Exception):
     """One sentence for people."""
 
 
-def commits(path: str) -> Iterator[Commit]:
-    """Raises Unreadable."""
+def commits(path: str, chain: Chain | None = None) -> Iterator[Commit]:
+    """*chain*: takes each commit before it is yielded. Raises Unreadable."""
     with _whole(path):
-        yield from _grouped(rows(path), path)
+        yield from _grouped(log(path), path, Chain() if chain is None else chain)
 
 
-def rows(path: str) -> Iterator[Row]:
-    """Yields the log in order. Raises Unreadable."""
+def log(path: str) -> Iterator[Event]:
+    """Yields the events in order. Raises Unreadable."""
     with _whole(path):
         if not Path(path).is_file():
             raise Unreadable(f"{path} is not a file. Name a SQLite database, a backup or an export")
@@ -64,29 +65,33 @@ def _whole(path: str) -> Iterator[None]:
         raise Unreadable(f"{path} is damaged, or of another release: {type(error).__name__} {error}") from error
 
 
-def _grouped(log: Iterable[Row], path: str) -> Iterator[Commit]:
+def _grouped(events: Iterable[Event], path: str, chain: Chain) -> Iterator[Commit]:
     before = 0
-    for revision, several in groupby(log, key=itemgetter(0)):
+    for revision, several in groupby(events, key=itemgetter(0)):
         listed = list(several)
         if revision <= before:
             raise Unreadable(f"{path}: revision {revision} comes after revision {before}")
-        for row in listed:
-            if row[4] not in KINDS:
+        chain.take(revision, listed)
+        kept = [event for event in listed if event.kind]
+        if not kept:
+            continue
+        for event in kept:
+            if event.kind not in KINDS:
                 raise Unreadable(
-                    f"{path}: revision {revision} has an event of unknown kind {row[4]!r:.40}. Use a newer release"
+                    f"{path}: revision {revision} has an event of unknown kind {event.kind!r:.40}. Use a newer release"
                 )
-        gap = revision != before + 1 or listed[-1][1] != len(listed) - 1
-        events = [(row[4], _with_upstream(row) if row[4] == "Submit" else row[6]) for row in listed]
-        yield Commit(revision, listed[0][2] / 1_000_000, listed[0][3], events, gap=gap)
+        gap = revision != before + 1 or len(kept) != listed[-1].seq + 1
+        yield Commit(revision, kept[0].time / 1_000_000, kept[0].actor, [_plain(event) for event in kept], gap=gap)
         before = revision
 
 
-def _with_upstream(row: Row) -> Any:
-    row[6]["workflow"]["upstream"] = row[7]
-    return row[6]
+def _plain(event: Event) -> tuple[str, Any]:
+    if event.kind == "Submit":
+        event.action["workflow"]["upstream"] = event.needs or {}
+    return event.kind, event.action
 
 
-def _of_database(path: str) -> Iterator[Row]:
+def _of_database(path: str) -> Iterator[Event]:
     # Without a WAL file, no process is writing to it, and SQLite does not have to create files.
     how = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?{how}", uri=True)) as connection:
@@ -99,22 +104,42 @@ def _of_database(path: str) -> Iterator[Row]:
             hash: _upstream(json.loads(spec))
             for hash, spec in connection.execute("SELECT hash, spec FROM specifications")
         }
-        events = connection.execute(_EVENTS)
-        for *start, action in events:
-            yield _row([*start, json.loads(action)], needs)
+        connection.execute("BEGIN")
+        rows: Iterable[Any]
+        leaves: Iterable[Any] = ()
+        if version < CHAINED:
+            rows = ((*row, None) for row in connection.execute(_EVENTS.replace(", hash", "")))
+        else:
+            rows, leaves = connection.execute(_EVENTS), connection.execute(_LEAVES)
+        yield from _merged((_event(row, row[6], json.loads(row[6]), row[7], needs) for row in rows), map(_left, leaves))
 
 
-def _of_backup(path: str) -> Iterator[Row]:
+def _of_backup(path: str) -> Iterator[Event]:
     needs: dict[str, Any] = {}
-    for table, row in _backup_rows(path):
-        if table == "specifications":
-            needs[row["hash"]] = _upstream(row["spec"])
-    for table, row in _backup_rows(path):
-        if table == "events":
-            yield _row([row[each] for each in _COLUMNS], needs)
+    for row in _backup_rows(path, "specifications"):
+        needs[row["hash"]] = _upstream(row["spec"])
+    left = (
+        Event(row["revision"], row["seq"], leaf=_bytes(row["leaf"]), hash=_bytes(row["hash"]))
+        for row in _backup_rows(path, "leaves")
+    )
+    rows = ([row.get(each) for each in _COLUMNS] for row in _backup_rows(path, "events"))
+    events = (_event(row, dumps(row[6]), row[6], _bytes(row[7]), needs) for row in rows)
+    yield from _merged(events, left)
 
 
-def _backup_rows(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _merged(events: Iterable[Event], left: Iterable[Event]) -> Iterator[Event]:
+    return heapq.merge(events, left, key=itemgetter(0, 1))
+
+
+def _left(row: Sequence[Any]) -> Event:
+    return Event(row[0], row[1], leaf=row[2], hash=row[3] or b"")
+
+
+def _bytes(text: str | None) -> bytes:
+    return bytes.fromhex(text[2:]) if text else b""
+
+
+def _backup_rows(path: str, wanted: str) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         header = json.loads(next(lines))
         if not isinstance(header, dict) or "runrig_backup" not in header:
@@ -126,13 +151,13 @@ def _backup_rows(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
             if isinstance(entry, dict):
                 table, columns = entry.get("table", ""), entry.get("columns", [])
                 ended = "sha256" in entry
-            elif isinstance(entry, list) and table in ("events", "specifications"):
-                yield table, dict(zip(columns, entry, strict=True))
+            elif isinstance(entry, list) and table == wanted:
+                yield dict(zip(columns, entry, strict=True))
         if not ended:
             raise Unreadable(f"{path} is cut off: its last line is missing")
 
 
-def _of_export(path: str) -> Iterator[Row]:
+def _of_export(path: str) -> Iterator[Event]:
     with Path(path).open(encoding="utf-8") as lines:
         header = json.loads(next(lines))
         if "runrig_events" not in header:
@@ -146,7 +171,7 @@ def _of_export(path: str) -> Iterator[Row]:
                 ended = row["events"] == count
                 break
             count += 1
-            yield row
+            yield event_of(row)
         if not ended:
             raise Unreadable(f"{path} is cut off: it ends after {count} events")
 
@@ -160,11 +185,13 @@ def _upstream(spec: Any) -> dict[str, Any]:
     return {group["name"]: group.get("upstream", []) for group in spec["groups"]}
 
 
-def _row(stored: Sequence[Any], needs: Mapping[str, Any]) -> Row:
-    """*stored*: the columns."""
-    revision, seq, time, actor, kind, law, action = stored
-    row = (revision, seq, _microseconds(time), actor, kind, law, action)
-    return (*row, needs.get(action["workflow"]["spec_hash"], {})) if kind == "Submit" else row
+def _event(row: Sequence[Any], text: str, action: Any, hash: bytes | None, needs: Mapping[str, Any]) -> Event:
+    """*row*: the columns. *text*: the action as JSON."""
+    revision, seq, time, actor, kind, law = row[:6]
+    at = _microseconds(time)
+    needed = needs.get(action["workflow"]["spec_hash"], {}) if kind == "Submit" else None
+    leaf = leaf_of(revision, seq, at, actor, kind, law, text)
+    return Event(revision, seq, at, actor, kind, law, action, needed, leaf, hash or b"")
 
 
 @lru_cache(10_000)

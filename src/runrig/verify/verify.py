@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,12 +13,14 @@ if not __package__:  # Run as a file: its folder is the package.
     __package__ = Path(__file__).resolve().parent.name
     __import__(__package__)
 
+from .chain import Chain
 from .court import Commit, Court
 from .reading import Unreadable, commits
 from .table import AT_REST, CODES, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
 from .world import Gang
 
-ENGINE = "engine"
+ENGINE, CHAIN = "engine", "chain"
+REWRITTEN = "The log was rewritten since that was its head, or is another one"
 LAWFUL, UNLAWFUL, NOT_READABLE = 0, 1, 2
 DECISIONS = frozenset(OF_GANGS) | {"Release"}
 
@@ -149,10 +152,23 @@ class Checker:
         )
 
 
-def check(path: str, *, since: int, laws: Sequence[str], as_json: bool, say: Callable[[str], None]) -> int:
-    """Checks a file and prints a line per violation with *say*. Returns the exit code. Raises Unreadable."""
-    checker = Checker(since=since, laws=laws)
-    found = checker.read(commits(path))
+def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: bool, say: Callable[[str], None]) -> int:
+    """Checks a file and prints a line per violation with *say*. Returns the exit code. Raises Unreadable.
+
+    *head*: a commit must have this hash; "": none has to.
+    """
+    chain, checker = Chain(head), Checker(since=since, laws=laws)
+    log, found = commits(path, chain), list[Report]()
+    try:
+        found = checker.read(log)
+        for _ in log:  # For the rest of the chain, if the log became impossible.
+            pass
+    except Unreadable:
+        if not chain.broken:
+            raise
+    found += [Report(at, CHAIN, "", "this commit, or one that was before it, was changed") for at in chain.broken]
+    if head and not chain.found:
+        found.append(Report(checker.court.world.revision, CHAIN, "", f"no commit has the hash {head}. {REWRITTEN}"))
     for report in found:
         say(json.dumps(report._asdict()) if as_json else str(report))
     numbers = {
@@ -160,8 +176,13 @@ def check(path: str, *, since: int, laws: Sequence[str], as_json: bool, say: Cal
         "unlawful": len(found),
         "not_proven": checker.not_proven,
         "rests": checker.rests,
+        "chain": {
+            "from": chain.first or None,
+            "broken": chain.broken,
+            "head": chain.last.hex() if chain.first else None,
+        },
     }
-    say(json.dumps(numbers) if as_json else checker.summary(len(found)))
+    say(json.dumps(numbers) if as_json else f"{checker.summary(len(found))}; {chain}")
     return UNLAWFUL if found else LAWFUL
 
 
@@ -170,14 +191,22 @@ def main(args: Sequence[str]) -> int:
     parser.add_argument("file", help="a SQLite database, a backup or an export")
     parser.add_argument("--from", dest="since", type=int, default=0, metavar="REVISION", help="judge from there on")
     parser.add_argument("--law", default="", metavar="LAWS", help="only these, such as P4,R3")
+    parser.add_argument("--head", default="", metavar="HASH", help="what the last line said earlier")
     parser.add_argument("-t", dest="format", choices=("text", "json"), default="text")
     asked = parser.parse_args(args)
     try:
-        laws = known_laws(asked.law)
-        return check(asked.file, since=asked.since, laws=laws, as_json=asked.format == "json", say=print)
+        laws, head = known_laws(asked.law), known_hash(asked.head)
+        return check(asked.file, since=asked.since, laws=laws, head=head, as_json=asked.format == "json", say=print)
     except Unreadable as error:
         sys.stderr.write(f"{error}\n")
         return NOT_READABLE
+
+
+def known_hash(text: str) -> str:
+    """Raises Unreadable for what is not a hash."""
+    if text and not re.fullmatch("[0-9a-f]{64}", text):
+        raise Unreadable(f"{text!r:.80} is not a hash. Copy the 64 digits from the last line of an earlier run")
+    return text
 
 
 def known_laws(text: str) -> list[str]:

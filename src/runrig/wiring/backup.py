@@ -77,6 +77,7 @@ def in_words(contents: Contents) -> str:
     head = contents.header
     parts = [_counted(contents.rows[f"{noun}s"], noun) for noun in ("workflow", "pool", "user", "event")]
     parts += [_counted(contents.files, "file")] if contents.files else []
+    parts += [f"hash {head.head}"] if head.head else []
     return f"revision {head.revision} of {head.taken_at}, {', '.join(parts)} (runrig {head.version} on {head.store})"
 
 

@@ -1,7 +1,9 @@
 """Writes the event log as lines that `runrig verify` reads, for `runrig export --events` (docs/event-export.md)."""
 
-from collections.abc import Iterator
-from typing import TextIO
+import heapq
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+from typing import Any, TextIO
 
 from sqlalchemy import select
 
@@ -9,11 +11,15 @@ from runrig.domain.errors import InvalidInput
 from runrig.store import SqlStore, schema
 from runrig.store.backup import check_tables
 from runrig.store.codec import dumps
-from runrig.verify.reading import FORMAT, Row, Unreadable, rows
+from runrig.verify.chain import Event
+from runrig.verify.reading import FORMAT, Unreadable, log
 
 AT_ONCE = 2_000
-_EVENT = schema.events.c
-_SPEC = schema.specifications.c
+_EVENT, _LEAF, _SPEC = schema.events.c, schema.leaves.c, schema.specifications.c
+_LOG = select(
+    *(_EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action, _EVENT.hash)
+).order_by(_EVENT.revision, _EVENT.seq)
+_LEFT = select(_LEAF.revision, _LEAF.seq, _LEAF.leaf, _LEAF.hash).order_by(_LEAF.revision, _LEAF.seq)
 
 
 def export_events(database: str, out: TextIO) -> int:
@@ -24,8 +30,8 @@ def export_events(database: str, out: TextIO) -> int:
     count = 0
     out.write(f"{dumps({'runrig_events': FORMAT})}\n")
     try:
-        for row in _of_url(database) if "://" in database else rows(database):
-            out.write(f"{dumps(row)}\n")
+        for event in _of_url(database) if "://" in database else log(database):
+            out.write(f"{dumps(event.line())}\n")
             count += 1
     except Unreadable as error:
         raise InvalidInput.one(str(error)) from error
@@ -33,7 +39,7 @@ def export_events(database: str, out: TextIO) -> int:
     return count
 
 
-def _of_url(url: str) -> Iterator[Row]:
+def _of_url(url: str) -> Iterator[Event]:
     store = SqlStore.look(url)
     try:
         with store.transactions.reading() as connection:
@@ -42,10 +48,17 @@ def _of_url(url: str) -> Iterator[Row]:
                 hash: {each.name: each.upstream for each in spec.groups}
                 for hash, spec in connection.execute(select(_SPEC.hash, _SPEC.spec))
             }
-            columns = _EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action
-            log = select(*columns).order_by(_EVENT.revision, _EVENT.seq)
-            for revision, seq, time, *rest in connection.execution_options(yield_per=AT_ONCE).execute(log):
-                row = (revision, seq, round(time * 1_000_000), *rest)
-                yield (*row, needs.get(rest[-1]["workflow"]["spec_hash"], {})) if rest[1] == "Submit" else row
+            streamed = connection.execution_options(yield_per=AT_ONCE)
+            left = (
+                Event(row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"") for row in streamed.execute(_LEFT)
+            )
+            events = (_event(row, needs) for row in streamed.execute(_LOG))
+            yield from heapq.merge(events, left, key=itemgetter(0, 1))
     finally:
         store.close()
+
+
+def _event(row: Any, needs: Mapping[str, Any]) -> Event:
+    revision, seq, time, actor, kind, law, action, hash = row
+    needed = needs.get(action["workflow"]["spec_hash"], {}) if kind == "Submit" else None
+    return Event(revision, seq, round(time * 1_000_000), actor, kind, law, action, needed, hash=hash or b"")

@@ -17,6 +17,7 @@ TEXT, JSON = "text", "json"
         "runrig verify",
         "runrig verify runrig-monday.backup --from 1200",
         "runrig verify runrig.db --law P4,R3 -t json",
+        "runrig verify events.jsonl --head 3f9c0a7e51b2d8c64e90f1a3b7d5c28e6a04f9b1d3c7e582a60b94f8d1e3c57a",
     )
 )
 @click.argument("file", required=False, shell_complete=completing.files)
@@ -25,6 +26,9 @@ TEXT, JSON = "text", "json"
 )
 @click.option("--law", "laws", default="", metavar="LAWS", help="Check only these rules, such as P4,R3.")
 @click.option(
+    "--head", default="", metavar="HASH", help="Hash of a commit that you noted: it must still be in the log."
+)
+@click.option(
     "-t",
     "--format-type",
     type=click.Choice([TEXT, JSON]),
@@ -32,19 +36,20 @@ TEXT, JSON = "text", "json"
     help="json: one line per violation, then the totals.",
 )
 @click.pass_context
-def verify(context: click.Context, file: str | None, since: int, laws: str, format_type: str) -> int:
+def verify(context: click.Context, file: str | None, since: int, laws: str, head: str, format_type: str) -> int:
     """Check every decision in an event log against the scheduling rules.
 
     FILE is a SQLite database, a backup or an export of the event log; by default, the database of `runrig up` on this
-    machine. It is only read, also while the server runs. The exit code is 0 if all decisions follow the rules, 1 if one does not, 2
-    if the file cannot be read.
+    machine. It is only read, also while the server runs. The exit code is 0 if all decisions follow the rules, 1 if one does not
+    or the log was changed, 2 if the file cannot be read.
     """
     from runrig.verify.reading import Unreadable
-    from runrig.verify.verify import check, known_laws
+    from runrig.verify.verify import check, known_hash, known_laws
 
     address = context.find_object(ServerAddress) or ServerAddress()
     path = file or str(address.data_folder() / DATABASE)
     try:
-        return check(path, since=since, laws=known_laws(laws), as_json=format_type == JSON, say=say)
+        chosen, noted = known_laws(laws), known_hash(head)
+        return check(path, since=since, laws=chosen, head=noted, as_json=format_type == JSON, say=say)
     except Unreadable as error:
         raise InvalidInput.one(str(error)) from error

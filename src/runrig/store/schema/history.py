@@ -5,7 +5,8 @@ from sqlalchemy import BigInteger, Boolean, Column, Index, LargeBinary, Table
 from runrig.store.columns import WHOLE, Encoded, Prose, UtcDateTime, Words, plain_json
 from runrig.store.schema.base import Texts, metadata
 
-# *workflow* and *pool*: what the action changes, so that an index can find its events.
+# *workflow* and *pool*: what the action changes, so that an index can find its events. *hash*: of the commit, on its last
+# event (`store.chain`); None before the upgrade to schema 0024. A migration must not change what is hashed.
 events = Table(
     "events",
     metadata,
@@ -18,11 +19,22 @@ events = Table(
     Column("law", Words, nullable=False),
     Column("workflow", Words),
     Column("pool", Words),
+    Column("hash", LargeBinary),
     Index(None, "workflow", "revision", "seq"),
     Index(None, "pool", "revision", "seq"),
 )
 _OF_POOLS = events.c.pool.is_not(None)
 Index("ix_events_of_pools", events.c.revision, events.c.seq, sqlite_where=_OF_POOLS, postgresql_where=_OF_POOLS)
+
+# Leaves of events that retention deleted, so that the hashes of commits can still be computed.
+leaves = Table(
+    "leaves",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("seq", WHOLE, primary_key=True, autoincrement=False),
+    Column("leaf", LargeBinary, nullable=False),
+    Column("hash", LargeBinary),
+)
 
 # The state of the cluster after some revisions, so that a later state does not need the whole log
 # (`store.checkpoints`). *cluster*: nodes, pools and the like; None: as in the checkpoint *cluster_at*.

@@ -1,0 +1,69 @@
+"""The chain of hashes over the log, which shows whether any of it was changed (docs/event-export.md).
+
+The hash of a commit covers the one before it, its revision and the leaf of each of its events. It is stored with the
+last event. When retention deletes events, their leaves stay.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+
+from runrig.store import schema
+from runrig.store.codec import dumps
+from runrig.store.dialect import Dumped, insert_rows
+from runrig.store.rows import Row
+from runrig.store.text import checked_dumps
+
+START = bytes(32)
+"""Before the first commit."""
+_EVENT, _LEAF = schema.events.c, schema.leaves.c
+_COLUMNS = _EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action, _EVENT.hash
+_NEWEST = tuple(
+    select(each.revision, each.hash).where(each.hash.is_not(None)).order_by(each.revision.desc()).limit(1)
+    for each in (_EVENT, _LEAF)
+)
+
+
+def head(connection: Connection) -> tuple[int, bytes]:
+    """Returns the last revision in the chain and its hash."""
+    found = [row for each in _NEWEST for row in connection.execute(each)]
+    return max(((row.revision, row.hash) for row in found), default=(0, START))
+
+
+def chained(rows: Sequence[Row], before: bytes) -> tuple[list[Row], bytes]:
+    """Returns the rows of new events, without *hash*, as they are stored; and the new head. Actions are encoded once."""
+    found: list[Row] = []
+    for revision, several in groupby(rows, key=itemgetter(0)):
+        digest = hashlib.sha256(before + revision.to_bytes(8))
+        for row in several:
+            _, seq, time, actor, kind, action, law, *whose = row
+            text = checked_dumps(action)
+            digest.update(_leaf(revision, seq, time, actor, kind, law, text))
+            found.append((revision, seq, time, actor, kind, Dumped(action, text), law, *whose, None))
+        before = digest.digest()
+        found[-1] = (*found[-1][:-1], before)
+    return found, before
+
+
+def keep_leaves(connection: Connection, which: Any) -> int:
+    """Deletes the events that match *which*, but not their leaves; returns how many."""
+    rows = [
+        (revision, seq, _leaf(revision, seq, time, actor, kind, law, dumps(action)), hash)
+        for revision, seq, time, actor, kind, law, action, hash in connection.execute(select(*_COLUMNS).where(which))
+    ]
+    insert_rows(connection, schema.leaves, rows)
+    return connection.execute(delete(schema.events).where(which)).rowcount
+
+
+def _leaf(revision: int, seq: int, time: float, actor: str, kind: str, law: str, action: str) -> bytes:
+    """The hash of the first seven values of its line in an export."""
+    words = _quoted(actor), _quoted(kind), _quoted(law), action
+    return hashlib.sha256(f"[{revision},{seq},{round(time * 1_000_000)},{','.join(words)}]".encode()).digest()
+
+
+_quoted = lru_cache(1_000)(dumps)

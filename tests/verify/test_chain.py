@@ -1,0 +1,197 @@
+"""The chain of hashes: whatever is changed in a log is found, and what retention deletes breaks nothing."""
+
+import json
+import random
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.gangs import Priority
+from runrig.store import SqlStore
+from runrig.verify.chain import START, Chain, event_of
+from runrig.verify.reading import Unreadable, commits
+from runrig.verify.verify import check
+from runrig.wiring.backup import check_backup, write_backup
+from tests.verify.test_event_export import exported
+from tests.worlds.service import desk
+
+DAY = 86_400.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a server that was started twice, and preempted."""
+    folder = tmp_path_factory.mktemp("server")
+    with desk(folder) as server:
+        server.submit("low", "pool1", Priority.LOW, gpus=4)
+        server.later(5)
+    with desk(folder, time=server.time[0]) as server:
+        server.submit("firm", "pool2", Priority.NORMAL, gpus=2)
+        for _ in range(5):
+            server.later(60)
+    return folder / "runrig.db"
+
+
+@pytest.fixture
+def database(server: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(server, tmp_path / "copy.db"))
+
+
+def said(path: Path, head: str = "") -> tuple[int, list[str]]:
+    lines: list[str] = []
+    return check(str(path), since=0, laws=["S4"], head=head, as_json=False, say=lines.append), lines
+
+
+def head_of(path: Path) -> str:
+    chain = Chain()
+    for _ in commits(str(path), chain):
+        pass
+    assert not chain.broken
+    return chain.last.hex()
+
+
+def run(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        for each in statements:
+            assert connection.execute(each).rowcount > 0
+        connection.commit()
+
+
+def test_the_chain_of_a_server_is_unbroken_across_a_restart_and_its_head_is_shown(
+    database: Path, tmp_path: Path
+) -> None:
+    head = head_of(database)
+    code, lines = said(database, head)
+    assert (code, len(lines)) == (0, 1)
+    assert lines[0].endswith(f"; chain unbroken to {head}")
+    write_backup(database, None, tmp_path / "a.backup", log_files=False)
+    assert check_backup(tmp_path / "a.backup").header.head == head
+    (tmp_path / "events.jsonl").write_text(exported(database))
+    for each in ("a.backup", "events.jsonl"):
+        assert head_of(tmp_path / each) == head
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE events SET actor = 'bob' WHERE (revision, seq) = (3, 0)",
+        "UPDATE events SET law = 'RECLAIM' WHERE (revision, seq) = (3, 0)",
+        "UPDATE events SET time = replace(time, '.000000', '.000001') WHERE (revision, seq) = (3, 0)",
+        "UPDATE events SET action = replace(action, ':', ': ') WHERE (revision, seq) = (3, 0)",
+        "UPDATE events SET seq = 99 WHERE (revision, seq) = (3, 0)",
+        "UPDATE events SET hash = zeroblob(32) WHERE revision = 3 AND hash IS NOT NULL",
+        "DELETE FROM events WHERE (revision, seq) = (3, 0)",
+    ],
+)
+def test_a_change_of_a_commit_is_reported_with_its_revision(change: str, database: Path) -> None:
+    run(database, change)
+    code, lines = said(database)
+    assert code == 1
+    assert lines[0] == "revision 3, chain: this commit, or one that was before it, was changed"
+    assert " broken to " in lines[-1]
+
+
+def test_a_missing_commit_is_reported_at_the_next_one(database: Path) -> None:
+    run(database, "DELETE FROM events WHERE revision = 3")
+    code, lines = said(database)
+    assert (code, lines[0]) == (1, "revision 4, chain: this commit, or one that was before it, was changed")
+
+
+def test_one_changed_byte_anywhere_in_an_export_is_found(database: Path, tmp_path: Path) -> None:
+    """What the groups of a workflow need is not in the log, but in its specification."""
+    text = re.sub(r',\{"needs":\{[^}]*\}\}', "", exported(database)).encode()
+    chance, file = random.Random(4), tmp_path / "events.jsonl"
+    begin = text.index(b"\n") + 1
+    for at in chance.sample(range(begin, len(text) - 1), 100):
+        other = bytes([chance.choice([each for each in b'a1 "[{Z' if each != text[at]])])
+        file.write_bytes(text[:at] + other + text[at + 1 :])
+        try:
+            code = said(file, head_of(database))[0]
+        except Unreadable:
+            code = 2
+        assert code > 0, (at, text[at - 20 : at + 20], other)
+
+
+def test_a_log_that_was_rewritten_with_a_chain_of_its_own_is_found_by_the_head_alone(
+    database: Path, tmp_path: Path
+) -> None:
+    noted, forged = head_of(database), tmp_path / "forged.jsonl"
+    first, *lines, last = map(json.loads, exported(database).splitlines())
+    chain, kept = Chain(), list[list[object]]()
+    for revision in sorted({line[0] for line in lines}):
+        own = [line for line in lines if line[0] == revision]
+        if revision >= 4:
+            own[0][3] = "mallory"
+        events = [event_of(line) for line in own]
+        chain.take(revision, events)
+        chain.last = chain.whole
+        kept += [event._replace(hash=b"").line() for event in events[:-1]]
+        kept.append(events[-1]._replace(hash=chain.whole).line())
+    forged.write_text("".join(f"{json.dumps(each)}\n" for each in (first, *kept, last)))
+    assert said(forged)[0] == 0
+    code, found = said(forged, noted)
+    assert (code, len(found)) == (1, 2)
+    assert f"chain: no commit has the hash {noted}. The log was rewritten since that was its head" in found[0]
+
+
+def test_retention_leaves_the_chain_whole(tmp_path: Path) -> None:
+    with desk(tmp_path) as server:
+        for at in range(3):
+            server.submit(f"w{at}", "pool1", duration=10.0)
+            server.later(60)
+        before, events = head_of(tmp_path / "runrig.db"), len(server.store.log.events())
+        ids = server.store.retention.expired(server.time[0] + DAY, 2)
+        server.store.retention.prune(ids, 1000)
+        while server.store.retention.prune_events(3).rows:
+            assert head_of(tmp_path / "runrig.db") == before
+        assert len(server.store.log.events()) < events - 10
+        server.submit("after", "pool1")
+        write_backup(tmp_path / "runrig.db", None, tmp_path / "a.backup", log_files=False)
+        (tmp_path / "events.jsonl").write_text(exported(tmp_path / "runrig.db"))
+    assert exported(tmp_path / "a.backup") == (tmp_path / "events.jsonl").read_text()
+    assert said(tmp_path / "events.jsonl", before)[0] == 0
+    run(tmp_path / "runrig.db", "UPDATE leaves SET leaf = zeroblob(32) WHERE seq = 0")
+    assert said(tmp_path / "runrig.db")[0] == 1
+
+
+def test_the_chain_of_an_old_log_begins_after_the_upgrade(database: Path, tmp_path: Path) -> None:
+    run(database, "UPDATE events SET hash = NULL")
+    assert said(database)[1][-1].endswith("; no chain of hashes")
+    with closing(sqlite3.connect(database)) as connection:
+        ((revision,),) = connection.execute("SELECT revision FROM meta")
+        ((time,),) = connection.execute("SELECT unixepoch(max(time)) FROM events")
+    shutil.copy(database, tmp_path / "runrig.db")
+    with desk(tmp_path, time=time + 1.0) as server:
+        server.submit("new", "pool1")
+        server.later(1)
+    code, lines = said(tmp_path / "runrig.db")
+    assert code == 0
+    assert f"; chain from revision {revision + 1} unbroken to " in lines[-1]
+    run(tmp_path / "runrig.db", f"UPDATE events SET hash = NULL WHERE revision = {revision + 1}")
+    assert said(tmp_path / "runrig.db")[0] == 1
+
+
+def test_what_is_no_hash_is_refused(database: Path) -> None:
+    from runrig.verify.verify import known_hash
+
+    assert known_hash("") == ""
+    with pytest.raises(
+        Unreadable, match=r"^'3F' is not a hash. Copy the 64 digits from the last line of an earlier run$"
+    ):
+        known_hash("3F")
+
+
+def test_a_store_that_stores_in_turns_continues_the_chain(tmp_path: Path) -> None:
+    """Another server's commits are in the chain too, although this one does not remember them."""
+    with desk(tmp_path) as first:
+        first.submit("one", "pool1")
+        head = head_of(tmp_path / "runrig.db")
+    assert START.hex() != head
+    SqlStore.open(tmp_path / "runrig.db").close()
+    with desk(tmp_path, time=first.time[0]) as second:
+        second.submit("two", "pool1")
+    assert said(tmp_path / "runrig.db", head)[0] == 0
