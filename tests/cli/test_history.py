@@ -149,7 +149,7 @@ def test_the_pool_as_it_stood_with_its_subpools() -> None:
         "team--a  ACTIVE    30               default/gpu      30     none             2",
         "team--b  DELETING  0                -                none   none             none",
         "",
-        "This is the declared settings; past usage (used, total and available) is not included.",
+        "These are the declared settings; past usage (used, total and available) is not included.",
     ]
     as_json = answered({PAST: answer}, "pool", "show", "team", "--at", "2026-01-31", "-t", "json")
     assert as_json.json == {

@@ -155,7 +155,7 @@ def show_at(session: Session, name: str, at: str) -> None:
     )
     say("")
     show(_quotas([pool, *answer["subpools"]]))
-    tell(f"\nThis is {answer['note']}.")
+    tell(f"\nThese are {answer['note']}.")
 
 
 def _quotas(shown: list[Mapping[str, Any]]) -> Table:
