@@ -27,7 +27,7 @@ def asked(it: Api, bearer: str, method: str, path: str, body: Any = None, **head
     return answer.status_code, answer.json() if answer.content else None
 
 
-def test_an_admin_makes_a_user_a_token_and_a_role_and_takes_them_back(tmp_path: Path) -> None:
+def test_admin_creates_and_removes_a_user_a_token_and_a_role(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         assert it.get("/api/v1/users")["items"] == []
         bob = it.call("POST", "/api/v1/users", {"name": "bob", "roles": ["pool1-user"]})
@@ -243,7 +243,7 @@ def test_osmo_client_logs_in_with_a_token_and_continues_with_a_jwt(tmp_path: Pat
         client.close()
 
 
-def test_a_page_elsewhere_cannot_use_the_login_either(tmp_path: Path) -> None:
+def test_page_of_another_site_cannot_use_the_login(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
             answer = it.http.post("/api/auth/jwt/access_token", json={"token": TOKEN}, headers=headers)
@@ -264,7 +264,7 @@ def test_excess_failed_logins_get_a_retry_time_and_valid_tokens_still_work(tmp_p
 
 
 @pytest.mark.parametrize("extra", [{}, {"Authorization": "Bearer x"}])
-def test_two_headers_are_none(tmp_path: Path, extra: dict[str, str]) -> None:
+def test_duplicate_header_counts_as_none(tmp_path: Path, extra: dict[str, str]) -> None:
     with api(tmp_path) as it:
         headers = [("Authorization", f"Bearer {TOKEN}"), ("Authorization", f"Bearer {TOKEN}"), *extra.items()]
         client = TestClient(it.http.app, base_url=URL)

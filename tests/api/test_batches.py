@@ -47,7 +47,7 @@ def check_memory(it: Api) -> None:
         assert state.rows() == it.desk.store.load() == replayed(it.desk.store).rows()
 
 
-def test_each_has_what_it_would_have_had_alone(tmp_path: Path) -> None:
+def test_each_item_of_a_batch_gets_the_same_result_as_alone(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         before = it.desk.revision
         texts = [one_task("a"), "workflow: 7", one_task("big", gpus=9), one_task("a"), one_task("b")]
@@ -96,7 +96,7 @@ def test_all_or_nothing_with_a_key_is_answered_as_before(tmp_path: Path) -> None
         assert it.desk.revision == revision
 
 
-def test_a_batch_has_a_pool_and_a_length(tmp_path: Path) -> None:
+def test_batch_needs_a_pool_and_a_valid_length(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         revision = it.desk.revision
         assert [sent(it)[0], sent(it, *["x"] * (MOST + 1))[0]] == [422, 422]
@@ -111,7 +111,7 @@ def test_a_batch_has_a_pool_and_a_length(tmp_path: Path) -> None:
         assert it.desk.revision == revision
 
 
-def test_options_are_those_of_one_submission(tmp_path: Path) -> None:
+def test_batch_takes_the_options_of_a_single_submission(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         assert said(sent(it, one_task("a"), one_task("b"), priority="LOW", environment={"MODE": "fast"})) == [
             "a-1",

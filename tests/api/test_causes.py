@@ -107,7 +107,7 @@ LEAKY = (
 )
 
 
-def test_a_secret_that_a_task_printed_is_in_its_output_and_nowhere_else(tmp_path: Path) -> None:
+def test_secret_printed_by_a_task_appears_only_in_its_output(tmp_path: Path) -> None:
     with local(tmp_path) as (service, http):
         for name, value in (("one", SECRET), ("two", f"{SECRET}\nand more\n")):
             assert http.put(f"/api/v1/credentials/{name}", json={"values": {"key": value}}).status_code == 201
@@ -135,7 +135,7 @@ def test_a_secret_that_a_task_printed_is_in_its_output_and_nowhere_else(tmp_path
     assert logs.out.count(SECRET) == 3
 
 
-def test_records_have_the_time_the_task_the_attempt_and_the_stream_of_each_line(tmp_path: Path) -> None:
+def test_records_have_time_task_attempt_and_stream_of_each_line(tmp_path: Path) -> None:
     with local(tmp_path) as (service, http):
         id = http.post("/api/v1/workflows", json={"file": FAILS, "pool": "default"}).json()["id"]
         until(lambda: service.workflow_queries.status(id).value == "FAILED")

@@ -124,7 +124,7 @@ READ: dict[str, tuple[bytes, list[tuple[str, str, bytes, bytes]]]] = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_requests_are_what_they_say(echo: Echo, name: str) -> None:
+def test_requests_are_parsed_as_sent(echo: Echo, name: str) -> None:
     sent, asked = READ[name]
     with wire(echo.port) as connection:
         connection.send(sent)
@@ -143,7 +143,7 @@ BEHIND_THE_LAST = (
 
 
 @pytest.mark.parametrize("name", [name for name in READ if name not in BEHIND_THE_LAST])
-def test_pieces_of_any_size_are_the_same_requests(echo: Echo, name: str) -> None:
+def test_requests_in_pieces_of_any_size_are_the_same(echo: Echo, name: str) -> None:
     sent, asked = READ[name]
     for size in (1, 7):
         echo.asked.clear()
@@ -254,7 +254,7 @@ def test_ambiguous_request_is_refused(echo: Echo, name: str) -> None:
     assert echo.asked == []
 
 
-def test_a_head_may_have_64_kib_and_not_a_byte_more(echo: Echo) -> None:
+def test_headers_are_limited_to_64_kib(echo: Echo) -> None:
     for line, header in ((b"GET /%b HTTP/1.1", b""), (b"GET /a HTTP/1.1", b"X: %b\r\n")):
         room = LARGEST_HEAD - len(get(line, header)) + len(b"%b")
         for size in (1000, 2 * LARGEST_HEAD):
@@ -265,7 +265,7 @@ def test_a_head_may_have_64_kib_and_not_a_byte_more(echo: Echo) -> None:
                     assert connection.answer().status == status
 
 
-def test_trailers_are_no_headers(echo: Echo) -> None:
+def test_trailers_are_not_headers(echo: Echo) -> None:
     with wire(echo.port) as connection:
         sent = chunked(b"3\r\nabc\r\n0\r\nAuthorization: Bearer x\r\nX-Osmo-User: root\r\n\r\n")
         assert connection.send(sent).answer().status == 200
@@ -308,7 +308,7 @@ def test_slow_client_gets_the_error_format_of_its_api(echo: Echo) -> None:
     assert echo.asked == []
 
 
-def test_a_mistake_behind_a_request_is_answered_after_it(echo: Echo) -> None:
+def test_error_after_a_request_is_answered_after_it(echo: Echo) -> None:
     with wire(echo.port) as connection:
         connection.send(get() + b"GET /b\r\n\r\n" + HIDDEN)
         assert [connection.answer().status for _ in range(2)] == [200, 400]
@@ -336,7 +336,7 @@ async def in_pieces(scope: Scope, receive: Receive, send: Send) -> None:
 PIECES = [bytes([number]) * size for number, size in enumerate((1, TOGETHER, 3, TOGETHER - 1, 0, 20 * TOGETHER, 5))]
 
 
-def test_pieces_of_an_answer_stay_in_order_whatever_their_size() -> None:
+def test_pieces_of_a_response_stay_in_order_whatever_their_size() -> None:
     with serving(in_pieces) as port:
         for version in (b"1.1", b"1.0"):
             with wire(port) as connection:

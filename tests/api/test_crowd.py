@@ -37,7 +37,7 @@ def test_new_connection_is_refused_when_all_others_are_authenticated() -> None:
     in_a_loop(test)
 
 
-def test_where_all_are_taken_the_oldest_stranger_goes() -> None:
+def test_oldest_unauthenticated_connection_is_closed_when_all_are_in_use() -> None:
     async def test() -> None:
         crowd, said = Crowd(MOST), list[tuple[int, int]]()
         for number in range(MOST):

@@ -17,7 +17,7 @@ SUBMIT = "/api/pool/pool1/workflow"
     "value",
     ["", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN, "Bearer "],
 )
-def test_without_the_token_nothing_is_answered_and_nothing_stored(tmp_path: Path, value: str) -> None:
+def test_nothing_is_answered_or_stored_without_the_token(tmp_path: Path, value: str) -> None:
     with api(tmp_path) as it:
         before = it.desk.revision
         answer = it.http.post(SUBMIT, json={"file": one_task("a")}, headers={"Authorization": value})
@@ -59,7 +59,7 @@ def test_a_page_of_another_origin_cannot_submit_or_cancel(tmp_path: Path, origin
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8700", "127.0.0.1", "127.0.0.1:80", "localhost:8701", ""]
 )
-def test_a_rebound_name_is_not_this_server(tmp_path: Path, host: str) -> None:
+def test_rebound_host_name_is_refused(tmp_path: Path, host: str) -> None:
     with api(tmp_path) as it:
         for path in ("/api/version", "/healthz"):
             answer = it.http.get(path, headers={"Host": host})
@@ -112,7 +112,7 @@ def test_two_slashes_before_api_are_one(tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()["version"]) == (200, "0.1.0")
 
 
-def test_no_page_may_frame_keep_or_guess_an_answer(tmp_path: Path) -> None:
+def test_responses_cannot_be_framed_cached_or_sniffed(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for headers in (AUTHORIZED, {"Authorization": ""}):
             answer = it.http.get("/api/version", headers=headers)
@@ -139,7 +139,7 @@ def test_unknown_paths_have_the_usual_error_format(tmp_path: Path) -> None:
         assert it.error("DELETE", "/api/version")[0] == 405
 
 
-def test_a_bug_is_answered_without_its_insides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_to_a_bug_has_no_internals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with api(tmp_path) as it:
         monkeypatch.setattr(it.desk.service.queries, "pools", lambda **_: 1 // 0)
         answer = it.http.get("/api/pool_quota", headers={"x-request-id": "r1"})
@@ -177,7 +177,7 @@ class Browser:
             self._http.headers["Authorization"] = with_token
 
 
-def test_a_cookie_alone_reads_and_changes_nothing_of_the_interface(tmp_path: Path) -> None:
+def test_cookie_alone_cannot_use_the_api(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a"))
         browser, before = Browser(it), it.desk.revision
@@ -204,7 +204,7 @@ def test_a_cookie_alone_reads_and_changes_nothing_of_the_interface(tmp_path: Pat
         assert browser.ask("POST", "/api/v1/browser-codes", X_CSRF_Token=browser.csrf).status_code == 200
 
 
-def test_a_cookie_of_another_server_of_this_machine_is_not_ours(tmp_path: Path) -> None:
+def test_cookie_of_another_server_on_this_machine_is_ignored(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         browser = Browser(it)
         for cookie in (

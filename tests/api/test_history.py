@@ -64,7 +64,7 @@ def test_history_has_author_time_and_both_values(tmp_path: Path) -> None:
     }
 
 
-def test_values_look_as_in_the_settings_of_the_pool(tmp_path: Path) -> None:
+def test_history_shows_values_as_the_settings_of_the_pool_do(tmp_path: Path) -> None:
     settings = "{name: team, quota: 4, flavors: [default], default_exit_actions: {RESCHEDULE: '7-9'},"
     settings += " topology_keys: [{key: rack, label: r}], queueing: STRICT_FIFO}"
     with api(tmp_path, cluster=f"pools: [{settings}]") as it:
@@ -75,7 +75,7 @@ def test_values_look_as_in_the_settings_of_the_pool(tmp_path: Path) -> None:
     assert set(told) == {"flavors", "default_exit_actions", "topology_keys", "queueing"}
 
 
-def test_the_trail_is_narrowed_and_read_page_by_page(tmp_path: Path) -> None:
+def test_history_is_filtered_and_read_page_by_page(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM) as it:
         edit(it, "bob", "team--a", resources=gpus(guarantee=1))
         edit(it, "bob", "team", resources=gpus(guarantee=5))
@@ -113,7 +113,7 @@ def test_archived_pool_keeps_its_history_and_its_drain_ends_automatically(tmp_pa
         assert it.get(HISTORY, by="runrig")["items"] == found[:1]
 
 
-def test_a_pool_is_shown_as_it_stood(tmp_path: Path) -> None:
+def test_pool_is_shown_as_it_was_at_a_past_time(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM) as it:
         before = {name: it.get(f"/api/v1/pools/{name}") for name in ("team", "team--a")}
         edit(it, "bob", "team--a", resources=gpus(guarantee=1))
@@ -166,7 +166,7 @@ def test_a_pool_before_its_creation_is_not_found(tmp_path: Path) -> None:
         (PAST, {"at": "1970-01-01"}, 404, "pool 'team' did not exist at 1970-01-01 00:00:00 UTC"),
     ],
 )
-def test_bad_questions_are_answered_with_the_way_out(
+def test_invalid_history_queries_get_an_error_with_a_way_out(
     tmp_path: Path, path: str, query: dict[str, Any], status: int, says: str
 ) -> None:
     with api(tmp_path, cluster=TEAM) as it:

@@ -15,7 +15,7 @@ def sent(it: Api, text: str, key: str, path: str = SUBMIT, **headers: str) -> tu
     return answer.status_code, answer.json()
 
 
-def test_the_same_again_is_answered_as_before_and_stores_nothing(tmp_path: Path) -> None:
+def test_repeated_submission_is_answered_as_before_and_stores_nothing(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         first = sent(it, one_task("a"), KEY)
         revision = it.desk.revision
@@ -27,7 +27,7 @@ def test_the_same_again_is_answered_as_before_and_stores_nothing(tmp_path: Path)
         assert it.submit(one_task("a"))["name"] == "a-2"
 
 
-def test_it_is_answered_so_too_when_the_workflow_has_ended(tmp_path: Path) -> None:
+def test_repeated_submission_is_answered_as_before_even_after_the_workflow_ended(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         first = sent(it, one_task("a"), KEY)
         it.call("POST", "/api/workflow/a-1/cancel")
@@ -51,7 +51,7 @@ def test_a_key_belongs_to_one_submission_of_one_user(tmp_path: Path) -> None:
 RANDOM = one_task("a").replace("sleep, '1'", "echo, '{{ range(100000) | random }}'")
 
 
-def test_a_template_that_renders_anew_each_time_is_compared_as_it_was_sent(tmp_path: Path) -> None:
+def test_template_that_renders_differently_each_time_is_compared_as_sent(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         first = sent(it, RANDOM, KEY)
         assert first[1]["name"] == "a-1"
@@ -59,7 +59,7 @@ def test_a_template_that_renders_anew_each_time_is_compared_as_it_was_sent(tmp_p
         assert sent(it, RANDOM.replace("echo", "sleep"), KEY)[0] == 409
 
 
-def test_everything_that_was_sent_is_compared(tmp_path: Path) -> None:
+def test_every_part_of_a_submission_is_compared(tmp_path: Path) -> None:
     template = one_task("{{ name }}").replace("image: any", "image: any{{ other }}")
     body = {"file": template, "set_variables": ["name=a"], "set_string_variables": ["other=1"]}
     query = {"priority": "LOW", "env_vars": ["A=1"]}

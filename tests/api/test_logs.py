@@ -67,7 +67,7 @@ workflow:
 """
 
 
-def test_only_a_task_with_a_count_has_its_pod_in_front_when_it_is_alone(tmp_path: Path) -> None:
+def test_single_pod_has_a_prefix_only_if_its_task_has_a_count(tmp_path: Path) -> None:
     with local(tmp_path) as (service, http):
         for text, said in ((ONE_OF_A_COUNT, "[one-0] a\n"), (ONE_OF_A_COUNT.replace("count: 1, ", ""), "a\n")):
             id = _submit(service, text)
@@ -75,7 +75,7 @@ def test_only_a_task_with_a_count_has_its_pod_in_front_when_it_is_alone(tmp_path
             assert http.get(f"/api/workflow/{id}/logs").text == said
 
 
-def test_lines_carry_their_task_unless_one_is_asked(tmp_path: Path) -> None:
+def test_lines_have_their_task_as_a_prefix_unless_one_task_is_selected(tmp_path: Path) -> None:
     with local(tmp_path) as (service, http):
         id = _submit(service, TWO_TASKS)
         _wait(service, id, "COMPLETED")
@@ -112,7 +112,7 @@ def test_following_continues_until_the_task_has_ended(tmp_path: Path) -> None:
         assert service.workflow_queries.status(id).value == "COMPLETED"
 
 
-def test_following_ends_if_the_task_ended_before_anybody_listened(tmp_path: Path) -> None:
+def test_following_ends_if_the_task_ended_before_it_began(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     with local(tmp_path) as (service, _):
         id = _submit(service, FLAG.format(flag=flag))

@@ -59,13 +59,13 @@ def classes(package: ModuleType) -> list[Any]:
     return [each for each in vars(package).values() if isinstance(each, type)]
 
 
-def test_every_example_is_one_of_its_model() -> None:
+def test_every_example_is_valid_for_its_model() -> None:
     for model in (*classes(wire), *classes(v1)):
         if issubclass(model, Model) and model not in (v1.Shown, v1.Page):
             model.model_validate(model.example())
 
 
-def test_every_value_has_an_example_of_its_own_and_writes_nothing_that_stays_inside() -> None:
+def test_every_value_has_its_own_example_and_writes_no_internal_field() -> None:
     """Also where a field that stays inside holds something."""
     for kind in classes(shown):
         marked = replace(example(kind), **dict.fromkeys(kind.UNTOLD, "mark-of-the-inside"))
@@ -80,7 +80,7 @@ def test_every_value_has_an_example_of_its_own_and_writes_nothing_that_stays_ins
         assert by_position == [name for name in (*told, *kind.UNTOLD) if name in by_position]
 
 
-def test_no_page_shows_a_field_that_stays_inside() -> None:
+def test_no_page_shows_an_internal_field() -> None:
     """Of those whose names nothing else has."""
     kinds = classes(shown)
     told = {each.name for kind in kinds for each in fields(kind) if each.name not in kind.UNTOLD}

@@ -60,7 +60,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def test_a_pool_is_shown_whole(tmp_path: Path) -> None:
+def test_pool_answer_has_every_field(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a"))
         it.submit(one_task("b", gpus=2), priority="LOW")
@@ -144,7 +144,7 @@ pools:
 """
 
 
-def test_the_pools_of_pool_quota_are_the_pools_themselves(tmp_path: Path) -> None:
+def test_pools_in_pool_quota_equal_the_pools_themselves(tmp_path: Path) -> None:
     """It is written without its models: they would say the same, to the byte."""
     with api(tmp_path, cluster=RICH) as it:
         body = it.http.get("/api/pool_quota").content
@@ -239,7 +239,7 @@ def test_a_busy_pool_drains(tmp_path: Path) -> None:
         assert it.get("/api/v1/pools/pool1")["state"] == "ARCHIVED"
 
 
-def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+def test_invalid_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
     cases: list[tuple[str, str, dict[str, Any], int, str]] = [
         ("POST", "/api/v1/pools", {"name": "a--b", "quota": 1}, 422, "pool name 'a--b' contains '--'"),
         ("POST", "/api/v1/pools", {"name": "UP", "quota": 1}, 422, "pool name 'UP' must be lower-case"),
@@ -341,7 +341,7 @@ def test_root_has_unallocated_quota_and_quotas_beyond_capacity_are_reported(tmp_
         assert it.get("/api/v1/quota-tree")["overpromised"] == {"default/gpu": 2}
 
 
-def test_a_quota_below_what_is_held_is_over_and_nothing_stops(tmp_path: Path) -> None:
+def test_quota_below_usage_is_over_committed_and_nothing_stops(tmp_path: Path) -> None:
     """Q4, R7."""
     with api(tmp_path) as it:
         id = it.submit(one_task("a", gpus=2))["name"]
@@ -352,7 +352,7 @@ def test_a_quota_below_what_is_held_is_over_and_nothing_stops(tmp_path: Path) ->
         assert it.desk.status(id) == "RUNNING"
 
 
-def test_limits_are_set_per_flavor_and_resource_and_taken_away(tmp_path: Path) -> None:
+def test_limits_per_flavor_and_resource_are_set_and_removed(tmp_path: Path) -> None:
     """Q2."""
     with api(tmp_path) as it:
         body = {"name": "lab", "quota": "default=1,cpu=4", "borrowing_limit": "cpu=500m", "lending_limit": 0}
@@ -435,7 +435,7 @@ def test_node_shows_the_users_of_its_gpus(tmp_path: Path) -> None:
         assert it.error("GET", "/api/resources/n9")[0] == 404
 
 
-def test_the_list_says_of_each_node_what_its_own_answer_says(tmp_path: Path) -> None:
+def test_node_list_equals_the_answers_of_the_single_nodes(tmp_path: Path) -> None:
     """Nodes with the same flavor and amounts share the text about their pools, and only these do."""
     cluster = """
 flavors: [{name: a, node_labels: {gpu: a}}, {name: b, node_labels: {gpu: b}, allow: [privileged]}]
@@ -460,7 +460,7 @@ pools: [{name: p, quota: {}}, {name: q, quota: {}, flavors: [b]}]
         assert [[*each["pool_platform_labels"]] for each in of_q["resources"]] == [["q"]]
 
 
-def test_a_node_says_why_it_takes_no_pods(tmp_path: Path) -> None:
+def test_node_shows_why_it_accepts_no_pods(tmp_path: Path) -> None:
     """Kubernetes marks those that are cordoned, and those that are down, by taints; a flavor may name a taint of others."""
     cordoned, down = Taint("node.kubernetes.io/unschedulable"), Taint("node.kubernetes.io/unreachable", "", "NoExecute")
     nodes = (

@@ -6,7 +6,7 @@ from runrig.api.app import described
 from runrig.api.routing import Route
 
 
-def test_the_shorter_look_at_a_path_finds_the_same_routes() -> None:
+def test_fast_path_lookup_finds_the_same_routes() -> None:
     routes = [route for route in described().routes if isinstance(route, Route)]
     paths = {route.path.replace("{", "").replace("}", "") for route in routes}
     paths |= {path[:-1] for path in paths} | {path + "/" for path in paths} | {path + "x" for path in paths}

@@ -18,7 +18,7 @@ def posted(it: Api, path: str, body: dict[str, Any], key: str | None = None) -> 
     return answer.json()
 
 
-def test_each_submission_gets_that_of_its_pool_and_keeps_it(tmp_path: Path) -> None:
+def test_each_submission_gets_the_run_time_of_its_pool_and_keeps_it(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.http.patch("/api/v1/pools/pool1", json={"default_run_time": "1h"})
         it.http.patch("/api/v1/pools/pool2", json={"max_run_time": "2h"})

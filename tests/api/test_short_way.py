@@ -97,7 +97,7 @@ BODIES: tuple[tuple[bytes, dict[str, str]], ...] = (
 )
 
 
-def test_questions_are_read_as_the_framework_reads_them(tmp_path: Path) -> None:
+def test_query_parameters_are_read_as_the_framework_reads_them(tmp_path: Path) -> None:
     with api(tmp_path) as it, long_way(it) as other:
         it.submit(one_task("a"))
         for path in QUERIES:
@@ -127,7 +127,7 @@ def test_bodies_are_read_as_the_framework_reads_them(tmp_path: Path, path: str) 
             )
 
 
-def test_a_list_that_a_route_was_given_by_default_is_its_own(tmp_path: Path) -> None:
+def test_default_list_of_a_route_is_not_shared(tmp_path: Path) -> None:
     """What a route adds to it is not there for the next request."""
     with api(tmp_path) as it:
         apps = [getattr(route, "app", None) for route in create_app(it.desk.service, port=PORT).router.routes]

@@ -150,7 +150,7 @@ def received(connection: ClientConnection, end: bytes = b"") -> bytes:
     return said
 
 
-def test_the_reference_client_has_a_shell_on_a_terminal(world: World) -> None:
+def test_osmo_client_has_a_shell_on_a_terminal(world: World) -> None:
     answer = world.ok("POST", "/api/workflow/w-1/exec/task/main?entry_command=/bin/bash%20--norc")
     assert answer == {"router_address": world.url.replace("http", "ws", 1), "key": answer["key"], "cookie": ""}
     with world.socket(f"api/router/exec/w-1/client/{answer['key']}") as shell:
@@ -162,7 +162,7 @@ def test_the_reference_client_has_a_shell_on_a_terminal(world: World) -> None:
         assert b"12 34\r\n" in received(shell)
 
 
-def test_the_reference_client_runs_a_command_in_a_whole_group(world: World) -> None:
+def test_osmo_client_runs_a_command_in_a_whole_group(world: World) -> None:
     answers = world.ok(
         "POST", "/api/workflow/w-1/exec/group/main-group?entry_command=sh%20-c%20%27echo%20%22a%20b%22%27"
     )
@@ -179,7 +179,7 @@ def test_unknown_program_is_reported_on_the_terminal(world: World) -> None:
         assert received(program) == b"cannot start no-such-thing: No such file or directory\r\n"
 
 
-def test_the_reference_client_forwards_a_port(world: World) -> None:
+def test_osmo_client_forwards_a_port(world: World) -> None:
     answers = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={world.port}&use_udp=False")
     assert len(answers) == 1
     endpoint = "api/router/portforward/w-1/client"
@@ -198,7 +198,7 @@ def sender(number: int) -> bytes:
     return socket.inet_aton("127.0.0.1") + number.to_bytes(2, "big")
 
 
-def test_the_reference_client_forwards_datagrams(world: World) -> None:
+def test_osmo_client_forwards_datagrams(world: World) -> None:
     """On the connection with the key itself, and each answer goes to the sender whose datagram it answers."""
     answers = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={world.port}&use_udp=True")
     assert [set(each) for each in answers] == [{"router_address", "key", "cookie"}]
@@ -263,7 +263,7 @@ def test_a_connection_may_come_before_it_is_announced(world: World) -> None:
         (b'{"key": "%s"}' % (b"x" * 200), "Announce a connection as"),
     ],
 )
-def test_a_bad_announcement_ends_the_control_connection_in_words(world: World, said: bytes, words: str) -> None:
+def test_invalid_announcement_ends_the_control_connection_with_a_message(world: World, said: bytes, words: str) -> None:
     key = world.ok("POST", "/api/workflow/w-1/portforward/main?task_ports=80")[0]["key"]
     with world.socket(f"api/router/portforward/w-1/client/{key}") as control:
         control.send(said)
@@ -285,7 +285,7 @@ def test_foreign_port_is_refused_with_a_message(world: World) -> None:
     assert f"no process of w-1/main listens on loopback port {own}" in caught.value.rcvd.reason
 
 
-def test_our_own_client_gets_streams_apart_and_the_exit_code(world: World) -> None:
+def test_runrig_client_gets_separate_streams_and_the_exit_code(world: World) -> None:
     body = {"command": ["sh", "-c", "cat; echo oh >&2; exit 4"]}
     key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", body)["key"]
     with world.socket(f"api/v1/sessions/{key}") as program:
@@ -298,7 +298,7 @@ def test_our_own_client_gets_streams_apart_and_the_exit_code(world: World) -> No
     assert world.refused(f"api/v1/sessions/{key}")[0] == 404
 
 
-def test_our_own_client_forwards_a_port(world: World) -> None:
+def test_runrig_client_forwards_a_port(world: World) -> None:
     key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:port-forward", {"port": world.port})["key"]
     with world.socket(f"api/v1/sessions/{key}") as control:
         control.send(b'{"key": "mine"}')
@@ -307,7 +307,7 @@ def test_our_own_client_forwards_a_port(world: World) -> None:
             assert received(connection) == b"olleh"
 
 
-def test_session_that_cannot_begin_returns_a_problem(world: World) -> None:
+def test_session_that_cannot_start_returns_a_problem(world: World) -> None:
     key = world.ok("POST", "/api/v1/workflows/w-1/tasks/main:exec", {"command": ["no-such-thing"]})["key"]
     with world.socket(f"api/v1/sessions/{key}") as program:
         end = program.recv(PATIENCE_S)
@@ -367,7 +367,7 @@ def test_a_session_has_an_address_of_its_own(world: World) -> None:
         assert (made.status, made.headers["location"]) == (201, f"/api/v1/sessions/{key}")
 
 
-def test_a_key_is_good_once_for_its_user_kind_and_workflow_and_only_with_a_token(world: World) -> None:
+def test_session_key_works_once_for_its_user_and_kind_and_workflow(world: World) -> None:
     def key() -> str:
         return str(world.ok("POST", "/api/workflow/w-1/exec/task/main?entry_command=cat")["key"])
 
@@ -392,7 +392,7 @@ def test_a_key_is_good_once_for_its_user_kind_and_workflow_and_only_with_a_token
 
 
 @pytest.mark.parametrize("what", ["token", "user", "role"])
-def test_a_session_ends_when_its_user_may_not_any_more(world: World, what: str) -> None:
+def test_session_ends_when_its_user_loses_permission(world: World, what: str) -> None:
     name = f"bob-{what}"
     world.ok("POST", "/api/v1/users", {"name": name, "roles": ["default-admin"]})
     token = world.ok("POST", f"/api/v1/users/{name}/tokens", {"name": "laptop"})["token"]

@@ -105,7 +105,7 @@ def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_with_a_broken_cluster_file_nothing_is_made(tmp_path: Path, text: str, words: str) -> None:
+def test_invalid_cluster_file_creates_nothing(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(text)
     code, message = _fails("--data", str(tmp_path / "data"), "--port", "0", "--cluster", str(file))

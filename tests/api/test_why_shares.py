@@ -30,7 +30,7 @@ def status(it: Api, id: str) -> Any:
     return it.get(f"/api/v1/workflows/{id}")["status"]
 
 
-def test_work_that_is_older_than_the_subpool_is_named_and_its_end_is_what_it_waits_for(tmp_path: Path) -> None:
+def test_why_names_work_older_than_the_subpool_and_waits_for_its_end(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         submit(it, "n", "team", 4, duration=100)
         give(it, "a", 2)
@@ -44,7 +44,7 @@ def test_work_that_is_older_than_the_subpool_is_named_and_its_end_is_what_it_wai
         assert (status(it, "n-1"), status(it, "one-1")) == ("COMPLETED", "RUNNING")
 
 
-def test_of_several_that_are_older_enough_have_to_end(tmp_path: Path) -> None:
+def test_enough_of_several_older_workflows_have_to_end(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         submit(it, "m", "team", 2, duration=100)
         submit(it, "n", "team", 2)
@@ -58,7 +58,7 @@ def test_of_several_that_are_older_enough_have_to_end(tmp_path: Path) -> None:
         assert status(it, "one-1") == "RUNNING"
 
 
-def test_work_that_is_older_than_a_cut_is_named(tmp_path: Path) -> None:
+def test_why_names_work_older_than_a_quota_cut(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         give(it, "a", 3)
         submit(it, "big", "team--a", 3)

@@ -15,7 +15,7 @@ from tests.worlds.service import one_task
 SUBMITTED = "2027-01-15T08:00:00"
 
 
-def test_a_submission_is_answered_with_its_id_and_links(tmp_path: Path) -> None:
+def test_response_to_a_submission_has_its_id_and_links(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         assert it.submit(one_task("train")) == {
             "name": "train-1",
@@ -28,7 +28,7 @@ def test_a_submission_is_answered_with_its_id_and_links(tmp_path: Path) -> None:
         assert it.submit(one_task("train"))["name"] == "train-2"
 
 
-def test_a_workflow_is_shown_whole(tmp_path: Path) -> None:
+def test_workflow_answer_has_every_field(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("train"))
         it.desk.later(0)
@@ -172,7 +172,7 @@ def test_the_list_is_filtered_ordered_and_paged(tmp_path: Path) -> None:
         ]
 
 
-def test_why_names_the_rule_with_its_numbers(tmp_path: Path) -> None:
+def test_why_has_the_rule_and_its_numbers(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a", gpus=2))
         it.submit(one_task("b", gpus=2))
@@ -220,7 +220,7 @@ def test_why_names_the_rule_with_its_numbers(tmp_path: Path) -> None:
         }
 
 
-def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_path: Path) -> None:
+def test_preempted_workflow_shows_its_preemptor_even_after_it_ended(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("low", gpus=2), priority="LOW")
         it.desk.later(0)
@@ -309,7 +309,7 @@ workflow:
 """
 
 
-def test_the_list_has_the_gpus_that_are_held_now_and_all_that_are_asked_for(tmp_path: Path) -> None:
+def test_list_has_the_gpus_in_use_and_the_gpus_requested(tmp_path: Path) -> None:
     stages = STAGES.replace("{default: {gpu: 1}}", "{default: {gpu: 1}, three: {gpu: 2}}")
     with api(tmp_path) as it:
         it.submit(stages)
@@ -358,7 +358,7 @@ def test_events_are_lines_or_objects(tmp_path: Path) -> None:
         ]
 
 
-def test_the_file_is_kept_as_rendered_and_as_sent(tmp_path: Path) -> None:
+def test_file_is_stored_as_rendered_and_as_sent(tmp_path: Path) -> None:
     template = one_task("a").replace("name: main", "name: {{ who }}") + "default-values: {who: main}\n"
     with api(tmp_path) as it:
         it.call("POST", "/api/pool/pool1/workflow", {"file": template, "set_variables": ["who=lead"]})
@@ -367,7 +367,7 @@ def test_the_file_is_kept_as_rendered_and_as_sent(tmp_path: Path) -> None:
         assert it.get("/api/workflow/a-1")["groups"][0]["tasks"][0]["name"] == "lead"
 
 
-def test_a_dry_run_renders_a_validation_checks_and_neither_stores(tmp_path: Path) -> None:
+def test_dry_run_renders_and_validation_checks_and_neither_stores(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         before = it.desk.revision
         text = one_task("a")
@@ -470,7 +470,7 @@ BAD: list[tuple[str, dict[str, Any], int, str, str]] = [
 
 
 @pytest.mark.parametrize("case", BAD, ids=range(len(BAD)))
-def test_bad_submissions_get_a_clear_answer_and_store_nothing(
+def test_invalid_submissions_get_a_clear_error_and_store_nothing(
     tmp_path: Path, case: tuple[str, dict[str, Any], int, str, str]
 ) -> None:
     pool, body, status, code, words = case
@@ -509,7 +509,7 @@ def test_unknown_workflow_is_404(tmp_path: Path, path: str) -> None:
         assert (status, answer["error_code"], "'nope-1'" in answer["message"]) == (404, "NOTFOUND", True)
 
 
-def test_bad_queries_are_422_with_the_value(tmp_path: Path) -> None:
+def test_invalid_queries_return_422_with_the_value(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for path, query, words in (
             ("/api/workflow", {"statuses": "DONE"}, "invalid value 'DONE'"),

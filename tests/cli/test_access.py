@@ -49,7 +49,7 @@ def server(folder: Path) -> Iterator[tuple[str, str]]:
             yield f"http://127.0.0.1:{port}", admin
 
 
-def test_a_login_is_kept_for_the_commands_that_follow_until_the_logout(home: Home) -> None:
+def test_login_is_stored_until_logout(home: Home) -> None:
     assert home.said("login", home.url, stdin=f"{home.admin}\n").splitlines()[0] == (
         f"logged in to {home.url} as root: admin"
     )
@@ -75,7 +75,7 @@ def test_token_file_is_private(home: Home) -> None:
     assert [each.name for each in home.file.parent.iterdir()] == ["logins.json"]
 
 
-def test_a_wrong_token_is_not_kept(home: Home) -> None:
+def test_invalid_token_is_not_stored(home: Home) -> None:
     done = home.run("login", home.url, stdin="wrong\n")
     assert (done.code, done.out) == (4, "")
     assert done.err == (
@@ -87,7 +87,7 @@ def test_a_wrong_token_is_not_kept(home: Home) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://gpu.example.org", "http://10.0.0.7:8700"])
-def test_a_token_does_not_cross_the_network_in_clear(home: Home, url: str) -> None:
+def test_token_is_not_sent_unencrypted(home: Home, url: str) -> None:
     done = home.run("login", url, stdin=home.admin)
     assert (done.code, done.err) == (
         2,
@@ -95,7 +95,7 @@ def test_a_token_does_not_cross_the_network_in_clear(home: Home, url: str) -> No
     )
 
 
-def test_a_token_goes_to_the_server_that_it_is_for(home: Home, tmp_path: Path) -> None:
+def test_token_is_sent_only_to_its_server(home: Home, tmp_path: Path) -> None:
     with server(tmp_path / "other") as (other, other_admin):
         home.said("login", home.url, stdin=home.admin)
         home.said("login", other, stdin=other_admin)
@@ -107,7 +107,7 @@ def test_a_token_goes_to_the_server_that_it_is_for(home: Home, tmp_path: Path) -
         assert home.run("token", "list", "--server", home.url).code == 0
 
 
-def test_the_environment_and_a_named_folder_are_stronger_than_a_login(home: Home, tmp_path: Path) -> None:
+def test_environment_and_named_folder_override_a_login(home: Home, tmp_path: Path) -> None:
     home.said("login", home.url, stdin=home.admin)
     assert home.run("token", "list", RUNRIG_TOKEN="wrong").code == 4
     assert home.run("token", "list", RUNRIG_SERVER="http://127.0.0.1:1", RUNRIG_RETRY_S="0").code == 10
@@ -187,7 +187,7 @@ def test_json_is_one_document_and_refusals_have_their_exit_codes(home: Home) -> 
     assert home.run("token", "delete", "nope").code == 2
 
 
-def test_without_a_pool_work_goes_to_the_only_one_that_takes_mine(home: Home, tmp_path: Path) -> None:
+def test_work_goes_to_the_only_pool_that_accepts_it(home: Home, tmp_path: Path) -> None:
     home.said("login", home.url, stdin=home.admin)
     home.said("user", "create", "bob", "--role", "pool2-user", "--role", "viewer")
     bob = home.run("token", "create", "t", "--user", "bob").out.strip()
@@ -215,12 +215,12 @@ def test_without_a_pool_work_goes_to_the_only_one_that_takes_mine(home: Home, tm
         ("https://h/a", "https://h/b", False),
     ],
 )
-def test_ways_to_write_the_address_of_one_server(one: str, other: str, same: bool) -> None:
+def test_different_spellings_of_an_address_mean_one_server(one: str, other: str, same: bool) -> None:
     assert (saved.key_of(one) == saved.key_of(other)) is same
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"current": 5, "tokens": {}}', '{"current": null, "tokens": []}'])
-def test_a_file_of_logins_that_is_broken_counts_as_none(home: Home, text: str) -> None:
+def test_damaged_login_file_counts_as_none(home: Home, text: str) -> None:
     home.file.parent.mkdir(parents=True)
     home.file.write_text(text)
     assert home.run("logout").code == 2

@@ -62,7 +62,7 @@ def test_running_server_is_backed_up_and_its_copy_continues(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_by_configuration_it_moves_from_one_database_to_another(tmp_path: Path) -> None:
+def test_backup_moves_a_server_to_another_database(tmp_path: Path) -> None:
     with store_url("sqlite", tmp_path / "one") as first, store_url("postgresql", tmp_path / "two") as second:
         for name, url in (("first", first), ("second", second)):
             (tmp_path / name).mkdir()

@@ -69,7 +69,7 @@ def test_excess_usage_and_quota_are_reported_below_the_tree() -> None:
     ]
 
 
-def test_a_circle_of_cohorts_is_listed_and_said() -> None:
+def test_cycle_of_cohorts_is_listed_and_reported() -> None:
     """Q5."""
     shown = listed(tree(*(node(*pair, active=False) for pair in (("a", "b"), ("b", "a"), ("c", "c")))))
     assert [line.split()[:4] for line in shown[3:6]] == [[name, "cohort", "(in", "a"] for name in "abc"]
@@ -78,7 +78,7 @@ def test_a_circle_of_cohorts_is_listed_and_said() -> None:
     )
 
 
-def test_the_json_has_the_tree_as_it_is() -> None:
+def test_json_has_the_whole_tree() -> None:
     answer = tree(node("a"))
     assert answered({"GET /api/v1/quota-tree": answer}, "cohort", "list", "-t", "json").json == {
         "cohorts": [node("a")],
@@ -102,7 +102,7 @@ def test_a_cohort_is_shown_with_all_its_numbers() -> None:
     ]
 
 
-def test_cohort_commands_send_what_was_said() -> None:
+def test_cohort_commands_send_their_options() -> None:
     answers: dict[str, Any] = {"DELETE /api/v1/cohorts/c": (204, "")}
     for route in ("POST /api/v1/cohorts", "PATCH /api/v1/cohorts/c", "GET /api/v1/cohorts/c"):
         answers[route] = example_of(Cohort)
@@ -123,7 +123,7 @@ def test_cohort_commands_send_what_was_said() -> None:
     ]
 
 
-def test_cohort_create_and_update_say_what_was_done() -> None:
+def test_cohort_create_and_update_report_what_changed() -> None:
     before = node("lab", "org")
     after = node("lab", quotas={"default": {"gpu": {"nominal": 4, "borrowing_limit": 2, "lending_limit": None}}})
     answers = {"POST /api/v1/cohorts": after, "GET /api/v1/cohorts/lab": before, "PATCH /api/v1/cohorts/lab": after}
@@ -147,7 +147,7 @@ def test_invalid_option_is_reported_before_any_request(args: list[str], says: st
     assert says in done.err
 
 
-def test_confirmation_of_a_delete_shows_what_is_lost() -> None:
+def test_confirmation_of_a_delete_shows_its_effects() -> None:
     assert question(node("lab", children=[], quotas={}), leave_children=False) == "Delete cohort lab?"
     assert question(node("lab"), leave_children=True) == (
         "Delete cohort lab? Its quota is removed: 8 GPUs. "

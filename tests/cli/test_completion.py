@@ -107,7 +107,7 @@ class Terminal:
 
 
 @pytest.mark.slow
-def test_keys_that_are_pressed_in_a_terminal(bash: Bash) -> None:
+def test_completion_answers_keys_pressed_in_a_terminal(bash: Bash) -> None:
     with typing(bash) as terminal:
         terminal.keys('bind "set enable-bracketed-paste off"; eval "$(runrig completion bash)"; echo ready$((1 + 1))\n')
         terminal.shows("ready2")
@@ -152,7 +152,7 @@ def test_names_are_those_of_the_server(bash: Bash, words: tuple[str, ...], offer
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 @pytest.mark.parametrize(("line", "offered"), [("runrig why tr", ["train-1"]), ("runrig why --pool vid", ["video"])])
-def test_fish_offers_the_same(bash: Bash, line: str, offered: list[str]) -> None:
+def test_fish_completion_offers_the_same_names(bash: Bash, line: str, offered: list[str]) -> None:
     script = f"runrig completion fish | source; complete -C '{line}'"
     home = bash.environment | {"HOME": str(bash.here)}
     done = subprocess.run(["fish", "--no-config", "-c", script], env=home, capture_output=True, text=True, check=True)
@@ -160,7 +160,7 @@ def test_fish_offers_the_same(bash: Bash, line: str, offered: list[str]) -> None
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
-def test_zsh_completes_what_is_typed(bash: Bash) -> None:
+def test_zsh_completion_completes_typed_names(bash: Bash) -> None:
     with typing(bash, "zsh", "-f", "-i") as terminal:
         terminal.keys(
             'PS1="> "; autoload -U compinit; compinit -u -D; eval "$(runrig completion zsh)"; echo ready$((1 + 1))\n'

@@ -82,7 +82,7 @@ def test_a_backup_has_no_value_and_restore_says_which_are_missing(tmp_path: Path
         assert it.json("credential", "list")["credentials"][0]["lost"] is False
 
 
-def test_a_key_file_is_made_once_and_not_taken_from_something_else(tmp_path: Path) -> None:
+def test_key_file_is_created_once_and_never_over_another_file(tmp_path: Path) -> None:
     file = tmp_path / "k"
     assert runrig("admin", "credential-key", str(file)).out == f"{file} has 1 key\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -3,6 +3,6 @@
 from tests.cli.day import RECORDED, morning, the_day
 
 
-def test_a_day_reads_as_it_did() -> None:
+def test_transcript_of_a_day_is_unchanged() -> None:
     with morning() as day:
         assert the_day(day) == RECORDED.read_text(encoding="utf-8")

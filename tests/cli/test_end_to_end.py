@@ -37,7 +37,7 @@ def submitted(server: Up, text: str, *args: str) -> str:
     return str(done.json["name"])
 
 
-def test_the_first_line_says_where_it_is_and_the_folder_is_private(server: Up) -> None:
+def test_first_line_has_the_address_and_the_data_folder_is_private(server: Up) -> None:
     record = json.loads((server.data / "server.json").read_text())
     assert record["pid"] == server.child.pid
     assert server.said == f"runrig 0.1.0 is up at {record['url']} (backend local, 2 GPUs, data {server.data})\n"
@@ -45,7 +45,7 @@ def test_the_first_line_says_where_it_is_and_the_folder_is_private(server: Up) -
     assert f"server 0.1.0 at {record['url']}" in server.runrig("version").out
 
 
-def test_a_workflow_runs_and_leaves_its_words(server: Up) -> None:
+def test_workflow_runs_and_its_output_is_stored(server: Up) -> None:
     id = submitted(server, file('echo "on $CUDA_VISIBLE_DEVICES with $MODE"; echo oops >&2'), "--set-env", "MODE=a=b")
     assert server.runrig("workflow", "wait", id, "--timeout", "30").code == 0
     assert server.runrig("workflow", "watch", id).code == 0
@@ -59,7 +59,7 @@ def test_a_workflow_runs_and_leaves_its_words(server: Up) -> None:
     assert id in server.runrig("workflow", "list").out
 
 
-def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up) -> None:
+def test_waiting_workflow_shows_why_until_the_other_is_cancelled(server: Up) -> None:
     holder = submitted(server, file("sleep 600", gpu=2, name="holder"))
     waiter = submitted(server, file("echo ran", gpu=2, name="waiter"), "--priority", "LOW")
     assert server.runrig("workflow", "wait", holder, "--for", "RUNNING", "--timeout", "30").code == 0
@@ -98,7 +98,7 @@ def test_waiting_workflows_are_moved_and_reprioritised(server: Up) -> None:
     assert server.runrig("pool", "delete", "side").code == 0
 
 
-def test_a_pool_limits_how_long_its_work_runs(server: Up) -> None:
+def test_pool_limits_run_times(server: Up) -> None:
     """P6."""
     made = server.runrig("pool", "create", "short", "--quota", "0", "--default-run-time", "1s", "--max-run-time", "90m")
     assert "default run time 1s, max run time 90m" in made.out
@@ -124,7 +124,7 @@ def test_a_pool_limits_how_long_its_work_runs(server: Up) -> None:
     assert server.runrig("pool", "delete", "short").code == 0
 
 
-def test_a_closed_pool_takes_no_submissions_and_starts_what_waits(server: Up) -> None:
+def test_closed_pool_refuses_submissions_and_starts_waiting_work(server: Up) -> None:
     """S7."""
     assert server.runrig("pool", "create", "shut", "--quota", "0").code == 0
     holder = submitted(server, file("sleep 600", gpu=2, name="fills"), "--pool", "default")
@@ -148,7 +148,7 @@ def test_a_closed_pool_takes_no_submissions_and_starts_what_waits(server: Up) ->
     assert server.runrig("pool", "delete", "shut").code == 0
 
 
-def test_a_person_is_asked_before_what_no_id_names_is_cancelled(server: Up) -> None:
+def test_cancel_by_filter_asks_for_confirmation(server: Up) -> None:
     ids = [submitted(server, file("sleep 600", gpu=2, name=name)) for name in ("one", "two")]
     assert server.runrig("workflow", "wait", ids[0], "--for", "RUNNING", "--timeout", "30").code == 0
     ours, theirs = os.openpty()
@@ -170,7 +170,7 @@ def test_a_person_is_asked_before_what_no_id_names_is_cancelled(server: Up) -> N
     assert server.runrig("workflow", "cancel", "--pool", "default").out == f"{ids[0]} is cancelled\n"
 
 
-def test_one_that_is_held_starts_once_it_is_released(server: Up) -> None:
+def test_held_workflow_starts_once_it_is_released(server: Up) -> None:
     holder = submitted(server, file("sleep 600", gpu=2, name="holder"))
     waiter = submitted(server, file("echo ran", gpu=2, name="waiter"))
     assert server.runrig("workflow", "wait", holder, "--for", "RUNNING", "--timeout", "30").code == 0
@@ -195,7 +195,7 @@ def test_one_that_is_held_starts_once_it_is_released(server: Up) -> None:
     assert server.runrig("workflow", "release", waiter).code == 1
 
 
-def test_one_that_failed_can_be_restarted(server: Up) -> None:
+def test_failed_workflow_can_be_restarted(server: Up) -> None:
     id = submitted(server, file("exit 7", name="fails"))
     watched = server.runrig("workflow", "watch", id)
     assert (watched.code, "exit code 7" in watched.out) == (1, True)
@@ -204,7 +204,7 @@ def test_one_that_failed_can_be_restarted(server: Up) -> None:
     assert server.json("workflow", "query", again)["parent_name"] == id
 
 
-def test_a_file_of_this_machine_travels_with_the_workflow(server: Up, tmp_path: Path) -> None:
+def test_local_file_is_sent_with_the_workflow(server: Up, tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text("echo {{ no template }} é\n")
     text = file("bash /run.sh", name="travels", files=[{"path": "/run.sh", "localpath": "run.sh"}])
     (tmp_path / "wf.yaml").write_text(text)
@@ -216,7 +216,7 @@ def test_a_file_of_this_machine_travels_with_the_workflow(server: Up, tmp_path: 
     )
 
 
-def test_pools_and_cohorts_are_made_changed_and_deleted(server: Up) -> None:
+def test_pools_and_cohorts_are_created_changed_and_deleted(server: Up) -> None:
     assert server.runrig("cohort", "create", "lab", "--quota", "0").code == 0
     assert (
         server.runrig("pool", "create", "spare", "--quota", "0", "--cohort", "lab", "--borrowing-limit", "1").code == 0
@@ -272,7 +272,7 @@ BAD: Mapping[str, tuple[str, int, str]] = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_workflow_file_is_refused_with_a_clear_word_and_nothing_is_stored(server: Up, bad: str) -> None:
+def test_invalid_workflow_file_is_refused_with_a_clear_message_and_nothing_is_stored(server: Up, bad: str) -> None:
     text, code, word = BAD[bad]
     before = server.workflows()
     done = server.runrig("workflow", "submit", "-", "--pool", "default", stdin=text)
@@ -361,7 +361,7 @@ def test_wrong_options_of_up_are_wrong_usage(tmp_path: Path) -> None:
     assert not (tmp_path / "d").exists()
 
 
-def test_ctrl_c_ends_a_server_that_comes_back_with_what_it_knew(tmp_path: Path) -> None:
+def test_server_ended_with_ctrl_c_comes_back_with_its_state(tmp_path: Path) -> None:
     with up(tmp_path, "--backend", "simulated", "--gpus", "4") as first:
         assert "(backend simulated, 4 GPUs" in first.said
         id = submitted(first, file("true", duration="0s"))
@@ -375,7 +375,7 @@ def test_ctrl_c_ends_a_server_that_comes_back_with_what_it_knew(tmp_path: Path) 
     assert second.child.returncode == 0
 
 
-def test_ctrl_c_says_how_many_tasks_go_on(tmp_path: Path) -> None:
+def test_ctrl_c_reports_how_many_tasks_keep_running(tmp_path: Path) -> None:
     with up(tmp_path, "--gpus", "3") as first:
         ids = [submitted(first, file("exec sleep 600")) for _ in range(2)]
         for id in ids:
@@ -404,7 +404,7 @@ def test_ignored_images_are_reported_once(tmp_path: Path) -> None:
     assert ["image is ignored" in each for each in told] == [True, False]
 
 
-def test_output_says_which_attempt_of_how_many_it_is(server: Up) -> None:
+def test_logs_show_which_attempt_of_how_many_it_is(server: Up) -> None:
     script = "echo attempt $RUNRIG_RETRY; [ -e ../../seen ] || { touch ../../seen; exit 9; }"
     again = submitted(server, file(script, exitActions={"RESCHEDULE": "9"}))
     assert server.runrig("workflow", "wait", again, "--timeout", "60").code == 0

@@ -25,7 +25,7 @@ def test_the_list_fits_a_terminal() -> None:
 
 
 @pytest.mark.parametrize("name", ["hello", "01-hello", "workflows/01-hello", "examples/workflows/01-hello.yaml"])
-def test_an_example_is_shown_as_it_is(name: str) -> None:
+def test_example_is_shown_verbatim(name: str) -> None:
     done = runrig("example", "show", name)
     assert (done.code, done.out, done.err) == (0, (ROOT / "examples/workflows/01-hello.yaml").read_text(), "")
 
@@ -37,7 +37,7 @@ def test_a_simulation_runs_with_more_options() -> None:
     assert done.err == f"$ runrig simulate --cycles 0 {file} -t json\n"
 
 
-def test_a_workflow_goes_to_the_server_that_was_named() -> None:
+def test_example_is_submitted_to_the_named_server() -> None:
     done = runrig("--server", "http://127.0.0.1:1", "example", "run", "lead")
     assert done.code == 10
     assert "http://127.0.0.1:1" in done.err
@@ -62,6 +62,6 @@ def test_a_workflow_goes_to_the_server_that_was_named() -> None:
         ),
     ],
 )
-def test_a_wrong_name_is_one_line(action: str, name: str, says: str) -> None:
+def test_unknown_example_is_one_line(action: str, name: str, says: str) -> None:
     done = runrig("example", action, name)
     assert (done.code, done.out, done.err) == (2, "", f"Error: {says}\n")

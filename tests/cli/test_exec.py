@@ -70,7 +70,7 @@ def done(server: Up, *args: str, stdin: str = "") -> tuple[int, str, str]:
 
 
 @pytest.mark.slow
-def test_streams_and_the_exit_code_are_passed_on(server: Up) -> None:
+def test_exec_passes_on_streams_and_exit_code(server: Up) -> None:
     script = "cat; echo oh >&2; exit 7"
     assert done(server, "exec", "w-1", "main", "--", "sh", "-c", script, stdin="typed") == (7, "typed", "oh\n")
 
@@ -103,7 +103,7 @@ def test_a_group_prints_the_task_before_each_line_and_json_has_it_as_data(server
 
 
 @pytest.mark.slow
-def test_on_a_terminal_there_is_one_in_the_task_with_its_size_its_keys_and_its_end(server: Up) -> None:
+def test_exec_on_a_terminal_passes_on_size_keys_and_end(server: Up) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         command = process("--data", str(server.data), "workflow", "exec", "w-1", "main", "--entry", "bash --norc")
@@ -156,7 +156,7 @@ def free_port() -> int:
 
 
 @pytest.mark.slow
-def test_a_port_of_the_task_is_one_of_this_machine(server: Up) -> None:
+def test_port_of_the_task_is_forwarded_to_this_machine(server: Up) -> None:
     (work_of(server) / "page").write_text("x" * 300_000)
     there, here = int((work_of(server) / "port").read_text()), free_port()
     with forwarding(server, "--port", f"{here}:{there}") as child:
@@ -168,7 +168,7 @@ def test_a_port_of_the_task_is_one_of_this_machine(server: Up) -> None:
 
 
 @pytest.mark.slow
-def test_datagrams_of_the_task_come_from_this_machine(server: Up) -> None:
+def test_datagrams_are_forwarded_to_the_task(server: Up) -> None:
     there, here = int((work_of(server) / "port").read_text()), free_port()
     with forwarding(server, "--port", f"{here}:{there}", "--udp", "--host", "127.0.0.1") as child:
         assert child.stdout is not None
@@ -208,7 +208,7 @@ def test_end_of_udp_forwarding_is_reported(server: Up) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("udp", [(), ("--udp",)])
-def test_a_port_that_is_taken_here_is_named(server: Up, udp: tuple[str, ...]) -> None:
+def test_local_port_in_use_is_named(server: Up, udp: tuple[str, ...]) -> None:
     with socket.create_server(("localhost", 0)) as taken, datagrams() as taken_too:
         taken_too.bind(taken.getsockname())
         port = str(taken.getsockname()[1])
@@ -233,7 +233,7 @@ def test_invalid_port_is_refused_before_any_request(ports: str) -> None:
 
 
 @needs_rsync
-def test_files_go_there_and_come_back(server: Up, tmp_path: Path) -> None:
+def test_files_are_copied_to_a_task_and_back(server: Up, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a:b").write_bytes(b"\0" * 100_000)
     source = str(tmp_path / "src/a:b").replace(":", "\\:")

@@ -39,7 +39,7 @@ def applied(server: Up, text: str, folder: Path, *options: str) -> list[tuple[st
     return [(each["kind"], each["name"]) for each in answer["changes"] if each["action"] != "unchanged"]
 
 
-def test_an_export_is_applied_without_a_change_and_makes_the_same_elsewhere(tmp_path: Path) -> None:
+def test_export_applies_without_changes_and_recreates_the_same_elsewhere(tmp_path: Path) -> None:
     with up(tmp_path / "one", "--gpus", "0") as server:
         server.runrig("pool", "delete", "default", "--yes")
         assert applied(server, FILE, tmp_path)

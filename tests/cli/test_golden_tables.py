@@ -20,12 +20,12 @@ def there() -> Iterator[World]:
 
 
 @pytest.mark.parametrize("name", tables())
-def test_a_table_looks_as_it_did(there: World, name: str) -> None:
+def test_tables_look_as_in_the_golden_files(there: World, name: str) -> None:
     assert pictures(there, tables()[name]) == (HERE / f"{name}.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", tables())
-def test_no_width_shows_a_name_that_the_json_does_not_have(there: World, name: str) -> None:
+def test_table_shows_no_name_that_the_json_does_not_have(there: World, name: str) -> None:
     """A name that is cut or folded would be one."""
     known = set(_UNBROKEN.findall(there.runrig(*tables()[name], "-t", "json").out)) | {"over-committed"}
     for width in WIDTHS:

@@ -46,7 +46,7 @@ RELEASE = """
     | workflow wait | workflow watch | workflow why | why | simulate | plan | example list | example show | example run"""
 
 
-def test_the_commands_are_those_of_the_release() -> None:
+def test_commands_equal_the_documented_list() -> None:
     groups = [
         "",
         "pool",
@@ -68,7 +68,7 @@ def test_the_commands_are_those_of_the_release() -> None:
 
 
 @pytest.mark.parametrize("command", EVERY)
-def test_help_says_what_it_does_and_shows_an_example(command: str) -> None:
+def test_help_describes_the_command_and_has_an_example(command: str) -> None:
     done = runrig(*command.split(), "--help")
     usage, description = done.out.split("\n\n")[:2]
     assert (done.code, done.err) == (0, "")
@@ -133,7 +133,7 @@ def test_an_unknown_command_is_wrong_usage_with_the_likely_one(typed: str, says:
 @pytest.mark.parametrize(
     ("shell", "says"), [("bash", "complete -o"), ("zsh", "#compdef runrig"), ("fish", "complete --no-files")]
 )
-def test_completion_prints_a_script_of_the_shell(shell: str, says: str) -> None:
+def test_completion_prints_the_script_for_the_shell(shell: str, says: str) -> None:
     done = runrig("completion", shell)
     assert done.code == 0
     assert says in done.out

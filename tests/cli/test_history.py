@@ -61,7 +61,7 @@ def test_table_has_author_time_and_both_values() -> None:
     ]
 
 
-def test_filters_are_asked_of_the_server_and_a_printed_time_includes_its_second() -> None:
+def test_filters_are_sent_to_the_server_and_a_printed_time_includes_its_second() -> None:
     with serving({ROUTE: page(entry(["resized"]))}) as server:
         args = ("--since", "2026-01-31 13:00:00", "--until", "2026-01-31 14:00:00", "--by", "ann", "--pool", "a")
         assert at(server, "pool", "history", "team", *args, "-n", "7").code == 0
@@ -109,7 +109,7 @@ def test_empty_history_is_reported(args: tuple[str, ...], says: str) -> None:
     assert (done.code, done.out, done.err) == (0, says, "")
 
 
-def test_the_pool_as_it_stood_with_its_subpools() -> None:
+def test_pool_show_at_a_past_time_includes_subpools() -> None:
     def then(name: str, quota: int, unallocated: int, **fields: Any) -> dict[str, Any]:
         quotas = {"default": {"gpu": {"nominal": quota, "borrowing_limit": None, "lending_limit": 2}}}
         numbers = {"name": name, "quota": quota, "unallocated": unallocated, "quotas": quotas}
@@ -172,7 +172,7 @@ def test_refusals_and_invalid_times_are_reported() -> None:
 
 
 @pytest.mark.slow
-def test_the_trail_of_a_real_server(tmp_path: Path) -> None:
+def test_pool_history_of_a_real_server(tmp_path: Path) -> None:
     """Made, sliced by a cluster file, resized, drained, archived: as people do it, and as they read it afterwards.  Laws S3, S6."""
     me = os.environ.get("LOGNAME") or os.environ.get("USER") or ""
     sliced = tmp_path / "cluster.yaml"

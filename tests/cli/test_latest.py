@@ -8,7 +8,7 @@ MINE = {"GET /api/v1/workflows": {"items": [entry("last-7")], "next_cursor": "mo
 
 
 @pytest.mark.parametrize("verb", ["why", "logs", "restart"])
-def test_without_an_id_it_is_your_latest_workflow_which_is_named(verb: str) -> None:
+def test_default_id_is_your_latest_workflow_and_is_printed(verb: str) -> None:
     of = "/api/v1/workflows/last-7"
     asked = {"why": f"GET {of}/why", "logs": f"GET {of}", "restart": f"GET {of}"}[verb]
     with serving(MINE | {asked: (404, refused("gone", "NOTFOUND"))}) as server:

@@ -62,7 +62,7 @@ def test_filter_with_an_unknown_name_is_refused(server: Up, args: list[str], say
     assert (done.code, done.out, done.err) == (2, "", f"Error: {says}\n")
 
 
-def test_a_filter_by_a_name_that_is_there_may_fit_nothing(server: Up) -> None:
+def test_filter_by_a_known_name_may_match_nothing(server: Up) -> None:
     assert server.runrig("workflow", "list", "--pool", "video").out == "no workflows: --all shows those of all users\n"
     assert server.runrig("workflow", "list", "--user", "anna").code == 0
     assert server.runrig("pool", "history", "vision", "--by", "anna").code == 0
@@ -86,7 +86,7 @@ def test_unknown_cohort_is_refused(server: Up, args: list[str]) -> None:
     assert server.json("cohort", "list") == before
 
 
-def test_one_wrong_name_among_right_ones_is_refused_too(server: Up) -> None:
+def test_one_unknown_name_among_known_ones_is_refused(server: Up) -> None:
     done = server.runrig("workflow", "list", "--all", "--pool", "vision", "--pool", "vison")
     assert (done.code, done.out) == (2, "")
 
@@ -103,7 +103,7 @@ def test_wait_for_running_reports_that_the_workflow_has_ended(server: Up) -> Non
     assert done.err.startswith(f"{id} is FAILED_CANCELED")
 
 
-def test_of_several_cancels_each_that_fails_says_why_as_if_it_were_alone(server: Up) -> None:
+def test_each_failed_cancel_of_several_has_its_own_message(server: Up) -> None:
     text = one_task("gone", 1, image="any", command=["x"], duration=3600)
     id = server.runrig("workflow", "submit", "-", "--pool", "video", "-t", "json", stdin=text).json["name"]
     done = server.runrig("workflow", "cancel", "nope-1", id, "nope-2")
@@ -116,7 +116,7 @@ def test_version_is_printed_without_a_server() -> None:
     assert (done.code, done.out, done.err) == (0, f"runrig {__version__}\n", "")
 
 
-def test_login_at_host_and_port(server: Up, tmp_path: Path) -> None:
+def test_login_accepts_host_and_port(server: Up, tmp_path: Path) -> None:
     url = json.loads((server.data / "server.json").read_text())["url"]
     token, home = str(server.data / "token"), {"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
     done = runrig("login", url.removeprefix("http://"), "--token-file", token, env=home)
@@ -197,7 +197,7 @@ def test_workflow_that_runs_again_is_no_longer_shown_as_preempted(tmp_path: Path
         assert "preempted by firm-1" in it.runrig("workflow", "events", "low-1").out
 
 
-def test_a_pool_that_holds_more_than_it_may_is_marked_wherever_it_is_shown(server: Up) -> None:
+def test_over_committed_pool_is_marked_wherever_it_is_shown(server: Up) -> None:
     assert server.runrig("pool", "create", "cut", "--quota", "2", "--borrowing-limit", "0").code == 0
     text = one_task("holds", 2, image="any", command=["x"], duration=3600)
     id = server.runrig("workflow", "submit", "-", "--pool", "cut", "-t", "json", stdin=text).json["name"]
@@ -217,7 +217,7 @@ def test_time_in_whole_seconds_is_shown_as_written(server: Up) -> None:
     assert server.json("pool", "show", "vision", "--at", f"{second}+00:00")["at"] == second
 
 
-def test_the_hint_about_roles_names_the_one_that_is_enough(server: Up, tmp_path: Path) -> None:
+def test_hint_about_roles_names_the_smallest_sufficient_role(server: Up, tmp_path: Path) -> None:
     """At the first attempt, also for who may change neither the pool nor what it is promised."""
     token = server.runrig("token", "create", "laptop", "--user", "anna", "-t", "json").json["token"]
     env = {"RUNRIG_DATA": str(server.data), "RUNRIG_TOKEN": token}
@@ -242,7 +242,7 @@ def test_a_workflow_with_several_groups_on_a_node_has_one_entry_there(tmp_path: 
 # ---------------------------------------------------------------- cluster files
 
 
-def test_an_apply_that_would_undo_what_was_done_by_hand_wants_force(tmp_path: Path) -> None:
+def test_apply_that_would_undo_manual_changes_requires_force(tmp_path: Path) -> None:
     """What the file says itself, or never declared, is no matter of --force."""
     me = getpass.getuser()
     with up(tmp_path / "data", "--backend", "simulated", "--gpus", "8") as it:
@@ -274,7 +274,7 @@ def test_an_apply_that_would_undo_what_was_done_by_hand_wants_force(tmp_path: Pa
         assert it.runrig("apply", "-f", "-", stdin=file.format(0, 3, "mine")).code == 0  # nothing by hand since
 
 
-def test_an_edit_that_will_hurt_is_warned_of(tmp_path: Path) -> None:
+def test_harmful_edit_has_a_warning(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--cluster", written(tmp_path, CLUSTER)) as it:
         zones = it.runrig("pool", "update", "vision", "--topology-key", "zone=zone")
         assert (zones.code, zones.err.splitlines()) == (

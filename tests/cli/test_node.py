@@ -17,7 +17,7 @@ pools: [{name: team, quota: 4}]
 """
 
 
-def test_a_node_is_drained_cared_for_and_opened(tmp_path: Path) -> None:
+def test_node_is_drained_serviced_and_uncordoned(tmp_path: Path) -> None:
     """N1, N2: the mark is there after a restart."""
     cluster, data = written(tmp_path, CLUSTER, "cluster.yaml"), tmp_path / "data"
     with up(data, "--cluster", cluster) as server:

@@ -77,7 +77,7 @@ def test_plan_without_effects_reports_that() -> None:
     assert lines(done.out) == ["No workflow or pool is affected.", "Nothing was changed (revision 18342)."]
 
 
-def test_a_plan_that_is_not_whole_says_how_far_it_came() -> None:
+def test_incomplete_plan_shows_how_far_it_got() -> None:
     done = answered({"POST /api/v1/plan": EMPTY | {"rests": False, "cycles": 100}}, "plan", "--down", "r1")
     assert "Stopped after 100 cycles, before the cluster settled." in done.out
 
@@ -107,7 +107,7 @@ def test_plan_sends_the_edit_and_prints_its_command(
     )
 
 
-def test_a_submission_is_planned_as_it_would_be_sent(tmp_path: Path) -> None:
+def test_planned_submission_equals_the_sent_one(tmp_path: Path) -> None:
     file = written(tmp_path, "workflow: {name: x}")
     with serving({"POST /api/v1/plan": EMPTY}) as server:
         env = {"RUNRIG_SERVER": server.url, "RUNRIG_TOKEN": "t"}
@@ -152,7 +152,7 @@ def test_the_answer_is_printed_as_json() -> None:
         (("-f", "/nonexistent.yaml"), "no such file"),
     ],
 )
-def test_a_wrong_question_is_answered_without_a_server(args: tuple[str, ...], says: str) -> None:
+def test_invalid_plan_options_are_refused_without_a_server(args: tuple[str, ...], says: str) -> None:
     done = runrig("plan", *args)
     assert (done.code, done.out) == (2, "")
     assert says in done.err

@@ -32,7 +32,7 @@ def listed(answer: dict[str, Any], *args: str) -> list[str]:
     return list(lines(done.out))
 
 
-def test_pool_list_is_the_table_of_the_specification() -> None:
+def test_pool_list_has_the_specified_table() -> None:
     assert listed(team()) == [
         "Pool            Status         Subpool State  GPU Quota        Used  Available",
         "--------------  -------------  -------------  ---------------  ----  ---------",
@@ -43,7 +43,7 @@ def test_pool_list_is_the_table_of_the_specification() -> None:
     ]
 
 
-def test_several_pools_have_a_sum_in_which_shared_nodes_count_once() -> None:
+def test_sum_of_several_pools_counts_shared_nodes_once() -> None:
     both = page(
         pool("b", used=2, available=6, low=4, total=6, lent=2, capacity=16),
         pool("a", low=4, total=4, borrowed=1, capacity=16),
@@ -69,7 +69,7 @@ WIDE = [
 ]
 
 
-def test_a_wide_list_shows_parents_with_and_without_their_subpools() -> None:
+def test_wide_list_shows_parents_with_and_without_subpools() -> None:
     parent = pool("team", unallocated=6, used=5, low=1, subtree_used=7, total=11, available=1, subpools=["team--a"])
     child = pool("team--a", parent="team", quota=2, unallocated=2, used=2, low=3, subtree_used=2, total=5, available=0)
     assert [line[46:] for line in listed(page(parent, child, pool("b")), "--wide")] == WIDE
@@ -83,7 +83,7 @@ def test_mode_free_shows_what_is_left() -> None:
     ]
 
 
-def test_shared_quota_is_shown_next_to_a_pools_own() -> None:
+def test_shared_quota_is_shown_next_to_the_quota_of_the_pool() -> None:
     drawing = {"shared": {"lab": 4, "org": 2}, "drawn": 3, "shared_left": 1, "available": 0, "used": 11}
     assert listed(page(pool("a", **drawing))) == [
         "Pool            Status         Subpool State  GPU Quota                              Used  Available",
@@ -94,12 +94,12 @@ def test_shared_quota_is_shown_next_to_a_pools_own() -> None:
     assert "Shared quota      4 by lab, 2 by org: draws 3, 1 left\n" in shown
 
 
-def test_archived_pools_are_shown_only_if_asked() -> None:
+def test_archived_pools_are_shown_only_on_request() -> None:
     assert [line[:12] for line in listed(team(c="ARCHIVED"))[2:]] == ["team        ", "├─ team--a  ", "└─ team--b  "]
     assert len(listed(team(c="ARCHIVED"), "--all")) == 6
 
 
-def test_a_top_level_pool_that_ends_shows_its_state_as_its_status() -> None:
+def test_status_of_a_top_level_pool_that_is_deleted_is_its_state() -> None:
     pools = [
         pool("a", state="DELETING"),
         pool("b", state="ARCHIVED"),
@@ -120,11 +120,11 @@ def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota() -> None:
     assert rows[2] == "team--a         DELETING       DELETING       0 (Held: 30)  5     -5"
 
 
-def test_no_pools_says_how_to_make_one() -> None:
+def test_empty_pool_list_says_how_to_create_a_pool() -> None:
     assert listed(page()) == ["No pools yet. Create one with 'runrig pool create NAME --quota GPUS'."]
 
 
-def test_pool_list_asks_for_what_was_said() -> None:
+def test_pool_list_sends_its_options() -> None:
     with serving({"GET /api/v1/pools": page()}) as server:
         at(server, "pool", "list")
         at(server, "pool", "list", "-p", "a", "--pool", "b", "--all")
@@ -150,7 +150,7 @@ CREATE = [
 
 
 @pytest.mark.parametrize(("args", "body"), CREATE)
-def test_pool_create_and_update_send_what_was_said_and_nothing_else(args: list[str], body: dict[str, Any]) -> None:
+def test_pool_create_and_update_send_only_the_given_options(args: list[str], body: dict[str, Any]) -> None:
     answer, flavors = example_of(Pool), page(example_of(Flavor))
     answers = {"POST /api/v1/pools": (201, answer), "PATCH /api/v1/pools/p": answer, "GET /api/v1/flavors": flavors}
     with serving(answers) as server:
@@ -185,7 +185,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("after", "says"), CHANGES)
-def test_pool_update_says_what_changed_before_it_shows_the_pool(after: dict[str, Any], says: str) -> None:
+def test_pool_update_reports_changes_before_it_shows_the_pool(after: dict[str, Any], says: str) -> None:
     before = example_of(Pool) | {"weight": 1, "description": "Vision team"}
     answers = {"GET /api/v1/pools/vision": before, "PATCH /api/v1/pools/vision": before | after}
     done = answered(answers, "pool", "update", "vision", "--weight", "2")
@@ -225,7 +225,7 @@ def test_pool_update_warns_of_topology_keys_only_if_they_change(
     assert ("no changes" in lines(done.out)[0]) == (before == keys)
 
 
-def test_pool_create_says_what_the_pool_was_given() -> None:
+def test_pool_create_reports_the_settings() -> None:
     plain: dict[str, Any] = {"quotas": {}, "cohort": None, "topology_keys": [], "default_platform": None}
     for answer, says in (
         (
@@ -275,7 +275,7 @@ def test_invalid_option_is_reported_before_any_request(args: list[str], says: st
     assert says in done.err
 
 
-def test_a_name_cannot_leave_its_place_in_the_address() -> None:
+def test_name_cannot_change_the_path_of_the_url() -> None:
     with serving({}) as server:
         at(server, "pool", "show", "../../api/pool?x=1#")
     assert server.asked[0][:2] == ("GET /api/v1/pools/..%2F..%2Fapi%2Fpool%3Fx%3D1%23", [])
@@ -336,7 +336,7 @@ def test_resource_list_has_a_row_per_node() -> None:
     ]
 
 
-def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why() -> None:
+def test_state_and_taints_show_why_a_node_accepts_no_pods() -> None:
     node = example_of(Node) | {
         "conditions": ["Ready", "Tainted"],
         "taints": [
@@ -360,7 +360,7 @@ def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why() -> None
     ]
 
 
-def test_a_node_of_no_flavor_is_shown_as_such() -> None:
+def test_node_without_a_flavor_is_shown_as_such() -> None:
     node = example_of(Node) | {"conditions": ["Ready", "NoFlavor"], "flavor": ""}
     answers = {
         "GET /api/v1/nodes": page(node),
@@ -387,7 +387,7 @@ def test_resource_info_shows_the_user_of_each_gpu() -> None:
     ]
 
 
-def test_apply_prints_each_change_with_what_differs(tmp_path: Path) -> None:
+def test_apply_prints_each_change_with_its_differences(tmp_path: Path) -> None:
     file = written(tmp_path, "pools: [{name: a}]\n", "cluster.yaml")
     changes = [
         example_of(DeclaredChange),

@@ -37,7 +37,7 @@ def stopped(there: Served, after: float) -> str:
     return id
 
 
-def test_only_what_did_not_complete_runs_again_and_reads_the_outputs_of_the_rest(tmp_path: Path) -> None:
+def test_restart_runs_only_incomplete_groups_and_reads_outputs_of_the_others(tmp_path: Path) -> None:
     with served(tmp_path) as there:
         id = stopped(there, after=6)
         done = there.runrig("restart", id, "--failed")
@@ -55,7 +55,7 @@ def test_only_what_did_not_complete_runs_again_and_reads_the_outputs_of_the_rest
         assert there.desk.status("chain-2") == "COMPLETED"
 
 
-def test_if_nothing_completed_all_of_it_runs_again(tmp_path: Path) -> None:
+def test_restart_runs_all_groups_if_none_completed(tmp_path: Path) -> None:
     with served(tmp_path) as there:
         id = stopped(there, after=1)
         done = there.runrig("restart", id, "--failed")
@@ -120,7 +120,7 @@ def test_the_file_of_a_restart_names_the_code_that_it_runs(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("folder", "says"), [("missing", "missing: no such folder"), ("empty", "empty has no files to send")]
 )
-def test_a_folder_that_cannot_be_sent_restarts_nothing(tmp_path: Path, folder: str, says: str) -> None:
+def test_unsendable_folder_restarts_nothing(tmp_path: Path, folder: str, says: str) -> None:
     (tmp_path / "empty").mkdir()
     with served(tmp_path) as there:
         id = stopped(there, after=1)
@@ -185,7 +185,7 @@ workflow:
 
 
 @pytest.mark.slow
-def test_a_program_that_was_mended_goes_on_from_the_outputs_of_what_completed(tmp_path: Path) -> None:
+def test_corrected_program_continues_from_the_outputs_of_completed_groups(tmp_path: Path) -> None:
     runs, project = tmp_path / "runs", tmp_path / "project"
     project.mkdir()
     program = project / "train.py"

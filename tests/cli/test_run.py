@@ -133,29 +133,29 @@ def test_the_file_that_is_printed_is_the_file_that_is_sent() -> None:
         ("-d --attached -- t", "--detach, --attached, --dry-run and --print exclude each other. Use one of them."),
     ],
 )
-def test_a_mistake_is_refused_with_the_way_out(args: str, says: str) -> None:
+def test_mistakes_in_run_are_refused_with_a_way_out(args: str, says: str) -> None:
     assert refusal(*args.split()) == (2, says)
 
 
-def test_json_is_for_what_does_not_follow_the_output() -> None:
+def test_run_accepts_json_only_if_it_does_not_follow_the_output() -> None:
     done = runrig("run", "-t", "json", "--", "t")
     says = "-t json needs --detach or --dry-run, because the output of the command goes to stdout"
     assert (done.code, done.json["message"], done.err) == (2, says, "")
 
 
-def test_a_secret_of_the_own_environment_is_refused_too() -> None:
+def test_secret_from_the_own_environment_is_refused() -> None:
     done = runrig("run", "--code", "none", "-e", "HF_TOKEN", "--", "t", env={"HF_TOKEN": "x"})
     assert (done.code, "HF_TOKEN looks like a secret" in done.err) == (2, True)
     done = runrig("run", "--code", "none", "--print", "-e", "MODE", "--", "t", env={"MODE": "fast"})
     assert "      MODE: fast\n" in done.out
 
 
-def test_a_word_that_is_not_text_is_refused() -> None:
+def test_argument_that_is_not_text_is_refused() -> None:
     code, says = refusal("--", "t", "\udcff")
     assert (code, says) == (2, "argument '\\udcff' is not UTF-8 text, which a workflow file needs")
 
 
-def test_without_options_a_command_needs_no_dashes() -> None:
+def test_command_without_options_needs_no_dashes() -> None:
     assert "    command: [python, train.py]\n" in printed("python", "train.py")
     assert '    command: ["-x"]\n' in printed("--", "-x")
 
@@ -177,7 +177,7 @@ def test_a_key_that_cannot_be_a_variable_is_refused() -> None:
 # ---------------------------------------------------------------- defaults in files
 
 
-def test_options_of_the_folder_apply_and_flags_win(folder: Path) -> None:
+def test_options_of_the_folder_apply_and_flags_override_them(folder: Path) -> None:
     (folder / "runrig.toml").write_text(
         '[run]\ngpus = "h100:4"\nnodes = 2\nmin-nodes = 1\nin = "rack"\nimage = "team:1"\nenv = {SEED = "1", MODE = "a"}\n'
     )
@@ -227,19 +227,19 @@ def test_options_of_the_folder_apply_and_flags_win(folder: Path) -> None:
         ('[run]\ncode = "link"', "runrig.toml: code link leads out of this folder. Use --code on the command line"),
     ],
 )
-def test_a_file_of_the_folder_that_asks_for_more_is_refused(folder: Path, text: str, says: str) -> None:
+def test_folder_file_with_unsafe_options_is_refused(folder: Path, text: str, says: str) -> None:
     (folder / "link").symlink_to("/etc")
     (folder / "runrig.toml").write_text(text)
     code, found = refusal("--", "t")
     assert (code, found[: len(says)]) == (2, says)
 
 
-def test_help_needs_no_valid_file_of_the_folder(folder: Path) -> None:
+def test_help_works_with_an_invalid_folder_file(folder: Path) -> None:
     (folder / "runrig.toml").write_text("[")
     assert runrig("run", "--help").code == 0
 
 
-def test_the_image_of_the_user_is_the_default(folder: Path) -> None:
+def test_image_in_the_user_configuration_is_the_default(folder: Path) -> None:
     settings = folder / "settings" / "runrig"
     settings.mkdir(parents=True)
     (settings / "run.yaml").write_text("run: {image: my/image:1}\n")
@@ -266,7 +266,7 @@ def submitted(seen: dict[str, Any], *args: str) -> Done:
         return at(server, "run", "--code", "none", "-d", *args)
 
 
-def test_the_first_line_says_where_it_starts() -> None:
+def test_first_line_of_run_shows_where_it_starts() -> None:
     seen = workflow("RUNNING", task(status="RUNNING", node="n3"), exec_timeout_s=14400.0)
     done = submitted(seen, "-g", "8", "--time", "4h", "--", "torchrun", "train.py")
     assert (done.out, done.err) == (
@@ -280,7 +280,7 @@ def test_the_first_line_says_where_it_starts() -> None:
     assert done.err == "train-1    40 GPUs (5 nodes of 8), LOW, pool vision: starts now on n0, n1, n2 and 2 more\n"
 
 
-def test_a_workflow_that_waits_says_why_and_how_it_starts_sooner() -> None:
+def test_waiting_run_shows_why_and_how_it_could_start_sooner() -> None:
     done = submitted(WAITS, "-g", "2", "--", "train")
     first, why, sooner = done.err.splitlines()
     assert first == "train-1    PENDING   2 GPUs, NORMAL, pool vision, at most 8h"
@@ -310,7 +310,9 @@ FREE = {"verdict": "STARTS", "sentence": "", "groups": [{"group": "g", "reasons"
         (("--priority", "HIGH"), [], "HIGH"),
     ],
 )
-def test_a_shell_that_would_wait_for_quota_is_low(args: tuple[str, ...], verdicts: list[Any], priority: str) -> None:
+def test_shell_that_would_wait_for_quota_is_offered_as_low(
+    args: tuple[str, ...], verdicts: list[Any], priority: str
+) -> None:
     over = workflow("COMPLETED", task(status="COMPLETED", node="n3"), group="COMPLETED", cause=None)
     answers = SENT | {
         "POST /api/v1/workflows:check": [(200, {"verdict": verdict}) for verdict in verdicts],
@@ -324,7 +326,7 @@ def test_a_shell_that_would_wait_for_quota_is_low(args: tuple[str, ...], verdict
     assert f"1 GPU, {priority}, pool vision, at most 8h: starts now on n3" in done.err
 
 
-def test_a_dry_run_says_what_would_happen() -> None:
+def test_dry_run_of_run_shows_what_would_happen() -> None:
     verdict = {"verdict": "STARTS", "sentence": "would start now on n3", "groups": []}
     checked = {"id": "t-?", "file": "", "warnings": ["careful"], "verdict": verdict}
     with serving(ME | {"POST /api/v1/workflows:check": checked}) as server:

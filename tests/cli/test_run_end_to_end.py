@@ -51,7 +51,7 @@ def status(server: Up, id: str) -> str:
     return str(server.json("workflow", "query", id)["status"])
 
 
-def test_the_streams_of_the_command_stay_apart_and_its_exit_code_is_passed_on(server: Up) -> None:
+def test_run_keeps_streams_separate_and_passes_on_the_exit_code(server: Up) -> None:
     done = server.runrig("run", "--name", "both", *shell("echo out; echo err >&2; exit 7"))
     first, err, end, ways = done.err.splitlines()
     assert (done.code, done.out, err) == (7, "out\n", "err")
@@ -73,11 +73,11 @@ def test_the_streams_of_the_command_stay_apart_and_its_exit_code_is_passed_on(se
         (("-p", "no-such-pool", *shell("exit 0")), 2),
     ],
 )
-def test_the_exit_code_says_how_it_ended(server: Up, args: tuple[str, ...], code: int) -> None:
+def test_exit_code_of_run_shows_how_it_ended(server: Up, args: tuple[str, ...], code: int) -> None:
     assert server.runrig("run", *args).code == code
 
 
-def test_of_several_nodes_it_is_that_of_the_one_that_failed_first(server: Up) -> None:
+def test_exit_code_is_that_of_the_node_that_failed_first(server: Up) -> None:
     script = "test $RUNRIG_INDEX = 1 && exit 9; sleep 60"
     done = server.runrig("run", "-N", "2", "--name", "two", *shell(script))
     assert done.code == 9
@@ -85,7 +85,7 @@ def test_of_several_nodes_it_is_that_of_the_one_that_failed_first(server: Up) ->
     assert "(main-1, exit code 9)" in done.err
 
 
-def test_lines_of_several_nodes_say_whose_they_are(server: Up) -> None:
+def test_lines_of_several_nodes_have_the_node_as_a_prefix(server: Up) -> None:
     done = server.runrig("run", "-N", "2", *shell("echo node $RUNRIG_INDEX"))
     assert (done.code, sorted(done.out.splitlines())) == (0, ["main-0 │ node 0", "main-1 │ node 1"])
 
@@ -109,12 +109,12 @@ def test_each_node_finds_the_others_in_its_variables(server: Up) -> None:
     assert by_node == [[f"2 {rank} 1 127.0.0.1 2 1 {port} {port}", *hosts, "no rank"] for rank in (0, 1)]
 
 
-def test_nodes_that_were_not_admitted_do_not_count(server: Up) -> None:
+def test_nodes_that_were_not_admitted_are_not_counted(server: Up) -> None:
     done = server.runrig("run", "-N", "3", "--min-nodes", "1", "--priority", "LOW", *shell("echo $PET_NNODES"))
     assert (done.code, sorted(done.out.splitlines())) == (0, ["main-0 │ 2", "main-1 │ 2"])
 
 
-def test_one_that_waits_says_why_and_when_it_runs(server: Up) -> None:
+def test_waiting_run_shows_why_and_when_it_starts(server: Up) -> None:
     holder = server.runrig("run", "-d", "-g", "2", "--name", "holder", *shell("sleep 600")).out.strip()
     with running_later(server) as child:
         assert child.stderr is not None
@@ -154,7 +154,7 @@ def test_ctrl_c_detaches_and_attach_continues(server: Up) -> None:
     assert [line.split()[0] for line in again.err.splitlines()[:2]] == ["left-1", "left-1"], "the cause comes first"
 
 
-def test_ctrl_c_twice_cancels(server: Up) -> None:
+def test_second_ctrl_c_cancels(server: Up) -> None:
     with running(server, "run", "--name", "twice", *shell("echo started; sleep 600")) as child:
         child.send_signal(signal.SIGINT)
         assert child.stdout is not None
@@ -167,7 +167,7 @@ def test_ctrl_c_twice_cancels(server: Up) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_attached_means_that_the_work_ends_with_the_command(server: Up, number: signal.Signals) -> None:
+def test_attached_workflow_ends_with_the_command(server: Up, number: signal.Signals) -> None:
     name = f"tied-{number.name}"
     with running(server, "run", "--attached", "--name", name, *shell("echo started; sleep 600")) as child:
         child.send_signal(number)
@@ -203,7 +203,7 @@ def test_a_shell_whose_connection_is_lost_can_be_returned_to(server: Up) -> None
     assert status(server, "cut-1") == "COMPLETED"
 
 
-def test_the_files_of_the_folder_go_along_and_later_only_what_changed(server: Up, folder: Path) -> None:
+def test_files_of_the_folder_are_sent_and_later_only_changes(server: Up, folder: Path) -> None:
     (folder / "train.py").write_text("import helper\n")
     (folder / "helper.py").write_text("print('first')\n")
     first = server.runrig("run", "--code", ".", "--", "python3", "train.py")
@@ -219,7 +219,7 @@ def test_the_files_of_the_folder_go_along_and_later_only_what_changed(server: Up
     assert without.code == 2
 
 
-def test_what_is_printed_can_be_submitted_and_does_the_same(server: Up) -> None:
+def test_printed_file_can_be_submitted_and_does_the_same(server: Up) -> None:
     words = ("-g", "0", "-e", "WHO=pod {{index}}", *shell('echo "$WHO: {{ x }} $((1 + 1))"'))
     done = server.runrig("run", "--name", "same", *words)
     file = server.runrig("run", "--print", "--name", "same", *words).out

@@ -82,7 +82,7 @@ def place(shared: Place, tmp_path: Path) -> Place:
     return Place(shared.target, shared.provider, tmp_path)
 
 
-def test_a_browser_signs_in_and_later_commands_are_the_user(place: Place) -> None:
+def test_later_commands_run_as_the_user_signed_in_through_the_browser(place: Place) -> None:
     done = place.login()
     assert done.out == (
         f"logged in to {place.url} as oidc:alice: team-user\n"
@@ -168,7 +168,7 @@ def test_a_logout_forgets_the_refresh_token_too(place: Place) -> None:
     assert "refresh_token" not in place.file.read_text()
 
 
-def test_a_code_is_confirmed_on_another_machine(place: Place) -> None:
+def test_device_code_is_confirmed_on_another_machine(place: Place) -> None:
     place.provider.knows(DEVICES)
     try:
         command = process("login", place.url, "--method", "oidc", "--device")
@@ -202,7 +202,7 @@ def _sent(server: sign_in._Return, *targets: str) -> list[int]:
     return [httpx2.get(f"{server.uri}{target}").status_code for target in targets]
 
 
-def test_the_port_takes_only_the_answer_to_its_own_question() -> None:
+def test_callback_port_accepts_only_the_response_to_its_own_request() -> None:
     with sign_in._Return("https://i") as server:
         found: list[int] = []
         targets = ("", "?code=evil", "?code=evil&state=x", f"x?code=evil&state={server.state}", "?state=%ff&code=evil")

@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 # ---------------------------------------------------------------- for people
 
 
-def test_people_get_the_tree_then_each_cycle(folder: Path) -> None:
+def test_text_output_has_the_tree_and_then_each_cycle(folder: Path) -> None:
     done = runrig("simulate", "--cycles", "4", str(folder / "cluster.yaml"))
     assert (done.code, done.err) == (0, "")
     assert (
@@ -113,7 +113,7 @@ def test_queue_with_the_name_of_its_cohort_is_listed_below_it(folder: Path) -> N
     assert [line.split()[:2] for line in lines(done.out)[4:6]] == [["team", "Cohort"], ["└─", "team"]]
 
 
-def test_several_files_stand_one_after_the_other(folder: Path) -> None:
+def test_several_files_are_shown_one_after_the_other(folder: Path) -> None:
     other = written(folder, "pools: [{name: p, quota: 2}]", "other.yaml")
     done = runrig("simulate", other, other)
     once = """\
@@ -152,7 +152,7 @@ MANIFESTS = manifests(
 )
 
 
-def test_people_get_manifests_in_the_same_shape(folder: Path) -> None:
+def test_text_output_of_manifests_has_the_same_structure(folder: Path) -> None:
     file = written(folder, MANIFESTS, "kueue.yaml")
     done = runrig("simulate", file, "--cycles", "2")
     assert (done.code, done.err) == (0, "")
@@ -235,7 +235,7 @@ default/run  cq-a   4 of 8 pods  default  parallelism: 4, completions: 4, suspen
 # ---------------------------------------------------------------- for scripts
 
 
-def test_scripts_get_one_line_per_file(folder: Path) -> None:
+def test_json_output_has_one_line_per_file(folder: Path) -> None:
     file = str(folder / "cluster.yaml")
     done = runrig("simulate", file, file, "-t", "json")
     first, second = lines(done.out)
@@ -246,7 +246,7 @@ def test_scripts_get_one_line_per_file(folder: Path) -> None:
     assert list(told["cycles"][0]) == ["at", "admitted", "preempted", "pending", "skipped_preemptions"]
 
 
-def test_a_broken_file_does_not_keep_the_others(folder: Path) -> None:
+def test_invalid_file_does_not_affect_the_others(folder: Path) -> None:
     good = str(folder / "cluster.yaml")
     bad = written(folder, "pools: [{name: A}]\nnodes: 7\n", "bad.yaml")
     binary = folder / "binary.yaml"
@@ -272,7 +272,7 @@ def test_a_broken_file_does_not_keep_the_others(folder: Path) -> None:
     ]
 
 
-def test_people_read_errors_on_stderr_a_line_for_each_problem(folder: Path) -> None:
+def test_errors_go_to_stderr_with_one_line_per_problem(folder: Path) -> None:
     bad = written(folder, "pools: [{name: A}]\nnodes: 7\n", "bad.yaml")
     done = runrig("simulate", bad, str(folder / "cluster.yaml"))
     assert done.code == 2
@@ -300,7 +300,7 @@ def test_stdin_is_a_scenario_too(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
-def test_two_runs_are_the_same_to_the_byte(folder: Path) -> None:
+def test_two_runs_give_equal_bytes(folder: Path) -> None:
     kueue_file = written(folder, MANIFESTS, "kueue.yaml")
     outs = set()
     for seed in ("1", "2"):
@@ -339,7 +339,7 @@ def test_error_in_a_folder_names_the_file(tmp_path: Path) -> None:
     assert f"{bad}: document 1: not valid YAML" in done.err
 
 
-def test_amounts_in_bytes_and_pod_sets_without_a_flavor_read_well(tmp_path: Path) -> None:
+def test_byte_amounts_and_pod_sets_without_a_flavor_are_readable(tmp_path: Path) -> None:
     quota = {"default": {"ephemeral-storage": "20Gi", "hugepages-2Mi": "4Mi"}}
     fields = {"namespaceSelector": {}, "resourceGroups": [group(quota)]}
     bare = {"name": "bare", "count": 1, "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
@@ -370,7 +370,7 @@ def test_amounts_in_bytes_and_pod_sets_without_a_flavor_read_well(tmp_path: Path
 # ---------------------------------------------------------------- how it is called
 
 
-def test_fair_sharing_takes_its_strategies_behind_the_sign_only(folder: Path) -> None:
+def test_fair_sharing_takes_its_strategies_only_after_the_equals_sign(folder: Path) -> None:
     file = str(folder / "cluster.yaml")
     for option in ("--fair-sharing", "--fair-sharing=LessThanInitialShare"):
         done = runrig("simulate", option, file)
@@ -404,7 +404,7 @@ def test_endless_run_as_the_peer_is_reported() -> None:
         ([], "Name a FILE, or a file or folder with -f."),
     ],
 )
-def test_wrong_usage(folder: Path, args: list[str], says: str) -> None:
+def test_wrong_usage_of_simulate_is_reported(folder: Path, args: list[str], says: str) -> None:
     files = [str(folder / "cluster.yaml")] if args else []
     done = runrig("simulate", *args, *files)
     assert (done.code, done.out) == (2, "")
@@ -432,7 +432,7 @@ def test_long_run_on_a_terminal_shows_its_progress() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it(tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_simulation(tmp_path: Path) -> None:
     """The pipe makes sure that it is at work when the signal comes: opening it for writing waits for the reader."""
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)

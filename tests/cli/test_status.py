@@ -43,7 +43,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
 
 
-def test_one_screen_has_pools_and_work_that_runs_waits_or_ended_today() -> None:
+def test_status_shows_pools_and_work_that_is_running_or_waiting_or_ended_today() -> None:
     with serving(answers()) as server:
         done = at(server, "status")
     cause = FAILED["cause"]["sentence"]
@@ -59,7 +59,7 @@ def test_one_screen_has_pools_and_work_that_runs_waits_or_ended_today() -> None:
     ]
 
 
-def test_in_json_it_has_the_pools_and_the_workflows() -> None:
+def test_status_as_json_has_pools_and_workflows() -> None:
     answer = answered(answers(), "status", "-t", "json").json
     assert [each["id"] for each in answer["workflows"]] == ["train-3", "eval-2", "held-1", "train-2"]
     assert [each["name"] for each in answer["pools"]] == ["vision"]
@@ -72,7 +72,7 @@ def test_failed_workflow_deleted_in_the_meantime_is_shown_without_its_cause() ->
     assert (answer["workflows"][-1]["id"], answer["workflows"][-1]["cause"]) == ("train-2", None)
 
 
-def test_a_screen_that_repeats_is_no_json() -> None:
+def test_watched_status_cannot_be_json() -> None:
     done = answered({}, "status", "--watch", "-t", "json")
     assert (done.code, "cannot be used with -t json" in done.json["message"]) == (2, True)
 
@@ -86,7 +86,7 @@ def test_status_without_workflows_reports_that() -> None:
     )
 
 
-def test_running_work_shows_the_time_left_of_its_first_group_that_ends(tmp_path: Path) -> None:
+def test_running_work_shows_the_time_left_of_the_group_that_ends_first(tmp_path: Path) -> None:
     text = one_task("train", duration=900).replace("  tasks:", "  timeout: {exec_timeout: 10m}\n  tasks:")
     with served(tmp_path) as there:
         there.submit(text, "--pool", "pool1")

@@ -35,7 +35,7 @@ def files(folder: Path, many: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def test_all_go_in_one_request_and_a_table_has_their_ids(tmp_path: Path) -> None:
+def test_several_files_are_sent_in_one_request_and_listed_with_their_ids(tmp_path: Path) -> None:
     a, b = files(tmp_path, 2)
     with serving({BATCH: answer(good("train-1"), good("train-2", "image is ignored"))}) as server:
         done = at(server, "workflow", "submit", a, b, "-p", "p", "--priority", "LOW", "--set", "x=1")
@@ -52,7 +52,7 @@ def test_all_go_in_one_request_and_a_table_has_their_ids(tmp_path: Path) -> None
     assert server.asked == [(BATCH, [], {**whole, "workflows": [body, body], "all_or_nothing": False})]
 
 
-def test_one_that_is_refused_does_not_keep_the_others(tmp_path: Path) -> None:
+def test_refused_file_does_not_affect_the_others(tmp_path: Path) -> None:
     a, b, c = files(tmp_path, 3)
     said = {BATCH: answer(bad(WRONG), good("train-1"), bad(REFUSED))}
     done = answered(said, "workflow", "submit", a, b, c, "-p", "p")
@@ -70,14 +70,14 @@ def test_one_that_is_refused_does_not_keep_the_others(tmp_path: Path) -> None:
     assert [(each["file"], each["code"]) for each in found["failed"]] == [(a, "USAGE"), (c, "RESOURCE")]
 
 
-def test_the_exit_code_is_that_of_the_only_kind_of_failure(tmp_path: Path) -> None:
+def test_exit_code_is_that_of_the_only_kind_of_failure(tmp_path: Path) -> None:
     a, b = files(tmp_path, 2)
     assert answered({BATCH: answer(bad(WRONG), bad(WRONG))}, "workflow", "submit", a, b, "-p", "p").code == 2
     assert answered({BATCH: answer(bad(WRONG), bad(REFUSED))}, "workflow", "submit", a, b, "-p", "p").code == 1
     assert answered({BATCH: FULL}, "workflow", "submit", a, b, "-p", "p").code == 75
 
 
-def test_more_than_a_thousand_go_in_parts_and_it_says_how_far_it_is(tmp_path: Path) -> None:
+def test_more_than_a_thousand_files_are_sent_in_parts_with_progress(tmp_path: Path) -> None:
     (a,) = files(tmp_path, 1)
     parts = [(200, answer(*[good("t-1")] * 1000)), FULL]
     done = answered({BATCH: parts}, "workflow", "submit", *[a] * 1002, "-p", "p")
@@ -91,14 +91,14 @@ def test_more_than_a_thousand_go_in_parts_and_it_says_how_far_it_is(tmp_path: Pa
     ]
 
 
-def test_all_or_nothing_is_never_cut(tmp_path: Path) -> None:
+def test_all_or_nothing_batch_is_never_split(tmp_path: Path) -> None:
     (a,) = files(tmp_path, 1)
     with serving({BATCH: (422, refused("1002 workflows in one batch", "USAGE"))}) as server:
         assert at(server, "workflow", "submit", *[a] * 1002, "-p", "p", "--all-or-nothing").code == 2
     assert [(len(body["workflows"]), body["all_or_nothing"]) for _, _, body in server.asked] == [(1002, True)]
 
 
-def test_a_dry_run_prints_each_and_submits_none(tmp_path: Path) -> None:
+def test_dry_run_prints_each_file_and_submits_none(tmp_path: Path) -> None:
     a, b = files(tmp_path, 2)
     rendered = v1.WorkflowChecked.example() | {"file": FILE}
     with serving({CHECK: [(200, rendered), (422, WRONG)]}) as server:

@@ -45,7 +45,7 @@ def test_list_has_a_row_per_subpool() -> None:
 @pytest.mark.parametrize(
     ("quota", "sent"), [("30", 30), ("33.3%", "33.3%"), ("h100=8,b200=4", "h100=8,b200=4"), ("0", 0), ("101%", "101%")]
 )
-def test_create_and_update_send_the_share_as_it_was_said(quota: str, sent: object) -> None:
+def test_create_and_update_send_the_share_as_typed(quota: str, sent: object) -> None:
     answers = {f"POST {POOLS}": (201, subpool()), f"PATCH {ROUTE}": subpool(), "GET /api/v1/flavors": page()}
     with serving(answers) as server:
         at(server, "pool", "subpool", "create", "team", "a", "--quota", quota, "-t", "json")
@@ -56,7 +56,7 @@ def test_create_and_update_send_the_share_as_it_was_said(quota: str, sent: objec
     ]
 
 
-def test_create_says_what_it_got_and_what_is_left_of_the_parent() -> None:
+def test_create_reports_the_quota_and_the_rest_of_the_parent() -> None:
     answers = {f"POST {POOLS}": subpool(), f"GET {POOLS}/team": PARENT}
     done = answered(answers, "pool", "subpool", "create", "team", "a", "--quota", "30%")
     assert lines(done.out) == [
@@ -67,7 +67,7 @@ def test_create_says_what_it_got_and_what_is_left_of_the_parent() -> None:
     assert lines(done.out) == ["subpool team--a: would be created with quota 30"]
 
 
-def test_update_says_what_changed_and_what_drains() -> None:
+def test_update_reports_the_change_and_what_drains() -> None:
     answers = {
         f"GET {ROUTE}": subpool(),
         f"PATCH {ROUTE}": subpool(gpus=4, used=9, available=-5),
@@ -81,7 +81,7 @@ def test_update_says_what_changed_and_what_drains() -> None:
     ]
 
 
-def test_delete_says_whether_it_drains_and_what_still_runs() -> None:
+def test_delete_reports_whether_it_drains_and_what_still_runs() -> None:
     drains = deleted("DELETING", "w-3", "w-4", quota=0, held=30, total=5, workflows=2)
     done = answered({f"DELETE {ROUTE}": drains}, "pool", "subpool", "delete", "team", "a")
     assert lines(done.out) == [
@@ -114,7 +114,7 @@ def test_invalid_share_is_reported_before_any_request(quota: str) -> None:
     assert "\x1b" not in done.err
 
 
-def test_a_quota_must_be_said() -> None:
+def test_subpool_needs_a_quota() -> None:
     done = runrig("--server", "http://127.0.0.1:1", "pool", "subpool", "update", "team", "a")
     assert (done.code, "--quota" in done.err) == (2, True)
 
@@ -128,11 +128,11 @@ def test_refusal_of_the_server_has_the_right_exit_code(status: int, code: str, e
     assert (done.code, done.out, done.err) == (exit_code, "", "Error: no, and why\n")
 
 
-def test_names_cannot_leave_their_place_in_the_address() -> None:
+def test_names_cannot_change_the_path_of_the_url() -> None:
     with serving({}) as server:
         at(server, "pool", "subpool", "delete", "../x", "a/../../b?c#")
     assert server.asked[0][0] == "DELETE /api/v1/pools/..%2Fx--a%2F..%2F..%2Fb%3Fc%23"
 
 
-def test_the_answer_of_a_delete_is_one_of_its_model() -> None:
+def test_answer_of_a_delete_is_valid_for_its_model() -> None:
     assert read(PoolDeleted, deleted("DELETING")).pool.state == "DELETING"

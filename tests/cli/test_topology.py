@@ -151,16 +151,14 @@ def test_fitting_gangs_are_shown_per_domain_and_in_total() -> None:
         (True, 20, "   └─ r10  2/24       ███▒▒~xxx·  0    1          6"),
     ],
 )
-def test_the_page_is_as_wide_as_the_terminal_and_bars_never_too_short_to_read(
-    sized: bool, columns: int, line: str
-) -> None:
+def test_map_is_as_wide_as_the_terminal_and_bars_stay_readable(sized: bool, columns: int, line: str) -> None:
     shown = drawn(page(busy(sized=sized), size=SIZE if sized else None), columns=columns)
     assert shown[7] == line
     if columns > 20:
         assert [each for each in shown[:8] if len(each) > columns] == []
 
 
-def test_every_bar_is_whole_and_shows_all_that_is_there() -> None:
+def test_every_bar_is_complete() -> None:
     one_of_many = found(
         domain(None, "", gpus(10_000, 1, 1, 1, 1), domain("zone", "a", gpus(0, 1))),
         {**ZONE, "domains": 1, "gangs": None},
@@ -229,7 +227,7 @@ def test_nodes_of_a_pool_without_keys_are_a_flat_list() -> None:
     assert len(drawn(flat, "--nodes")) == 4 + 1 + 100 + 2
 
 
-def test_flavors_have_a_column_where_there_are_several() -> None:
+def test_flavors_have_a_column_if_there_are_several() -> None:
     by_flavor = {"h100": gpus(8, 8), "b200": gpus(4)}
     mixed = found(
         domain(None, "", gpus(12, 8), domain("zone", "a", gpus(12, 8), flavors=by_flavor), flavors=by_flavor),
@@ -243,7 +241,7 @@ def test_flavors_have_a_column_where_there_are_several() -> None:
     ]
 
 
-def test_nodes_that_lack_a_label_stand_apart() -> None:
+def test_nodes_without_a_label_are_listed_separately() -> None:
     def apart(count: int) -> list[dict[str, Any]]:
         return [
             {"lacks": ["z", "r"], "node": domain(None, f"n{at}", gpus(4), state="NotReady" if at == 2 else "Ready")}
@@ -266,7 +264,7 @@ def test_nodes_that_lack_a_label_stand_apart() -> None:
     assert "n24            4/4        z, r" in drawn(page(busy(sized=False, apart=apart(most + 5))), "--nodes")
 
 
-def test_many_pools_are_not_all_named() -> None:
+def test_long_list_of_pools_is_cut() -> None:
     names = [f"p{at}" for at in range(10)]
     assert drawn(page(busy(pools=names)))[0] == "zone > rack of pools p0, p1, p2, p3, p4, p5, p6, p7 and 2 more"
 
@@ -292,7 +290,7 @@ def test_refusal_of_the_server_is_shown() -> None:
     assert drawn(page()) == ["No pools yet. Create one with 'runrig pool create NAME --quota GPUS'."]
 
 
-def test_nothing_that_a_terminal_obeys_is_printed() -> None:
+def test_no_control_character_is_printed() -> None:
     zone = domain("zone", "\x1b[31ma", gpus(8), holders=[holder("\x1b]0;x\x07w-1/g", 1)])
     evil = found(domain(None, "", gpus(8), zone), {**ZONE, "domains": 1, "gangs": None}, pools=["\x1b[2Jp"])
     with serving({ROUTE: page(evil)}) as server:
@@ -321,7 +319,7 @@ def on_terminal(answer: dict[str, Any], columns: int, **environment: str) -> lis
 
 
 @pytest.mark.slow
-def test_a_terminal_gets_its_own_width_and_colours_unless_it_wants_none() -> None:
+def test_output_fits_the_terminal_and_has_colours_unless_disabled() -> None:
     line = "   └─ r10  3      1         2/24       {}~~xxxxxx{}  train-1 8, +6"
     coloured = on_terminal(page(busy(sized=False)), 80)[7]
     assert coloured == line.format("\x1b[34m██████\x1b[0m\x1b[33m▒▒▒\x1b[0m", "\x1b[32m··\x1b[0m")

@@ -189,7 +189,7 @@ WARNINGS: list[tuple[Provoked, str]] = [
 
 
 @pytest.mark.parametrize(("provoke", "text"), WARNINGS, ids=[text for _, text in WARNINGS])
-def test_a_warning_has_the_fact_and_the_consequence_or_the_advice(provoke: Provoked, text: str, tmp_path: Path) -> None:
+def test_every_warning_has_a_fact_and_a_consequence_or_advice(provoke: Provoked, text: str, tmp_path: Path) -> None:
     assert provoke(tmp_path).rstrip("\n") == text
 
 

@@ -57,7 +57,7 @@ def test_submit_prints_the_id_and_what_to_type_next(tmp_path: Path) -> None:
     ]
 
 
-def test_submit_sends_everything_that_was_said() -> None:
+def test_submit_sends_every_option() -> None:
     options = ["--priority", "low", "--set", "a=1", "--set-string", "b=2", "--set-env", "K=v=w", "--set-env", "L="]
     options += ["--retry", "3:75"]
     with serving({SUBMIT: SUBMITTED}) as server:
@@ -86,7 +86,7 @@ def test_a_dry_run_prints_the_rendered_file_and_says_whether_it_would_start() ->
     assert (done.code, done.out, done.err) == (0, FILE, "would start now on node-1\nWarning: image is ignored\n")
 
 
-def test_without_pool_the_only_one_is_taken() -> None:
+def test_submit_uses_the_only_pool_by_default() -> None:
     with serving(
         {"GET /api/v1/me": example_of(Me) | {"pools": ["p", "q"], "default_pool": "p"}, SUBMIT: SUBMITTED}
     ) as server:
@@ -111,13 +111,13 @@ def test_without_pool_the_only_one_is_taken() -> None:
         ),
     ],
 )
-def test_without_pool_several_or_none_are_wrong_usage(names: list[str], says: str) -> None:
+def test_submit_needs_a_pool_if_there_are_several_or_none(names: list[str], says: str) -> None:
     me = example_of(Me) | {"pools": names, "default_pool": None}
     done = answered({"GET /api/v1/me": me}, "workflow", "submit", "-", stdin=FILE)
     assert (done.code, done.err) == (2, f"Error: {says}\n")
 
 
-def test_a_refusal_says_the_rule_and_its_numbers() -> None:
+def test_refusal_has_the_rule_and_its_numbers() -> None:
     answers = {SUBMIT: (400, refused("train-1/main-group asks 9 GPUs; pool p has quota 8", "RESOURCE", law="P3"))}
     with serving(answers) as server:
         text = at(server, "workflow", "submit", "-", "-p", "p", stdin=FILE)
@@ -224,7 +224,7 @@ def test_validate_with_a_cluster_file_answers_as_a_server_does(tmp_path: Path) -
     assert validated(tmp_path, gpus(2), "-p", "c").err == "Error: unknown pool 'c' (pools: a, b)\n"
 
 
-def test_validate_takes_files_of_this_machine_in(tmp_path: Path) -> None:
+def test_validate_includes_local_files(tmp_path: Path) -> None:
     text = gpus(1).replace("resource: big", "resource: big, files: [{path: /x, localpath: x.sh}]")
     assert validated(tmp_path, text, "-p", "a").code == 2
     written(tmp_path, "echo {{ no template }}", "x.sh")
@@ -281,7 +281,7 @@ def test_validate_asks_the_server_with_the_same_settings() -> None:
     ]
 
 
-def test_restart_takes_the_pool_of_the_workflow() -> None:
+def test_restart_uses_the_pool_of_the_workflow() -> None:
     route, repeated = "POST /api/v1/workflows/train-1/repeat", SUBMITTED | {"id": "train-2"}
     with serving({"GET /api/v1/workflows/train-1": workflow("FAILED"), route: repeated}) as server:
         done = at(server, "workflow", "restart", "train-1")
@@ -310,7 +310,7 @@ def test_cancel_reports_each_and_fails_if_one_failed() -> None:
     assert [body for _, _, body in server.asked[:4]] == [{"message": "no"}] * 3 + [{"message": ""}]
 
 
-def test_cancel_by_filter_takes_those_that_wait_first_and_each_once() -> None:
+def test_cancel_by_filter_takes_waiting_workflows_first_and_each_once() -> None:
     listed = "GET /api/v1/workflows"
     cancels = {f"POST /api/v1/workflows/{id}/cancel": {"id": id} for id in ("a-1", "b-1", "c-1")}
     both = [(200, page(entry("b-1"), entry("a-1"))), (200, page(entry("b-1"), entry("c-1")))]
@@ -436,7 +436,7 @@ def test_query_shows_every_attempt() -> None:
     ]
 
 
-def test_query_says_how_many_pods_were_asked_for_would_do_and_run() -> None:
+def test_query_shows_requested_minimum_and_running_pods() -> None:
     """Law A1."""
     runs, waits = workflow("RUNNING"), workflow("PENDING")
     runs["groups"][0]["pods"] = [{"task": "train", "asked": 4, "least": 2, "got": 3}]
@@ -478,7 +478,7 @@ CHANGES = {
 ASK_WHY, ASK_CHANGES = "GET /api/v1/workflows/train-3/why", "GET /api/v1/workflows/train-3/changes"
 
 
-def test_what_would_start_it_may_be_unknown_while_why_is_not() -> None:
+def test_why_is_shown_even_if_what_would_start_it_is_unknown() -> None:
     """In JSON as in text."""
     busy = 503, {"detail": "4 searches are under way", "code": "UNAVAILABLE", "details": {"retry_after_s": 2}}
     answers = {ASK_WHY: WHY, ASK_CHANGES: busy}
@@ -490,14 +490,14 @@ def test_what_would_start_it_may_be_unknown_while_why_is_not() -> None:
     assert (done.code, done.json["sentence"], done.json["changes"], done.err) == (0, WHY["sentence"], None, told)
 
 
-def test_the_json_of_why_has_all_that_its_text_says() -> None:
+def test_json_of_why_has_everything_in_its_text() -> None:
     with serving({ASK_WHY: WHY, ASK_CHANGES: CHANGES}) as server:
         found = at(server, "why", "train-3", "-v", "--depth", "2", "-t", "json").json
     assert found["changes"] == CHANGES
 
 
 @pytest.mark.parametrize("as_json", [(), ("-t", "json")])
-def test_each_question_is_asked_once(as_json: tuple[str, ...]) -> None:
+def test_why_sends_each_request_once(as_json: tuple[str, ...]) -> None:
     with serving({ASK_WHY: WHY, ASK_CHANGES: CHANGES}) as server:
         at(server, "why", "train-3", "-v", "--depth", "2", *as_json)
     assert [(asked, query) for asked, query, _ in server.asked] == [
@@ -559,7 +559,7 @@ def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
     ("gangs", "first"),
     [(0, "vision  2 on hold (need 7 GPUs)"), (1, "vision  1 gang is waiting (needs 40 GPUs); 2 on hold (need 7 GPUs)")],
 )
-def test_why_of_a_pool_counts_what_is_on_hold_apart(gangs: int, first: str) -> None:
+def test_why_of_a_pool_counts_work_on_hold_separately(gangs: int, first: str) -> None:
     example = example_of(PoolWhy)
     (blocker,) = example["held"]
     on_hold = blocker | {"gangs": 2, "gpus": 7, "reason": blocker["reason"] | {"code": "Held", "law": "W3"}}
@@ -590,7 +590,7 @@ def recorded(*records: dict[str, Any]) -> tuple[int, str]:
     return 200, "".join(json.dumps(each) + "\n" for each in records)
 
 
-def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys() -> None:
+def test_logs_are_shown_as_written_but_without_control_characters() -> None:
     records = [record("\x1b[32mepoch 1\x1b[0m\t0.5"), record("no end", stream="stderr")]
     logs = [recorded(*records), recorded(*records), recorded(record("oops"))]
     with serving({"GET /api/v1/workflows/w/logs": logs, "GET /api/v1/workflows/w": workflow("COMPLETED")}) as server:
@@ -651,7 +651,7 @@ def test_lines_of_several_tasks_begin_with_their_task_and_later_attempts_with_a_
         (("--grep", "lost"), []),
     ],
 )
-def test_lines_that_match_are_shown_with_those_around_them_of_the_same_task(
+def test_matching_lines_are_shown_with_lines_of_the_same_task_around_them(
     args: tuple[str, ...], found: list[str]
 ) -> None:
     texts = ["start", "loss 9", "warm", "saved", "loss 1", "end"]
@@ -722,7 +722,9 @@ WAIT = [
 
 
 @pytest.mark.parametrize(("status", "args", "code", "out", "err"), WAIT)
-def test_wait_ends_with_the_exit_code_of_what_came(status: str, args: list[str], code: int, out: str, err: str) -> None:
+def test_wait_exits_with_the_code_of_the_reached_status(
+    status: str, args: list[str], code: int, out: str, err: str
+) -> None:
     ends = ("2026-01-31T12:00:02Z", "2026-01-31T12:00:01Z", "2026-01-31T12:00:00Z")
     tasks = [task(f"t{at}", status=status, exit_code=code, end_time=ends[at]) for at, code in enumerate((9, 7, 3006))]
     answer = workflow(status, *tasks, message="main exited with 1" if status.startswith("FAILED") else "")
@@ -778,7 +780,7 @@ def no_pause() -> Iterator[None]:
         yield
 
 
-def test_watch_in_json_is_the_end_as_one_document() -> None:
+def test_watch_with_json_prints_the_final_status_as_one_document() -> None:
     with no_pause():
         answers: dict[str, Any] = {
             "GET /api/v1/workflows/train-1": [(200, workflow("RUNNING")), (200, workflow("COMPLETED"))]

@@ -181,7 +181,7 @@ def _said(here: Rig, id: str) -> str | None:
 
 
 @pytest.mark.skipif(shutil.which("rsync") is None, reason="there is no rsync on this machine")
-def test_files_go_there_and_come_back(here: Rig) -> None:
+def test_files_are_copied_to_a_task_and_back(here: Rig) -> None:
     id, there, back = runs(here), here.folder / "there", here.folder / "back"
     (here.folder / "file").write_bytes(b"x" * 300_000)
     for way, paths in (("upload", f"{here.folder}/file:{there}/"), ("download", f"{there}/file:{back}")):

@@ -80,7 +80,7 @@ def test_cancelling_a_waiting_workflow_removes_it_from_the_queue(tmp_path: Path)
         )
 
 
-def test_a_file_is_looked_at_before_it_is_submitted(tmp_path: Path) -> None:
+def test_file_is_previewed_before_it_is_submitted(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -95,7 +95,7 @@ def test_a_file_is_looked_at_before_it_is_submitted(tmp_path: Path) -> None:
         assert it.desk.service.workflow_queries.spec("mine-1").text == FILE
 
 
-def test_values_fill_the_template_in(tmp_path: Path) -> None:
+def test_values_are_filled_into_the_template(tmp_path: Path) -> None:
     file = FILE.replace("name: mine", "name: {{ called }}")
     with site(tmp_path) as it:
         visitor = it.visitor()
@@ -108,7 +108,7 @@ def test_values_fill_the_template_in(tmp_path: Path) -> None:
         )
 
 
-def test_environment_labels_and_values_that_are_text_go_with_it(tmp_path: Path) -> None:
+def test_environment_labels_and_text_values_are_submitted(tmp_path: Path) -> None:
     file = FILE.replace("image: any", "image: 'any:{{ version }}'")
     with site(tmp_path) as it:
         visitor = it.visitor()
@@ -125,7 +125,7 @@ def test_environment_labels_and_values_that_are_text_go_with_it(tmp_path: Path) 
             assert (wrong.status_code, f'id="wrong-{name}"' in wrong.text) == (422, True), name
 
 
-def test_submitted_values_are_the_previewed_ones(tmp_path: Path) -> None:
+def test_submitted_values_equal_the_previewed_ones(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         shown = visitor.fill("/submit", file=FILE, pool="pool1")
@@ -159,7 +159,7 @@ def test_a_workflow_is_submitted_again_with_its_secrets_and_another_priority(tmp
         assert it.desk.service.workflow_queries.spec("mine-2").text == file
 
 
-def test_only_what_failed_is_restarted(tmp_path: Path) -> None:
+def test_only_failed_groups_are_restarted(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -199,7 +199,7 @@ def test_user_without_permission_gets_no_button_and_is_refused(tmp_path: Path, p
         assert (_ids(it), it.desk.status("a-1")) == (before, "RUNNING")
 
 
-def test_the_owner_may_and_another_user_of_the_pool_may_not(tmp_path: Path) -> None:
+def test_owner_can_cancel_and_another_user_of_the_pool_cannot(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         bob = it.person("bob", "pool1-user")
@@ -214,7 +214,7 @@ def test_the_owner_may_and_another_user_of_the_pool_may_not(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("path", ACTS)
-def test_a_cookie_alone_does_nothing(tmp_path: Path, path: str) -> None:
+def test_cookie_alone_cannot_act(tmp_path: Path, path: str) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -246,7 +246,7 @@ def test_a_cookie_alone_does_nothing(tmp_path: Path, path: str) -> None:
         assert visitor.get(path).headers.get("content-encoding") is None, "a page with a secret is not zipped"
 
 
-def test_the_secret_of_a_form_is_read_however_its_bytes_come(tmp_path: Path) -> None:
+def test_form_key_is_read_however_its_bytes_arrive(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -263,7 +263,7 @@ def test_the_secret_of_a_form_is_read_however_its_bytes_come(tmp_path: Path) -> 
 # ---------------------------------------------------------------- twice, and wrong
 
 
-def test_a_form_that_is_sent_twice_is_done_once(tmp_path: Path) -> None:
+def test_form_sent_twice_is_carried_out_once(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -312,7 +312,7 @@ def test_errors_are_shown_and_no_input_is_lost(tmp_path: Path, typed: dict[str, 
                 assert kept[name] == value
 
 
-def test_html_in_any_field_stays_text(tmp_path: Path) -> None:
+def test_html_in_any_field_is_escaped(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -326,7 +326,7 @@ def test_html_in_any_field_stays_text(tmp_path: Path) -> None:
         assert "<script>alert" not in visitor.page("/workflow/a-1")
 
 
-def test_a_form_with_too_many_fields_or_no_letters_is_refused(tmp_path: Path) -> None:
+def test_form_with_too_many_fields_or_invalid_text_is_refused(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         csrf = fields_of(visitor.page("/submit"))["csrf"]
@@ -336,7 +336,7 @@ def test_a_form_with_too_many_fields_or_no_letters_is_refused(tmp_path: Path) ->
             assert answer.status_code == 422, body[-20:]
 
 
-def test_an_empty_server_shows_how_to_begin_and_a_busy_one_does_not(tmp_path: Path) -> None:
+def test_empty_server_shows_how_to_start_and_a_busy_one_does_not(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         assert "runrig workflow submit hello.yaml --pool pool1" in it.visitor().page("/")
         assert "You cannot submit to any pool yet" in it.person("eve", "pool1-viewer").page("/")

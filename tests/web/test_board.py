@@ -84,7 +84,7 @@ def test_board_equals_the_usage_in_the_state(look: Look, sight: Visibility) -> N
 
 
 @given(st.lists(looks(), min_size=2, max_size=4), st.sampled_from(SIGHTS))
-def test_changes_add_up(history: list[Look], sight: Visibility) -> None:
+def test_changes_of_the_board_add_up(history: list[Look], sight: Visibility) -> None:
     """What a browser has after all changes is what it would be told now; a change that changes nothing is none."""
     seen = [records(board(look, sight)) for look in history]
     there = seen[0]
@@ -116,7 +116,7 @@ def test_pending_work_is_counted_for_all_users(look: Look) -> None:
         assert [each.pool for each in queued if not sight.sees(each.pool)] in ([], [""])
 
 
-def test_the_layout_is_small_and_in_the_order_of_the_topology() -> None:
+def test_board_layout_is_small_and_in_topology_order() -> None:
     nodes = tuple(
         Node(f"n{i:04}", {GPU: 8}, labels={"zone": f"z{i // 500}", "rack": f"r{i // 10}"}) for i in range(1000)
     )

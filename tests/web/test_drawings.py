@@ -17,7 +17,7 @@ from runrig.web.drawings import BEYOND, GUARANTEED, Attempt, Box, Share, bar, ba
 from runrig.web.folding import folded
 
 
-def test_a_bar_has_the_promise_on_one_line() -> None:
+def test_bar_has_the_guarantee_on_one_line() -> None:
     assert str(bar(Share(guaranteed=84, firm=42, low=62, borrowed=20, lent=0), "a <b>")) == (
         '<svg class="bar" width="128" height="14" viewBox="0 0 128 14" role="img"><title>a &lt;b&gt;</title>'
         '<rect class="ground" x="0" y="2" width="84" height="10"/><rect class="firm" x="0" y="2" width="42" height="10"/>'
@@ -30,7 +30,7 @@ AMOUNT = st.integers(0, 100_000)
 
 
 @given(AMOUNT, AMOUNT, AMOUNT, AMOUNT, AMOUNT)
-def test_no_bar_leaves_its_room(promised: int, firm: int, low: int, borrowed: int, lent: int) -> None:
+def test_bars_stay_within_their_width(promised: int, firm: int, low: int, borrowed: int, lent: int) -> None:
     drawn = bar_of(Share(promised, firm, low, min(borrowed, firm + low), lent))
     for kind, x, width in drawn.parts:
         assert width > 0
@@ -40,7 +40,7 @@ def test_no_bar_leaves_its_room(promised: int, firm: int, low: int, borrowed: in
     assert ("over" in [kind for kind, _, _ in drawn.parts]) >= drawn.more
 
 
-def test_a_graph_goes_from_left_to_right() -> None:
+def test_graph_is_drawn_from_left_to_right() -> None:
     boxes = [
         Box("prepare", "done", "COMPLETED", "1 pod"),
         Box("train", "runs", "RUNNING", "", ("prepare",)),
@@ -55,7 +55,7 @@ def test_a_graph_goes_from_left_to_right() -> None:
     assert str(graph([])).count("<g ") == 0
 
 
-def test_a_note_that_a_box_has_no_room_for_is_drawn_narrower() -> None:
+def test_note_too_long_for_its_box_is_drawn_narrower() -> None:
     for status, line, narrower in (("FAILED_EXEC_TIMEOUT", "1 pod", True), ("FAILED_CANCELED", "8 pods", False)):
         drawn = str(graph([Box("main", "failed", status, line)]))
         assert (f"{status} · {line}" in drawn, 'textLength="148"' in drawn) == (True, narrower), status
@@ -81,7 +81,7 @@ def gang(attempt: int) -> Gang:
     return Gang("a-1/train", "p", Priority.LOW, 0.0, (), attempt)
 
 
-def test_each_attempt_has_its_end_and_says_how() -> None:
+def test_each_attempt_shows_how_it_ended() -> None:
     found = attempts_of(
         events(
             Queue(gang(0)), Admit("a-1/train", ()), MoveGroup("a-1", "train", Status.RUNNING),
@@ -100,7 +100,7 @@ def test_each_attempt_has_its_end_and_says_how() -> None:
 
 
 @pytest.mark.parametrize("status", [each for each in Status if each.finished and each is not Status.RESCHEDULED])
-def test_an_attempt_is_drawn_as_failed_only_if_it_did_not_end_well_and_was_not_taken(status: Status) -> None:
+def test_attempt_is_drawn_as_failed_only_if_it_failed_and_was_not_preempted(status: Status) -> None:
     """Also one that was told to stop: the lead of a group may end all of it, and end well."""
     begun = (Queue(gang(0)), Admit("a-1/train", ()))
     (told,) = attempts_of(events(*begun, Stop("a-1/train", status), Release("a-1/train")))
@@ -111,7 +111,7 @@ def test_an_attempt_is_drawn_as_failed_only_if_it_did_not_end_well_and_was_not_t
     assert "_" not in told.said + ended.said
 
 
-def test_pools_have_colours_by_name_and_subpools_that_of_their_parent() -> None:
+def test_pools_have_colours_by_name_and_subpools_have_the_colour_of_their_parent() -> None:
     assert colours(["b--x", "a", "b"]) == {"a": "c0", "b": "c1"}
     assert colours(f"p{number:02}" for number in range(11))["p10"] == "grey"
 
@@ -133,7 +133,7 @@ def test_equal_events_of_many_tasks_are_one_line() -> None:
     assert (f"{long.text} {long.rest}", len(long.text) <= 140) == ("word " * 100, True)
 
 
-def test_a_long_line_is_cut_where_a_part_ends_and_names_its_law_once() -> None:
+def test_long_event_is_cut_between_parts_and_names_its_rule_once() -> None:
     places = ", ".join(f"gpu-{number} (GPU 0, 2)" for number in range(10, 30))
     taken = "a was preempted by b, whose pool reclaimed borrowed quota"
     (first,) = folded([replace(told(f"a reserved {places} (Reserve, then start, rule R4)"), law="R4")])

@@ -80,7 +80,7 @@ def test_a_quota_is_changed_after_its_plan_was_shown(tmp_path: Path) -> None:
         assert changes(it, "pool1")[0] == ("ann", ("resized",))
 
 
-def test_limits_weight_and_queueing_change_and_what_is_not_touched_stays(tmp_path: Path) -> None:
+def test_limits_weight_and_queueing_change_and_other_settings_stay(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         typed = {
@@ -107,7 +107,7 @@ def test_limits_weight_and_queueing_change_and_what_is_not_touched_stays(tmp_pat
         assert it.desk.service.queries.pool("pool1").pool.quotas[FlavorResource("default", GPU)].borrowing_limit is None
 
 
-def test_cohort_flavors_and_description_change_and_are_taken_away_again(tmp_path: Path) -> None:
+def test_cohort_flavors_and_description_are_set_and_removed(tmp_path: Path) -> None:
     cluster = "cohorts: [{name: all}, {name: some}]\n" + LENT
     with site(tmp_path, cluster=cluster) as it:
         visitor = it.visitor()
@@ -127,7 +127,7 @@ def test_cohort_flavors_and_description_change_and_are_taken_away_again(tmp_path
             assert (answer.status_code in (400, 404, 422), said in words_of(answer.text)) == (True, True), answer.text
 
 
-def test_an_admin_of_the_pool_changes_its_description_and_not_what_it_is_promised(tmp_path: Path) -> None:
+def test_pool_admin_changes_the_description_but_not_the_guarantee(tmp_path: Path) -> None:
     with site(tmp_path, cluster=TEAM) as it:
         lead = it.person("lead", "team-admin")
         form = fields_of(lead.page("/pool/team/edit"))
@@ -186,7 +186,7 @@ def test_edit_does_not_undo_a_concurrent_change(tmp_path: Path) -> None:
         assert it.desk.service.queries.pool("pool2").pool.state is PoolState.ACTIVE
 
 
-def test_an_edit_that_is_sent_twice_is_made_once(tmp_path: Path) -> None:
+def test_edit_sent_twice_is_applied_once(tmp_path: Path) -> None:
     with site(tmp_path, cluster=TEAM) as it:
         visitor = it.visitor()
         for path, typed in (
@@ -220,7 +220,7 @@ def test_double_click_acts_once() -> None:
     assert (first, len(found), len({first, *others})) == (again, 3, 3)
 
 
-def test_failed_act_is_not_reported_as_done() -> None:
+def test_failed_action_is_not_reported_as_done() -> None:
     tries: list[int] = []
 
     async def fail() -> str:
@@ -257,7 +257,7 @@ def test_user_who_may_not_edit_gets_no_form_and_is_refused(tmp_path: Path, path:
         assert [by for by, _ in changes(it, "pool1")] == ["ann"]
 
 
-def test_the_admin_of_a_pool_changes_how_it_queues_and_not_what_it_costs_others(tmp_path: Path) -> None:
+def test_pool_admin_changes_queueing_but_nothing_that_affects_others(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         lead = it.person("lead", "pool1-admin")
         assert GPUS not in lead.page("/pool/pool1/edit")
@@ -272,7 +272,7 @@ def test_the_admin_of_a_pool_changes_how_it_queues_and_not_what_it_costs_others(
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_cookie_alone_edits_nothing(tmp_path: Path, path: str) -> None:
+def test_cookie_alone_cannot_edit(tmp_path: Path, path: str) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         typed = {"edit": {GPUS: "3"}, "subpool": {"name": "x", "quota": "1"}}.get(path.rpartition("/")[2], {})
@@ -324,7 +324,7 @@ def test_invalid_number_is_reported_next_to_its_field(
         assert len(changes(it, "pool1")) == 1
 
 
-def test_html_in_any_field_of_an_edit_stays_text(tmp_path: Path) -> None:
+def test_html_in_any_field_of_an_edit_is_escaped(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         for path in PATHS:
@@ -336,7 +336,7 @@ def test_html_in_any_field_of_an_edit_stays_text(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what if
 
 
-def test_what_if_shows_gains_and_costs_and_changes_nothing(tmp_path: Path) -> None:
+def test_what_if_shows_effects_and_changes_nothing(tmp_path: Path) -> None:
     with site(tmp_path, cluster=LENT) as it:
         waiting(it)
         visitor = it.visitor()
@@ -361,7 +361,7 @@ def test_refusal_is_shown_as_the_result(tmp_path: Path) -> None:
         assert (answer.status_code, "team has only 3" in words_of(answer.text)) == (400, True)
 
 
-def test_of_pools_that_are_not_seen_there_are_only_amounts(tmp_path: Path) -> None:
+def test_hidden_pools_appear_only_as_amounts(tmp_path: Path) -> None:
     with site(tmp_path, cluster=UNSEEN) as it:
         it.desk.submit("first", "mine--s")
         it.desk.service.settle()
@@ -374,7 +374,7 @@ def test_of_pools_that_are_not_seen_there_are_only_amounts(tmp_path: Path) -> No
         assert "zebra" not in text
 
 
-def test_question_of_a_disconnected_client_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_of_a_disconnected_client_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser goes away while the branches run; they would run for ten seconds more."""
     begun = threading.Event()
     real = plans.outcome_with
@@ -424,7 +424,7 @@ def _scope(path: str, query: bytes) -> dict[str, Any]:
     }
 
 
-def test_a_plan_in_words_names_a_few_and_counts_the_rest() -> None:
+def test_plan_in_words_names_a_few_workflows_and_counts_the_rest() -> None:
     example = example_of(Plan)
     taken = [example_of(PlanPreempted) | {"gang": f"low-{at}/t", "again": at == 0} for at in range(12)]
     many = example | {"preempted": taken, "others": {"preempted": {"gangs": 2, "gpus": 16}}}

@@ -49,7 +49,7 @@ def test_every_page_has_the_policy(tmp_path: Path) -> None:
         assert pages >= 9
 
 
-def test_a_cookie_alone_changes_nothing(tmp_path: Path) -> None:
+def test_cookie_alone_changes_nothing_on_the_page(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("a", gpus=2)
         it.desk.service.settle()
@@ -82,7 +82,7 @@ NAMES = ("mine", "quokka", "zebrafish")
     st.sampled_from(NAMES),
     st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(Priority), st.integers(1, 2)), min_size=1, max_size=8),
 )
-def test_no_byte_has_a_name_of_what_is_not_seen(seen: str, work: list[tuple[str, Priority, int]]) -> None:
+def test_pages_contain_no_hidden_names(seen: str, work: list[tuple[str, Priority, int]]) -> None:
     pools = ", ".join(f"{{name: {name}, quota: 2, description: all of {name}}}" for name in NAMES)
     with TemporaryDirectory() as folder, site(Path(folder), gpus=6, cluster=f"pools: [{pools}]") as it:
         it.desk.submit(f"{seen}-own", seen, gpus=1)
@@ -109,7 +109,7 @@ ODD = ("%2F", "a%2fb", "%2e%2e%2fb", "%5C", "%00", "%FF", "%E2%80%AE", "a%252Fb"
 """Names in an address that are none: with slashes, control characters, in no UTF-8, very long."""
 
 
-def test_an_address_with_an_odd_name_is_answered_as_a_page_to_people_and_as_data_to_programs(tmp_path: Path) -> None:
+def test_invalid_name_is_answered_as_a_page_to_browsers_and_as_json_to_programs(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor, asked = it.visitor(), 0
         for path in sorted({path for path in routes("GET") if "{" in path} - {OPEN[1]}):
@@ -126,7 +126,7 @@ def test_an_address_with_an_odd_name_is_answered_as_a_page_to_people_and_as_data
         assert asked > 80
 
 
-def test_refusals_before_a_route_are_pages_too(tmp_path: Path) -> None:
+def test_errors_before_a_route_are_pages_too(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         for method, path, headers, status in (

@@ -137,7 +137,7 @@ def test_client_that_was_away_too_long_reloads_everything(tmp_path: Path, monkey
             assert next(messages(it.ask(f"/page/live?since={known}", cookie)))[0] == "reset"
 
 
-def test_a_change_has_no_name_of_what_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_changes_contain_no_hidden_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "pool1-user")
         known = it.state(cookie)["r"]
@@ -147,7 +147,7 @@ def test_a_change_has_no_name_of_what_is_not_seen(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("how", ["token", "user", "role", "out"])
-def test_a_stream_ends_with_what_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_stream_ends_with_its_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "viewer")
         answer = it.ask("/page/live", cookie)
@@ -182,7 +182,7 @@ def test_client_that_sees_less_than_before_reloads_everything(
 
 
 @pytest.mark.parametrize("how", ["role", "out"])
-def test_output_ends_with_the_right_to_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_output_stream_ends_when_permission_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "pool1-user")
         it.happens("a")
@@ -196,7 +196,7 @@ def test_output_ends_with_the_right_to_read_it(tmp_path: Path, monkeypatch: pyte
         assert it.desk.status("a-1") == "RUNNING"
 
 
-def test_so_many_pages_are_live_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_live_pages_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_STREAMS", 2)
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "viewer")
@@ -207,7 +207,7 @@ def test_so_many_pages_are_live_and_no_more(tmp_path: Path, monkeypatch: pytest.
         assert (refused.status, refused.headers["retry-after"]) == (503, "10")
 
 
-def test_one_look_serves_all_live_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_query_serves_all_live_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with streams(tmp_path, monkeypatch) as it:
         monkeypatch.setattr(live, "LOOK_S", 0.5)
         cookie, look = it.signed_in("bob", "viewer"), live._Kept.look
@@ -360,7 +360,7 @@ def test_stream_of_an_unknown_page_starts_with_its_position(tmp_path: Path, monk
             )
 
 
-def test_messages_are_rarer_the_more_pages_are_live(tmp_path: Path) -> None:
+def test_messages_become_rarer_with_more_live_pages(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         hub = live.Hub(it.service)
         paces = []
@@ -369,7 +369,7 @@ def test_messages_are_rarer_the_more_pages_are_live(tmp_path: Path) -> None:
         assert paces == [1.0, 1.0, 2.0, 4.0]
 
 
-def test_a_withdrawn_right_is_noticed_within_a_minute(tmp_path: Path) -> None:
+def test_lost_permission_is_noticed_within_a_minute(tmp_path: Path) -> None:
     """By each stream that is open, however many there are."""
     with desk(tmp_path) as it:
         hub = live.Hub(it.service)

@@ -59,7 +59,7 @@ def counted(shown: Board, path: tuple[str, ...], gang: str) -> DomainRow:
 
 
 @given(looks(), st.sampled_from(SIGHTS), st.sampled_from(["", "alpha-work-1", "beta-work-2/train"]))
-def test_a_row_is_the_sum_of_its_nodes(look: Look, sight: Visibility, gang: str) -> None:
+def test_map_row_is_the_sum_of_its_nodes(look: Look, sight: Visibility, gang: str) -> None:
     shown = board(look, sight)
     for within in {(), *(node.path[:1] for node in shown.nodes)}:
         rows = domains_of(shown, within, 2, gang)
@@ -74,7 +74,7 @@ def test_a_row_is_the_sum_of_its_nodes(look: Look, sight: Visibility, gang: str)
 
 
 @given(looks())
-def test_a_domain_is_a_run_of_places(look: Look) -> None:
+def test_domain_is_a_range_of_nodes(look: Look) -> None:
     shown = board(look, ALL)
     for row in domains_of(shown, depth=9):
         if row.path:
@@ -101,7 +101,7 @@ def test_the_finest_domains_with_room_are_outlined(look: Look, data: st.DataObje
     assert set(found["low"]) == finest("after_low") - finest("now")
 
 
-def test_an_address_says_what_is_shown() -> None:
+def test_url_determines_what_the_map_shows() -> None:
     view = MapView(("zone",), (), "load", ("z1", "s/8"), "a&b", "8x8")
     assert view.address() == "/map?by=load&in=z1%2Fs%2F8&gang=a%26b&size=8x8"
     assert view.address(by="", within="", gang="", size="") == "/map"
@@ -129,7 +129,7 @@ def cells(text: str) -> list[list[str]]:
     return [re.sub(r"(<[^>]*>)+", "|", row).strip("|").split("|") for row in rows]
 
 
-def test_the_table_has_all_levels_and_what_fits(tmp_path: Path) -> None:
+def test_table_has_all_levels_and_fitting_gangs(tmp_path: Path) -> None:
     with racks(tmp_path) as it:
         shown = it.visitor().page("/map?table=1&size=2x4&gang=big-1")
         found = {row[0]: row[1:] for row in cells(shown)}
@@ -149,7 +149,7 @@ def test_the_table_has_all_levels_and_what_fits(tmp_path: Path) -> None:
         assert "map.js" not in shown
 
 
-def test_what_fits_is_outlined_and_a_domain_is_shown_alone(tmp_path: Path) -> None:
+def test_fitting_domains_are_outlined_and_one_domain_can_be_shown(tmp_path: Path) -> None:
     with racks(tmp_path) as it:
         visitor = it.visitor()
         (domains,) = [each for _, each in Elements(visitor.page("/map?size=2x4")).found if each.get("id") == "domains"]
@@ -177,7 +177,7 @@ def test_invalid_url_is_reported(tmp_path: Path, query: str, status: int, words:
         assert (answer.status_code, words in answer.text) == (status, True), answer.text
 
 
-def test_hidden_gang_is_like_a_missing_one(tmp_path: Path) -> None:
+def test_hidden_gang_is_treated_like_a_missing_one(tmp_path: Path) -> None:
     with racks(tmp_path) as it:
         eve = it.person("eve", "mine-user")
         pages = [eve.page(f"/map?gang={name}").replace(name, "X") for name in ("secret-1", "nothing-1")]

@@ -46,7 +46,7 @@ def busy(it: Site) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path, path: str) -> None:
+def test_page_is_complete_and_loads_nothing_from_other_sites(tmp_path: Path, path: str) -> None:
     with site(tmp_path) as it:
         busy(it)
         answer = it.visitor().get(path)
@@ -69,7 +69,7 @@ def test_a_page_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path, path: 
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_address_on_a_page_is_there(tmp_path: Path, path: str) -> None:
+def test_every_link_on_a_page_works(tmp_path: Path, path: str) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -77,12 +77,12 @@ def test_every_address_on_a_page_is_there(tmp_path: Path, path: str) -> None:
         assert [each for each in sorted(there - {"/logout"}) if visitor.get(each).status_code != 200] == []
 
 
-def test_every_route_declares_what_it_needs() -> None:
+def test_every_page_route_declares_its_permission() -> None:
     routes = [route for module in MODULES for route in module.router.routes]
     assert [route for route in routes if not isinstance(route, APIRoute) or not list(declared(route))] == []
 
 
-def test_the_page_of_a_workflow_has_the_whole_answer(tmp_path: Path) -> None:
+def test_workflow_page_has_the_whole_answer(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         shown = it.visitor().page("/workflow/b-1?would=own")
@@ -130,7 +130,7 @@ def test_errors_are_pages_or_json(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- in and out
 
 
-def test_a_token_signs_in_and_the_cookie_is_out_of_reach(tmp_path: Path) -> None:
+def test_token_signs_in_and_the_cookie_is_not_readable_by_scripts(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         answer = visitor.sign_in(TOKEN, "/waiting?law=P2")
@@ -159,7 +159,7 @@ def test_login_never_redirects_to_another_site(tmp_path: Path, next: str) -> Non
         assert it.visitor().sign_in(TOKEN, next).headers["location"] == "/"
 
 
-def test_a_wrong_token_stays_at_the_login(tmp_path: Path) -> None:
+def test_invalid_token_stays_on_the_login_page(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         for shown in ("wrong", "", f"{TOKEN}x"):
@@ -186,7 +186,7 @@ def test_logout_ends_the_session_and_cannot_be_forged(tmp_path: Path) -> None:
         assert visitor.get("/").headers["location"] == "/login"
 
 
-def test_a_page_with_a_secret_is_not_zipped(tmp_path: Path) -> None:
+def test_page_with_a_secret_is_not_compressed(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         busy(it)
@@ -249,7 +249,7 @@ def test_pages_contain_no_names_of_hidden_pools(tmp_path: Path) -> None:
             assert visitor.get(path).status_code == 404
 
 
-def test_user_without_roles_sees_only_that(tmp_path: Path) -> None:
+def test_user_without_roles_sees_only_that_message(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.person("nina")
@@ -267,12 +267,12 @@ def test_the_page_of_a_paused_pool_and_of_its_subpools_says_who_paused_it(tmp_pa
         assert "Paused by ada at" in words
 
 
-def test_the_document_of_the_routes_for_programs_has_no_pages(tmp_path: Path) -> None:
+def test_openapi_document_has_no_pages(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         assert it.app.openapi()["paths"].keys() == described().openapi()["paths"].keys()
 
 
-def test_a_parent_counts_and_lists_what_waits_and_runs_in_its_subpools(tmp_path: Path) -> None:
+def test_parent_counts_and_lists_work_in_its_subpools(tmp_path: Path) -> None:
     cluster = (
         "pools: [{name: team, quota: 3, subpools: [{name: a, quota: 1}, {name: b, quota: 1}]}, {name: else, quota: 1}]"
     )
@@ -300,7 +300,7 @@ def test_a_parent_counts_and_lists_what_waits_and_runs_in_its_subpools(tmp_path:
         assert {each for each in ("two-1", "four-1", "six-1") if each in filtered} == {"two-1", "four-1"}
 
 
-def test_the_table_of_tasks_says_how_many_gpus_each_has(tmp_path: Path) -> None:
+def test_task_table_shows_the_gpus_of_each_task(tmp_path: Path) -> None:
     with site(tmp_path, cluster="pools: [{name: pool1, quota: 1}, {name: pool3, quota: 3}]") as it:
         for name, gpus in (("first", 1), ("second", 3)):
             it.desk.submit(name, f"pool{gpus}", gpus=gpus)

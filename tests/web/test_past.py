@@ -39,7 +39,7 @@ def body(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_at_a_revision_is_the_page_that_it_was(tmp_path: Path, path: str) -> None:
+def test_page_at_a_revision_equals_the_page_at_that_time(tmp_path: Path, path: str) -> None:
     with site(tmp_path) as it:
         history(it)
         visitor, then = it.visitor(), it.desk.revision
@@ -56,7 +56,7 @@ def test_a_page_at_a_revision_is_the_page_that_it_was(tmp_path: Path, path: str)
         assert f"(revision {then})" in found
 
 
-def test_it_says_when_and_leads_to_the_same_time_and_back_to_now(tmp_path: Path) -> None:
+def test_past_page_shows_its_time_and_links_to_the_same_time_and_to_now(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         history(it)
         visitor = it.visitor()
@@ -74,7 +74,7 @@ def test_it_says_when_and_leads_to_the_same_time_and_back_to_now(tmp_path: Path)
         assert "data-at" not in visitor.page("/")
 
 
-def test_steps_go_from_decision_to_decision_and_none_is_left_out(tmp_path: Path) -> None:
+def test_time_steps_visit_every_decision(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         history(it)
         it.desk.later(500)
@@ -134,7 +134,7 @@ def test_time_bar_is_missing_without_history(tmp_path: Path) -> None:
         assert (answer.status_code, "No history is stored yet" in answer.text) == (400, True)
 
 
-def test_a_time_in_all_its_forms(tmp_path: Path) -> None:
+def test_time_can_be_given_in_every_form(tmp_path: Path) -> None:
     """What a form sends, with an offset, with a plus that was taken for a space."""
     with site(tmp_path) as it:
         history(it)
@@ -212,7 +212,7 @@ def test_past_pages_equal_the_pages_at_that_time(tmp_path: Path) -> None:
         assert (visitor.get(f"/page/state?at={at}").json(), visitor.get(f"/page/layout?at={at}").json()) == before
 
 
-def test_the_curve_has_what_was_held_and_asked_for(tmp_path: Path) -> None:
+def test_curve_shows_usage_and_demand(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         history(it)
         it.desk.later(500)

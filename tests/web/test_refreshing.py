@@ -85,7 +85,7 @@ def test_users_with_other_roles_get_their_own_response(tmp_path: Path, monkeypat
                         assert people[name].get(path, **{HEADER: "1"}).status_code in (403, 404), (name, path)
 
 
-def test_response_to_a_script_contains_nothing_about_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_to_a_script_has_no_user_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with at_work(tmp_path, monkeypatch) as it:
         visitor = it.person("unmistakable", "admin")
         for path in SHARED:
@@ -95,7 +95,9 @@ def test_response_to_a_script_contains_nothing_about_the_user(tmp_path: Path, mo
             assert "csrf" not in found
 
 
-def test_the_same_is_made_once_for_all_with_the_same_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_is_rendered_once_for_all_users_with_the_same_roles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with at_work(tmp_path, monkeypatch) as it:
         eve, bob, ann = it.person("eve", "pool1-user"), it.person("bob", "pool1-user"), it.person("zoe", "viewer")
         answers = [refreshed(each, "/") for each in (eve, bob) * 10]
@@ -107,7 +109,7 @@ def test_the_same_is_made_once_for_all_with_the_same_roles(tmp_path: Path, monke
         assert shared_of(it).made == 3, "who loads a page gets one that was made for them"
 
 
-def test_an_answer_is_made_anew_when_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_answer_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with at_work(tmp_path, monkeypatch) as it:
         eve = it.person("eve", "viewer")
         before = refreshed(eve, "/")
@@ -121,7 +123,7 @@ def test_an_answer_is_made_anew_when_it_is_old(tmp_path: Path, monkeypatch: pyte
         assert f'data-revision="{it.desk.revision}"' in found
 
 
-def test_user_who_lost_a_role_gets_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_who_lost_a_role_sees_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with at_work(tmp_path, monkeypatch) as it:
         eve = it.person("eve", "pool1-user", "pool2-user")
         assert "pool2" in refreshed(eve, "/")
@@ -144,7 +146,7 @@ def test_the_first_workflow_of_an_empty_server_is_not_shared(tmp_path: Path) -> 
 
 
 @given(st.integers(1, 200), st.floats(0, 0.2))
-def test_all_tabs_together_take_a_small_part_of_a_processor(streams: int, cost_s: float) -> None:
+def test_all_tabs_together_use_little_processor_time(streams: int, cost_s: float) -> None:
     pause = pause_s(streams, cost_s)
     assert pause == MOST_S or streams * (REQUEST_S + cost_s) / pause <= PART * 1.001
     assert pause_s(1, 0.01) == refreshing.LEAST_S, "one tab is quick"

@@ -96,7 +96,7 @@ def place(folder: Path, running: Running) -> Iterator[Place]:
         yield Place(access, app, shift)
 
 
-def test_the_button_leads_through_the_provider_and_back_to_the_page_that_was_asked_for(it: Place) -> None:
+def test_sign_in_returns_to_the_requested_page(it: Place) -> None:
     visitor = it.visitor()
     (link,) = [
         each
@@ -140,7 +140,7 @@ def refused(answer: httpx2.Response, *said: str) -> None:
     assert f"runrig-{PORT}=" not in answer.headers.get("set-cookie", "")
 
 
-def test_a_code_is_good_once(it: Place) -> None:
+def test_sign_in_code_works_once(it: Place) -> None:
     visitor = it.visitor()
     url = it.begin(visitor)
     kept = dict(visitor.http.cookies)
@@ -152,7 +152,7 @@ def test_a_code_is_good_once(it: Place) -> None:
     assert it.roles(again) is None
 
 
-def test_an_answer_counts_only_in_the_browser_that_asked(it: Place) -> None:
+def test_response_is_accepted_only_in_the_browser_that_started_the_sign_in(it: Place) -> None:
     """Else somebody could sign others in as themselves, and see what they then submit."""
     mine, other = it.visitor(), it.visitor()
     came_back = Browser("alice").open(it.begin(mine), BACK).removeprefix(URL)
@@ -171,7 +171,7 @@ def test_a_wrong_state_is_refused_before_the_provider_is_asked(it: Place, state:
     assert not kept  # whoever guesses begins anew
 
 
-def test_an_answer_comes_in_time_from_the_provider_that_was_asked(it: Place) -> None:
+def test_response_must_be_in_time_and_from_the_right_provider(it: Place) -> None:
     for change, shift, said in (
         ({"iss": "https://evil.example"}, 0.0, "came from another identity provider"),
         ({}, 601.0, "ten minutes"),
@@ -210,7 +210,7 @@ def test_sign_in_never_redirects_to_another_site(it: Place, next: str) -> None:
     assert refresh["content"] == "0;url=/"
 
 
-def test_another_site_begins_no_sign_in(it: Place) -> None:
+def test_other_sites_cannot_start_a_sign_in(it: Place) -> None:
     visitor = it.visitor()
     answer = visitor.get("/login/oidc", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
     assert (answer.status_code, "set-cookie" in answer.headers) == (401, False)
@@ -218,7 +218,7 @@ def test_another_site_begins_no_sign_in(it: Place) -> None:
     assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
 
 
-def test_a_local_user_of_the_same_name_stays_another(it: Place) -> None:
+def test_local_user_with_the_same_name_is_a_different_user(it: Place) -> None:
     it.access.users.create("alice", [role_named("admin")], actor="root")
     visitor = it.signed_in("alice")
     assert it.roles(visitor) == ["pool1-user"]
@@ -260,7 +260,7 @@ def test_late_return_continues_without_a_form(it: Place) -> None:
 
 
 @pytest.mark.parametrize("why", ["provider", "restart", "disabled", "out", "idle"])
-def test_a_session_that_may_not_go_on_ends(it: Place, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_that_cannot_be_renewed_ends(it: Place, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser_sessions, "IDLE_S", 100.0)
     visitor = it.signed_in("alice")
     (before,) = it.access.browsers._sessions.values()
@@ -335,9 +335,7 @@ def test_concurrent_returns_ask_the_provider_once(it: Place, monkeypatch: pytest
     assert asked == [1]
 
 
-def test_while_the_provider_is_silent_a_session_lasts_to_its_end_and_no_longer(
-    it: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_session_ends_at_its_expiry_while_the_provider_is_down(it: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def silent(*_: object) -> None:

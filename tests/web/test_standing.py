@@ -29,7 +29,7 @@ def acts_of(page: str) -> set[str]:
 # ---------------------------------------------------------------- workflows
 
 
-def test_a_workflow_is_held_says_by_whom_and_is_released(tmp_path: Path) -> None:
+def test_held_workflow_shows_by_whom_and_is_released(tmp_path: Path) -> None:
     with waiting(tmp_path) as it:
         visitor = it.visitor()
         assert acts_of(visitor.page("/workflow/a-1")) == {"cancel", "again"}
@@ -65,7 +65,7 @@ workflow:
 """
 
 
-def test_a_workflow_that_runs_says_that_the_rest_of_it_is_held(tmp_path: Path) -> None:
+def test_running_workflow_shows_that_its_other_groups_are_held(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("steps", text=TWO_GROUPS)
         it.desk.service.settle()
@@ -89,7 +89,7 @@ def test_hold_and_release_report_what_they_cannot_change(tmp_path: Path) -> None
             assert (answer.status_code, said in words_of(answer.text)) == (409, True), words_of(answer.text)
 
 
-def test_a_move_is_looked_at_before_it_is_sent(tmp_path: Path) -> None:
+def test_move_is_previewed_before_it_is_sent(tmp_path: Path) -> None:
     with waiting(tmp_path) as it:
         visitor = it.visitor()
         path = "/workflow/b-1/reassign"
@@ -105,7 +105,7 @@ def test_a_move_is_looked_at_before_it_is_sent(tmp_path: Path) -> None:
         assert (after.pool, after.priority) == ("pool2", Priority.LOW)
 
 
-def test_a_move_that_the_gate_refuses_or_that_changes_nothing_is_not_offered(tmp_path: Path) -> None:
+def test_move_that_is_refused_or_has_no_effect_is_not_offered(tmp_path: Path) -> None:
     with waiting(tmp_path) as it:
         it.desk.submit("c", priority=Priority.LOW, gpus=3)
         it.desk.service.settle()
@@ -121,7 +121,7 @@ def test_a_move_that_the_gate_refuses_or_that_changes_nothing_is_not_offered(tmp
             assert found == (status, True, False), words_of(answer.text)
 
 
-def test_an_owner_moves_nothing_into_a_pool_of_others(tmp_path: Path) -> None:
+def test_owner_cannot_move_work_into_another_teams_pool(tmp_path: Path) -> None:
     with waiting(tmp_path) as it:
         bob = it.person("bob", "pool1-user")
         shown = bob.fill("/submit", file="workflow: {name: mine, tasks: [{name: t, image: i, command: [c]}]}")
@@ -150,7 +150,7 @@ def busy(folder: Path) -> Iterator[Site]:
         yield it
 
 
-def test_a_node_is_cordoned_and_opened(tmp_path: Path) -> None:
+def test_node_is_cordoned_and_uncordoned(tmp_path: Path) -> None:
     with busy(tmp_path) as it:
         visitor = it.visitor()
         assert acts_of(visitor.page("/node/n0")) == {"cordon", "drain"}
@@ -191,7 +191,7 @@ def test_drain_previews_what_stops_and_forces_only_on_request(tmp_path: Path) ->
         assert acts_of(visitor.page("/node/n0")) == {"uncordon"}
 
 
-def test_the_page_of_then_says_what_ran_on_the_node_then(tmp_path: Path) -> None:
+def test_past_page_shows_what_ran_on_the_node(tmp_path: Path) -> None:
     with busy(tmp_path) as it:
         it.desk.service.keeper.step()
         visitor, then = it.visitor(), it.desk.revision
@@ -203,7 +203,7 @@ def test_the_page_of_then_says_what_ran_on_the_node_then(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("act", ["cordon", "uncordon", "drain"])
-def test_only_an_admin_finds_the_buttons_of_a_node(tmp_path: Path, act: str) -> None:
+def test_only_an_admin_sees_the_buttons_of_a_node(tmp_path: Path, act: str) -> None:
     with busy(tmp_path) as it:
         ann, eve = it.visitor(), it.person("eve", "pool1-admin")
         form = fields_of(ann.page(f"/node/n0/{act}")) | {"step": "send", "csrf": fields_of(eve.page("/me"))["csrf"]}
@@ -241,7 +241,7 @@ def test_repeated_form_acts_once(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- numbers and words
 
 
-def test_usage_of_closed_nodes_does_not_reduce_free_gpus_of_open_ones(tmp_path: Path) -> None:
+def test_usage_of_cordoned_nodes_does_not_reduce_free_gpus_of_others(tmp_path: Path) -> None:
     with busy(tmp_path) as it:
         it.desk.service.nodes.cordon(["n0"], user="ann", cordoned=True)
         visitor = it.visitor()
@@ -251,7 +251,7 @@ def test_usage_of_closed_nodes_does_not_reduce_free_gpus_of_open_ones(tmp_path: 
         assert "2 nodes, 3 of 5 GPUs in use; 1 node accepts no new pods" in words_of(visitor.page("/map"))
 
 
-def test_commands_are_code_and_everything_else_is_text(tmp_path: Path) -> None:
+def test_commands_are_shown_as_code_and_everything_else_as_text(tmp_path: Path) -> None:
     with waiting(tmp_path) as it:
         page = it.visitor().get("/workflow/nothing-1").text
         assert "<code>runrig workflow list</code>" in page

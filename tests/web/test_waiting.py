@@ -55,7 +55,7 @@ def test_many_requests_share_one_answer_until_the_next_commit(tmp_path: Path, mo
         assert asked.pools == ["pool1", "pool1"]
 
 
-def test_no_page_waits_for_an_answer_that_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_do_not_wait_for_slow_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with one_waits(tmp_path, monkeypatch) as (it, asked):
         visitor = it.visitor()
         asked.free.clear()

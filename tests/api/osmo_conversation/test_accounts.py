@@ -88,12 +88,12 @@ def test_roles_of_a_token_show_who_granted_them(world: TwoTeams) -> None:
     assert refused(world, "tom", "GET", "api/auth/access_token/no/roles")[0] == 404
 
 
-def test_a_token_that_never_ends_is_listed_with_a_day(world: TwoTeams) -> None:
+def test_token_that_never_expires_is_listed_with_a_day(world: TwoTeams) -> None:
     world.api.desk.service.access.tokens.create("tom", "forever", None, actor="tom")
     assert tokens(world, "tom")["forever"]["expires_at"] == "9999-12-31T00:00:00"
 
 
-def test_a_token_gives_the_roles_it_was_made_with_and_no_more(world: TwoTeams) -> None:
+def test_token_grants_only_the_roles_that_it_was_created_with(world: TwoTeams) -> None:
     said(world, "ada", "POST", "api/auth/user/tom/roles", {"role_name": "osmo-team2-user"})
     holder = as_holder(world, set_token(world, "tom", "narrow", roles=["osmo-team2-user"]))
     assert tokens(world, "tom")["narrow"]["roles"] == ["osmo-team2-user"]
@@ -122,7 +122,7 @@ def test_users_cannot_create_tokens_with_roles_they_do_not_have(world: TwoTeams)
     assert set(tokens(world, "tom")) == {"laptop"}
 
 
-def test_an_admin_has_the_tokens_of_others_in_hand(world: TwoTeams) -> None:
+def test_admin_manages_the_tokens_of_others(world: TwoTeams) -> None:
     token = set_token(world, "ada", "robot", user="tom", roles=["osmo-team-user"])
     assert said(as_holder(world, token), "holder", "GET", "api/profile/settings")["profile"]["username"] == "tom"
     answer = said(world, "ada", "GET", "api/auth/user/tom/access_token")
@@ -157,7 +157,7 @@ def test_invalid_token_request_is_refused_with_a_message(
     assert set(tokens(world, "tom")) == {"laptop"}
 
 
-def test_a_day_is_taken_as_its_beginning_in_utc(world: TwoTeams) -> None:
+def test_day_means_its_start_in_utc(world: TwoTeams) -> None:
     now = datetime.fromtimestamp(world.api.desk.service.access.now(), UTC)
     assert refused(world, "tom", "POST", "api/auth/access_token/a", None, expires_at=f"{now:%Y-%m-%d}")[0] == 422
     tomorrow = f"{now + timedelta(days=1):%Y-%m-%d}"
@@ -196,15 +196,15 @@ def roles_of(world: TwoTeams, user: str) -> list[str]:
         ({"count": 2, "start_index": 3}, ["tess", "tina"]),
     ],
 )
-def test_users_are_listed_by_every_filter(world: TwoTeams, filters: dict[str, Any], users: list[str]) -> None:
+def test_every_user_filter_works(world: TwoTeams, filters: dict[str, Any], users: list[str]) -> None:
     assert accounts(world, **filters) == users
 
 
-def test_the_total_is_of_all_pages(world: TwoTeams) -> None:
+def test_total_counts_all_pages(world: TwoTeams) -> None:
     assert said(world, "ada", "GET", "api/auth/user", None, count=2, id_prefix="t")["total_results"] == 3
 
 
-def test_a_user_is_made_with_roles_under_both_names(world: TwoTeams) -> None:
+def test_user_is_created_with_roles_under_both_names(world: TwoTeams) -> None:
     answer = said(
         world, "ada", "POST", "api/auth/user", {"id": "zoe@example.com", "roles": ["osmo-team-user", "team2-admin"]}
     )
@@ -218,7 +218,7 @@ def test_a_user_is_made_with_roles_under_both_names(world: TwoTeams) -> None:
     assert "new" not in accounts(world)
 
 
-def test_roles_are_given_and_taken_one_by_one(world: TwoTeams) -> None:
+def test_roles_are_granted_and_revoked_one_by_one(world: TwoTeams) -> None:
     answer = said(world, "ada", "POST", "api/auth/user/tom/roles", {"role_name": "osmo-user"})
     fits(answer, {**ROLE, "user_id": str})
     assert roles_of(world, "tom") == ["osmo-team-user", "osmo-user"]
@@ -229,7 +229,7 @@ def test_roles_are_given_and_taken_one_by_one(world: TwoTeams) -> None:
     assert refused(world, "ada", "POST", "api/auth/user/nobody/roles", {"role_name": "osmo-user"})[0] == 404
 
 
-def test_deleted_user_has_nothing_left_and_can_be_created_again(world: TwoTeams) -> None:
+def test_deleted_user_has_no_roles_or_tokens_and_can_be_created_again(world: TwoTeams) -> None:
     assert said(world, "ada", "DELETE", "api/auth/user/tom") is None
     assert "tom" not in accounts(world)
     assert refused(world, "ada", "GET", "api/auth/user/tom")[0] == 404
@@ -250,7 +250,7 @@ def test_deleted_user_has_nothing_left_and_can_be_created_again(world: TwoTeams)
     ]
 
 
-def test_a_role_that_both_doors_would_read_differently_is_refused(world: TwoTeams) -> None:
+def test_role_that_both_apis_would_read_differently_is_refused(world: TwoTeams) -> None:
     made = world.send("ada", "POST", "/api/v1/pools", {"name": "osmo", "quota": 0})
     assert made.status_code == 201, made.text
     status, message = refused(world, "ada", "POST", "api/auth/user/tom/roles", {"role_name": "osmo-admin"})
@@ -277,7 +277,7 @@ def test_only_an_admin_manages_users(world: TwoTeams, actor: str, method: str, p
     assert world.portrait() == before
 
 
-def test_a_profile_shows_roles_under_the_names_of_the_client(world: TwoTeams) -> None:
+def test_profile_shows_roles_under_their_osmo_names(world: TwoTeams) -> None:
     assert said(world, "tom", "GET", "api/profile/settings")["roles"] == ["osmo-team-user"]
     assert said(world, "ada", "GET", "api/profile/settings")["roles"] == ["osmo-admin"]
     assert said(world, "nina", "GET", "api/profile/settings")["roles"] == []

@@ -112,7 +112,7 @@ RESCHEDULE = {"RESCHEDULE": "3006"}
         ({"name": "team", "status": "ONLINE"}, {}),
     ],
 )
-def test_an_update_changes_what_it_names_and_nothing_else(
+def test_update_changes_only_the_named_settings(
     world: TwoTeams, configs: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     before = shown(world, "team")
@@ -122,7 +122,7 @@ def test_an_update_changes_what_it_names_and_nothing_else(
     assert after == before | wanted | (quotas if "resources" in wanted else {})
 
 
-def test_a_maximum_stays_where_only_the_guarantee_changes(world: TwoTeams) -> None:
+def test_maximum_is_kept_if_only_the_guarantee_changes(world: TwoTeams) -> None:
     update(world, "team", {"resources": {"gpu": {"maximum": 6}}})
     update(world, "team", {"resources": {"gpu": {"guarantee": 2}}})
     assert shown(world, "team")["resources"]["gpu"] == {"guarantee": 2, "maximum": 6, "weight": 1}
@@ -130,14 +130,14 @@ def test_a_maximum_stays_where_only_the_guarantee_changes(world: TwoTeams) -> No
     assert shown(world, "team")["resources"]["gpu"] == {"guarantee": 2, "maximum": -1, "weight": 1}
 
 
-def test_a_list_takes_the_place_of_the_one_before_and_maps_are_merged(world: TwoTeams) -> None:
+def test_lists_are_replaced_and_maps_are_merged(world: TwoTeams) -> None:
     update(world, "team", {"topology_keys": RACKS[1:], "default_exit_actions": RESCHEDULE})
     update(world, "team", {"topology_keys": RACKS, "default_exit_actions": {"FAIL": "1-9"}})
     found = shown(world, "team")
     assert (found["topology_keys"], found["default_exit_actions"]) == (RACKS, {**RESCHEDULE, "FAIL": "1-9"})
 
 
-def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
+def test_guarantee_of_a_subpool_can_be_changed(world: TwoTeams) -> None:
     update(world, "team--a", {"resources": {"gpu": {"guarantee": 0}}})
     assert shown(world, "team--a")["resources"]["gpu"]["guarantee"] == 0
     status, message = refused(
@@ -234,7 +234,7 @@ def test_several_pools_are_updated_together_by_their_full_settings(world: TwoTea
         ("tina", {"team": {"description": "x"}}, 403, "tina cannot"),
     ],
 )
-def test_of_many_pools_all_are_updated_or_none(
+def test_update_of_several_pools_is_all_or_nothing(
     world: TwoTeams, actor: str, configs: Any, status: int, says: str
 ) -> None:
     before = world.portrait()
@@ -285,7 +285,7 @@ def test_unsupported_kind_is_explained_in_one_sentence(world: TwoTeams, method: 
         assert "openapi" not in message
 
 
-def test_the_body_of_our_own_door_is_not_taken(world: TwoTeams) -> None:
+def test_body_of_the_runrig_api_is_refused(world: TwoTeams) -> None:
     for body in ({"description": "x"}, {"quota": 1}, {"configs_dict": {"weight": 2}, "quota": 1}):
         assert refused(world, "ada", "PATCH", "api/configs/pool/team", body)[0] == 422
 
@@ -293,7 +293,7 @@ def test_the_body_of_our_own_door_is_not_taken(world: TwoTeams) -> None:
 # ---------------------------------------------------------------- the history
 
 
-def test_every_change_is_in_the_history_with_what_was_said(world: TwoTeams) -> None:
+def test_history_has_every_change_with_its_description(world: TwoTeams) -> None:
     first = history(world)
     update(world, "team", {"description": "one"}, tags=["june", "a"])
     update(world, "team2", {"description": "two"})
@@ -310,7 +310,7 @@ def test_every_change_is_in_the_history_with_what_was_said(world: TwoTeams) -> N
     assert "+" not in entries[0]["created_at"]
 
 
-def test_a_deletion_keeps_what_was_said(world: TwoTeams) -> None:
+def test_deletion_keeps_its_description(world: TwoTeams) -> None:
     said(world, "ada", "DELETE", "api/configs/pool/team2--b", {"description": "too small", "tags": ["june"]})
     latest = history(world)[-1]
     assert (latest["name"], latest["description"], latest["tags"]) == ("team2--b", "too small", ["june"])
@@ -346,7 +346,7 @@ def test_a_revision_is_tagged(world: TwoTeams) -> None:
     assert world.portrait() == before
 
 
-def test_every_filter_of_the_history_filters(world: TwoTeams) -> None:
+def test_every_filter_of_the_history_works(world: TwoTeams) -> None:
     update(world, "team", {"description": "one"}, tags=["june"])
     world.api.desk.later(10)
     update(world, "team2", {"description": "two"})
@@ -401,7 +401,7 @@ def back(world: TwoTeams, revision: int, actor: str = "ada") -> Any:
     return said(world, actor, "POST", "api/configs/history/rollback", body)
 
 
-def test_a_rollback_makes_the_pools_what_they_were(world: TwoTeams) -> None:
+def test_rollback_restores_the_pools(world: TwoTeams) -> None:
     start = history(world)[-1]["revision"]
     before = said(world, "ada", "GET", "api/configs/pool")["pools"]
     update(world, "team", {"description": "one", "resources": {"gpu": {"guarantee": 3, "maximum": 5}}})
@@ -428,7 +428,7 @@ def warned(world: TwoTeams, revision: int) -> str | None:
     return None if header is None else base64.b64decode(header).decode()
 
 
-def test_a_rollback_says_what_it_deletes_and_what_does_not_come_back(world: TwoTeams) -> None:
+def test_rollback_reports_deleted_pools_and_those_not_restored(world: TwoTeams) -> None:
     for name in ("b", "c"):
         said(world, "ada", "POST", "api/configs/pool/team/subpool", {"name": name, "quota": 1})
     start = history(world)[-1]["revision"]

@@ -50,7 +50,7 @@ def test_credentials_are_set_listed_and_deleted(world: TwoTeams, actor: str) -> 
     assert (status, message) == (404, f"unknown credential 'bucket' of {actor} (credentials: nvcr, omni, spare)")
 
 
-def test_setting_again_replaces_the_whole_credential(world: TwoTeams) -> None:
+def test_setting_a_credential_again_replaces_it(world: TwoTeams) -> None:
     said(world, "tom", "POST", "api/credentials/x", GENERIC)
     said(world, "tom", "POST", "api/credentials/x", REGISTRY)
     assert listed(world, "tom") == [("x", "REGISTRY", "nvcr.io/team")]
@@ -58,7 +58,7 @@ def test_setting_again_replaces_the_whole_credential(world: TwoTeams) -> None:
     assert found.opened("tom", "x") == {"registry": "nvcr.io/team", "username": "$oauthtoken", "auth": CANARY}
 
 
-def test_a_password_is_the_auth_of_a_registry(world: TwoTeams) -> None:
+def test_registry_password_is_sent_as_auth(world: TwoTeams) -> None:
     said(world, "tom", "POST", "api/credentials/x", {"registry_credential": {"registry": "r", "password": CANARY}})
     assert world.api.desk.service.access.credentials.opened("tom", "x") == {"registry": "r", "auth": CANARY}
 
@@ -139,7 +139,7 @@ def submit(world: TwoTeams, actor: str, text: str = FILE, pool: str = "team", **
     return send(world, actor, "POST", f"api/pool/{pool}/workflow", body, {"priority": "LOW", **params})
 
 
-def test_submission_with_an_unknown_credential_is_refused_in_one_sentence(world: TwoTeams) -> None:
+def test_submission_with_an_unknown_credential_is_refused_with_a_message(world: TwoTeams) -> None:
     checks: tuple[dict[str, Any], ...] = ({}, {"validation_only": True, "dry_run": False})
     for params in checks:
         answer = submit(world, "tom", **params).json()
@@ -171,7 +171,7 @@ def test_submitted_files_show_no_credential_value(world: TwoTeams) -> None:
     assert "(hidden)" in rendered.text
 
 
-def test_user_who_repeats_a_foreign_workflow_gets_no_credentials(world: TwoTeams) -> None:
+def test_user_who_resubmits_another_users_workflow_does_not_get_their_credentials(world: TwoTeams) -> None:
     """Or tom's program would get what tina keeps under the name that tom wrote."""
     for actor in ("tom", "tina"):
         said(world, actor, "POST", "api/credentials/omni", GENERIC)

@@ -44,7 +44,7 @@ def listed(world: TwoTeams, actor: str = "tom", **filters: Any) -> list[str]:
     return [each["name"] for each in answer["workflows"]]
 
 
-def test_a_label_is_kept_and_shown(world: TwoTeams) -> None:
+def test_label_is_stored_and_shown(world: TwoTeams) -> None:
     id = submitted(world, "x", "team=vision", "example.com/run=2.a")
     answer = said(world, "tom", "GET", f"api/workflow/{id}", verbose=False)
     assert answer["labels"] == {"team": "vision", "example.com/run": "2.a"}
@@ -52,7 +52,7 @@ def test_a_label_is_kept_and_shown(world: TwoTeams) -> None:
     assert said(world, "tom", "GET", f"api/workflow/{again}")["labels"] == answer["labels"]
 
 
-def test_a_label_wins_over_the_one_in_the_file(world: TwoTeams) -> None:
+def test_label_overrides_the_one_in_the_file(world: TwoTeams) -> None:
     text = "workflow:\n  name: x\n  labels: {team: a, run: one}\n  tasks:\n  - {name: m, image: i, command: [c]}\n"
     answer = said(world, "tom", "POST", "api/pool/team/workflow", {"file": text, **SUBMIT}, label=["team=b", "more=c"])
     labels = said(world, "tom", "GET", f"api/workflow/{answer['name']}")["labels"]
@@ -93,7 +93,7 @@ def test_invalid_label_is_refused_with_its_value(world: TwoTeams, label: str) ->
         ({"statuses": ["FAILED_SUBMISSION", "FAILED_CANCELED"]}, ["tomold-1"]),
     ],
 )
-def test_every_filter_of_the_list_filters(world: TwoTeams, filters: dict[str, Any], names: list[str]) -> None:
+def test_every_filter_of_the_list_works(world: TwoTeams, filters: dict[str, Any], names: list[str]) -> None:
     submitted(world, "one", "team=a", "example.com/run=2")
     submitted(world, "two", "team=A")
     submitted(world, "three", "team=b.1")
@@ -121,7 +121,7 @@ def test_an_unknown_filter_is_refused(world: TwoTeams) -> None:
     assert (status, message.partition(".")[0]) == (400, "unknown parameter 'owner'")
 
 
-def test_tags_are_put_on_and_taken_off_also_after_the_end(world: TwoTeams) -> None:
+def test_tags_are_added_and_removed_even_after_the_end(world: TwoTeams) -> None:
     old = world.old["team"]
     assert said(world, "tom", "POST", f"api/workflow/{old}/tag", None, add=["b", "a"], remove=None) == {
         "tags": ["a", "b"]
@@ -144,7 +144,7 @@ def test_tags_are_put_on_and_taken_off_also_after_the_end(world: TwoTeams) -> No
     assert said(world, "tom", "GET", f"api/workflow/{old}")["tags"] == ["b", "c"]
 
 
-def test_tags_go_with_their_workflow(world: TwoTeams) -> None:
+def test_tags_are_deleted_with_their_workflow(world: TwoTeams) -> None:
     old, store = world.old["team"], world.api.desk.store
     said(world, "tom", "POST", f"api/workflow/{old}/tag", None, add=["a"])
     assert store.retention.prune([old], 100).workflows == 1

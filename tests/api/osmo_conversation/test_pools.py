@@ -43,7 +43,7 @@ LOADS: dict[str, list[tuple[str, int, str]]] = {
 
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
 @pytest.mark.parametrize("subpools", [["a"], ["a", "b"]])
-def test_the_rows_add_up_and_what_is_lent_is_borrowed(
+def test_rows_add_up_and_lent_equals_borrowed(
     tmp_path: Path, load: list[tuple[str, int, str]], subpools: list[str]
 ) -> None:
     with api(tmp_path, cluster=POOL, gpus=8) as it:
@@ -74,7 +74,7 @@ def test_work_older_than_a_subpool_borrows_the_quota_that_the_subpool_was_given(
         }
 
 
-def test_borrowing_of_a_subpool_is_only_in_its_own_row(tmp_path: Path) -> None:
+def test_borrowing_of_a_subpool_appears_only_in_its_own_row(tmp_path: Path) -> None:
     with api(tmp_path, cluster="pools: [{name: team, quota: 2}, {name: rich, quota: 4}]", gpus=6) as it:
         it.call("POST", SUBPOOL, {"name": "a", "quota": 1})
         submit(it, "n", "team--a", 5, "LOW")

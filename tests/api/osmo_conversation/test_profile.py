@@ -45,14 +45,14 @@ def test_only_top_level_pool_is_the_default(world: TwoTeams, actor: str, pool: s
     assert listed(world, actor)["pool"] == pool
 
 
-def test_a_token_without_an_end_has_a_date_that_the_client_can_read(world: TwoTeams) -> None:
+def test_token_without_expiry_has_a_date_that_the_client_can_read(world: TwoTeams) -> None:
     access = world.api.desk.service.access
     endless = access.tokens.create("tom", "endless", None, actor="tom").text
     answer = said(replace(world, tokens={"tom": endless}), "tom", "GET", "api/profile/settings")
     assert answer["token"] == {"name": "endless", "expires_at": "9999-12-31T00:00:00"}
 
 
-def test_the_default_pool_is_kept_and_used(world: TwoTeams) -> None:
+def test_default_pool_is_stored_and_used(world: TwoTeams) -> None:
     set_to(world, "tom", pool="team--a")
     set_to(world, "ada", pool="team2")
     assert [listed(world, actor)["pool"] for actor in ("tom", "ada", "tess")] == ["team--a", "team2", "team"]
@@ -71,7 +71,7 @@ def test_the_default_pool_is_kept_and_used(world: TwoTeams) -> None:
         assert {row for each in answer["resources"] for row in each["exposed_fields"]["pool/platform"]} == rows
 
 
-def test_each_notification_is_set_alone(world: TwoTeams) -> None:
+def test_each_notification_is_set_separately(world: TwoTeams) -> None:
     for changes, wanted in (
         ({"email_notification": True}, (True, False, "team")),
         ({"slack_notification": True}, (True, True, "team")),
@@ -110,7 +110,7 @@ def test_invalid_settings_are_refused_and_change_nothing(
     assert world.portrait() == before
 
 
-def test_a_default_pool_that_is_gone_is_none(world: TwoTeams) -> None:
+def test_deleted_default_pool_counts_as_none(world: TwoTeams) -> None:
     set_to(world, "tom", pool="team--a")
     said(world, "ada", "DELETE", "api/configs/pool/team--a", None)
     assert listed(world, "tom")["pool"] == "team"

@@ -45,7 +45,7 @@ def rows(world: TwoTeams, actor: str, *pools: str, all_pools: bool = False) -> s
     return listed
 
 
-def test_the_rows_of_a_list_are_those_of_the_pools_asked_for(world: TwoTeams) -> None:
+def test_list_has_rows_of_the_requested_pools_only(world: TwoTeams) -> None:
     assert rows(world, "tom", "team") == {"team/default"}
     assert rows(world, "tom", "team--a", "team") == {"team/default", "team--a/default"}
     assert rows(world, "ada", "team", "team2--b") == {"team/default", "team2--b/default"}
@@ -65,7 +65,7 @@ def test_a_node_shows_its_capacity(world: TwoTeams) -> None:
     assert refused(world, "nina", "GET", "api/resources/n0")[0] == 403
 
 
-def test_pools_are_asked_for_by_their_exact_names(world: TwoTeams) -> None:
+def test_pools_are_selected_by_exact_name(world: TwoTeams) -> None:
     found = said(world, "tom", "GET", "/api/pool", pools=["team"], all_pools=False)
     assert list(found["pools"]) == ["team"]
     answer = said(world, "tom", "GET", "/api/pool_quota", pools=["team"], all_pools=False)
@@ -75,7 +75,7 @@ def test_pools_are_asked_for_by_their_exact_names(world: TwoTeams) -> None:
     assert [pool["name"] for each in with_subpools["node_sets"] for pool in each["pools"]] == ["team", "team--a"]
 
 
-def test_a_pool_that_is_deleted_while_its_work_runs_is_not_offline(world: TwoTeams) -> None:
+def test_pool_that_drains_is_not_offline(world: TwoTeams) -> None:
     for name in ("team--a", "team"):
         said(world, "ada", "DELETE", f"api/configs/pool/{name}", None)
     answer = said(world, "tom", "GET", "/api/pool_quota", all_pools=True)

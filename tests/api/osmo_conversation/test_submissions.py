@@ -98,7 +98,7 @@ def test_a_template_is_validated_with_its_settings(world: TwoTeams) -> None:
     assert refused(world, "tom", "POST", "api/pool/team/workflow", wrong, **asked)[0] == 422
 
 
-def test_a_setting_that_the_template_does_not_have_is_refused_each_time(world: TwoTeams) -> None:
+def test_unknown_template_setting_is_refused_each_time(world: TwoTeams) -> None:
     words = "this file has no variable 'gpsu'. Did you mean 'gpus'?"
     sent = body(TEMPLATE, ["gpsu=2"], [])
     assert refused(world, "tom", "POST", "api/pool/team/workflow", sent, dry_run=True) == (422, words)
@@ -106,13 +106,13 @@ def test_a_setting_that_the_template_does_not_have_is_refused_each_time(world: T
     assert refused(world, "tom", "POST", "api/pool/team/workflow", sent, dry_run=False) == (422, words)
 
 
-def test_a_template_that_is_sent_once_is_rendered_with_its_settings(world: TwoTeams) -> None:
+def test_unrendered_template_is_rendered_with_its_settings(world: TwoTeams) -> None:
     sent = body(TEMPLATE, ["gpus=2"], [], TEMPLATE)
     id = said(world, "tom", "POST", "api/pool/team/workflow", sent)["name"]
     assert spec(world, id)["resources"] == {"default": {"gpu": 2}}
 
 
-def test_our_own_door_takes_settings_with_what_was_rendered(world: TwoTeams) -> None:
+def test_runrig_api_accepts_settings_with_a_rendered_file(world: TwoTeams) -> None:
     file = rendered(world, TEMPLATE, ["gpus=2"], [])
     sent = {"pool": "team", "file": file, "template": TEMPLATE, "variables": ["gpus=2"]}
     answer = world.send("tom", "POST", "/api/v1/workflows", sent)
@@ -142,7 +142,7 @@ workflow:
 """
 
 
-def test_a_query_has_the_latest_attempt_of_each_task_unless_it_asks_for_all(world: TwoTeams) -> None:
+def test_query_has_the_latest_attempt_of_each_task_unless_all_are_requested(world: TwoTeams) -> None:
     low = said(world, "tom", "POST", "api/pool/team/workflow", body(RETRIED, [], []), priority="LOW")["name"]
     world.api.desk.later(1)
     world.submit("tom", "urgent", "team", gpus=2)
@@ -170,7 +170,7 @@ def test_a_query_has_the_latest_attempt_of_each_task_unless_it_asks_for_all(worl
         ("rsync/task/main", {}),
     ],
 )
-def test_entering_a_task_that_waits_is_refused_in_a_sentence(
+def test_session_in_a_waiting_task_is_refused_with_a_message(
     world: TwoTeams, path: str, params: dict[str, Any]
 ) -> None:
     world.work_waits(held=False)

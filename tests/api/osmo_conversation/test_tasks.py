@@ -110,7 +110,7 @@ ALL = ["tomjob-1/main", "wide-1/worker-0", "wide-1/worker-1"]
         ("uwe", {"all_users": True}, ["uwejob-1/main"]),
     ],
 )
-def test_every_filter_filters(world: TwoTeams, actor: str, filters: dict[str, Any], tasks: list[str]) -> None:
+def test_every_task_filter_works(world: TwoTeams, actor: str, filters: dict[str, Any], tasks: list[str]) -> None:
     wide(world)
     assert sorted(listed(world, actor, **filters)) == sorted(tasks)
     by_workflow = asked(world, actor, aggregate_by_workflow=True, **filters)["summaries"]
@@ -119,7 +119,7 @@ def test_every_filter_filters(world: TwoTeams, actor: str, filters: dict[str, An
     assert gpus == len(tasks)
 
 
-def test_times_of_the_start_bound_what_is_listed(world: TwoTeams) -> None:
+def test_start_times_limit_the_list(world: TwoTeams) -> None:
     world.submit("tom", "waits", "team", priority=Priority.LOW, gpus=8)
     started = asked(world, "tom", statuses=["RUNNING"])["tasks"][0]["start_time"]
     assert listed(world, "tom") == ["tomjob-1/main", "waits-1/main"]
@@ -130,7 +130,7 @@ def test_times_of_the_start_bound_what_is_listed(world: TwoTeams) -> None:
     ]
 
 
-def test_a_page_is_of_the_newest_and_in_the_order_asked_for(world: TwoTeams) -> None:
+def test_page_has_the_newest_tasks_in_the_requested_order(world: TwoTeams) -> None:
     wide(world)
     newest = ["wide-1/worker-0", "wide-1/worker-1", "tomjob-1/main"]
     assert listed(world, "tom", all_users=True, order="DESC") == newest
@@ -139,7 +139,7 @@ def test_a_page_is_of_the_newest_and_in_the_order_asked_for(world: TwoTeams) -> 
     assert listed(world, "tom", all_users=True, limit=2, offset=2) == newest[2:]
 
 
-def test_sums_are_of_users_pools_and_priorities_or_of_workflows(world: TwoTeams) -> None:
+def test_sums_are_by_user_pool_and_priority_or_by_workflow(world: TwoTeams) -> None:
     wide(world)
     answer = asked(world, "ada", all_users=True, summary=True)
     fits(answer, {"summaries": [SUM]})
@@ -181,7 +181,7 @@ DAEMON = {"workflow_id": str, "task_name": str, "status": str, "node": OPTIONAL,
 """What the client's rsync daemon asks of its task, again and again: it copies while the task is RUNNING, and ends with it."""
 
 
-def test_one_task_is_asked_for_by_its_name_or_that_of_its_pod(world: TwoTeams) -> None:
+def test_task_is_found_by_its_name_or_its_pod_name(world: TwoTeams) -> None:
     wide(world)
     for actor in ("tess", "tom", "ada"):
         for name, pod in (("worker", "worker-0"), ("worker-1", "worker-1")):

@@ -38,7 +38,7 @@ SHARED = pool("a", quota=4, used=4, available=0, drawn=2, shared_left=2)
         ([QUARTER], [running("late-1", ran=700, limit=600)], "late-1 reaches its run time limit in 0.0s"),
     ],
 )
-def test_it_is_the_one_of_which_the_smallest_part_is_left(
+def test_nearest_limit_is_the_one_with_the_smallest_share_left(
     pools: list[dict[str, object]], work: list[dict[str, object]], found: str | None
 ) -> None:
     assert nearest_limit(pools, work) == found

@@ -14,9 +14,7 @@ PROBLEMS = "  wf.yaml:3:5: " + "an unknown word that nobody knows " * 4
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("text", [LONG, PROBLEMS, f"{'x' * 300} y", f"{LONG}\n{PROBLEMS}"])
-def test_a_warning_is_broken_between_words_and_keeps_them_all(
-    width: int, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warning_is_wrapped_between_words(width: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     screen = Terminal()
     with redirect_stderr(screen):
@@ -28,6 +26,6 @@ def test_a_warning_is_broken_between_words_and_keeps_them_all(
     assert {line.startswith("  ") for line in told} == set(indented)
 
 
-def test_an_error_is_whole_when_piped() -> None:
+def test_error_is_not_wrapped_when_piped() -> None:
     with serving({"GET /api/v1/workflows/w": (400, refused(LONG.strip(), "RESOURCE"))}) as server:
         assert at(server, "workflow", "query", "w").err == f"Error: {LONG.strip()}\n"

@@ -33,7 +33,7 @@ def test_a_cell_is_one_line() -> None:
     assert sanitize.line(None) == "-"
 
 
-def test_json_escapes_what_a_terminal_would_obey() -> None:
+def test_json_escapes_control_characters() -> None:
     value = {"name": "\x1b[31m\x9b\u202e\x7f é"}
     text = sanitize.as_json(value)
     assert json.loads(text) == value
@@ -41,7 +41,7 @@ def test_json_escapes_what_a_terminal_would_obey() -> None:
     assert text.replace("\n", "").isprintable()
 
 
-def test_names_of_a_server_reach_a_table_clean() -> None:
+def test_names_from_a_server_have_no_control_characters_in_tables() -> None:
     answer = page(entry("tra\x1b[2Jin-1", submitted_by="a\nb"))
     done = answered({"GET /api/v1/workflows": answer}, "workflow", "list")
     assert "train-1" in done.out
@@ -49,7 +49,7 @@ def test_names_of_a_server_reach_a_table_clean() -> None:
     assert "\x1b" not in done.out
 
 
-def test_a_message_of_a_server_reaches_stderr_clean() -> None:
+def test_messages_from_a_server_have_no_control_characters() -> None:
     done = answered(
         {"GET /api/v1/workflows/x/why": (404, refused("no \x1b]0;x\x07workflow", "NOTFOUND"))},
         "workflow",

@@ -17,7 +17,7 @@ from tests.cli.canned_server import entry, page, pool, serving, task, workflow
 from tests.worlds.command_line import process
 
 
-def test_columns_are_as_wide_as_what_people_see() -> None:
+def test_columns_are_as_wide_as_their_visible_text() -> None:
     table = Table((Column("A"), Column("B")), [("模型", "1"), ("e\u0301", "22")], sums=("", "23"))
     assert plain(table) == ["A     B", "----  --", "模型  1", "e\u0301     22", "----  --", "      23"]
 
@@ -63,11 +63,11 @@ def test_a_name_for_which_its_row_has_no_room_has_a_line_of_its_own() -> None:
     assert on_screen(Table(columns, rows), 26)[2] == "vision-pretraining  h100"
 
 
-def test_a_word_that_is_longer_than_its_line_is_whole() -> None:
+def test_word_longer_than_its_line_is_not_broken() -> None:
     assert folded("on gpu-worker-17 of rack-1", 10) == ["on", "gpu-worker-17", "of rack-1"]
 
 
-def test_the_most_important_columns_have_room_first_and_empty_ones_last() -> None:
+def test_important_columns_are_kept_first_and_empty_ones_last() -> None:
     columns = (Column("Who", 1), Column("Id"), Column("Time", 0), Column("Why", 3), Column("Node", 2))
     table = Table(columns, [("ann", "train-1", "13:00:00", "-", "n00"), ("bo", "t-2", "13:00:01", "", "n17")])
 
@@ -91,7 +91,7 @@ def test_statuses_have_colours_unless_disabled(monkeypatch: pytest.MonkeyPatch) 
     assert drawn(table, 80) == ["Status           Name", "───────────────  ────────", "FAILED_CANCELED  RUNNINGS"]
 
 
-def test_the_picture_shows_the_last_attempt_of_each_task_and_why_it_waits() -> None:
+def test_watch_shows_the_last_attempt_of_each_task_and_why_it_waits() -> None:
     tasks = (
         task("a", status="COMPLETED", exit_code=0, end_time="2026-01-31T12:01:00Z"),
         task("b", status="RESCHEDULED", exit_code=3006),
@@ -126,7 +126,7 @@ def on_a_terminal(*args: str, answer: str = "") -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_a_terminal_gets_a_drawn_table_and_no_markup_of_names() -> None:
+def test_terminal_gets_a_drawn_table_and_names_are_not_markup() -> None:
     with serving({"GET /api/v1/workflows": page(entry("[red]train-1[/red]"))}) as server:
         code, seen = on_a_terminal("--server", server.url, "workflow", "list")
     assert code == 0
@@ -145,7 +145,7 @@ def test_watch_redraws_until_the_end() -> None:
 
 
 @pytest.mark.slow
-def test_delete_asks_a_person_and_a_no_changes_nothing() -> None:
+def test_delete_asks_for_confirmation_and_no_changes_nothing() -> None:
     with serving({"DELETE /api/v1/pools/p": {"pool": pool("p", state="ARCHIVED"), "cancelled": []}}) as server:
         no = on_a_terminal("--server", server.url, "pool", "delete", "p", answer="n\n")
         yes = on_a_terminal("--server", server.url, "pool", "delete", "p", answer="y\n")
@@ -157,12 +157,12 @@ def test_delete_asks_a_person_and_a_no_changes_nothing() -> None:
     assert len(server.asked) == 2
 
 
-def test_spans_are_short() -> None:
+def test_durations_are_short() -> None:
     seconds = (None, 0.25, 42.9, 185, 7620, 273600)
     assert [times.span(each) for each in seconds] == ["-", "0.2s", "42s", "3m05s", "2h07m", "3d04h"]
 
 
-def test_span_without_an_end_continues() -> None:
+def test_duration_without_an_end_continues() -> None:
     now = datetime(2026, 1, 31, 12, 0, 30, tzinfo=UTC)
     assert times.between("2026-01-31T12:00:00", None, now=now) == 30
     assert times.between(None, None, now=now) is None
@@ -184,7 +184,7 @@ def test_span_without_an_end_continues() -> None:
         ("2026-01-31T13:00Z", "2026-01-31T13:00:00"),
     ],
 )
-def test_times_are_written_as_people_say_them(written: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_can_be_given_in_common_forms(written: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the day on which summer time began in Berlin."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()

@@ -47,7 +47,7 @@ def refusal(folder: Path) -> str:
     return refused.value.message
 
 
-def test_outside_git_everything_but_caches_and_what_is_ignored(tmp_path: Path) -> None:
+def test_code_outside_git_has_everything_but_caches_and_ignored_files(tmp_path: Path) -> None:
     fill(
         tmp_path,
         **{".env": "", ".venv/x": "", "a/__pycache__/y": "", "a/node_modules/z": "", "a/b.py": "", "runs/old/1": ""},
@@ -66,7 +66,7 @@ def test_outside_git_everything_but_caches_and_what_is_ignored(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_in_git_what_is_tracked_and_not_ignored_with_the_commit(tmp_path: Path) -> None:
+def test_code_in_git_has_tracked_and_unignored_files_and_the_commit(tmp_path: Path) -> None:
     fill(tmp_path, **{".gitignore": "out/\n*.log\n", "out/1": "", "gone": "", "sub/in.py": "", "kept.log": ""})
     git(tmp_path, "init", "-q")
     assert choose(tmp_path).labels == {}
@@ -83,7 +83,7 @@ def test_in_git_what_is_tracked_and_not_ignored_with_the_commit(tmp_path: Path) 
     assert "inner/train.py" in paths(tmp_path)
 
 
-def test_links_stay_links_unless_they_lead_out(tmp_path: Path) -> None:
+def test_links_are_kept_unless_they_lead_out_of_the_folder(tmp_path: Path) -> None:
     fill(tmp_path / "a", **{"d/x": "1"})
     (tmp_path / "a/d/up").symlink_to("../train.py")
     (tmp_path / "a/dir").symlink_to("d")
@@ -100,9 +100,7 @@ def test_links_stay_links_unless_they_lead_out(tmp_path: Path) -> None:
         )
 
 
-def test_a_home_folder_the_root_and_what_is_no_folder_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_home_folder_and_root_and_non_folders_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(fill(tmp_path / "home")))
     for folder in (tmp_path / "home", tmp_path, Path("/")):
         assert "contains your home folder" in refusal(folder)
@@ -119,14 +117,14 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     assert refusal(tmp_path).startswith("'train.py' cannot be read: Permission denied")
 
 
-def test_names_that_no_terminal_should_see_are_refused_and_shown_safely(tmp_path: Path) -> None:
+def test_names_with_control_characters_are_refused_and_shown_safely(tmp_path: Path) -> None:
     (fill(tmp_path) / "a\x1b[31m\nb").write_text("")
     message = refusal(tmp_path)
     assert message.isprintable()
     assert "contains a control character" in message
 
 
-def test_too_much_lists_the_largest_and_the_line_that_leaves_one_out(
+def test_too_much_code_lists_the_largest_files_and_how_to_exclude_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(code, "LARGEST_PACKED", 5_000)
@@ -156,7 +154,7 @@ def sent(client: Transport, folder: Path) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_only_what_changed_is_sent_and_said(tmp_path: Path) -> None:
+def test_only_changed_files_are_sent_and_reported(tmp_path: Path) -> None:
     folder = fill(tmp_path / "mine", **{"a.py": "1\n", "b.py": "2\n"})
     with server(tmp_path / "data") as (client, it):
         id, said = sent(client, folder)

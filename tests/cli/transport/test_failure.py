@@ -60,7 +60,7 @@ def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code:
         (409, '{"message": "no"}', 1, 'the server answered with status 409: {"message": "no"}'),
     ],
 )
-def test_foreign_error_is_still_reported(status: int, body: str, exit_code: int, message: str) -> None:
+def test_error_of_an_unknown_kind_is_still_reported(status: int, body: str, exit_code: int, message: str) -> None:
     done = answered({"GET /api/v1/workflows/w": (status, body)}, "workflow", "query", "w")
     assert (done.code, done.err) == (exit_code, f"Error: {message}\n")
 
@@ -74,7 +74,7 @@ def test_without_a_server_one_line_names_the_address_and_the_way_out() -> None:
     )
 
 
-def test_other_program_on_the_port_is_distinguished_from_a_server() -> None:
+def test_another_program_on_the_port_is_not_taken_for_a_server() -> None:
     done = answered({"GET /api/v1/pools": (200, "<html>")}, "pool", "list")
     assert done.code == 10
     assert "is not a runrig server ('<html>')" in done.err
@@ -87,7 +87,7 @@ def test_response_of_another_version_is_reported_as_such() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_hangs_up_is_a_connection_error() -> None:
+def test_closed_connection_is_a_connection_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, asking(listener) as child:
         listener.accept()[0].close()
         _, err = child.communicate(timeout=PATIENCE_S)
@@ -132,7 +132,7 @@ def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_makes_no_noise() -> None:
+def test_closed_pipe_is_silent() -> None:
     line = "x" * 200
     record = json.dumps({**example_of(LogRecord), "text": line})
     answers = {

@@ -16,7 +16,7 @@ from tests.worlds.service import TWO_POOLS, desk
 USER1 = Grant(RoleKind.POOL_USER, "pool1")
 
 
-def test_the_first_admin_gets_in_once(any_store: str) -> None:
+def test_first_admin_token_is_created_once(any_store: str) -> None:
     with people(any_store) as it:
         token = it.access.tokens.first_admin("root")
         assert (it.ask(token).user, it.ask(token).grants) == ("root", (ADMIN,))
@@ -40,7 +40,7 @@ def test_user_whose_tokens_have_all_expired_can_recover_access(any_store: str) -
         assert it.ask(it.access.tokens.first_admin("root")).grants == (ADMIN,)
 
 
-def test_an_admin_who_is_disabled_does_not_count(any_store: str) -> None:
+def test_disabled_admin_does_not_count(any_store: str) -> None:
     with people(any_store) as it:
         it.token("bob", "admin")
         it.token("carl", "admin")
@@ -50,7 +50,7 @@ def test_an_admin_who_is_disabled_does_not_count(any_store: str) -> None:
         assert it.ask(token).admin
 
 
-def test_the_last_admin_cannot_be_taken_away(any_store: str) -> None:
+def test_last_admin_cannot_be_removed(any_store: str) -> None:
     with people(any_store) as it:
         it.token("root", "admin")
         it.access.users.create("bob", actor="root")
@@ -76,7 +76,7 @@ def test_user_names_cannot_be_names_that_the_log_uses_for_programs(tmp_path: Pat
         it.access.users.create(name, actor="root")
 
 
-def test_roles_are_on_pools_that_are_there(any_store: str) -> None:
+def test_roles_are_granted_on_existing_pools_only(any_store: str) -> None:
     with people(any_store) as it:
         with pytest.raises(NotFound) as refused:
             it.access.users.create("bob", [role_named("teem-user")], actor="root")
@@ -127,7 +127,7 @@ def test_a_file_that_would_prune_the_last_admin_changes_nothing(any_store: str) 
         assert found == RoleChanges((("bob", ADMIN),), it.access.users.grants())
 
 
-def test_a_file_with_a_role_in_it_that_is_wrong_changes_no_pool(tmp_path: Path) -> None:
+def test_file_with_an_invalid_role_changes_no_pool(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         before = it.revision
         with pytest.raises(InvalidInput):
@@ -137,6 +137,6 @@ def test_a_file_with_a_role_in_it_that_is_wrong_changes_no_pool(tmp_path: Path) 
         assert (it.revision, it.service.access.users.all()) == (before, ())
 
 
-def test_a_server_that_starts_with_a_file_has_its_roles(tmp_path: Path) -> None:
+def test_server_started_with_a_file_has_the_roles_of_the_file(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=WITH_ROLES) as it:
         assert [str(row.grant) for row in it.service.access.users.grants()] == ["pool1-user", "viewer"]

@@ -36,7 +36,7 @@ def test_session_belongs_to_the_user_of_its_token_and_survives_a_restart(any_sto
         assert it.trail()[-1] == ("bob", "signed in", "bob", "page")
 
 
-def test_the_second_secret_is_asked_for_wherever_it_is_named(any_store: str) -> None:
+def test_second_secret_is_required_wherever_it_is_configured(any_store: str) -> None:
     with people(any_store) as it:
         _, cookie = begun(it)
         _, other = begun(it, "carl")
@@ -71,7 +71,7 @@ def test_it_ends_after_a_week_and_after_half_a_day_without_a_request(any_store: 
         assert [good(it.access, idle), good(it.access, busy)] == [False, False]
 
 
-def test_that_it_is_in_use_is_stored(any_store: str) -> None:
+def test_last_use_of_a_session_is_stored(any_store: str) -> None:
     with people(any_store) as it:
         _, cookie = begun(it)
         it.time[0] += 8 * 3600
@@ -81,7 +81,7 @@ def test_that_it_is_in_use_is_stored(any_store: str) -> None:
         assert good(it.again(), cookie)
 
 
-def test_a_role_that_is_withdrawn_is_withdrawn_from_the_session(any_store: str) -> None:
+def test_revoked_role_is_removed_from_the_session(any_store: str) -> None:
     with people(any_store) as it:
         it.token("root", "admin")
         _, cookie = begun(it, "bob", "viewer")
@@ -89,7 +89,7 @@ def test_a_role_that_is_withdrawn_is_withdrawn_from_the_session(any_store: str) 
         assert it.access.browsers.visiting(cookie, None).grants == ()
 
 
-def test_a_code_signs_in_once_and_soon(any_store: str) -> None:
+def test_code_signs_in_once_and_within_a_minute(any_store: str) -> None:
     with people(any_store) as it:
         identity = it.ask(it.token("bob", "admin"))
         code = it.access.browsers.make_code(identity)
@@ -101,7 +101,7 @@ def test_a_code_signs_in_once_and_soon(any_store: str) -> None:
                 it.access.browsers.enter(gone, HERE)
 
 
-def test_code_of_a_disabled_user_is_worthless(any_store: str) -> None:
+def test_code_of_a_disabled_user_does_not_work(any_store: str) -> None:
     with people(any_store) as it:
         it.token("root", "admin")
         code = it.access.browsers.make_code(it.ask(it.token("bob", "admin")))
@@ -119,7 +119,7 @@ def test_short_lived_token_cannot_become_a_long_session(any_store: str) -> None:
             it.access.browsers.make_code(Identity("dev", (Grant(RoleKind.POOL_USER),), DEV_LOGIN))
 
 
-def test_the_owner_of_up_keeps_a_session_over_a_restart_but_not_over_another_token(any_store: str) -> None:
+def test_session_of_the_owner_of_up_survives_a_restart_but_not_a_new_token(any_store: str) -> None:
     with people(any_store) as it:
         it.access.authentication.let_in("first", "ann")
         cookie = it.access.browsers.enter("first", HERE)
@@ -146,7 +146,7 @@ def test_ten_thousand_failed_logins_are_counted_and_lock_out_no_valid_token(any_
         assert good(it.access, it.access.browsers.enter(token, HERE))
 
 
-def test_a_user_has_so_many_sessions_and_no_more(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_sessions_of_a_user_is_limited(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser_sessions, "MOST", 3)
     with people(any_store) as it:
         token, first = begun(it)
@@ -158,7 +158,7 @@ def test_a_user_has_so_many_sessions_and_no_more(any_store: str, monkeypatch: py
         assert len(it.store.access.sessions()) == 3
 
 
-def test_it_ends_when_its_token_does(any_store: str) -> None:
+def test_session_ends_with_its_token_when_that_expires(any_store: str) -> None:
     with people(any_store) as it:
         cookie = it.access.browsers.enter(it.token("bob", "admin", expires_in_s=1000.0), HERE)
         it.time[0] += 999
@@ -167,5 +167,5 @@ def test_it_ends_when_its_token_does(any_store: str) -> None:
         assert not good(it.access, cookie)
 
 
-def test_sessions_in_a_backup_are_worthless() -> None:
+def test_sessions_in_a_backup_do_not_work() -> None:
     assert schema.browser_sessions not in backup.TABLES

@@ -63,7 +63,7 @@ def test_equal_values_are_sealed_differently(any_store: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("changes", [{"user": "eve"}, {"name": "other"}, {"kind": CredentialKind.DATA}])
-def test_a_row_in_the_place_of_another_does_not_open(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_sealed_value_moved_to_another_row_does_not_open(tmp_path: Path, changes: dict[str, Any]) -> None:
     with keeping(str(tmp_path / "data"), tmp_path) as it:
         put(it)
         (row,) = it.store.access.load().credentials
@@ -86,7 +86,7 @@ def test_tampered_value_does_not_open(tmp_path: Path, place: int) -> None:
             it.access.credentials.opened("bob", "wandb")
 
 
-def test_keys_are_changed_in_three_steps_and_nothing_is_lost(any_store: str, tmp_path: Path) -> None:
+def test_keys_are_rotated_in_three_steps_without_loss(any_store: str, tmp_path: Path) -> None:
     with keeping(any_store, tmp_path) as it:
         put(it)
         keys(tmp_path, TWO, ONE)
@@ -104,7 +104,7 @@ def test_keys_are_changed_in_three_steps_and_nothing_is_lost(any_store: str, tmp
         assert it.access.credentials.opened("bob", "wandb") == VALUES
 
 
-def test_without_a_good_key_file_nothing_is_set_or_opened(tmp_path: Path) -> None:
+def test_without_a_valid_key_file_no_credential_is_set_or_opened(tmp_path: Path) -> None:
     with keeping(str(tmp_path / "data"), tmp_path) as it:
         put(it)
         file = tmp_path / "key"
@@ -127,7 +127,7 @@ def test_without_a_good_key_file_nothing_is_set_or_opened(tmp_path: Path) -> Non
         assert [each.name for each in nowhere.credentials.of("bob")] == ["wandb"]
 
 
-def test_only_those_of_registries_pull_and_the_last_changed_comes_last(any_store: str, tmp_path: Path) -> None:
+def test_only_registry_credentials_pull_images_and_the_latest_comes_last(any_store: str, tmp_path: Path) -> None:
     with keeping(any_store, tmp_path) as it:
         put(it)
         for name, registry in (("b", "https://nvcr.io/"), ("a", None), ("c", "ghcr.io"), ("b", "nvcr.io/team/")):
@@ -138,5 +138,5 @@ def test_only_those_of_registries_pull_and_the_last_changed_comes_last(any_store
         assert it.access.credentials.pulls("ann") == {}
 
 
-def test_a_key_file_is_read_as_it_was_written() -> None:
+def test_key_file_is_read_back_as_written() -> None:
     assert read_keys(written_keys((TWO, ONE))) == (TWO, ONE)

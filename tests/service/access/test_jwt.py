@@ -32,7 +32,7 @@ def key_of(it: People) -> str:
     return it.store.access.secret("jwt", "not made")
 
 
-def test_a_good_token_gives_a_jwt_of_five_minutes(any_store: str) -> None:
+def test_valid_token_is_exchanged_for_a_jwt_of_five_minutes(any_store: str) -> None:
     with people(any_store) as it:
         text, expires_at = it.access.authentication.exchange(it.token("bob", "team-user"), ELSEWHERE)
         id = it.access.tokens.of("bob")[0].id
@@ -53,7 +53,7 @@ def test_a_good_token_gives_a_jwt_of_five_minutes(any_store: str) -> None:
             it.ask(text)
 
 
-def test_it_falls_with_its_token_its_user_and_their_roles(any_store: str) -> None:
+def test_jwt_stops_working_with_its_token_and_its_user_and_their_roles(any_store: str) -> None:
     with people(any_store) as it:
         text, _ = it.access.authentication.exchange(it.token("bob", "team-user"), ELSEWHERE)
         it.access.users.withdraw("bob", it.access.users.get("bob").grants[0], actor="root")
@@ -67,7 +67,7 @@ def test_it_falls_with_its_token_its_user_and_their_roles(any_store: str) -> Non
             it.ask(text)
 
 
-def test_it_gives_no_other(tmp_path: Path) -> None:
+def test_jwt_cannot_be_exchanged_again(tmp_path: Path) -> None:
     with people(str(tmp_path / "runrig.db")) as it:
         text, _ = it.access.authentication.exchange(it.token("bob"), ELSEWHERE)
         for wrong in (text, "", "x" * 43):
@@ -151,7 +151,7 @@ def forged(kind: str, good: str, key: str, id: str) -> str:
 
 
 @pytest.mark.parametrize("kind", FORGED)
-def test_a_forgery_is_not_believed(tmp_path: Path, kind: str) -> None:
+def test_forged_jwt_is_rejected(tmp_path: Path, kind: str) -> None:
     with people(str(tmp_path / "runrig.db")) as it:
         good, _ = it.access.authentication.exchange(it.token("bob", expires_in_s=None), ELSEWHERE)
         id = it.access.tokens.of("bob")[0].id
@@ -160,7 +160,7 @@ def test_a_forgery_is_not_believed(tmp_path: Path, kind: str) -> None:
             it.ask(forged(kind, good, key_of(it), id))
 
 
-def test_each_server_signs_with_a_key_of_its_own_and_keeps_it(tmp_path: Path) -> None:
+def test_each_server_has_its_own_signing_key_and_keeps_it(tmp_path: Path) -> None:
     with people(str(tmp_path / "one.db")) as one, people(str(tmp_path / "two.db")) as two:
         text, _ = one.access.authentication.exchange(one.token("bob"), ELSEWHERE)
         assert key_of(one) != key_of(two)

@@ -27,7 +27,7 @@ def test_all_addresses_together_are_limited_too() -> None:
     assert logins.count("192.0.2.1", T0 + 1) is None
 
 
-def test_a_clock_that_is_put_back_gives_nothing_away_and_takes_nothing() -> None:
+def test_clock_that_is_set_back_does_not_change_the_login_limit() -> None:
     logins = FailedLogins()
     for _ in range(10):
         logins.count("a", T0)
@@ -48,7 +48,7 @@ def test_ipv6_network_counts_as_one_source(one: str, other: str, same: bool) -> 
     assert (network_of(one) == network_of(other)) is same
 
 
-def test_ten_thousand_failures_are_answered_fast_and_remembered_little(
+def test_ten_thousand_failures_are_answered_fast_and_need_little_memory(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with people(str(tmp_path / "runrig.db")) as it, caplog.at_level(logging.WARNING):
@@ -65,7 +65,7 @@ def test_ten_thousand_failures_are_answered_fast_and_remembered_little(
         assert (it.access.authentication.failed_logins, len(caplog.records)) == (10_000, 10)
 
 
-def test_as_many_addresses_as_there_are_take_bounded_memory() -> None:
+def test_any_number_of_addresses_takes_bounded_memory() -> None:
     logins = FailedLogins()
     tracemalloc.start()
     for number in range(MOST_SOURCES):
@@ -79,7 +79,7 @@ def test_as_many_addresses_as_there_are_take_bounded_memory() -> None:
     assert later < 1.5 * full  # as many again came
 
 
-def test_nothing_sent_is_nothing_tried(tmp_path: Path) -> None:
+def test_request_without_a_token_is_not_a_failed_login(tmp_path: Path) -> None:
     with people(str(tmp_path / "runrig.db")) as it:
         for _ in range(100):
             with pytest.raises(NotLoggedIn):

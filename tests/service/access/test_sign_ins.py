@@ -31,7 +31,7 @@ def it(running: Running, tmp_path: Path) -> Iterator[Signing]:
         yield made
 
 
-def test_groups_become_roles_for_fifteen_minutes_and_unknown_ones_nothing(it: Signing) -> None:
+def test_groups_become_roles_for_fifteen_minutes_and_unknown_groups_are_ignored(it: Signing) -> None:
     found = it.sign_in(Browser("alice"))
     roles = (role_named("team-user"),)
     assert it.ask(found.token) == Identity("oidc:alice", roles, sign_in=SignIn(roles, found.ends_at))
@@ -70,7 +70,7 @@ def _subject(it: Signing, user: str) -> str:
     return str(it.access.users.get(user).account).partition("#")[2]
 
 
-def test_the_token_ends_by_the_clock_of_the_server(it: Signing) -> None:
+def test_token_expires_by_the_server_clock(it: Signing) -> None:
     found = it.sign_in(Browser("alice"))
     it.shift[0] = found.ends_at - it.access.now() - 1
     identity = it.ask(found.token)
@@ -108,7 +108,7 @@ def test_code_works_once_and_only_for_its_client(it: Signing) -> None:
         it.by(other, other.code(it, browser), nonce=asked.nonce)
 
 
-def test_a_code_for_another_client_is_not_taken(it: Signing) -> None:
+def test_code_for_another_client_is_refused(it: Signing) -> None:
     asked = Asked(client="elsewhere")
     with pytest.raises(NotAllowed, match="invalid_grant"):
         it.by(asked, asked.code(it, Browser("alice")))
@@ -128,17 +128,17 @@ def test_a_code_for_another_client_is_not_taken(it: Signing) -> None:
         "http://[::1",
     ],
 )
-def test_a_code_that_went_elsewhere_is_not_taken(it: Signing, uri: str) -> None:
+def test_code_sent_to_another_address_is_refused(it: Signing, uri: str) -> None:
     with pytest.raises(InvalidInput, match="It must be on loopback or on https://runrig"):
         it.by(Asked(), "x", redirect_uri=uri)
 
 
-def test_the_page_of_this_server_may_be_returned_to(it: Signing) -> None:
+def test_sign_in_may_return_to_the_page_of_this_server(it: Signing) -> None:
     with pytest.raises(NotAllowed, match="invalid_grant"):  # it is asked of the provider, which knows no such code
         it.by(Asked(), "x", redirect_uri="https://runrig.example.org/signed-in")
 
 
-def test_a_refresh_token_is_good_once(it: Signing) -> None:
+def test_refresh_token_works_once(it: Signing) -> None:
     first = it.sign_in(Browser("alice"))
     second = it.renewed(first)
     assert second.refresh_token != first.refresh_token
@@ -146,7 +146,7 @@ def test_a_refresh_token_is_good_once(it: Signing) -> None:
         it.renewed(first)
 
 
-def test_rotated_keys_are_found_but_not_looked_for_at_every_token(it: Signing, running: Running) -> None:
+def test_rotated_keys_are_fetched_but_not_for_every_token(it: Signing, running: Running) -> None:
     time = [0.0]
     access = it.access
     access._sign_ins = SignIns(it.spec, access._accounts, access.authentication.key, Provider(it.spec, lambda: time[0]))
@@ -170,7 +170,7 @@ def test_local_user_with_the_same_name_is_a_different_user(it: Signing) -> None:
         it.access.users.create("oidc:carl", actor="root")
 
 
-def test_a_name_stays_with_its_account(it: Signing, running: Running) -> None:
+def test_user_name_stays_with_its_account(it: Signing, running: Running) -> None:
     assert it.sign_in(Browser("alice")).user == "oidc:alice"
     running.rename(alice="carol", bob="alice")
     try:
@@ -189,7 +189,7 @@ def test_an_account_is_known_after_a_restart(it: Signing) -> None:
     assert again.users.get("oidc:alice") == it.access.users.get("oidc:alice")
 
 
-def test_roles_granted_here_are_added(it: Signing) -> None:
+def test_roles_granted_on_this_server_are_added(it: Signing) -> None:
     found = it.sign_in(Browser("alice"))
     it.access.users.grant("oidc:alice", role_named("team2-user"), actor="root")
     assert it.roles(found.token) == ["team2-user", "team-user"]
@@ -224,7 +224,7 @@ def test_server_without_a_provider_rejects_earlier_sign_ins(it: Signing) -> None
         without.sign_ins  # noqa: B018 - asking raises
 
 
-def test_a_machine_without_a_browser(it: Signing, running: Running) -> None:
+def test_device_sign_in_works_without_a_browser(it: Signing, running: Running) -> None:
     running.knows(DEVICES)
     try:
         started = it.signs.start_device(ELSEWHERE)
@@ -240,7 +240,7 @@ def test_a_machine_without_a_browser(it: Signing, running: Running) -> None:
         running.knows(CODES)
 
 
-def test_while_the_provider_is_down_tokens_are_good_until_their_end(it: Signing, tmp_path: Path) -> None:
+def test_tokens_stay_valid_while_the_provider_is_down(it: Signing, tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     with provider(tmp_path / "p") as mortal, signing(tmp_path / "p", settings(mortal.issuer)) as other:
         found = other.sign_in(Browser("alice"))

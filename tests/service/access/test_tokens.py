@@ -23,7 +23,7 @@ from tests.service.access.people import ADMIN, ELSEWHERE, VIEWER, people
 from tests.worlds.service import T0
 
 
-def test_a_token_lets_in_its_user_with_the_roles_of_now(any_store: str) -> None:
+def test_token_grants_its_user_their_current_roles(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob", "team-user")
         row = it.access.tokens.of("bob")[0]
@@ -35,7 +35,7 @@ def test_a_token_lets_in_its_user_with_the_roles_of_now(any_store: str) -> None:
         assert it.ask(token).grants == (VIEWER,)
 
 
-def test_only_the_hash_is_kept(any_store: str, tmp_path: Path) -> None:
+def test_only_the_hash_of_a_token_is_stored(any_store: str, tmp_path: Path) -> None:
     with people(any_store) as it:
         token = it.token("bob")
         assert it.access.tokens.of("bob") == (
@@ -64,7 +64,7 @@ def test_tokens_roles_and_users_survive_a_restart(any_store: str) -> None:
         assert later.users.grants() == it.access.users.grants()
 
 
-def test_a_token_ends_at_its_time_and_not_before(any_store: str) -> None:
+def test_token_expires_at_its_time_and_not_before(any_store: str) -> None:
     with people(any_store) as it:
         token, forever = it.token("bob", expires_in_s=1000), it.token("bob", name="u", expires_in_s=None)
         it.time[0] = T0 + 999.999999
@@ -81,7 +81,7 @@ def test_a_token_ends_at_its_time_and_not_before(any_store: str) -> None:
         assert [each.name for each in it.access.tokens.of("bob")] == ["u"]
 
 
-def test_a_token_ends_with_a_whole_second_and_never_early(any_store: str) -> None:
+def test_token_expires_on_a_whole_second_and_never_early(any_store: str) -> None:
     with people(any_store) as it:
         it.access.users.create("bob", actor="root")
         it.time[0] = T0 + 0.25
@@ -119,7 +119,7 @@ def test_disabled_user_is_locked_out_immediately_and_can_be_enabled_again(any_st
         assert it.ask(token).user == "bob"
 
 
-def test_whatever_is_wrong_outside_it_is_one_answer_and_the_log_says_which(
+def test_every_invalid_token_gets_the_same_response_and_the_log_has_the_reason(
     any_store: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with people(any_store) as it, caplog.at_level(logging.WARNING):
@@ -175,7 +175,7 @@ def _wait_for_writers() -> None:
             thread.join()
 
 
-def test_names_and_ends_that_make_no_sense_are_refused_together(any_store: str) -> None:
+def test_invalid_names_and_lifetimes_are_refused_together(any_store: str) -> None:
     with people(any_store) as it:
         it.access.users.create("bob", actor="root")
         with pytest.raises(InvalidInput) as refused:
@@ -205,7 +205,7 @@ def test_number_of_tokens_of_a_user_is_limited(tmp_path: Path) -> None:
         assert it.ask(it.token("bob", name="t1")).user == "bob"
 
 
-def test_every_change_is_in_the_trail_and_nothing_else(any_store: str) -> None:
+def test_audit_trail_has_every_change_and_nothing_else(any_store: str) -> None:
     with people(any_store) as it:
         it.token("bob", "team-user")
         it.access.users.grant("bob", role_named("team-user"), actor="root")  # has it
@@ -234,7 +234,7 @@ def test_every_change_is_in_the_trail_and_nothing_else(any_store: str) -> None:
         assert [each.number for each in it.access.events(user="dan", before=9)] == [8]
 
 
-def test_a_change_that_was_not_stored_has_not_happened(tmp_path: Path) -> None:
+def test_change_that_was_not_stored_has_no_effect(tmp_path: Path) -> None:
     with people(str(tmp_path / "runrig.db")) as it:
         token = it.token("bob", "team-user")
         before, trail = it.access.users.all(), it.trail()
@@ -309,7 +309,7 @@ _STEPS = st.lists(
 
 @settings(max_examples=15)
 @given(steps=_STEPS)
-def test_whatever_is_done_memory_is_what_a_later_server_reads(steps: list[tuple[str, str, object]]) -> None:
+def test_memory_always_equals_what_a_later_server_reads(steps: list[tuple[str, str, object]]) -> None:
     with TemporaryDirectory() as folder, people(f"{folder}/runrig.db") as it:
         for command, name, argument in steps:
             it.time[0] += 1

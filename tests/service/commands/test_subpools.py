@@ -35,7 +35,7 @@ def _create(it: Desk, short: str, share: Share) -> None:
 # ---------------------------------------------------------------- races
 
 
-def test_a_submission_that_was_decided_on_a_pool_that_has_changed_is_not_stored(tmp_path: Path) -> None:
+def test_submission_is_not_stored_if_its_pool_changed_after_the_decision(tmp_path: Path) -> None:
     """P3: another server edits the pool between the decision and the commit; the revision says so."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         assert it.service.queries.pool("team").gpus.unallocated == 10
@@ -50,7 +50,7 @@ def test_a_submission_that_was_decided_on_a_pool_that_has_changed_is_not_stored(
         assert it.submit("w", "team", gpus=3) == "w-1"
 
 
-def test_an_edit_that_was_decided_on_a_pool_that_has_changed_is_not_stored(tmp_path: Path) -> None:
+def test_edit_is_not_stored_if_its_pool_changed_after_the_decision(tmp_path: Path) -> None:
     """S1, S3: a subpool that somebody submits to is not archived as idle."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 4)

@@ -37,7 +37,7 @@ def next_cycle(state: State, gang: Gang, now: float) -> Verdict:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_it_says_what_the_next_cycle_does(tmp_path: Path, seed: int) -> None:
+def test_dry_run_predicts_the_next_cycle(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     said = set()
     with desk(tmp_path, nodes=(Node("n0", {"gpu": 4}), Node("n1", {"gpu": 2}))) as it:

@@ -18,7 +18,7 @@ from tests.worlds.service import desk, one_task
 TOM = Visibility(Identity("tom", (Grant(RoleKind.POOL_USER, "pool2"),)))
 
 
-def test_a_submission_that_preempts_others_says_how_many_and_not_who(tmp_path: Path) -> None:
+def test_preview_of_a_preempting_submission_has_the_number_and_not_the_names(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         for at in range(4):
             it.submit(f"secret{at}", "pool1", Priority.LOW)
@@ -34,7 +34,7 @@ def test_a_submission_that_preempts_others_says_how_many_and_not_who(tmp_path: P
         assert [each.pool for each in found.plan.pools] == ["pool2"]
 
 
-def test_own_work_that_is_preempted_does_not_learn_by_whom(tmp_path: Path) -> None:
+def test_owner_does_not_learn_which_hidden_work_preempted_theirs(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("mine", "pool2", Priority.LOW, gpus=4)
         it.service.settle()

@@ -53,7 +53,7 @@ def plan(it: Desk) -> object:
     )
 
 
-def test_looks_find_in_the_server_what_a_search_in_a_copy_finds(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_in_the_server_finds_what_a_search_in_a_copy_finds(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     by_copy, stored = would_start(it), it.store.load()
     assert by_copy.would_start
     assert by_copy.at_rest
@@ -63,7 +63,7 @@ def test_looks_find_in_the_server_what_a_search_in_a_copy_finds(it: Desk, monkey
     assert it.store.load() == stored
 
 
-def test_question_that_needs_its_own_state_is_refused_in_a_large_cluster(
+def test_query_that_needs_its_own_state_is_refused_in_a_large_cluster(
     it: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert plan(it)
@@ -121,7 +121,7 @@ def test_an_answer_in_steps_begins_again_where_something_is_stored_between_two(
 
 
 @pytest.mark.parametrize("disturbances", [0, 1, 100])
-def test_why_lets_others_have_their_turn_between_two_steps(
+def test_why_gives_way_to_others_between_two_steps(
     it: Desk, monkeypatch: pytest.MonkeyPatch, disturbances: int
 ) -> None:
     """Whatever is stored meanwhile, and in the end without a break: it is answered, of one revision."""
@@ -147,7 +147,7 @@ def test_why_lets_others_have_their_turn_between_two_steps(
     assert it.service.workflow_queries.pool_why("pool1").gangs == 1
 
 
-def test_an_answer_that_is_never_done_in_time_ends(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_that_never_finishes_in_time_is_stopped(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     transactor = it.service._transactor
     reading, number = transactor.reading, iter(range(100))
 
@@ -166,7 +166,7 @@ def test_an_answer_that_is_never_done_in_time_ends(it: Desk, monkeypatch: pytest
         it.service.asker.ask_in_steps(endless)
 
 
-def test_the_server_looks_at_few_before_a_submission(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_evaluates_few_gangs_before_a_submission(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     for gpus in (1, 2):
         it.submit(f"before{gpus}", "pool1", gpus=gpus)
     late = it.service.submissions.check(Submission(one_task("late", gpus=2), "pool1", "ann", priority=Priority.LOW))

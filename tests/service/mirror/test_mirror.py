@@ -55,7 +55,7 @@ def process_of(mirror: Mirror) -> psutil.Process:
     return psutil.Process(mirror._running.process.pid)
 
 
-def test_it_answers_what_was_committed(tmp_path: Path, any_store: str) -> None:
+def test_mirror_answers_from_committed_data(tmp_path: Path, any_store: str) -> None:
     with mirrored(tmp_path, any_store) as (it, mirror):
         assert told(mirror, Question(questions.workflows, ())) == []
         for number in range(1, 4):
@@ -65,7 +65,7 @@ def test_it_answers_what_was_committed(tmp_path: Path, any_store: str) -> None:
                 assert asked.answer() == ([f"a-{each}" for each in range(1, number + 1)], it.revision)
 
 
-def test_a_branch_changes_nothing_and_holds_no_database(tmp_path: Path, any_store: str) -> None:
+def test_branch_changes_nothing_and_holds_no_database_connection(tmp_path: Path, any_store: str) -> None:
     with mirrored(tmp_path, any_store) as (it, mirror):
         it.submit("a")
         told(mirror, Question(questions.revision, (), at_least=it.revision))
@@ -77,7 +77,7 @@ def test_a_branch_changes_nothing_and_holds_no_database(tmp_path: Path, any_stor
         assert told(mirror, Question(questions.workflows, (), at_least=it.revision)) == ["a-1"]
 
 
-def test_without_a_mirror_a_question_fails_immediately(tmp_path: Path) -> None:
+def test_query_fails_immediately_without_a_mirror(tmp_path: Path) -> None:
     with mirrored(tmp_path) as (_, mirror):
         with pytest.raises(Absent, match="is still loading"), mirror.asking(Question(questions.revision, ())):
             pass
@@ -88,7 +88,7 @@ def test_without_a_mirror_a_question_fails_immediately(tmp_path: Path) -> None:
             asked.answer()
 
 
-def test_killed_at_any_moment_it_comes_back(tmp_path: Path) -> None:
+def test_mirror_killed_at_any_moment_comes_back(tmp_path: Path) -> None:
     with mirrored(tmp_path) as (it, mirror):
         it.submit("a")
         wrong: list[object] = []
@@ -134,7 +134,7 @@ def test_disconnect_ends_the_branch(tmp_path: Path) -> None:
         assert told(mirror, Question(questions.revision, ())) > 0
 
 
-def test_failed_question_is_logged_and_does_not_affect_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_query_is_logged_and_does_not_affect_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with mirrored(tmp_path) as (_, mirror):
         told(mirror, Question(questions.revision, ()))
         for branch in (False, True):
@@ -168,7 +168,7 @@ except BaseException as error:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_it_ends_with_the_server_and_so_do_its_branches(tmp_path: Path, how: signal.Signals) -> None:
+def test_mirror_and_its_branches_end_with_the_server(tmp_path: Path, how: signal.Signals) -> None:
     with desk(tmp_path):
         started = tmp_path / "started"
         server = subprocess.Popen(

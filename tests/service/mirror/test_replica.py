@@ -66,7 +66,9 @@ def of(it: Desk, open_store: Callable[[], SqlStore] | None = None) -> Replica:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_its_rows_are_the_stores_after_any_history(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replica_equals_the_stored_rows_after_any_history(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replicas, "PAGE", 7)
     chance = random.Random(seed)
     with desk(tmp_path, nodes=(Node("n0", {"gpu": 4}), Node("n1", {"gpu": 2}))) as it:
@@ -87,7 +89,7 @@ def test_its_rows_are_the_stores_after_any_history(tmp_path: Path, seed: int, mo
         assert run(replica.state, seen, it.time[0] + 60) == run(loaded, seen, it.time[0] + 60)
 
 
-def test_where_the_log_has_gaps_all_is_read_anew(tmp_path: Path) -> None:
+def test_gap_in_the_log_makes_the_replica_reload(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         replica = of(it)
         replica.catch_up()
@@ -102,7 +104,7 @@ def test_where_the_log_has_gaps_all_is_read_anew(tmp_path: Path) -> None:
         assert replica.state.rows() == it.store.load()
 
 
-def test_after_a_long_pause_all_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_pause_makes_the_replica_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replicas, "LONGEST_GAP_S", 0.0)
     with desk(tmp_path) as it:
         replica = of(it)
@@ -114,7 +116,7 @@ def test_after_a_long_pause_all_is_read_anew(tmp_path: Path, monkeypatch: pytest
         assert replica.state.rows() == it.store.load()
 
 
-def test_the_last_workflow_of_a_file_ends_and_the_file_comes_again(tmp_path: Path) -> None:
+def test_file_is_loaded_again_after_its_last_workflow_ended(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         replica = of(it)
         it.submit("a", duration=1)

@@ -72,7 +72,7 @@ def packed_bytes(store: SqlStore) -> list[int]:
         return list(connection.execute(select(size).order_by(kept.revision)).scalars())
 
 
-def test_they_come_after_400_decisions_and_take_two_hundredths_of_the_log(tmp_path: Path) -> None:
+def test_checkpoints_come_every_400_decisions_and_take_two_hundredths_of_the_log(tmp_path: Path) -> None:
     nodes = tuple(Node(f"n{i:03}", {GPU: 8}) for i in range(12))
     with desk(tmp_path, nodes=nodes, cluster='{"pools": [{"name": "pool1", "quota": 90}]}') as it:
         assert it.service.keeper.step()
@@ -89,9 +89,7 @@ def test_they_come_after_400_decisions_and_take_two_hundredths_of_the_log(tmp_pa
         assert sum(packed_bytes(it.store)[1:]) * 50 <= log_bytes(it.store)
 
 
-def test_one_is_written_after_an_hour_in_which_something_was_decided(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoint_is_written_after_an_hour_with_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "PART", 1)
     with desk(tmp_path) as it:
         assert it.service.keeper.step()
@@ -103,7 +101,7 @@ def test_one_is_written_after_an_hour_in_which_something_was_decided(
         assert not it.service.keeper.step()
 
 
-def test_the_bound_of_size_counts_more_than_the_number_of_decisions(
+def test_size_limit_of_checkpoints_overrides_the_number_of_decisions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeper, "DECISIONS", 1)
@@ -116,7 +114,7 @@ def test_the_bound_of_size_counts_more_than_the_number_of_decisions(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_retention_takes_those_that_something_is_missing_behind(
+def test_retention_deletes_checkpoints_that_can_no_longer_be_replayed_from(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is left begins with a checkpoint of its own, and is told as before; of what is gone nothing is told."""

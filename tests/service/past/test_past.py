@@ -91,7 +91,7 @@ def _submitted(it: Desk, revision: int) -> set[str]:
 
 @settings(max_examples=tries(3))
 @given(chance=st.randoms(use_true_random=False))
-def test_a_state_that_is_turned_is_one_that_is_loaded(chance: random.Random) -> None:
+def test_state_moved_to_another_time_equals_a_loaded_one(chance: random.Random) -> None:
     """From any checkpoint to any other, there and back."""
     with TemporaryDirectory() as folder, desk(Path(folder), nodes=NODES, cluster=None) as it:
         history = History(it, chance)
@@ -114,7 +114,7 @@ def sums(state: State) -> Any:
     return tree_rows(state), rooms, state.ledger.nodes.capacity
 
 
-def test_drawings_of_one_time_are_not_reused_for_another(tmp_path: Path) -> None:
+def test_drawings_of_one_time_are_not_reused_for_another_time(tmp_path: Path) -> None:
     """Looks share what they draw: nodes come, go and are closed between these."""
     with desk(tmp_path, nodes=NODES, cluster=None) as it:
         expected = {}

@@ -102,7 +102,7 @@ def assert_told(it: Desk, seen: dict[int, tuple[GangRow, ...]]) -> None:
         assert tuple(sorted(loaded_of(base).gangs, key=lambda row: row.gang.id)) == rows
 
 
-def test_the_curve_counts_what_waits_and_never_moves(tmp_path: Path) -> None:
+def test_curve_counts_waiting_work_and_past_points_never_change(tmp_path: Path) -> None:
     chance = random.Random(6)
     with desk(tmp_path) as it:
         for number in range(20):

@@ -66,7 +66,7 @@ def stopped(machine: Machine, service: Service, id: str) -> str:
     return status(service, id)
 
 
-def test_a_clock_that_is_put_forward_does_not_end_what_is_limited_to_an_hour(any_store: str) -> None:
+def test_clock_that_jumps_forward_does_not_end_work_with_an_hour_limit(any_store: str) -> None:
     machine = Machine(any_store)
     with machine.server() as service:
         id = run(service, "a")
@@ -83,7 +83,7 @@ def test_a_clock_that_is_put_forward_does_not_end_what_is_limited_to_an_hour(any
         assert stopped(machine, service, id) == "FAILED_EXEC_TIMEOUT"
 
 
-def test_a_clock_that_is_put_forward_deletes_nothing_until_it_is_accepted(any_store: str) -> None:
+def test_clock_that_jumps_forward_deletes_nothing_until_it_is_accepted(any_store: str) -> None:
     machine = Machine(any_store)
     with machine.server() as service:
         id = run(service, "a", duration=1.0)
@@ -98,7 +98,7 @@ def test_a_clock_that_is_put_forward_deletes_nothing_until_it_is_accepted(any_st
         assert service.retention.step()
 
 
-def test_new_work_comes_after_old_work_when_the_clock_was_put_back(any_store: str) -> None:
+def test_new_work_queues_behind_old_work_after_the_clock_was_set_back(any_store: str) -> None:
     machine = Machine(any_store)
     with machine.server() as service:
         for name in ("a", "b"):
@@ -115,7 +115,7 @@ def test_new_work_comes_after_old_work_when_the_clock_was_put_back(any_store: st
         assert times == sorted(times)
 
 
-def test_a_gap_of_more_than_a_day_ends_nothing_that_runs(any_store: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_gap_of_more_than_a_day_ends_no_running_work(any_store: str, caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine(any_store)
     with machine.server() as service:
         id = run(service, "a")
@@ -127,7 +127,7 @@ def test_a_gap_of_more_than_a_day_ends_nothing_that_runs(any_store: str, caplog:
         assert stopped(machine, service, id) == "FAILED_EXEC_TIMEOUT"
 
 
-def test_a_pause_of_hours_is_time_that_has_passed(tmp_path: Path) -> None:
+def test_pause_of_hours_counts_as_elapsed_time(tmp_path: Path) -> None:
     machine = Machine(f"sqlite:///{tmp_path}/runrig.db")
     with machine.server() as service:
         id = run(service, "a")

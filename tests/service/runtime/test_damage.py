@@ -143,7 +143,7 @@ def changed(before: Loaded, after: Loaded) -> Iterator[str]:
 
 
 @pytest.mark.soak
-def test_a_byte_that_changed_is_refused_or_harmless_or_of_a_value_that_only_it_says(tmp_path: Path) -> None:
+def test_changed_byte_is_refused_or_harmless_or_changes_only_free_text(tmp_path: Path) -> None:
     path, chance = tmp_path / "runrig.db", random.Random(16)
     path.write_bytes(whole())
     before, refused = loaded(path), 0

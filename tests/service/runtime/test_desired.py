@@ -125,7 +125,7 @@ workflow:
         assert told() == four
 
 
-def test_a_cancelled_workflow_is_to_stop_and_then_forgotten(tmp_path: Path) -> None:
+def test_cancelled_workflow_is_stopped_and_then_removed(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         id = it.submit("a")
         it.later(0)

@@ -77,7 +77,7 @@ def check_memory(it: Desk) -> None:
         assert replayed(it.store).rows() == state.rows()
 
 
-def test_they_are_stored_together_and_each_has_its_own_answer_and_revision(tmp_path: Path) -> None:
+def test_concurrent_commands_share_a_transaction_but_have_their_own_answers_and_revisions(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         before, stored = it.revision, transactions(it)
         texts = [one_task("a"), one_task("b", gpus=3), one_task("a", duration=5), one_task("c", gpus=2)]
@@ -94,7 +94,7 @@ def test_they_are_stored_together_and_each_has_its_own_answer_and_revision(tmp_p
         check_memory(it)
 
 
-def test_each_command_sees_the_effect_of_the_previous_one(tmp_path: Path) -> None:
+def test_each_concurrent_command_sees_the_effect_of_the_previous_one(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("a")
         cancel = cancelling(it, "a-1")
@@ -125,7 +125,7 @@ def test_file_of_a_command_that_was_not_stored_is_stored_with_the_next(tmp_path:
         check_memory(it)
 
 
-def test_a_command_with_a_bug_changes_nothing_and_hurts_no_other(tmp_path: Path) -> None:
+def test_command_that_crashes_changes_nothing_and_does_not_affect_others(tmp_path: Path) -> None:
     def buggy(*, applies: bool) -> Command[object]:
         def decide(writing: Writing) -> None:
             writing.state.numbers["a"] = 17
@@ -148,7 +148,7 @@ def test_a_command_with_a_bug_changes_nothing_and_hurts_no_other(tmp_path: Path)
         check_memory(it)
 
 
-def test_if_the_transaction_fails_all_of_it_fail_and_nothing_has_changed(tmp_path: Path) -> None:
+def test_if_the_transaction_fails_all_its_commands_fail_and_nothing_changes(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         other = second_server(tmp_path, T0 + 50)
         submit(other, one_task("theirs"), "pool1", "eve")
@@ -171,7 +171,7 @@ def test_concurrent_commands_with_the_same_key_are_one_submission(tmp_path: Path
         check_memory(it)
 
 
-def test_a_transaction_has_few_enough_commands_that_the_lock_is_free_soon(tmp_path: Path) -> None:
+def test_transaction_has_a_limited_number_of_commands_so_that_the_lock_is_soon_free(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         many = MOST_JOBS + 1
         before, stored = it.revision, transactions(it)
@@ -204,7 +204,7 @@ def test_client_that_disconnects_does_not_affect_others_and_its_command_complete
         check_memory(it)
 
 
-def test_a_file_that_takes_long_to_read_keeps_no_others_waiting(tmp_path: Path) -> None:
+def test_slow_file_does_not_delay_other_submissions(tmp_path: Path) -> None:
     """The second is read and stored while the first is still being rendered."""
 
     async def asked(it: Desk) -> list[object]:
@@ -221,7 +221,7 @@ def test_a_file_that_takes_long_to_read_keeps_no_others_waiting(tmp_path: Path) 
         assert asyncio.run(asked(it)) == ["soon-1", "slow-1"]
 
 
-def test_each_line_of_the_log_has_its_own_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_log_line_has_its_own_request_id(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def of(request: str, command: Asked) -> Asked:
         async def asked() -> object:
             logs.enter(request)

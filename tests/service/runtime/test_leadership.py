@@ -41,7 +41,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, bool]]:
     return [(each.getMessage(), bool(each.exc_info)) for each in caplog.records if each.levelno >= logging.ERROR]
 
 
-def test_a_mistake_that_stays_is_said_once_without_a_trace_and_no_other_try_is_announced(
+def test_permanent_error_is_logged_once_without_a_traceback_or_a_retry_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     mistake = InvalidInput.one("kubeconfig k cannot be used: not valid YAML")

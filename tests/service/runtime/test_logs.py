@@ -29,7 +29,7 @@ def headers(**more: str) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in more.items()}
 
 
-def test_a_request_and_what_it_commits_have_one_id(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
+def test_request_and_its_commit_have_the_same_id(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     with api(tmp_path) as it:
         lines.clear()
         answer = it.http.post(
@@ -47,9 +47,7 @@ def test_a_request_and_what_it_commits_have_one_id(tmp_path: Path, lines: pytest
         ]
 
 
-def test_a_request_that_is_refused_at_the_door_has_a_line_without_a_user(
-    tmp_path: Path, lines: pytest.LogCaptureFixture
-) -> None:
+def test_log_line_of_an_unauthenticated_request_has_no_user(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     with api(tmp_path) as it:
         answer = it.http.get(
             "/api/workflow", headers={"Authorization": f"Bearer {CANARY}", **headers(x_request_id="r1")}
@@ -59,7 +57,7 @@ def test_a_request_that_is_refused_at_the_door_has_a_line_without_a_user(
 
 
 @pytest.mark.parametrize("sent", ["", "a b", "x" * 65, 'a"b', "-a", "a=b", "{}"])
-def test_an_id_that_is_not_sane_is_replaced(tmp_path: Path, sent: str) -> None:
+def test_invalid_request_id_is_replaced(tmp_path: Path, sent: str) -> None:
     with api(tmp_path) as it:
         first = it.http.get("/healthz", headers=headers(x_request_id=sent)).headers["x-request-id"]
         second = it.http.get("/healthz").headers["x-request-id"]
@@ -67,14 +65,14 @@ def test_an_id_that_is_not_sane_is_replaced(tmp_path: Path, sent: str) -> None:
         assert first != second
 
 
-def test_health_is_not_logged_while_it_is_good(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
+def test_successful_health_checks_are_not_logged(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     with api(tmp_path) as it:
         for path in ("/healthz", "/readyz", "/metrics"):
             assert it.http.get(path).status_code == 200
         assert told(lines, "request") == []
 
 
-def test_an_answer_of_a_fault_names_the_request(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
+def test_response_to_a_server_error_has_the_request_id(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     with api(tmp_path) as it:
         it.desk.service.workflow_queries.workflow = broken  # type: ignore[method-assign, assignment] # it breaks on purpose
         answer = it.http.get("/api/workflow/a-1", headers=headers(x_request_id="r9"))
@@ -121,5 +119,5 @@ def everywhere(it: Api) -> None:
         ({"a": "x" * 300}, f"event=e a={'x' * 200}…"),
     ],
 )
-def test_a_line_can_be_taken_apart_again(fields: dict[str, object], written: str) -> None:
+def test_log_line_can_be_parsed(fields: dict[str, object], written: str) -> None:
     assert logs.line("e", **fields) == written

@@ -73,7 +73,7 @@ def test_pod_moves_within_its_rack_when_its_node_vanishes_and_the_workflow_compl
         assert one.status(id) == "COMPLETED"
 
 
-def test_nodes_that_are_gone_after_a_restart_are_lost_and_the_gang_starts_in_another_rack(tmp_path: Path) -> None:
+def test_gang_restarts_in_another_rack_if_its_nodes_are_gone_after_a_restart(tmp_path: Path) -> None:
     """T1, W2: the server comes back with another cluster file."""
     with desk(tmp_path, nodes=nodes("a:r0 b:r0"), cluster=RACKS) as one:
         id = one.submit("pair", text=PAIR)

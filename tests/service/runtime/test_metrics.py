@@ -28,7 +28,7 @@ def read(it: Api) -> Mapping[str, Mapping[Labels, float]]:
     return scraped(it.get("/metrics"))
 
 
-def test_queues_quotas_and_gpus_are_those_of_the_state(tmp_path: Path) -> None:
+def test_metrics_show_queues_quotas_and_gpus_of_the_state(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         desk = it.desk
         for number in range(4):
@@ -95,7 +95,7 @@ def test_decisions_preemptions_and_waits_are_counted(tmp_path: Path) -> None:
         assert found["runrig_cycle_seconds_count"][()] > before["runrig_cycle_seconds_count"][()]
 
 
-def test_requests_are_counted_by_route_and_status_and_never_by_what_was_sent(tmp_path: Path) -> None:
+def test_requests_are_counted_by_route_and_status_and_not_by_their_content(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("secret-workflow"))
         for path in ("/api/workflow/secret-workflow-1", "/api/workflow/nobody-1", "/no/such/secret-user", "/metrics"):
@@ -118,7 +118,7 @@ def test_requests_are_counted_by_route_and_status_and_never_by_what_was_sent(tmp
         assert [name for name in HIDDEN if name in text] == []
 
 
-def test_only_roles_on_all_pools_read_it(tmp_path: Path) -> None:
+def test_metrics_require_a_role_on_all_pools(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         access = it.desk.service.access
         for name, grants, status in (
@@ -133,7 +133,7 @@ def test_only_roles_on_all_pools_read_it(tmp_path: Path) -> None:
             assert (name, answer.status_code) == (name, status)
 
 
-def test_counters_outlive_a_reign_and_a_standby_has_no_figures(tmp_path: Path) -> None:
+def test_counters_survive_a_change_of_leader_and_a_standby_has_no_gauges(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         metrics = it.service.metrics
         it.submit("a")
@@ -144,7 +144,7 @@ def test_counters_outlive_a_reign_and_a_standby_has_no_figures(tmp_path: Path) -
     assert "runrig_revision" not in found
 
 
-def test_a_round_that_fails_is_counted(tmp_path: Path) -> None:
+def test_failed_round_is_counted(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.service._reconciler._failed(RuntimeError("no"), 0.1)
         found = scraped(it.service.metrics.text().decode())
@@ -182,7 +182,7 @@ def large(nodes: int, queued: int, pools: int) -> State:
     return state
 
 
-def test_the_tree_says_what_the_outline_says() -> None:
+def test_tree_and_outline_agree() -> None:
     state = large(20, 0, 6)
     shares = {(each.kind, each.node, str(each.key)): each for each in monitor_snapshot(state, 0.0).shares}
     rows = {(row.kind, row.name, key): each for row in tree_rows(state) for key, each in row.balances.items()}
@@ -191,14 +191,14 @@ def test_the_tree_says_what_the_outline_says() -> None:
     }
 
 
-def test_gpus_of_nodes_that_are_down_are_apart() -> None:
+def test_gpus_of_nodes_that_are_down_are_counted_separately() -> None:
     assert monitor_snapshot(large(20, 0, 1), 0.0).gpus == {
         "h100": GpusByState(held=0, free=64, not_ready=16, ready=8),
         "b200": GpusByState(held=0, free=80, not_ready=0, ready=10),
     }
 
 
-def test_a_line_is_counted_whole_and_by_its_oldest() -> None:
+def test_queue_has_a_length_and_the_age_of_its_oldest_gang() -> None:
     found = monitor_snapshot(large(0, 3000, 10), 0.0).waiting
     everybody = [(f"p{number % 10}", tuple(Priority)[number % 3].value, float(number)) for number in range(3000)]
     assert found == {

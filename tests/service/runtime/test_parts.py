@@ -95,7 +95,7 @@ def test_state_reloaded_between_two_parts_continues_where_it_was(tmp_path: Path)
         assert len(it.backend.desired.run) == 4
 
 
-def test_a_cycle_ends_and_starts_all_that_it_can_though_work_arrives_after_each_part(
+def test_cycle_ends_and_starts_everything_that_fits_even_if_work_arrives_after_each_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transactor, "MOST_FRESH_STARTS", 8)
@@ -169,7 +169,7 @@ def not_full(folder: Path) -> None:
         connection.execute("DROP TRIGGER full")
 
 
-def test_while_nothing_can_be_stored_the_server_is_not_ready_and_it_finds_out_by_itself_when_that_is_over(
+def test_server_is_not_ready_while_the_store_fails_and_recovers_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconciler, "FIRST_BACK_OFF_S", 0.01)
@@ -207,9 +207,7 @@ def test_server_reports_immediately_that_a_held_lock_makes_it_not_ready(
         assert it.service.not_ready is None
 
 
-def test_a_loop_that_gets_no_further_makes_the_server_not_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stuck_loop_makes_the_server_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconciler, "LONGEST_PART_S", 0.02)
     enough = threading.Event()
     with desk(tmp_path) as it:
@@ -240,7 +238,7 @@ def test_request_during_a_part_gets_the_lock_before_the_next_part() -> None:
     assert order == ["first part", "other", "second part"]
 
 
-def test_the_lock_is_held_from_the_first_taking_to_the_last_giving_back() -> None:
+def test_lock_is_held_from_the_first_acquisition_to_the_last_release() -> None:
     metrics = Metrics()
     lock = StateLock(metrics)
     with lock:

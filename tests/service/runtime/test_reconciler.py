@@ -34,7 +34,7 @@ def test_an_idle_server_commits_nothing(tmp_path: Path) -> None:
         assert it.revision == before
 
 
-def test_a_cycle_is_one_commit_however_many_it_admits(tmp_path: Path) -> None:
+def test_cycle_is_one_commit_however_many_gangs_it_admits(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         for name in ("a", "b"):
             it.submit(name)
@@ -45,7 +45,7 @@ def test_a_cycle_is_one_commit_however_many_it_admits(tmp_path: Path) -> None:
         assert [type(action) for action in it.actions(after=before)] == [Admit] * 4
 
 
-def test_when_another_server_wrote_the_command_fails_and_the_state_is_the_stored_one(tmp_path: Path) -> None:
+def test_command_fails_and_the_state_is_reloaded_if_another_server_wrote(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("a")
         other = SqlStore.open(tmp_path / "runrig.db")
@@ -58,7 +58,7 @@ def test_when_another_server_wrote_the_command_fails_and_the_state_is_the_stored
         assert (it.status("a-1"), it.status("b-1")) == ("RUNNING", "RUNNING")
 
 
-def test_a_round_that_fails_makes_the_server_not_ready_until_one_goes_well(
+def test_failed_round_makes_the_server_not_ready_until_one_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconciler, "FIRST_BACK_OFF_S", 0.01)
@@ -72,7 +72,7 @@ def test_a_round_that_fails_makes_the_server_not_ready_until_one_goes_well(
         until(lambda: it.service.not_ready is None and it.status("a-1") == "RUNNING")
 
 
-def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
+def test_why_shows_since_when_no_decisions_are_made_while_rounds_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In the words of what cannot be had, which are logged without a trace; of a mistake of the server only that it is one."""
@@ -108,7 +108,7 @@ def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
         assert it.service.workflow_queries.why(waiting).standstill is None
 
 
-def test_with_its_thread_a_submission_runs_immediately_and_then_nothing_is_written(tmp_path: Path) -> None:
+def test_submission_starts_immediately_and_an_idle_server_writes_nothing(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.service.start()
         it.submit("a")
@@ -194,7 +194,7 @@ def test_without_a_cluster_file_one_pool_has_all_gpus(tmp_path: Path) -> None:
         assert [(view.pool.name, view.gpus.quota) for view in it.service.queries.pools()] == [("default", 3)]
 
 
-def test_a_deleted_default_pool_does_not_come_back(tmp_path: Path) -> None:
+def test_deleted_default_pool_is_not_created_again(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=None) as it:
         it.service.declarations.delete_pool("default", user="ann")
     with desk(tmp_path, cluster=None) as it:

@@ -33,13 +33,13 @@ FLEET = (
     ("golden", "options"),
     [("subpool", ("--pool", "lab--a")), ("pool", ("--pool", "lab", "--priority", "HIGH"))],
 )
-def test_a_workflow_with_everything_becomes_exactly_this(golden: str, options: tuple[str, ...]) -> None:
+def test_workflow_with_every_field_renders_to_the_expected_objects(golden: str, options: tuple[str, ...]) -> None:
     """Flavors, taints, counts, tokens, files, labels that are not a user's to set, amounts, a subpool beside the shared leaf."""
     done = runrig(*FLEET, *options)
     assert (done.code, done.out, done.err) == (0, (DATA / f"fleet.{golden}.golden.yaml").read_text(), "")
 
 
-def test_slices_become_subgroups_and_each_pod_is_in_that_of_its_index() -> None:
+def test_slices_become_subgroups_and_each_pod_joins_the_one_of_its_index() -> None:
     """The pod group and the first pod of each slice, exactly."""
     files = (str(EXAMPLES / "05-slices.yaml"), "--cluster", str(EXAMPLES / "05-cluster.yaml"))
     objects = documents(runrig("workflow", "render", *files))
@@ -48,12 +48,12 @@ def test_slices_become_subgroups_and_each_pod_is_in_that_of_its_index() -> None:
     assert [pod["metadata"]["labels"]["runrig/task"] for pod in pods] == [f"shard-{index}" for index in range(20)]
 
 
-def test_as_json_it_is_one_object_with_the_same_documents(tmp_path: Path) -> None:
+def test_json_output_is_one_object_with_the_same_documents(tmp_path: Path) -> None:
     done = rendered(tmp_path, TEXT, cluster(KEYS), "-t", "json")
     assert done.json == {"objects": documents(rendered(tmp_path, TEXT, cluster(KEYS)))}
 
 
-def test_a_server_renders_what_a_cluster_file_does(tmp_path: Path) -> None:
+def test_server_and_cluster_file_render_the_same_objects(tmp_path: Path) -> None:
     here = rendered(tmp_path, TEXT, cluster(KEYS), "-t", "json")
     with api(tmp_path / "server", cluster=cluster(KEYS)) as it:
         answer = it.call("POST", RENDER, {"pool": "p", "file": TEXT})
@@ -99,7 +99,7 @@ def queues(plan: Blueprint) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_queues_have_the_quota_of_the_pool_and_what_it_may_borrow() -> None:
+def test_queues_have_the_quota_and_the_borrowing_limit_of_the_pool() -> None:
     pools: dict[str, int | Pool] = {
         "team": Pool("team", gpu_quota(10, borrowing=4)),
         "team--a": Pool("team--a", gpu_quota(7), parent="team", subpool_name="a"),
@@ -114,7 +114,7 @@ def test_queues_have_the_quota_of_the_pool_and_what_it_may_borrow() -> None:
     assert queues(blueprint(world, "free")) == root | free
 
 
-def test_queues_have_room_for_all_that_cohorts_share_within_the_borrowing_limit() -> None:
+def test_queues_can_use_all_shared_quota_within_the_borrowing_limit() -> None:
     """P2: KAI lets no pod that it may not preempt above the quota of its queue."""
     pools: dict[str, int | Pool] = {
         "team": Pool("team", gpu_quota(3, borrowing=4), cohort="research"),
@@ -129,7 +129,7 @@ def test_queues_have_room_for_all_that_cohorts_share_within_the_borrowing_limit(
     }
 
 
-def test_queues_have_room_for_what_was_admitted_before_a_quota_was_cut() -> None:
+def test_queues_keep_room_for_work_admitted_before_a_quota_was_cut() -> None:
     world = World({"p": Pool("p", gpu_quota(8, borrowing=2))}, {"n0": 16})
     for number in range(8):
         world.submit(f"firm{number}", "p", HIGH)
@@ -153,7 +153,7 @@ def _cut(world: World, name: str, nominal: int) -> tuple[Action, ...]:
 # ---------------------------------------------------------------- names
 
 
-def test_pods_and_pod_groups_have_names_that_kubernetes_takes_and_that_differ() -> None:
+def test_pods_and_pod_groups_have_valid_unique_names() -> None:
     longest = "A" + "b_" * 31 + "c"
     plan = blueprint(World({"p": 8}, {"n0": 16}), "p", longest, "x", "X_1")
     named = [each["metadata"]["name"] for each in objects.render(plan) if each["kind"] in ("Pod", "PodGroup")]
@@ -163,7 +163,7 @@ def test_pods_and_pod_groups_have_names_that_kubernetes_takes_and_that_differ() 
     assert all(re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", value) for value in labels)
 
 
-def test_the_name_of_a_pod_group_is_that_of_its_pool_workflow_and_group() -> None:
+def test_pod_group_name_consists_of_pool_workflow_and_group() -> None:
     world = World({"p": 8, "q": 8}, {"n0": 16})
 
     def name(pool: str, workflow: str, group: str) -> str:
@@ -182,7 +182,7 @@ def test_queue_name_that_is_not_a_label_value_is_only_in_the_spec() -> None:
     assert [key for each in (group, pod) for key in each["metadata"]["labels"] if "queue" in key] == []
 
 
-def test_each_priority_has_its_class_and_says_whether_it_may_be_preempted() -> None:
+def test_each_priority_has_a_class_that_says_whether_it_is_preemptible() -> None:
     world = World({"p": 8}, {"n0": 16})
     found = {}
     for priority in Priority:

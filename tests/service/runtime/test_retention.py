@@ -71,7 +71,7 @@ def rows(store: SqlStore) -> dict[str, int]:
         }
 
 
-def test_a_finished_workflow_leaves_after_its_time_and_not_before(tmp_path: Path, any_store: str) -> None:
+def test_finished_workflow_is_deleted_when_its_retention_ends_and_not_before(tmp_path: Path, any_store: str) -> None:
     with house(tmp_path, any_store) as it:
         before = rows(it.store)
         run(it, "old")
@@ -88,7 +88,7 @@ def test_a_finished_workflow_leaves_after_its_time_and_not_before(tmp_path: Path
         assert replayed(it.store).rows() == it.store.load()
 
 
-def test_a_workflow_that_is_alive_stays_however_old(tmp_path: Path, any_store: str) -> None:
+def test_live_workflow_is_kept_however_old_it_is(tmp_path: Path, any_store: str) -> None:
     with house(tmp_path, any_store) as it:
         it.submit("long", duration=10 * PERIOD)
         it.later(5 * PERIOD)
@@ -96,7 +96,7 @@ def test_a_workflow_that_is_alive_stays_however_old(tmp_path: Path, any_store: s
         assert ids(it) == ["long-1"]
 
 
-def test_a_number_is_never_given_twice(tmp_path: Path, any_store: str) -> None:
+def test_workflow_number_is_never_reused(tmp_path: Path, any_store: str) -> None:
     with house(tmp_path, any_store) as it:
         assert [run(it, "same") for _ in range(3)] == ["same-1", "same-2", "same-3"]
         it.later(PERIOD + 1)
@@ -112,7 +112,7 @@ def test_a_number_is_never_given_twice(tmp_path: Path, any_store: str) -> None:
         assert it.store.load().numbers == {"same": 5}
 
 
-def test_a_specification_that_another_workflow_has_stays(tmp_path: Path, any_store: str) -> None:
+def test_specification_used_by_another_workflow_is_kept(tmp_path: Path, any_store: str) -> None:
     with house(tmp_path, any_store) as it:
         first = run(it, "shared")
         it.later(PERIOD + 1)
@@ -132,7 +132,7 @@ def test_a_specification_that_another_workflow_has_stays(tmp_path: Path, any_sto
         assert it.store.spec(hash).hash == hash
 
 
-def test_the_audit_of_pools_stays(tmp_path: Path, any_store: str) -> None:
+def test_audit_trail_of_pools_is_kept(tmp_path: Path, any_store: str) -> None:
     with house(tmp_path, any_store) as it:
         it.service.subpools.create("pool1", "a", 1, user="ann")
         changes = it.store.log.events(pool="pool1--a")
@@ -168,7 +168,7 @@ def test_the_log_gives_the_live_state_after_every_step(
         assert {event.revision for event in it.store.log.events()} < set(range(it.revision + 1))
 
 
-def test_a_step_is_small(tmp_path: Path, any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retention_deletes_in_small_steps(tmp_path: Path, any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "ROWS_AT_ONCE", 10)
     with house(tmp_path, any_store) as it:
         for number in range(6):
@@ -202,7 +202,7 @@ def test_server_that_dies_in_between_continues_where_it_was(
     assert left == empty
 
 
-def test_under_load_nothing_alive_is_lost_and_no_number_is_given_twice(tmp_path: Path, any_store: str) -> None:
+def test_retention_under_load_loses_no_live_workflow_and_reuses_no_number(tmp_path: Path, any_store: str) -> None:
     """What has ended leaves after 5 s, while workflows come, preempt each other, end and are cancelled."""
     with house(tmp_path, any_store) as it:
         short = retention.Retention(it.store, it.backend, it.service.clock, 5 / DAY, it.service.metrics)
@@ -234,7 +234,7 @@ def test_the_server_prunes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert SqlStore.open(tmp_path / "runrig.db").load().numbers == {"old": 1}
 
 
-def test_a_fault_of_the_store_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retention_survives_a_store_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "EVERY_S", 0.01)
     with desk(tmp_path) as it:
         run(it, "old")
@@ -250,7 +250,7 @@ def test_a_fault_of_the_store_is_survived(tmp_path: Path, monkeypatch: pytest.Mo
         assert gone.wait(PATIENCE_S)
 
 
-def test_files_of_a_local_workflow_go_with_it_and_those_of_a_running_one_stay(tmp_path: Path) -> None:
+def test_files_of_a_deleted_workflow_are_deleted_and_those_of_a_running_one_are_kept(tmp_path: Path) -> None:
     backend = LocalBackend(tmp_path, 1)
     try:
         running = launch("sleep", "60", key=TaskKey("alive-1", "train", 0))

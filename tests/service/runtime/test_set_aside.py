@@ -200,7 +200,7 @@ def _first(stood: list[str], status: str) -> int:
     return next((at for at, each in enumerate(stood) if each in (status, "COMPLETED")), len(stood))
 
 
-def test_the_history_has_everything_that_can_happen_to_a_workflow(without_faults: History) -> None:
+def test_history_has_every_kind_of_workflow_event(without_faults: History) -> None:
     """So a new action has to be put into it, and is covered then.  Two of them happen only where something fails."""
     assert without_faults.kinds == {*KINDS} - {SetAside, Abandon}
     assert without_faults.failures == 0
@@ -231,7 +231,7 @@ def test_action_that_fails_for_one_workflow_does_not_delay_others(
 
 
 @pytest.mark.parametrize("kind", [SetAside, Abandon])
-def test_where_setting_aside_fails_once_too_the_next_round_does_it(
+def test_failed_attempt_to_set_a_workflow_aside_is_repeated_in_the_next_round(
     kind: type[Action], without_faults: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with world(tmp_path) as it, fault(monkeypatch, MoveTask, ALWAYS), fault(monkeypatch, kind, 1) as failed:
@@ -281,7 +281,7 @@ def test_workflow_set_aside_is_reported_everywhere(tmp_path: Path, caplog: pytes
         assert [*it.backend.desired.run] == [TaskKey(id, "main", 0)]
 
 
-def test_workflow_set_aside_stays_so_after_a_restart_and_keeps_running(tmp_path: Path) -> None:
+def test_workflow_set_aside_stays_set_aside_after_a_restart_and_keeps_running(tmp_path: Path) -> None:
     with world(tmp_path) as it:
         id, now = set_aside(it), it.time[0]
     with desk(tmp_path, nodes=(GOOD, *BAD), cluster=None, time=now) as it:

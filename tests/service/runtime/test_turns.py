@@ -57,7 +57,7 @@ def begun(here: Crowd, *names: str) -> Callable[[], bool]:
     return lambda: here.begun == list(names)
 
 
-def test_one_user_never_has_all_turns_and_the_others_go_by_when_they_came() -> None:
+def test_no_user_can_take_all_turns_and_the_others_keep_their_order_of_arrival() -> None:
     with crowd(Turns("template renderings", ", or send rendered files", at_once=3, of_one_user=9, of_all=20)) as here:
         for name in ("ann-1", "ann-2", "ann-3", "ann-4", "bob-1", "cy-1", "bob-2"):
             here.asks(name)

@@ -119,7 +119,7 @@ def test_borrowed_work_is_reclaimed_and_requeued_until_everything_has_ended() ->
     }
 
 
-def test_borrowing_shows_in_the_share_and_the_balance_of_a_pool() -> None:
+def test_share_and_balance_of_a_pool_include_borrowing() -> None:
     files: dict[str, Any] = {"low": one_task("low", gpus=2, count=2), "high": one_task("high")}
     told = line(SHARED, Options(cycles=2), **files)
     assert told["quota"]["after"] == {
@@ -169,7 +169,7 @@ def test_fewer_pods_start_where_the_workflow_allows_it() -> None:
     assert told["cycles"] == [cycle(0, starts=[admitted("a-1/main-group", "p", 3)])]
 
 
-def test_a_task_that_takes_no_time_ends_in_a_cycle_of_its_own() -> None:
+def test_task_with_no_duration_ends_in_its_own_cycle() -> None:
     scenario = "{nodes: [{name: n0, resources: {gpu: 1}}], pools: [{name: p, quota: 1}], workflows: [{file: a.yaml}, {file: a.yaml}]}"
     told = line(scenario, TO_THE_END, a=one_task("a", duration=0))
     full: dict[str, Any] = {"node": "p", "resource": "default/gpu", "have": 0, "need": 1}
@@ -197,7 +197,7 @@ def test_a_timeout_is_an_event() -> None:
 # ---------------------------------------------------------------- what is refused, what is only said
 
 
-def test_a_workflow_that_can_never_run_is_a_warning_and_the_others_run() -> None:
+def test_workflow_that_can_never_run_is_a_warning_and_the_others_run() -> None:
     """Law P3."""
     told = line(ALONE, a=one_task("a", gpus=5), b=one_task("b"))
     assert [each["workload"] for each in told["cycles"][0]["admitted"]] == ["b-1/main-group"]
@@ -212,7 +212,7 @@ def test_a_workflow_that_can_never_run_is_a_warning_and_the_others_run() -> None
 
 @pytest.mark.parametrize("at", ["0s", "90d"])
 @pytest.mark.parametrize("files", [("small", "large"), ("large", "small")])
-def test_workflows_of_one_moment_are_submitted_in_the_order_of_the_file(files: tuple[str, str], at: str) -> None:
+def test_workflows_with_the_same_time_are_submitted_in_file_order(files: tuple[str, str], at: str) -> None:
     text = f"""
     nodes: [{{name: n0, resources: {{gpu: 4}}}}]
     pools: [{{name: p, quota: 4, queueing: STRICT_FIFO}}]
@@ -224,7 +224,7 @@ def test_workflows_of_one_moment_are_submitted_in_the_order_of_the_file(files: t
     assert next(cycle["at"] for cycle in found["cycles"] if cycle["admitted"]) == (0 if at == "0s" else 90 * 86400)
 
 
-def test_without_nodes_the_quota_alone_decides() -> None:
+def test_quota_alone_decides_if_the_file_has_no_nodes() -> None:
     told = line("{pools: [{name: p, quota: 2}], workflows: [{file: a.yaml}]}", a=one_task("a", gpus=2))
     assert told["cycles"] == [cycle(0, starts=[admitted("a-1/main-group", "p")])]
     assert [each["path"] for each in told["warnings"]] == ["nodes"]
@@ -255,7 +255,7 @@ def test_a_scenario_without_workflows_has_no_cycle() -> None:
         ("7", "workflows: expected a list with '- ' before each item, got 7"),
     ],
 )
-def test_a_scenario_that_is_wrong_says_where(workflows: str, message: str) -> None:
+def test_errors_in_a_scenario_have_positions(workflows: str, message: str) -> None:
     text = SHARED[: SHARED.index("workflows")] + f"workflows: {workflows}\n"
     with pytest.raises(InvalidInput) as caught:
         start(text, "test.yaml", Options(), folder(a=one_task("a"), bad="workflow: "))
@@ -264,7 +264,7 @@ def test_a_scenario_that_is_wrong_says_where(workflows: str, message: str) -> No
     assert problem.line == 7
 
 
-def test_every_workflow_file_that_is_wrong_is_named() -> None:
+def test_every_invalid_workflow_file_is_named() -> None:
     text = "{pools: [{name: p, quota: 2}], workflows: [{file: a.yaml}, {file: b.yaml}]}"
     with pytest.raises(InvalidInput) as caught:
         start(text, "test.yaml", Options(), folder())

@@ -108,14 +108,14 @@ def test_work_gets_quota_and_waits_for_the_checks_of_its_queue(
     ("state", "expected"),
     [("Retry", ["next", "w"]), ("Rejected", ["next"]), ("Ready", []), ("Pending", [])],
 )
-def test_a_check_that_gives_up_evicts(state: str, expected: list[str]) -> None:
+def test_rejected_check_evicts_the_workload(state: str, expected: list[str]) -> None:
     """It queues from its eviction, which is now, behind who waits; after *next* there is room for it too."""
     holds = with_status(workload("w", "q", 1, 3, running=True), admissionChecks=[{"name": "a", "state": state}])
     holds["spec"]["podSets"][0]["minCount"] = 1
     assert list(starts(*queue("q", 4), holds, workload("next", "q", 2, at=5))) == expected
 
 
-def test_a_check_that_tries_again_says_when() -> None:
+def test_check_that_retries_shows_the_time() -> None:
     """It is evicted, and 40 s later it may queue again; no time passes here."""
     check = {"name": "a", "state": "Retry", "lastTransitionTime": stamp(2), "requeueAfterSeconds": 40}
     holds = with_status(workload("w", "q", 3, running=True), admissionChecks=[check])
@@ -157,7 +157,7 @@ def test_evicted_workload_queues_from_its_eviction_once_it_has_stopped(
     assert list(starts(*queue("q", 2, queueingStrategy=strategy), *evicted, new)) == order
 
 
-def test_a_local_queue_that_is_being_deleted_starts_nothing_and_keeps_what_runs() -> None:
+def test_local_queue_being_deleted_starts_nothing_and_keeps_running_work() -> None:
     queued, local = queue("q", 4)
     local["metadata"]["deletionTimestamp"] = stamp(3)
     found = line(manifests(FLAVOR, queued, local, workload("runs", "q", 1, running=True), workload("w", "q", 2)))
@@ -181,14 +181,14 @@ def test_a_queue_that_is_not_active_starts_nothing(reason: str) -> None:
 
 
 @pytest.mark.parametrize(("status", "reason"), [("False", "Stopped"), ("False", "FlavorNotFound"), ("True", "Ready")])
-def test_a_status_that_other_objects_tell_too_is_not_believed(status: str, reason: str) -> None:
+def test_status_that_other_objects_also_have_is_ignored(status: str, reason: str) -> None:
     """Somebody may have changed them since, to see what would happen."""
     changed, local = queue("q", 4)
     changed = with_status(changed, conditions=[condition("Active", status, reason)])
     assert starts(changed, local, workload("w", "q", 2)) == {"w": False}
 
 
-def test_a_queue_that_is_being_deleted_starts_nothing_and_keeps_what_runs() -> None:
+def test_queue_being_deleted_starts_nothing_and_keeps_running_work() -> None:
     going, local = queue("q", 4)
     going["metadata"]["deletionTimestamp"] = stamp(3)
     runs = workload("runs", "q", 1, running=True)

@@ -49,7 +49,7 @@ def title(sample: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=title)
-def test_a_job_holds_what_its_pods_ask_for(sample: dict[str, Any]) -> None:
+def test_job_uses_what_its_pods_request(sample: dict[str, Any]) -> None:
     needed = round(sample["cpu"] * 1000)
     enough = started(sample, needed + 1000)
     assert enough.pop("lab/one-more") == {"main": 1}

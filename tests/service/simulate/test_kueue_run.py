@@ -73,7 +73,7 @@ BORROWING = manifests(
 )
 
 
-def test_one_head_per_queue_is_looked_at_and_idle_quota_is_borrowed() -> None:
+def test_one_head_per_queue_is_evaluated_and_idle_quota_is_borrowed() -> None:
     idle = because("NoIdleToBorrow", "team", "Q3", 2000, 4000)
     assert line(BORROWING) == {
         "scenario": "test.yaml",
@@ -137,7 +137,7 @@ def test_preempted_work_keeps_its_quota_until_the_next_cycle_and_is_then_requeue
     assert to_the_end["quota"]["after"]["cq-b"] == cpu(4, 0, 4, 8)
 
 
-def test_a_job_with_fewer_pods_says_what_is_written_into_it() -> None:
+def test_job_with_fewer_pods_lists_the_changes_to_it() -> None:
     """Laws A1 and A3."""
     told = line(manifests(FLAVOR, *queue("cq-a", 3), job("train", 5, 2)))
     written = {"parallelism": 3, "completions": 3, "suspend": False}
@@ -145,7 +145,7 @@ def test_a_job_with_fewer_pods_says_what_is_written_into_it() -> None:
     assert list(told["cycles"][0]["admitted"][0]) == ["workload", "queue", "pod_sets", "job"]
 
 
-def test_a_job_that_is_preempted_gets_its_own_counts_back() -> None:
+def test_preempted_job_gets_its_original_counts_back() -> None:
     """Law A3: it borrowed three; the queue that they belong to was busy with what it can never have, and then wants them."""
     told = line(
         manifests(
@@ -182,7 +182,7 @@ LENT = (
 
 
 @pytest.mark.parametrize("gets", [5, 4], ids=["between", "at its minimum"])
-def test_a_job_that_runs_with_fewer_pods_already_gets_its_owners_counts_back(gets: int) -> None:
+def test_job_already_running_with_fewer_pods_gets_its_original_counts_back(gets: int) -> None:
     """Law A3: the file has the Job as it runs, and only its Workload says what its owner asked for."""
     runs = job("train", gets, 4)
     runs["spec"] |= {"suspend": False}
@@ -195,7 +195,7 @@ def test_a_job_that_runs_with_fewer_pods_already_gets_its_owners_counts_back(get
 
 
 @pytest.mark.parametrize("gets", [5, 4], ids=["between", "at its minimum"])
-def test_an_mpi_job_that_runs_with_fewer_workers_already_gets_its_owners_workers_back(gets: int) -> None:
+def test_mpi_job_already_running_with_fewer_workers_gets_its_original_workers_back(gets: int) -> None:
     spec = {
         "mpiReplicaSpecs": {"Worker": {"replicas": gets, **TEMPLATE}},
         "runPolicy": {"suspend": False, "schedulingPolicy": {"minAvailable": 4}},
@@ -206,7 +206,7 @@ def test_an_mpi_job_that_runs_with_fewer_workers_already_gets_its_owners_workers
     assert (told["warnings"], told["cycles"][0]["preempted"][0]["job"]) == ([], {"workers": 8, "suspend": True})
 
 
-def test_a_job_that_runs_with_other_pods_than_admitted_is_suspended_and_queues_again() -> None:
+def test_job_with_a_different_number_of_pods_than_admitted_is_suspended_and_requeued() -> None:
     """KEP-420, EquivalentToWorkload: behind whoever waited before it, as its Workload is new."""
     runs = job("train", 7, 4)
     runs["spec"] |= {"suspend": False}
@@ -228,7 +228,7 @@ def test_a_job_that_runs_with_other_pods_than_admitted_is_suspended_and_queues_a
     assert told["cycles"][1]["admitted"][0]["job"] == {"parallelism": 6, "completions": 6, "suspend": False}
 
 
-def test_nothing_is_written_into_a_job_whose_checks_are_open() -> None:
+def test_job_with_open_checks_is_not_changed() -> None:
     waiting = workload("train", "cq-a", 1, 5, minCount=2)
     waiting["metadata"]["ownerReferences"] = [
         {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "train"}
@@ -248,7 +248,7 @@ def test_open_checks_are_reported_and_nothing_is_written_yet() -> None:
     assert told["cycles"] == [cycle(starts=[admitted("w1", "cq-a", reserved_only=True)])]
 
 
-def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else() -> None:
+def test_cycles_and_stopped_queues_and_work_without_a_queue_do_not_affect_others() -> None:
     """Law Q5."""
     told = line(
         manifests(
@@ -285,7 +285,7 @@ def test_circles_stopped_queues_and_work_without_a_queue_stop_nothing_else() -> 
     ]
 
 
-def test_a_queue_with_a_flavor_that_is_not_defined_starts_nothing_if_some_flavor_is() -> None:
+def test_queue_with_an_undefined_flavor_starts_nothing_if_another_flavor_is_defined() -> None:
     objects = (*queue("cq-a", 4), workload("w1", "cq-a", 1, at=LATEST))
     told = line(manifests(kueue("ResourceFlavor", "another"), *objects))
     assert told["inactive"] == [{"node": "cq-a", "kind": "ClusterQueue", "reason": "FlavorNotFound"}]
@@ -316,7 +316,7 @@ def test_every_cohort_says_whether_it_is_active() -> None:
     }
 
 
-def test_a_cohort_with_the_name_of_a_queue_has_a_key_of_its_own() -> None:
+def test_cohort_with_the_name_of_a_queue_has_its_own_key() -> None:
     told = line(manifests(FLAVOR, *queue("team", 4, "team")))
     assert list(told["quota"]["after"]) == list(told["shares"]["after"]) == ["cohort/team", "team"]
 
@@ -333,7 +333,7 @@ SHARED = manifests(
 )
 
 
-def test_fair_sharing_preempts_where_the_classical_way_may_not() -> None:
+def test_fair_sharing_preempts_where_classical_preemption_cannot() -> None:
     assert line(SHARED)["cycles"][0]["preempted"] == []
     assert line(SHARED, Options(settings=Settings(FAIR)))["cycles"][0]["preempted"] == [
         preempted(name, "cq-b", "w1", "InCohortFairSharing") for name in ("b7", "b6", "b5")
@@ -364,7 +364,7 @@ def test_the_gate_of_hierarchical_cohorts_is_known(on: bool, says: list[str]) ->
 # ---------------------------------------------------------------- how far it runs
 
 
-def test_gates_of_the_managers_configuration_that_change_nothing_here_are_told() -> None:
+def test_configuration_gates_without_effect_are_reported() -> None:
     gates = {"ElasticJobsViaWorkloadSlices": True, "PartialAdmission": True, "TLSOptions": True}
     config = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "featureGates": gates}
     found = line(manifests(config, FLAVOR, *queue("cq-a", 4)))
@@ -372,7 +372,7 @@ def test_gates_of_the_managers_configuration_that_change_nothing_here_are_told()
     assert found["warnings"] == [{"document": 0, "path": "Configuration, featureGates", "message": says}]
 
 
-def test_a_drained_queue_is_run_on_although_its_first_cycle_is_quiet() -> None:
+def test_drained_queue_continues_although_its_first_cycle_changes_nothing() -> None:
     """What has to stop is gone before the second cycle, and what it held is lent."""
     drained = manifests(
         FLAVOR,
@@ -399,7 +399,7 @@ def test_an_empty_file_is_an_empty_system(text: str) -> None:
     }
 
 
-def test_a_file_of_which_nothing_can_be_read_is_refused() -> None:
+def test_file_without_any_known_object_is_refused() -> None:
     job = "{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {template: {spec: {containers: [{name: a, image: x}]}}}}"
     with pytest.raises(InvalidInput) as raised:
         line(f"{job % 'a'}\n---\n{job % 'b'}\n", TO_THE_END)
@@ -418,7 +418,7 @@ def test_a_file_of_which_nothing_can_be_read_is_refused() -> None:
         (b"apiVersion: v1\nkind: \xff", "not text"),
     ],
 )
-def test_a_file_that_is_wrong_is_one_error(text: str | bytes, says: str) -> None:
+def test_invalid_file_is_one_error(text: str | bytes, says: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         outcome(text, "test.yaml")
     assert says in caught.value.message

@@ -46,13 +46,13 @@ def starts(*documents: dict[str, Any], flavors: int = 4) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("strategy", ["StrictFIFO", "BestEffortFIFO"])
-def test_flavors_that_are_left_are_tried(strategy: str) -> None:
+def test_remaining_flavors_are_tried(strategy: str) -> None:
     """The head takes one core of f0, and three are no place for four workers.  With the head in f1 they fit."""
     q = flavored("cq-a", 4, 1, strategy=strategy)
     assert starts(*q, with_head("first", "cq-a", at=1, workers=4)) == [[], ["first f1 f0"], []]
 
 
-def test_flavors_that_are_left_are_tried_on_nodes_too() -> None:
+def test_remaining_flavors_are_tried_on_nodes_too() -> None:
     """Quota is plenty.  The head takes the node of f0, and three cores are no place for four workers."""
     tree = kueue("Topology", "hosts", {"levels": [{"nodeLabel": HOSTNAME}]})
     flavors = [
@@ -86,12 +86,12 @@ def test_each_of_several_flavors_is_tried() -> None:
     assert starts(*q, holds, last) == [["holds f0"], [], ["last f2 f1"], []]
 
 
-def test_a_head_that_never_starts_ends_the_run_once_its_flavors_come_round() -> None:
+def test_run_ends_when_the_head_that_cannot_start_has_tried_all_flavors() -> None:
     """It looks at f0, f1, f2 and f0 again: nothing new."""
     assert starts(*flavored("cq-a", 4, 1, 1), with_head("never", "cq-a", at=1, workers=9)) == [[]] * 3
 
 
-def test_heads_whose_flavors_come_round_at_different_times_end_the_run_too() -> None:
+def test_run_ends_when_heads_have_tried_all_flavors_at_different_times() -> None:
     """Two and three flavors, and a queue that starts somebody meanwhile."""
     queues = (*flavored("cq-a", 4, 1), *flavored("cq-b", 4, 1, 1), *flavored("cq-c", 4, 1))
     never = (with_head(f"never-{name}", f"cq-{name}", at=1, workers=9) for name in "ab")
@@ -99,7 +99,7 @@ def test_heads_whose_flavors_come_round_at_different_times_end_the_run_too() -> 
     assert found == [[], ["first f1 f0"], *[[]] * 6]
 
 
-def test_a_run_that_would_take_too_long_to_come_round_ends() -> None:
+def test_run_that_would_repeat_too_late_is_cut_off() -> None:
     """2, 3, 5, 7 and 11 flavors come round together after 2,310 cycles."""
     sizes = (2, 3, 5, 7, 11)
     queues = [part for size in sizes for part in flavored(f"cq-{size}", 4, *[1] * (size - 1))]
@@ -125,7 +125,7 @@ def told(example: str, settings: Settings) -> tuple[list[list[str]], list[str]]:
     return cycles, [each["message"] for each in made["warnings"]]
 
 
-def test_a_run_as_the_peer_ends_where_it_begins_to_repeat_itself() -> None:
+def test_peer_mode_run_ends_when_it_begins_to_repeat() -> None:
     turn = [["s-waits starts"], ["s-waits goes"]]
     assert told("22-comes-to-rest.yaml", Settings(as_peer=True)) == (
         turn * 2,
@@ -133,14 +133,14 @@ def test_a_run_as_the_peer_ends_where_it_begins_to_repeat_itself() -> None:
     )
 
 
-def test_run_as_the_peer_that_settles_is_not_reported_as_endless() -> None:
+def test_peer_mode_run_that_settles_is_not_reported_as_endless() -> None:
     cycles, warnings = told("09-priority.yaml", Settings(as_peer=True))
     assert cycles[:2] == [["newer goes"], ["urgent starts"]]
     assert warnings == []
 
 
 @pytest.mark.parametrize(("as_peer", "warns"), [(False, True), (True, False)])
-def test_the_gate_for_preemptors_has_an_effect_only_as_the_peer(as_peer: bool, warns: bool) -> None:
+def test_gate_for_preemptors_has_an_effect_only_in_peer_mode(as_peer: bool, warns: bool) -> None:
     gates = {"PrioritizePreemptorWorkloads": True}
     _, warnings = told("09-priority.yaml", Settings(gates=gates, as_peer=as_peer))
     assert bool(warnings) is warns
