@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -14,7 +15,6 @@ from runrig.api.problems import written
 from runrig.domain.errors import InvalidInput, NotFound, Problem, RunrigError, ServerFault
 from runrig.domain.statuses import headers_of, status_of
 from runrig.service.runtime import logs
-from runrig.wire import ProblemAnswer
 
 MOST_PROBLEMS = 100
 """Maximum problems in one response. It would not help to see more, and a body full of mistakes must not cost much."""
@@ -48,7 +48,7 @@ def install(app: FastAPI) -> None:
             422,
             "; ".join(each.message for each in problems),
             InvalidInput.code,
-            {"problems": [_problem(each) for each in problems]},
+            {"problems": [asdict(each) for each in problems]},
         )
 
     @app.exception_handler(HTTPException)
@@ -62,7 +62,7 @@ def install(app: FastAPI) -> None:
             return answer(request, 405, f"{path} does not support {method}. See /openapi.json", InvalidInput.code, {})
         if error.status_code == 400:  # The framework could not parse it.
             problem = Problem("the body is not JSON in UTF-8, or is nested too deeply")
-            return answer(request, 422, problem.message, InvalidInput.code, {"problems": [_problem(problem)]})
+            return answer(request, 422, problem.message, InvalidInput.code, {"problems": [asdict(problem)]})
         return answer(request, error.status_code, str(error.detail), InvalidInput.code, {})
 
     @app.exception_handler(Exception)
@@ -74,7 +74,7 @@ def install(app: FastAPI) -> None:
 
 def details_of(error: RunrigError) -> dict[str, object]:
     if isinstance(error, InvalidInput):
-        return {"problems": [_problem(each) for each in error.problems]}
+        return {"problems": [asdict(each) for each in error.problems]}
     return dict(error.details)
 
 
@@ -84,12 +84,6 @@ def answer(request: Request, status: int, message: str, code: str, details: Mapp
         details = {**details, "request_id": id}
     body, media_type = written(request.url.path, status, message, code, details)
     return Response(body, status, {"x-request-id": id} if id else None, media_type=media_type)
-
-
-def _problem(problem: Problem) -> dict[str, Any]:
-    return ProblemAnswer(
-        message=problem.message, path=problem.path, line=problem.line, column=problem.column
-    ).model_dump()
 
 
 def _of_pydantic(error: Mapping[str, Any], *, secret: bool) -> Problem:

@@ -51,7 +51,6 @@ from runrig.wire.meta import (
     ApplyRequest,
     ErrorAnswer,
     HealthAnswer,
-    ProblemAnswer,
     VersionAnswer,
 )
 from runrig.wire.pools import (

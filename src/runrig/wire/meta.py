@@ -8,17 +8,6 @@ from runrig.domain.shown.declared import DeclaredChange
 from runrig.wire.base import Answer, Request, example, example_of
 
 
-class ProblemAnswer(Answer):
-    """A problem in an input. Line and column count from 1; null if they are unknown."""
-
-    model_config = example({"message": "unknown field 'imge'. Did you mean 'image'?", "path": "workflow.tasks[0].imge"})
-
-    message: str
-    path: str = ""
-    line: int | None = None
-    column: int | None = None
-
-
 class ErrorAnswer(Answer):
     """An error. *details* has the numbers in the message; with status 422, *details.problems* has all problems."""
 

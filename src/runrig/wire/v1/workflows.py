@@ -26,7 +26,17 @@ class WorkflowFile(Request):
     template: str | None = None
 
 
-class WorkflowSubmit(WorkflowFile):
+class _Options(Request):
+    """Options of one submission, or of all submissions of a batch."""
+
+    pool: str
+    priority: PriorityName | None = None
+    environment: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
+    retry: str | None = None
+
+
+class WorkflowSubmit(WorkflowFile, _Options):
     """*priority*: overrides that of the file; the default is NORMAL. *environment*: for every task. *labels*: override
     those of the file. *retry*: ``N[:CODES]``; restart every task after these exit codes (1-255 if not set), at most N times.
     """
@@ -34,12 +44,6 @@ class WorkflowSubmit(WorkflowFile):
     model_config = example(
         {"pool": "vision", "file": _FILE, "priority": "LOW", "environment": {"SEED": "1"}, "variables": []}
     )
-
-    pool: str
-    priority: PriorityName | None = None
-    environment: dict[str, str] = Field(default_factory=dict)
-    labels: dict[str, str] = Field(default_factory=dict)
-    retry: str | None = None
 
 
 class WorkflowRepeat(Request):
@@ -67,17 +71,12 @@ class WorkflowRender(WorkflowSubmit):
     namespace: str | None = None
 
 
-class WorkflowBatch(Request):
+class WorkflowBatch(_Options):
     """*workflows*: 1 to 1,000, or up to 200 with *all_or_nothing*, where one refusal refuses all."""
 
     model_config = example({"pool": "vision", "workflows": [WorkflowFile.example()], "all_or_nothing": False})
 
-    pool: str
     workflows: list[WorkflowFile]
-    priority: PriorityName | None = None
-    environment: dict[str, str] = Field(default_factory=dict)
-    labels: dict[str, str] = Field(default_factory=dict)
-    retry: str | None = None
     all_or_nothing: bool = False
 
 
