@@ -76,7 +76,8 @@ class Day:
         self._desk.service.settle()  # What the command changed happens before the clock moves on.
         done = running.result()
         out = done.out.replace(self.ann.url, "http://server").replace(self._date, "2026-01-31")
-        self.screen += f"$ runrig {line}\n{done.err}{out}"
+        err = done.err.replace(str(self._folder), "/home/anna")
+        self.screen += f"$ runrig {line}\n{err}{out}"
         self.screen += f"[exit code {done.code}]\n" if done.code else ""
 
     def submits(self, name: str, pool: str, seconds: int = 90_000) -> str:
@@ -120,6 +121,8 @@ def the_day(day: Day) -> str:
     day.type("pool default")
     day.type("pool default vison")
     day.type("pool default vision")
+    day.at("09:04")
+    day.type("run --gpus 8 -- torchrun train.py")
     day.at("09:05")
     day.type("run --gpus 8 --time 4h --code none -d -- torchrun train.py --lr 1e-4")
     day.at("09:05:04")
