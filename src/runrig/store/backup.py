@@ -49,10 +49,8 @@ PIECE = 64 * 1024
 """Bytes of a file per line."""
 STATE_FILES = ("backend", "clock.json", "tasks.json")
 """Files of backends in the data folder from which they resume."""
-LEFT_OUT = frozenset(
-    table.name
-    for table in (schema.leader, schema.browser_sessions, schema.checkpoints, schema.waiting, schema.deliveries)
-)
+_LEFT_OUT = (schema.leader, schema.browser_sessions, schema.checkpoints, schema.waiting, schema.deliveries)
+LEFT_OUT = frozenset(table.name for table in _LEFT_OUT)
 """The leader is only current at the time, a backup must not restore ended sessions or send old notices again, and
 checkpoints are written anew.
 """
@@ -62,8 +60,7 @@ TABLES = tuple(table for table in schema.metadata.sorted_tables if table.name no
 @dataclass(frozen=True, slots=True)
 class Header:
     """*version*: of the program that wrote it. *tables*: version of the tables. *store*: kind of database. *taken_at*: in UTC.
-
-    *head*: hash of the last commit in the chain (`store.chain`); "": none has one.
+    *head*: hash of the last commit (`store.chain`), "" for none.
     """
 
     version: str
@@ -97,8 +94,7 @@ class BackupWriter:
         """Raises ServerFault if the tables are not those of this version."""
         check_tables(connection)
         revision = connection.execute(select(schema.meta.c.revision)).scalar_one()
-        at, hash = chain.head(connection)
-        head = hash.hex() if at else ""
+        head = chain.head_text(connection)
         self.header = Header(version, schema.HEAD, connection.dialect.name, revision, taken_at, head)
         # The time of day in the header would make equal backups differ.
         self._stream = gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=4, mtime=0)
@@ -111,15 +107,13 @@ class BackupWriter:
     def tables(self) -> None:
         for table in TABLES:
             self._line({"table": table.name, "columns": table.columns.keys()})
-            times = [index for index, each in enumerate(table.columns) if isinstance(each.type, UtcDateTime)]
-            blobs = [index for index, each in enumerate(table.columns) if isinstance(each.type, LargeBinary)]
+            texts: dict[type, Callable[[Any], str]] = {UtcDateTime: UtcDateTime.text, LargeBinary: text_of}
+            shown = [(at, texts[type(each.type)]) for at, each in enumerate(table.columns) if type(each.type) in texts]
             count = 0
             for row in self._connection.execution_options(yield_per=_at_once(table)).execute(_in_order(table)):
                 values = list(row)
-                for index in blobs:
-                    values[index] = None if values[index] is None else text_of(values[index])
-                for index in times:
-                    values[index] = None if values[index] is None else UtcDateTime.text(values[index])
+                for at, text in shown:
+                    values[at] = None if values[at] is None else text(values[at])
                 self._line(values)
                 count += 1
             self._rows[table.name] = count

@@ -35,6 +35,12 @@ def head(connection: Connection) -> tuple[int, bytes]:
     return max(((row.revision, row.hash) for row in found), default=(0, START))
 
 
+def head_text(connection: Connection) -> str:
+    """Returns the hash in hexadecimal; "" if no commit has one."""
+    at, hash = head(connection)
+    return hash.hex() if at else ""
+
+
 def chained(rows: Sequence[Row], before: bytes) -> tuple[list[Row], bytes]:
     """Returns the rows of new events, without *hash*, as they are stored; and the new head. Actions are encoded once."""
     found: list[Row] = []
