@@ -1,3 +1,3 @@
-"""runrig shares GPUs between teams, and can say of every waiting workflow why it waits."""
+"""runrig shares GPUs between teams, and shows why each workflow is waiting."""
 
 __version__ = "0.1.0"
