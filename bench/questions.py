@@ -28,7 +28,7 @@ from runrig.domain.workflows import Group, Status, Task, Workflow
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
-from runrig.service.commands.submissions import Submission, read
+from runrig.service.commands.submission import Submission, read
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.runtime.desired import Launches
 from runrig.service.runtime.transactor import APPLY, Transactor

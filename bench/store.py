@@ -38,7 +38,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, Status, Task, Workflow
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
-from runrig.service.commands.submissions import Submission, read
+from runrig.service.commands.submission import Submission, read
 from runrig.service.runtime.transactor import Transactor
 from runrig.service.runtime.writing import Command, Job
 from runrig.service.service import Service

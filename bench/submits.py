@@ -19,7 +19,7 @@ from bench.store import FILE, KINDS, STARTS_WITHIN_S, THOUSAND_GPUS, TOKEN, fres
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan
-from runrig.service.commands.submissions import Submission, read
+from runrig.service.commands.submission import Submission, read
 from runrig.service.runtime.transactor import Transactor
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster

@@ -39,6 +39,11 @@ REASONS: dict[Code, Entry] = {
         "The server failed while it decided about this workflow. This is a bug; the log has `event=set_aside`.",
         "Release it after an upgrade, or cancel it.",
     ),
+    Code.AFTER: Entry(
+        Reason(Code.AFTER, "W5", "ok", holders=("train-2",)),
+        "It was submitted with `--after`, and that workflow has not ended as it must.",
+        "Wait, or look at that workflow with `runrig why ID`.",
+    ),
     Code.UPSTREAM: Entry(
         Reason(Code.UPSTREAM, "W1", holders=("prep", "split")),
         "The group takes its inputs from groups that have not completed.",

@@ -259,6 +259,9 @@ WORDS: list[tuple[Reason, str, str]] = [
         "`runrig workflow release w-1` tries it again, `runrig workflow cancel w-1` ends it",
         "set aside: internal error",
     ),
+    (of(Code.AFTER, where="ok", holders=("prep-1",)), "prep-1 must complete first", "after prep-1"),
+    (of(Code.AFTER, where="any", holders=("prep-1",)), "prep-1 must end first", "after prep-1"),
+    (of(Code.AFTER, where="fail", holders=("prep-1",)), "prep-1 must fail first", "after prep-1"),
     (of(Code.UPSTREAM, holders=("prep",)), "group prep must complete first", "after prep"),
     (
         of(Code.UPSTREAM, holders=("prep", "split")),
@@ -317,7 +320,7 @@ WORDS: list[tuple[Reason, str, str]] = [
     ),
     (
         of(Code.MISCONFIGURED, "q", ""),
-        "queue q does not accept this workload; check the warnings and the queue's namespaceSelector",
+        "queue q does not accept this workload; check the warnings and its namespaceSelector",
         "",
     ),
     (

@@ -48,6 +48,19 @@ def submit(name: str, pool: str, priority: str = "NORMAL", at: float = 1.0, **up
     return "Submit", {"workflow": workflow, "groups": [{"name": "g"}]}
 
 
+def waiting(name: str, pool: str, after: str, when: str = "ok") -> Event:
+    """A workflow that waits until *after* has ended."""
+    kind, action = submit(name, pool)
+    return kind, {
+        **action,
+        "workflow": {**action["workflow"], "after": [{"workflow": after, "when": when, "ended": None}]},
+    }
+
+
+def ended(name: str, status: str) -> Event:
+    return "MoveWorkflow", {"workflow": name, "status": status, "message": "", "cancelled_by": None}
+
+
 def queue(name: str, pool: str, priority: str = "NORMAL", at: float = 1.0, gpus: int = 1, **more: Any) -> Event:
     pods = {
         "name": "t",

@@ -10,6 +10,7 @@ from tests.verify.logs import (
     admit,
     broken,
     cohort,
+    ended,
     log,
     node,
     nominate,
@@ -20,6 +21,7 @@ from tests.verify.logs import (
     recorded,
     reports,
     submit,
+    waiting,
     work,
 )
 
@@ -268,6 +270,16 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         ],
         [TWO, [*work("w", "a"), ("Hold", {"workflow": "w", "by": "ann"}), admit("w", ("n0", 1, [0]))]],
         "W3",
+    ),
+    "W5: a workflow is queued when another has completed": (
+        [TWO, [*work("w", "a"), waiting("v", "a", "w")], [ended("w", "COMPLETED"), queue("v", "a")]],
+        [TWO, [*work("w", "a"), waiting("v", "a", "w"), queue("v", "a")]],
+        "W5",
+    ),
+    "W5: it is not queued when another has failed": (
+        [TWO, [*work("w", "a"), waiting("v", "a", "w", "fail")], [ended("w", "FAILED_CANCELED"), queue("v", "a")]],
+        [TWO, [*work("w", "a"), waiting("v", "a", "w")], [ended("w", "FAILED_CANCELED"), queue("v", "a")]],
+        "W5",
     ),
     "S1: shares add up": (
         [[pool("a", 3), pool("a--x", 2, parent="a"), pool("a--y", 1, parent="a")]],

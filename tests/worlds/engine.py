@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from runrig.domain.after import After
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.observed import Observation, Phase, TaskFact
@@ -85,6 +86,8 @@ class World:
         gpus: int = 1,
         spec: WorkflowSpec | None = None,
         user: str = "u",
+        after: Sequence[After] = (),
+        parent: str | None = None,
     ) -> str:
         """Submits one task of *gpus* GPUs, or *spec*; returns the workflow's id."""
         self.now += 1
@@ -99,9 +102,11 @@ class World:
             user=user,
             uuid=name,
             now=self.now,
+            after=tuple(after),
+            parent=parent,
         )
         self.do(*plan.actions)
-        return name + "-1"
+        return f"{name}-{self.state.numbers[name]}"
 
     def cancel(self, workflow_id: str) -> None:
         self.do(*cancel(self.state, workflow_id, user="u").actions)

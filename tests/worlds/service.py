@@ -16,7 +16,7 @@ from runrig.domain.observed import Observation, TaskFact
 from runrig.domain.plan import Action
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, Output
-from runrig.service.commands.submissions import Submission
+from runrig.service.commands.submission import Submission
 from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster

@@ -4,6 +4,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from runrig.domain.after import must
 from runrig.domain.quantities import amount_in_a_sentence, amount_in_words, amount_of_flavor, kind_of_flavor, listed
 from runrig.domain.value import NO_AMOUNTS, Amounts, Shown, Word, at, shown_as, utc
 
@@ -15,6 +16,7 @@ class Code(Word):
     SET_ASIDE = "SetAside"
     PAUSED = "PoolPaused"
     UPSTREAM = "WaitsForUpstream"
+    AFTER = "WaitsForWorkflow"
     QUOTA_FULL = "QuotaFull"
     BORROWING_LIMIT = "BorrowingLimit"
     NO_IDLE_TO_BORROW = "NoIdleToBorrow"
@@ -115,14 +117,10 @@ class Older:
     gave: bool
 
     def __str__(self) -> str:
-        then = (
-            f"before pool {self.pool} gave quota to its subpools"
-            if self.gave
-            else f"before the quota of pool {self.pool} was cut"
-        )
-        if len(self.gangs) == 1:
-            return f"waiting for {self.gangs[0]} to finish, which started {then}"
-        return f"waiting for enough of {listed(self.gangs)} to finish, which started {then}"
+        event = "pool {} gave quota to its subpools" if self.gave else "the quota of pool {} was cut"
+        then = f"before {event.format(self.pool)}"
+        who = f"{'enough of ' * (len(self.gangs) > 1)}{listed(self.gangs)}"
+        return f"waiting for {who} to finish, which started {then}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ class Reason(Shown):
     code: Code
     law: str
     where: str = ""
-    """For SET_ASIDE the workflow, for HELD the user who put it on hold."""
+    """For SET_ASIDE the workflow, for HELD the user who put it on hold, for AFTER how the holder must end."""
     resource: str = ""
     """``flavor/resource``."""
     have: int = 0
@@ -170,11 +168,8 @@ class Reason(Shown):
     """For STOPPED: what is stopped; empty: the queue."""
 
     def __str__(self) -> str:
-        if self.code in _QUOTAS:
-            return _of_quota(self)
-        if self.code in _PODS:
-            return _of_pods(self)
-        return _of_order(self)
+        in_words = _of_quota if self.code in _QUOTAS else _of_pods if self.code in _PODS else _of_order
+        return in_words(self)
 
     @property
     def headline(self) -> str:
@@ -311,20 +306,18 @@ def _of_order(it: Reason) -> str:
             said = f" ({it.said})" if it.said else ""
             return f"pool {it.where} was paused{since}{said}; ask for `runrig pool resume {it.where}`"
         case Code.SET_ASIDE:
-            return (
-                f"set aside{since} after an internal error; `runrig workflow release {it.where}` tries it again, "
-                f"`runrig workflow cancel {it.where}` ends it"
-            )
+            ways = "`runrig workflow release {0}` tries it again, `runrig workflow cancel {0}` ends it"
+            return f"set aside{since} after an internal error; {ways.format(it.where)}"
         case Code.UPSTREAM:
             return f"{'group' if len(it.holders) == 1 else 'groups'} {listed(it.holders)} must complete first"
+        case Code.AFTER:
+            return f"{listed(it.holders)} must {must(it.where)} first"
         case Code.COHORT_CYCLE:
             return f"the cohorts above {it.where} form a cycle; nothing below them can start until an administrator breaks it"
         case Code.NO_MATCHING_FLAVOR:
             return _no_flavor(it)
         case Code.MISCONFIGURED:
-            return (
-                f"queue {it.where} does not accept this workload; check the warnings and the queue's namespaceSelector"
-            )
+            return f"queue {it.where} does not accept this workload; check the warnings and its namespaceSelector"
         case Code.REQUESTS_NOTHING:
             return f"can never start: pod set {it.resource} requests no resource of queue {it.where}; add a request, such as cpu"
         case Code.NOT_ALL_GROUPS_FIT:
@@ -334,10 +327,8 @@ def _of_order(it: Reason) -> str:
         case Code.BEHIND_HEAD:
             return f"behind {listed(it.holders)}, the head of a STRICT_FIFO queue"
         case Code.KAI_NOT_PLACED:
-            return (
-                f"KAI Scheduler did not place it ({it.where}); retried when its pool or a usable node changes, "
-                "or after at most 1 hour"
-            )
+            again = "retried when its pool or a usable node changes, or after at most 1 hour"
+            return f"KAI Scheduler did not place it ({it.where}); {again}"
         case Code.STOPPED:
             return f"{it.stopped or f'queue {it.where}'} is stopped; nothing starts until it is resumed"
         case Code.FLAVOR_NOT_FOUND:
@@ -372,6 +363,7 @@ _HEADLINES = {
     Code.SET_ASIDE: "set aside: internal error",
     Code.PAUSED: "pool {where} is paused",
     Code.UPSTREAM: "after {holders}",
+    Code.AFTER: "after {holders}",
     Code.QUOTA_FULL: "quota: {have} left in {where}, needs {need}",
     Code.BORROWING_LIMIT: "borrowing limit: {have} left in {where}, needs {need}",
     Code.NO_IDLE_TO_BORROW: "idle quota: {have} in {where}, needs {need}",

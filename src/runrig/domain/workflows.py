@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from runrig.domain.after import After
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.gangs import Priority, Requirement
 from runrig.domain.quantities import Requests
@@ -159,6 +160,7 @@ class WorkflowSpec:
     *linked*: tasks of *groups* read the outputs of tasks that an earlier workflow completed: name of the task as written → the
     COMPLETED attempt of each pod.
     *code*: id of the code in which the tasks start (`domain.code`); None: none was sent.
+    *after*: workflows that must end first, as written (rule W5).
     """
 
     name: str
@@ -169,6 +171,7 @@ class WorkflowSpec:
     queue_timeout_s: float | None = None
     linked: Mapping[str, tuple[TaskKey, ...]] = field(default_factory=dict)
     code: str | None = None
+    after: tuple[After, ...] = ()
 
     def group(self, name: str) -> GroupSpec:
         return next(group for group in self.groups if group.name == name)
@@ -249,6 +252,7 @@ class Workflow:
     """*id*: name-number. *spec_hash*: finds the specification, which is stored apart from the event log.
 
     *held_by*, *held_since*: who put it on hold, and when; None: not on hold (rule W3). `THE_SERVER`: it is set aside (rule W8).
+    *after*: workflows that must end before any of its groups is queued, and how they ended (rule W5).
     *times*: how it spent its time; None before submission and for workflows last stored by an older release.
     """
 
@@ -271,6 +275,12 @@ class Workflow:
     held_by: str | None = None
     held_since: float | None = None
     times: Times | None = field(default=None, metadata={FOLLOWS: True})
+    after: tuple[After, ...] = ()
+
+    @property
+    def waits_for_others(self) -> bool:
+        """True if a workflow of *after* has not ended as it must."""
+        return not all(each.met for each in self.after)
 
     @property
     def set_aside(self) -> bool:

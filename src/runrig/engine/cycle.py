@@ -1,4 +1,4 @@
-"""One cycle of the engine: five steps, from observing nodes to archiving drained pools.
+"""One cycle of the engine: six steps, from observing nodes to archiving drained pools.
 
   plan = run(state, observed, now)
 
@@ -18,6 +18,7 @@ from runrig.domain.observed import Observation
 from runrig.domain.plan import Action, DropNode, MoveTask, Plan, PutNode
 from runrig.domain.subjects import workflow_of
 from runrig.engine.lifecycle import pools
+from runrig.engine.lifecycle.after import settle
 from runrig.engine.lifecycle.workflows import digest, time_out
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
@@ -66,11 +67,13 @@ class CycleInParts:
         if self._seen and loaded:
             self._seen = self._see()
         self._decided: list[Step] = [
-            # 3. Time out gangs that have queued or run too long; retry gangs that were refused long ago.
+            # 3. Queue or end workflows that waited for others to end.
+            settle(state),
+            # 4. Time out gangs that have queued or run too long; retry gangs that were refused long ago.
             time_out(state, now),
-            # 4. Admit, nominate and preempt.
+            # 5. Admit, nominate and preempt.
             decide(state.ledger),
-            # 5. Archive DELETING pools whose last workflow has ended.
+            # 6. Archive DELETING pools whose last workflow has ended.
             pools.archive_drained(state),
         ]
 
@@ -92,7 +95,7 @@ class CycleInParts:
         return not self._seen and not self._decided
 
     def part(self, budget: int | None = None) -> Plan:
-        """Runs until one of the five steps that changed anything has ended. Returns its actions, which are applied to *state*.
+        """Runs until one of the six steps that changed anything has ended. Returns its actions, which are applied to *state*.
 
         *budget*: the part may end earlier, once what it evaluated or changed reaches this value (see `STEP`). An empty plan:
         there was nothing to do. Raises FailedAt if a workflow causes an error; *state* is then inconsistent.

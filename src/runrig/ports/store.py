@@ -118,7 +118,9 @@ class RevisionsQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoredWorkflow:
-    """*preemptors*: gangs that preempted one of the workflow's gangs, from the event log; messages can name them."""
+    """*preemptors*: gangs that preempted one of the workflow's gangs, from the event log, and workflows that
+    it waits for; messages can name them.
+    """
 
     workflow: Workflow
     groups: tuple[Group, ...]
@@ -307,6 +309,9 @@ class Store(WorkflowReads, Protocol):
 
     @property
     def usage(self) -> UsageStore: ...
+
+    def repeat_of(self, id: str) -> str | None:
+        """Returns the id of the newest workflow that repeats workflow *id*; None if there is none."""
 
     def load(self) -> Loaded: ...
 

@@ -43,6 +43,7 @@ class OneTask:
     priority: str | None = None
     time: str | None = None
     retry: Retry | None = None
+    after: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -63,6 +64,8 @@ def _lines(task: OneTask) -> Iterator[str]:
         yield f"  timeout: {{exec_timeout: {scalar(task.time)}}}"
     if task.code:
         yield f"  code: {scalar(task.code)}"
+    if task.after:
+        yield f"  after: [{', '.join(map(scalar, task.after))}]"
     if task.labels:
         yield f"  labels: {_flow(task.labels)}"
     if resources := list(_resources(task)):

@@ -1,9 +1,11 @@
-"""Options of a submission that change its specification: `--retry`."""
+"""Options of a submission that change its specification: `--retry` and `--after`."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from runrig.domain.after import MOST_AFTER, parse_after
 from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import ExitAction, ExitRule, TaskSpec, WorkflowSpec
 from runrig.spec.task import MOST_RETRIES
@@ -49,3 +51,14 @@ def with_retry(spec: WorkflowSpec, text: str | None) -> WorkflowSpec:
 
     groups = (replace(group, tasks=tuple(map(retried, group.tasks))) for group in spec.groups)
     return replace(spec, groups=tuple(groups))
+
+
+def with_after(spec: WorkflowSpec, texts: Sequence[str]) -> WorkflowSpec:
+    """Returns *spec* with ``--after`` *texts* in addition to those of the file. Raises InvalidInput."""
+    try:
+        after = tuple(dict.fromkeys((*spec.after, *map(parse_after, texts))))
+    except ValueError as error:
+        raise InvalidInput.one(f"after: {error}", "after") from None
+    if len(after) > MOST_AFTER:
+        raise InvalidInput.one(f"after: names {len(after)} workflows: at most {MOST_AFTER}", "after")
+    return replace(spec, after=after) if texts else spec

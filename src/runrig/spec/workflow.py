@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 
+from runrig.domain.after import MOST_AFTER, After, parse_after
 from runrig.domain.code import is_id
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
@@ -21,7 +22,19 @@ MOST_TASKS = 1_000
 MOST_PODS = 10_000
 
 _FILE = ("version", "workflow", "resources", "default-values")
-_WORKFLOW = ("name", "labels", "pool", "backend", "priority", "tasks", "groups", "resources", "timeout", "code")
+_WORKFLOW = (
+    "name",
+    "labels",
+    "pool",
+    "backend",
+    "priority",
+    "tasks",
+    "groups",
+    "resources",
+    "timeout",
+    "code",
+    "after",
+)
 _GROUP = ("name", "barrier", "ignoreNonleadStatus", "tasks")
 _TIMEOUT = ("exec_timeout", "queue_timeout")
 _HINTS = {"array": ARRAY_HINT}
@@ -95,6 +108,7 @@ def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | Non
         exec_timeout_s,
         queue_timeout_s,
         code=_code(fields.get("code")),
+        after=_after(fields),
     )
 
 
@@ -108,6 +122,14 @@ def _code(field: Field | None) -> str | None:
         )
         return None
     return id
+
+
+def _after(fields: Fields) -> tuple[After, ...]:
+    found = [item.parsed(parse_after) for item in fields.items("after")]
+    read = tuple(dict.fromkeys(each for each in found if each is not None))
+    if len(read) > MOST_AFTER and (field := fields.get("after")):
+        field.wrong(f"names {len(read)} workflows: at most {MOST_AFTER}")
+    return read
 
 
 def _timeouts(fields: Fields) -> tuple[float | None, float | None]:

@@ -219,13 +219,24 @@ class SqlStore:
         with self.transactions.reading() as connection:
             return _head(connection, id)
 
+    def repeat_of(self, id: str) -> str | None:
+        newest = (
+            select(_WORKFLOW.id)
+            .where(_WORKFLOW.parent == id)
+            .order_by(_WORKFLOW.submit_time.desc(), _WORKFLOW.number.desc())
+        )
+        with self.transactions.reading() as connection:
+            return connection.execute(newest.limit(1)).scalar()
+
     def workflow(self, id: str) -> StoredWorkflow:
         with self.transactions.reading() as connection:
             workflow = _head(connection, id)
             values = {"workflow": workflow.id}
             groups, tasks = (_sorted(connection, kind, statement, values) for kind, statement in _PARTS.items())
             preemptions = connection.execute(_PREEMPTIONS, values).scalars()
-            preemptors = {decode(Preempt, plain).by for plain in preemptions}
+            preemptors = {decode(Preempt, plain).by for plain in preemptions} | {
+                each.workflow for each in workflow.after
+            }
             return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:

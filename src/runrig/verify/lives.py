@@ -106,6 +106,16 @@ def inputs_are_done(court: Court, gang: Gang, action: Action) -> Iterator[str]:
             yield f"it is queued before group {name} is COMPLETED"
 
 
+def others_have_ended(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """After, W5: a dependent workflow is queued when the workflows that it names have ended as they must."""
+    for each in court.world.workflows.get(gang.workflow, {}).get("after", ()):
+        status = each["ended"]
+        if status is None:
+            yield f"it is queued before {each['workflow']} has ended"
+        elif each["when"] != "any" and (each["when"] == "ok") != (status == "COMPLETED"):
+            yield f"it is queued although {each['workflow']} is {status}"
+
+
 def hold(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Hold, W3: groups of a workflow on hold that have not started stay outside the queue; also W8."""
     row = court.world.workflows.get(gang.workflow, {})

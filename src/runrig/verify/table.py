@@ -25,6 +25,7 @@ OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
         ("R6", laws.requeue),
         ("A3", laws.recorded_size),
         ("W1", lives.inputs_are_done),
+        ("W5", lives.others_have_ended),
     ),
     "Admit": (*_STARTS, ("P4", laws.queue_order), ("W2", lives.no_gpu_twice)),
     "Nominate": (

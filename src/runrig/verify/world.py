@@ -50,7 +50,9 @@ class Gang:
 
 
 class World:
-    """*loosened*: how often something became free. *touched*: names of nodes whose room changed, in order."""
+    """*awaited*: workflow → those that wait for it, by W5.
+
+    *loosened*: how often something became free. *touched*: names of nodes whose room changed, in order."""
 
     def __init__(self) -> None:
         self.flavors: dict[str, dict[str, Any]] = {}
@@ -66,6 +68,7 @@ class World:
         self.gpus: dict[str, dict[int, str]] = {}
         self.on_node: dict[str, set[str]] = {}
         self.capacity: dict[str, int] = {}
+        self.awaited: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self.ended: set[tuple[str, str]] = set()
         self.loosened, self.touched = 0, list[str]()
         self.now, self.revision = 0.0, 0
@@ -267,9 +270,27 @@ class World:
     def _submit(self, action: Mapping[str, Any]) -> None:
         row = dict(action["workflow"])
         row["groups"] = {each["name"]: each for each in action["groups"]}
-        row["done"] = set[str]()
+        row["done"], row["begun"] = set[str](), False
         row["status"] = row.get("status", "PENDING")
+        row["after"] = [dict(each) for each in row.get("after", ())]
+        for each in row["after"]:
+            self.awaited.setdefault(each["workflow"], []).append((row["id"], each))
+        for id, each in self.awaited.get(row.get("parent") or "", ()):
+            if each["ended"] is not None and not self._has_begun(id):
+                each.update(workflow=row["id"], ended=None)
+                self.awaited.setdefault(row["id"], []).append((id, each))
         self.workflows[row["id"]] = row
+
+    def _has_begun(self, workflow: str) -> bool:
+        row = self.workflows[workflow]
+        return row["status"] != "PENDING" or bool(row["begun"])
+
+    def _move_workflow(self, action: Mapping[str, Any]) -> None:
+        self._change_workflow(status=action["status"])(action)
+        if action["status"] not in ("PENDING", "RUNNING"):
+            for _, each in self.awaited.get(action["workflow"], ()):
+                if each["workflow"] == action["workflow"]:
+                    each["ended"] = action["status"]
 
     def _queue(self, action: Mapping[str, Any]) -> None:
         old = self.gangs.get(action["gang"]["id"])
@@ -277,6 +298,8 @@ class World:
             self.set(old, None)
         gang = self.gangs[action["gang"]["id"]] = Gang(action["gang"])
         self._list(gang)
+        if gang.workflow in self.workflows:
+            self.workflows[gang.workflow]["begun"] = True
 
     def _move_group(self, action: Mapping[str, Any]) -> None:
         row = self.workflows.get(action["workflow"])
@@ -298,7 +321,8 @@ class World:
                 self.set(gang, None)
 
     def _abandon(self, action: Mapping[str, Any]) -> None:
-        self._change_workflow(aside=False, held_by=None, status="FAILED")(action)
+        self._change_workflow(aside=False, held_by=None)(action)
+        self._move_workflow({**action, "status": "FAILED_CANCELED"})
         for gang in self.of_workflow(action["workflow"]):
             self.set(gang, None)
 
@@ -346,7 +370,7 @@ _OTHERS: dict[str, Callable[[World, Mapping[str, Any]], None]] = {
     "Queue": World._queue,
     "MoveTask": World._move_task,
     "MoveGroup": World._move_group,
-    "MoveWorkflow": lambda world, a: world._change_workflow(status=a["status"])(a),
+    "MoveWorkflow": World._move_workflow,
     "Hold": lambda world, a: world._change_workflow(held_by=a.get("by", ""))(a),
     "EndHold": lambda world, a: world._change_workflow(held_by=None, aside=False)(a),
     "SetAside": World._aside,

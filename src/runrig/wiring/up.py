@@ -29,7 +29,7 @@ from runrig.ports.clock import Clock
 from runrig.service.access.browser_sessions import FIRST_CODE_S
 from runrig.service.commands import offline
 from runrig.service.commands.offline import check as check
-from runrig.service.commands.submissions import Submission
+from runrig.service.commands.submission import Submission
 from runrig.service.runtime import drain_sweep
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
@@ -138,6 +138,7 @@ def submission(
     environment: tuple[str, ...] = (),
     labels: tuple[str, ...] = (),
     retry: str | None = None,
+    after: tuple[str, ...] = (),
 ) -> Submission:
     """The workflow file *text*, as this user would submit it to *pool*."""
     return Submission(
@@ -150,6 +151,7 @@ def submission(
         labels=labels,
         priority=None if priority is None else Priority(priority),
         retry=retry,
+        after=after,
     )
 
 

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 import runrig.engine
+from runrig.domain.after import After, When
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Refused
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import TaskSpec
 from runrig.engine.lifecycle import closing, pools
 from runrig.engine.lifecycle.reassignments import reassign
@@ -148,6 +150,12 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (
         lambda: ask(of_state(PoolState.ARCHIVED, a=1, b=1, c=1), "team--a", 1),
         "pool team--a is ARCHIVED and does not accept submissions. Use one of team--b, team--c",
+    ),
+    # ------------------------------------------------------------ workflows that have ended otherwise
+    (
+        lambda: World({"lab": 4}).submit("w", "lab", after=[After("x-1", When.FAIL, WorkflowStatus.COMPLETED)]),
+        "w can never start: x-1 is COMPLETED, and would have to fail first. Restart x-1 and wait for the new workflow, or "
+        "submit without `--after x-1`",
     ),
     # ------------------------------------------------------------ run times
     (
@@ -418,4 +426,4 @@ def test_every_refusal_of_the_engine_is_tested() -> None:
     finally:
         sys.setprofile(None)
     unseen = [(Path(file).name, lines[0]) for file, lines in _written() if not any((file, at) in seen for at in lines)]
-    assert (unseen, len(_written())) == ([], 22)
+    assert (unseen, len(_written())) == ([], 25)

@@ -16,7 +16,7 @@ from runrig.domain.value import at, utc
 from runrig.engine.foresight.dry_run import dry_run
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
-from runrig.service.commands.submissions import Submission
+from runrig.service.commands.submission import Submission
 from runrig.service.queries.visibility import ALL
 from tests.service.mirror.test_replica import step
 from tests.worlds.service import Desk, desk, one_task

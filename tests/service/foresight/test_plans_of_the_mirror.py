@@ -6,7 +6,7 @@ import pytest
 
 from runrig.domain.gangs import Priority
 from runrig.service.commands.edits import PoolEdit
-from runrig.service.commands.submissions import Submission, read
+from runrig.service.commands.submission import Submission, read
 from runrig.service.foresight.questions import OfDrain, OfEdit, OfFile, OfSubmission, Question
 from runrig.service.mirror.answering import Question as Asking
 from runrig.service.mirror.leaving import Leaving

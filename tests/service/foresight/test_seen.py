@@ -6,7 +6,7 @@ from runrig.domain.access import Grant, Identity, RoleKind
 from runrig.domain.gangs import Priority
 from runrig.domain.shown.plans import PlanUnseen
 from runrig.service.commands.edits import PoolEdit
-from runrig.service.commands.submissions import Submission, read
+from runrig.service.commands.submission import Submission, read
 from runrig.service.foresight.questions import OfEdit, OfSubmission
 from runrig.service.foresight.seen import seen
 from runrig.service.mirror.leaving import Leaving

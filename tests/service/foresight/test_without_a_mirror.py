@@ -19,7 +19,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
 from runrig.service.commands.edits import PoolEdit
-from runrig.service.commands.submissions import Submission
+from runrig.service.commands.submission import Submission
 from runrig.service.foresight import dry_runs
 from runrig.service.foresight.questions import OfEdit
 from runrig.service.mirror import asker

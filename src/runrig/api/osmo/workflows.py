@@ -24,7 +24,7 @@ from runrig.osmo import workflows as shaped
 from runrig.osmo.shape import Links, Shape
 from runrig.ports.store import WorkflowQuery
 from runrig.service import log_stream as logs
-from runrig.service.commands.submissions import Submission
+from runrig.service.commands.submission import Submission
 from runrig.service.queries.events import each_in_words
 from runrig.service.queries.output import STDERR
 from runrig.spec.labels import read_key, read_selector, read_tags
@@ -102,6 +102,7 @@ async def submit(
         labels=tuple(label),
         priority=chosen,
         uuid=key,
+        visibility=asker.visibility,
     )
     if dry_run:
         found = await run_in_threadpool(service.submissions.rendered, submission)

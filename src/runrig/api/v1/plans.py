@@ -10,7 +10,7 @@ from runrig.api.v1.frame import User, reply, shows
 from runrig.api.v1.workflows import submission_of
 from runrig.domain.access import Permission
 from runrig.domain.shown.plans import Plan
-from runrig.service.commands.submissions import read
+from runrig.service.commands.submission import read
 from runrig.service.foresight.questions import OfDomain, OfDrain, OfEdit, OfFile, OfSubmission, Question
 from runrig.service.rights import About, Asker
 from runrig.wire import v1
@@ -45,7 +45,7 @@ def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:
         pool = body.submission.pool
         asker.need(Permission.SUBMIT, About(pool))
         asker.check_there(Permission.SUBMIT, pool)
-        return OfSubmission(read(submission_of(body.submission, body.submission, user)))
+        return OfSubmission(read(submission_of(body.submission, body.submission, user, asker.visibility)))
     asker.need(Permission.CHANGE_CLUSTER)
     if body.file is not None:
         return OfFile(body.file, body.prune)

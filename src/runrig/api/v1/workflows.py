@@ -24,7 +24,8 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.batches import Outcome
 from runrig.service.commands.restarts import Changes
-from runrig.service.commands.submissions import Submission, filled_in
+from runrig.service.commands.submission import Submission, filled_in
+from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.rights import About, Asker
 from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
 from runrig.spec.labels import read_key, read_selector, read_tags
@@ -48,12 +49,18 @@ _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
     response_model=WorkflowSubmitted,
     responses=creates(WorkflowSubmitted, 404, 409, 413),
 )
-async def submit_workflow(service: Serving, user: User, key: IdempotencyKey, body: v1.WorkflowSubmit) -> Response:
-    return _submitted(await service.arrivals.submit(submission_of(body, body, user, key)))
+async def submit_workflow(
+    service: Serving, asker: Asking, user: User, key: IdempotencyKey, body: v1.WorkflowSubmit
+) -> Response:
+    return _submitted(await service.arrivals.submit(submission_of(body, body, user, asker.visibility, key)))
 
 
 def submission_of(
-    file: v1.WorkflowFile, whole: v1.WorkflowSubmit | v1.WorkflowBatch, user: str, key: str | None = None
+    file: v1.WorkflowFile,
+    whole: v1.WorkflowSubmit | v1.WorkflowBatch,
+    user: str,
+    visibility: Visibility,
+    key: str | None = None,
 ) -> Submission:
     return Submission(
         text=file.file,
@@ -67,6 +74,8 @@ def submission_of(
         priority=_priority(whole.priority),
         uuid=key,
         retry=whole.retry,
+        after=tuple(whole.after),
+        visibility=visibility,
     )
 
 
@@ -96,9 +105,9 @@ def _submitted(accepted: WorkflowSubmitted) -> Response:
     responses=shows(v1.WorkflowOutcomes, 404, 409, 413),
 )
 async def submit_workflows(
-    service: Serving, user: User, key: IdempotencyKey, body: v1.WorkflowBatch
+    service: Serving, asker: Asking, user: User, key: IdempotencyKey, body: v1.WorkflowBatch
 ) -> v1.WorkflowOutcomes:
-    batch = [submission_of(each, body, user) for each in body.workflows]
+    batch = [submission_of(each, body, user, asker.visibility) for each in body.workflows]
     outcomes = await service.arrivals.submit_batch(batch, key=key, together=body.all_or_nothing)
     found = [_outcome(each) for each in outcomes]
     return v1.WorkflowOutcomes(submitted=sum(each.problem is None for each in found), outcomes=found)
@@ -118,7 +127,7 @@ def _outcome(found: Outcome) -> v1.WorkflowOutcome:
     responses=shows(v1.WorkflowChecked, 404, 413),
 )
 def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.WorkflowCheck) -> v1.WorkflowChecked:
-    submission = submission_of(body, body, user)
+    submission = submission_of(body, body, user, visibility)
     if body.template_only:
         return v1.WorkflowChecked(id=None, file=filled_in(submission), warnings=[], verdict=None)
     found = service.submissions.check(submission)
@@ -133,7 +142,7 @@ def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.Wo
     responses=shows(RenderAnswer, 404, 413),
 )
 def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> RenderAnswer:
-    found = service.submissions.blueprint(submission_of(body, body, user), body.namespace or DEFAULT_NAMESPACE)
+    found = service.submissions.blueprint(submission_of(body, body, user, ALL), body.namespace or DEFAULT_NAMESPACE)
     pulls = service.access.credentials.pulls(user)
     return RenderAnswer(objects=list(objects.render(found, lambda _: pulls)))
 

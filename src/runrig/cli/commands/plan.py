@@ -131,7 +131,7 @@ def _check(*asked: Any, pool: str | None, prune: bool, force: bool, said: dict[s
         raise InvalidInput.one("--force requires --drain NODE")
     if workflow is None and any(said.values()):
         raise InvalidInput.one(
-            "--priority, --set, --set-string, --set-env, --label and --retry require -s WORKFLOW_FILE"
+            "--priority, --set, --set-string, --set-env, --label, --retry and --after require -s WORKFLOW_FILE"
         )
 
 

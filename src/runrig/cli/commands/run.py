@@ -9,12 +9,13 @@ import click
 from runrig.cli import completing
 from runrig.cli.commands import attachment
 from runrig.cli.commands.run_options import Checked, Chosen, Command, task_of, task_options, time_option
-from runrig.cli.commands.submit import RETRY_HELP, default_pool
+from runrig.cli.commands.submit import AFTER, AFTER_HELP, RETRY_HELP, default_pool
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.run_text import Asked, first_lines
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
+from runrig.domain.after import parse_after
 from runrig.spec.one_task import file_of, starts_once_per_node
 from runrig.spec.overrides import parse_retry
 
@@ -41,6 +42,14 @@ _POSITIVE = click.IntRange(1, 10_000)
 @click.option("--name", metavar="NAME", help="Name. Default: that of the script; train.py becomes train-1.")
 @time_option(None, "Time limit, such as 4h. Default: the pool's.")
 @click.option("--retry", type=Checked("N[:CODES]", parse_retry), metavar="N[:CODES]", help=RETRY_HELP)
+@click.option(
+    "--after",
+    type=Checked(AFTER, parse_after),
+    multiple=True,
+    metavar=AFTER,
+    help=AFTER_HELP,
+    shell_complete=completing.workflows,
+)
 @click.option("-d", "--detach", is_flag=True, help="Print the ID and return.")
 @click.option("--attached", is_flag=True, help="Cancel the workflow on Ctrl-C and SIGTERM.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen, without submitting it.")

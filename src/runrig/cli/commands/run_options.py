@@ -173,6 +173,7 @@ class Chosen:
     required: str | None = None
     preferred: str | None = None
     retry: str | None = None
+    after: tuple[str, ...] = ()
 
 
 def task_of(session: Session, chosen: Chosen, *, sends: bool = True) -> OneTask:
@@ -203,6 +204,7 @@ def task_of(session: Session, chosen: Chosen, *, sends: bool = True) -> OneTask:
         preferred=[chosen.preferred] if chosen.preferred else [],
         priority=chosen.priority,
         time=chosen.time,
+        after=chosen.after,
         retry=parse_retry(chosen.retry) if chosen.retry else None,
         labels={} if files is None else files.labels,
         environment=environment,

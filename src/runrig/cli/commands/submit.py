@@ -32,6 +32,8 @@ _PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 _TEMPLATE = re.compile(r"""\{%|\{\{|\{#|^["']?default-values""", re.MULTILINE)
 _SUBMIT, _CHECK = path("workflows"), path("workflows") + ":check"
 RETRY_HELP = "Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0."
+AFTER = "ID[:ok|any|fail]"
+AFTER_HELP = "Wait until workflow ID has ended: completed (ok, the default), failed, or either (any) (repeatable)."
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -57,15 +59,20 @@ class Settings:
     env_vars: tuple[str, ...]
     labels: tuple[str, ...]
     retry: str | None
+    after: tuple[str, ...]
 
     def whole(self, pool: str) -> dict[str, Any]:
         """Returns the fields of a request for all files, which go to *pool*."""
-        return {
-            "pool": pool,
-            "priority": self.priority,
-            "environment": _by_name(self.env_vars),
-            "labels": _by_name(self.labels),
-        } | ({} if self.retry is None else {"retry": self.retry})
+        return (
+            {
+                "pool": pool,
+                "priority": self.priority,
+                "environment": _by_name(self.env_vars),
+                "labels": _by_name(self.labels),
+            }
+            | ({} if self.retry is None else {"retry": self.retry})
+            | ({"after": list(self.after)} if self.after else {})
+        )
 
     def options(self) -> tuple[str, ...]:
         """Returns the options as words of a command line."""
@@ -76,6 +83,7 @@ class Settings:
             ("--set-env", self.env_vars),
             ("--label", self.labels),
             ("--retry", (self.retry,) if self.retry else ()),
+            ("--after", self.after),
         )
         return tuple(word for option, values in named for value in values for word in (option, value))
 
@@ -88,6 +96,7 @@ class Settings:
             "environment": self.env_vars,
             "labels": self.labels,
             "retry": self.retry,
+            "after": self.after,
         }
 
     def body(self, text: str) -> dict[str, Any]:
@@ -103,6 +112,7 @@ def _by_name(pairs: Iterable[str]) -> dict[str, str]:
 def submit_options(command: F) -> F:
     """The options of `Settings`."""
     for option in (
+        click.option("--after", multiple=True, metavar=AFTER, help=AFTER_HELP, shell_complete=completing.workflows),
         click.option("--retry", metavar="N[:CODES]", help=RETRY_HELP),
         click.option("--label", "labels", type=Pair(), multiple=True, help="Label; overrides the file's (repeatable)."),
         click.option(
@@ -297,13 +307,13 @@ def _folder(file: str) -> Path:
 
 def _checked_here(text: str, folder: Path, settings: Settings) -> dict[str, Any]:
     """Checks that the file is valid, not whether it can run."""
-    from runrig.spec.overrides import with_retry
+    from runrig.spec.overrides import with_after, with_retry
     from runrig.spec.template import render
     from runrig.spec.workflow import parse_environment, read_workflow
 
     spec = read_workflow(inlined(render(text, settings.variables, settings.strings), folder))
     parse_environment(settings.env_vars)
-    with_retry(spec, settings.retry)
+    with_after(with_retry(spec, settings.retry), settings.after)
     return {"name": spec.name, "warnings": []}
 
 

@@ -35,18 +35,20 @@ class WorkflowCalls(Calls):
         environment: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         retry: str | None = None,
+        after: Sequence[str] = (),
         key: str | None = None,
     ) -> "models.WorkflowSubmitted":
         """Submits a workflow. Returns its id, and warnings about parts of its file that have no effect.
 
         *file*: a Path to a workflow file, or its text. *pool* None: your default pool, or the only top-level pool to which you can submit.
         *variables*: of the template. *retry*: ``N[:CODES]``; restart every task after these exit codes, at most N times.
+        *after*: ``ID[:ok|any|fail]``; workflows that have to end first.
         *key*: a UUID; repeating a submission with the same key returns the first answer.
         By default each call has a new one, so that it can be retried while a server is replaced.
 
         Raises Refused if a rule forbids it, InvalidInput with all errors of the file.
         """
-        body = _file(file, variables) | _settings(priority, environment, labels, retry)
+        body = _file(file, variables) | _settings(priority, environment, labels, retry, after)
         body["pool"] = pool or await self._default_pool()
         return await self._ask(
             models.WorkflowSubmitted, Request("POST", path("workflows"), body=body, key=key or str(uuid4()))
@@ -63,6 +65,7 @@ class WorkflowCalls(Calls):
         environment: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         retry: str | None = None,
+        after: Sequence[str] = (),
         all_or_nothing: bool = False,
         key: str | None = None,
     ) -> "models.WorkflowOutcomes":
@@ -70,7 +73,7 @@ class WorkflowCalls(Calls):
 
         Up to 1,000 files; with *all_or_nothing* up to 200, and none is submitted if one is refused.
         """
-        body = _settings(priority, environment, labels, retry) | {
+        body = _settings(priority, environment, labels, retry, after) | {
             "workflows": [_file(file, variables) for file in files],
             "all_or_nothing": all_or_nothing,
             "pool": pool or await self._default_pool(),
@@ -364,6 +367,7 @@ def _settings(
     environment: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
     retry: str | None = None,
+    after: Sequence[str] = (),
 ) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if priority is not None:
@@ -374,4 +378,6 @@ def _settings(
         said["labels"] = dict(labels)
     if retry is not None:
         said["retry"] = retry
+    if after:
+        said["after"] = list(after)
     return said

@@ -256,10 +256,22 @@ shown_as(
 
 
 @dataclass(frozen=True, slots=True)
+class WorkflowAfter(Shown):
+    """A workflow that has to end first. *when*: ok (it must complete), fail, or any. *ended*: how it ended; null: it is alive."""
+
+    id: str
+    when: str
+    ended: WorkflowStatus | None
+
+
+shown_as(WorkflowAfter("prepare-4", "ok", None))
+
+
+@dataclass(frozen=True, slots=True)
 class Workflow(WorkflowHead):
     """*backend*: where its tasks run. *message*: how it ended. *cause*: why one of its own programs failed. *repeats*:
     the workflow whose file it runs again. Timeouts are in seconds; null: none. *warnings*: preferences that are not
-    met, such as one rack. *code*: id of the code that was sent with it; null: none.
+    met, such as one rack. *code*: id of the code that was sent with it; null: none. *after*: workflows that have to end first.
     """
 
     UNTOLD = ("etag",)
@@ -273,6 +285,7 @@ class Workflow(WorkflowHead):
     exec_timeout_s: float | None
     queue_timeout_s: float | None
     code: str | None
+    after: tuple[WorkflowAfter, ...]
     groups: tuple[TaskGroup, ...]
     warnings: tuple[str, ...]
     etag: str | None = None
@@ -290,6 +303,7 @@ shown_as(
         exec_timeout_s=None,
         queue_timeout_s=None,
         code=None,
+        after=(),
         groups=(example(TaskGroup),),
         warnings=(),
     )

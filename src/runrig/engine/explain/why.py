@@ -104,6 +104,11 @@ def _outside(state: State, group: Group) -> Iterator[Reason]:
         yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
     if not workflow.set_aside and (paused := paused_through(state.pools, workflow.pool)) is not None:
         yield reason_paused(paused)
+    yield from (
+        Reason(Code.AFTER, "W5", where=each.when.value, holders=(each.workflow,))
+        for each in workflow.after
+        if not each.met
+    )
     if before := groups_before(state, group):
         yield Reason(Code.UPSTREAM, "W1", holders=before)
 

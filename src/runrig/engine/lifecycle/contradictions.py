@@ -73,6 +73,8 @@ class _Rows:
             yield f"group {name} is in the queue, but its workflow is on hold"
         if group.status is Status.SCHEDULING and paused_through(self._pools, workflow.pool) is not None:
             yield f"group {name} is in the queue, but its pool is paused"
+        if workflow.waits_for_others and group.status is not Status.WAITING:
+            yield f"group {name} is {group.status.value}, but its workflow waits for another"
         if group.status.finished != (group.end_time is not None):
             yield f"group {name} is {group.status.value}, {_but(group.end_time)} end_time"
         pods = self._latest.get((workflow.id, group.name), {})

@@ -20,7 +20,7 @@ def go_on(state: State, key: GroupKey) -> Iterator[Action]:
             yield from queued(state, workflow, group)
     else:
         yield from _fail_downstream(state, key)
-    yield from _finish_workflow(state, key[0])
+    yield from finish_workflow(state, key[0])
 
 
 def _fail_downstream(state: State, key: GroupKey) -> Iterator[Action]:
@@ -49,7 +49,8 @@ def end_waiting(state: State, key: GroupKey, status: Status, code: int | None, m
     yield MoveGroup(*key, status, message=message)
 
 
-def _finish_workflow(state: State, workflow: str) -> Iterator[Action]:
+def finish_workflow(state: State, workflow: str) -> Iterator[Action]:
+    """Ends *workflow* if all its groups have ended."""
     groups = state.groups_of(workflow)
     if all(group.status.finished for group in groups):
         status = workflow_status([group.status for group in groups])

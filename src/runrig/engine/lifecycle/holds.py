@@ -32,7 +32,7 @@ def put_on_hold(state: State, workflow_id: str, *, user: str) -> Plan:
 
 
 def end_hold(state: State, workflow_id: str) -> Plan:
-    """Queues the held groups that do not wait for other groups, with the workflow's original submit time (rule P4).
+    """Queues the held groups that do not wait for other groups or workflows, with the workflow's original submit time (rule P4).
 
     Raises NotFound, and Conflict if the workflow has ended or is not on hold.
     """

@@ -63,7 +63,9 @@ def starts_nothing(state: State, workflow: Workflow) -> bool:
 
 
 def queued(state: State, workflow: Workflow, group: Group) -> Iterator[Queue]:
-    """Yields the action that queues *group* if it waits only because of a hold or a pause."""
+    """Yields the action that queues *group* if it waits only because of a hold or a pause, or for a wait that is over."""
+    if workflow.waits_for_others:
+        return
     if group.status is Status.WAITING and not groups_before(state, group):
         yield Queue(gang_of(workflow, state.group_spec((workflow.id, group.name)), group.attempt))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
+from runrig.domain.after import After
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.meant import suggested
@@ -28,6 +29,7 @@ from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, Workfl
 from runrig.engine.explain.shape_reasons import no_place
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.lifecycle.after import check_possible
 from runrig.engine.lifecycle.gangs import first_gangs, gang_of
 from runrig.engine.lifecycle.limits import check_limits, check_moved
 from runrig.engine.lifecycle.subpools import MOST_NAMED
@@ -54,20 +56,22 @@ def submit(
     before: int = 0,
     ahead: int = 0,
     numbered: bool = True,
+    after: tuple[After, ...] = (),
 ) -> Plan:
     """The plan that adds the workflow to *pool* and queues its groups that do not depend on others.
 
     When the plan is applied, the state must have *spec* under *spec_hash*, including the run time that the pool gives it
     (`Pool.usual_run_time_s`). *now*: in seconds since the epoch. *parent*: id of the workflow that this one restarts. *before*:
-    number of workflows of the same name ahead of it in one commit. *ahead*: see `check_limits`.
+    number of workflows of the same name ahead of it in one commit. *ahead*: see `check_limits`. *after*: those of *spec*, as they are now.
     *numbered* False: a dry run, named NAME-?, because a number would reveal how many workflows of that name exist.
 
-    Raises NotFound and Refused (rules P3, P6, S7, W6).
+    Raises NotFound and Refused (rules P3, P6, S7, W5, W6).
     """
     target = open_pool(state, pool)
     check_requirements(target, spec)
     _check_open(state, target)
     _check_run_time(target, spec, spec.name)
+    check_possible(after, spec.name)
     number = state.numbers.get(spec.name, 0) + 1 + before if numbered else 0
     workflow = Workflow(
         id=f"{spec.name}-{number or UNNUMBERED}",
@@ -81,6 +85,7 @@ def submit(
         spec_hash=spec_hash,
         labels=spec.labels,
         parent=parent,
+        after=after,
     )
     actions: list[Action] = [Submit(workflow, tuple(Group(workflow.id, group.name) for group in spec.groups))]
     for group in spec.groups:

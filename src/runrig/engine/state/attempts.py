@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from runrig.domain.workflows import Group, Status, Task
+from runrig.domain.gangs import Placement
+from runrig.domain.workflows import Group, GroupKey, Status, Task
+from runrig.engine.placement.pod_slots import PodSlot, slots_of
 from runrig.engine.state.tables import Tables
 
 
@@ -26,3 +28,22 @@ def queue_tasks(state: Tables, group: Group) -> None:
             state.put_task(replace(task, status=Status.SCHEDULING))
     else:
         new_attempt(state, group, Status.SCHEDULING)
+
+
+def start_tasks(state: Tables, key: GroupKey, placement: Placement) -> None:
+    """Assigns node and GPUs to each pod. Pods that were not granted are left out of this attempt."""
+    granted = {each.pod_set: (each.count, slots_of(each.shares)) for each in placement}
+    for task in state.current_tasks(key):
+        count, pods = granted[task.spec]
+        if task.index >= count:
+            state.drop_task(task)
+            continue
+        node, gpus = pods[task.index] if pods else (None, ())
+        state.put_task(replace(task, status=Status.INITIALIZING, node=node, gpus=gpus))
+
+
+def started_again(task: Task, slot: PodSlot | None) -> Task:
+    """The next attempt of the pod of *task*, in *slot*; None: where it was."""
+    fresh = Task(task.workflow, task.name, task.retry_id + 1, task.group, task.spec, task.index, task.lead)
+    node, gpus = slot or (task.node, task.gpus)
+    return replace(fresh, status=Status.INITIALIZING, node=node, gpus=gpus)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from heapq import heappush
 
 from runrig.domain.errors import At
-from runrig.domain.gangs import Placement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import (
     Abandon,
@@ -51,11 +50,12 @@ from runrig.domain.workflows import (
     left_out,
 )
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.placement.pod_slots import LastSlots, PodSlot, slots_of
+from runrig.engine.placement.pod_slots import LastSlots, PodSlot
 from runrig.engine.state import timing
-from runrig.engine.state.attempts import new_attempt, queue_tasks
+from runrig.engine.state.attempts import new_attempt, queue_tasks, start_tasks, started_again
 from runrig.engine.state.counts import count
 from runrig.engine.state.deadlines import GroupDeadline, deadlines_of
+from runrig.engine.state.dependents import Dependents
 from runrig.engine.state.group_table import GroupTable
 from runrig.engine.state.left_alone import end_all, leave_alone, take_up
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
@@ -76,6 +76,7 @@ class State:
     *alive*: per pool, number of workflows that have not ended. *waiting*: per top-level pool and user, those that are PENDING.
     *on_hold*: workflows on hold; *aside*: those of them that were set aside (rule W8).
     *taken_over*: nodes as the backend reported them when they were last adopted.
+    *dependents*: an index of dependencies on other workflows (rule W5).
     *deadlines*: a heap; outdated entries are skipped when they are due.
     """
 
@@ -101,6 +102,7 @@ class State:
         self.current: dict[GroupKey, dict[str, int]] = {}
         self.deadlines: list[GroupDeadline] = []
         self._spec_uses: Counter[str] = Counter()
+        self.dependents = Dependents()
         self._changed = ChangedRows()
         self._slots = LastSlots()
 
@@ -137,6 +139,8 @@ class State:
                 if left_out(group, task):  # the pod was left out, so it only has rows of earlier attempts (rule A3)
                     del state.current[key][task.name]
         state.ledger.restore(loaded.gangs)
+        for workflow in loaded.workflows:
+            state.dependents.put(state, workflow)
         state.aside = {each.id for each in loaded.workflows if each.set_aside}
         for gang in [each.gang.id for each in loaded.gangs if each.gang.workflow in state.aside]:
             state.ledger.leave_alone(gang)
@@ -218,13 +222,12 @@ class State:
                 self.decide(action, at)
         if (id := timing.timed_by(action)) in self.workflows:
             workflow = self.workflows[id]
-            self._put_times(
-                timing.timed(
-                    workflow, self.groups_of(id), at, paused=paused_through(self.pools, workflow.pool) is not None
-                )
-            )
+            self._put_workflow(timing.timed(workflow, self.groups_of(id), at, paused=self._paused(workflow.pool)))
 
-    def _put_times(self, workflow: Workflow) -> None:
+    def _paused(self, pool: str) -> bool:
+        return paused_through(self.pools, pool) is not None
+
+    def _put_workflow(self, workflow: Workflow) -> None:
         if workflow is not self.workflows[workflow.id]:
             self.workflows[workflow.id] = workflow
             self._changed.workflows.add(workflow.id)
@@ -269,9 +272,7 @@ class State:
                 self.decide(TryAgain(gang), at)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
-        self.workflows[workflow.id] = timing.submitted(
-            workflow, paused=paused_through(self.pools, workflow.pool) is not None
-        )
+        self.workflows[workflow.id] = timing.submitted(workflow, paused=self._paused(workflow.pool))
         count(self, workflow, 1)
         self._spec_uses[workflow.spec_hash] += 1
         self.numbers[workflow.name] = max(workflow.number, self.numbers.get(workflow.name, 0))
@@ -279,6 +280,8 @@ class State:
         for group in groups:
             self.put_group(group)
             new_attempt(self, group, Status.WAITING)
+        for waiting in self.dependents.follow(self, workflow, submitted=True):
+            self._put_workflow(waiting)
 
     def _move_workflow(self, action: WorkflowMove, at: float) -> None:
         before = self.workflows[action.workflow]
@@ -293,6 +296,8 @@ class State:
         count(self, moved, 1)
         (self.on_hold.discard if moved.held_by is None else self.on_hold.add)(moved.id)
         self._changed.workflows.add(action.workflow)
+        for waiting in self.dependents.follow(self, moved):
+            self._put_workflow(waiting)
 
     def put_task(self, task: Task) -> None:
         key, group = task.key, (task.workflow, task.group)
@@ -314,9 +319,8 @@ class State:
         key = (group.workflow, group.name)
         spec, before = self.spec_of(group.workflow), self.groups.get(key)
         known = () if before is None else deadlines_of(spec, before)
-        for deadline in deadlines_of(spec, group):
-            if deadline not in known:
-                heappush(self.deadlines, deadline)
+        for deadline in [each for each in deadlines_of(spec, group) if each not in known]:
+            heappush(self.deadlines, deadline)
         self.groups[key] = group
         self._changed.groups.add(key)
 
@@ -329,12 +333,10 @@ class State:
                     entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
                     admitted_at = None if entry is None else entry.admitted_at
                     before = self.tasks.find(task.key._replace(retry_id=task.retry_id - 1)) if task.retry_id else None
-                    self._put_times(timing.lost(self.workflows[task.workflow], admitted_at, before, at))
+                    self._put_workflow(timing.lost(self.workflows[task.workflow], admitted_at, before, at))
             case RetryTask():
                 check(TASK, task.key, task.status, RetryTask, Status.RESCHEDULED)
-                fresh = Task(task.workflow, task.name, task.retry_id + 1, task.group, task.spec, task.index, task.lead)
-                node, gpus = self.slot(task) or (task.node, task.gpus)
-                self.put_task(replace(fresh, status=Status.INITIALIZING, node=node, gpus=gpus))
+                self.put_task(started_again(task, self.slot(task)))
             case RestartTask():
                 check(TASK, task.key, task.status, RestartTask, task.status)
                 self.put_task(replace(task, restarting=True))
@@ -355,26 +357,19 @@ class State:
         if group is None or moved is None or moved is group:
             return
         self.put_group(moved)
+        self.dependents.put(self, self.workflows[workflow])
         if isinstance(action, Queue):
             queue_tasks(self, group)
         elif isinstance(action, Unqueue):
             for task in self.current_tasks((workflow, name)):
                 self.put_task(replace(task, status=Status.WAITING))
         elif isinstance(action, Admit):
-            self._start_tasks((workflow, name), action.placement)
+            start_tasks(self, (workflow, name), action.placement)
 
-    def _start_tasks(self, key: GroupKey, placement: Placement) -> None:
-        """Assigns node and GPUs to each pod. Pods that were not granted are left out of this attempt."""
-        granted = {each.pod_set: (each.count, slots_of(each.shares)) for each in placement}
-        for task in self.current_tasks(key):
-            count, pods = granted[task.spec]
-            if task.index >= count:
-                del self.tasks[task.key]
-                self.current.get(key, {}).pop(task.name, None)
-                self._changed.tasks.add(task.key)
-                continue
-            node, gpus = pods[task.index] if pods else (None, ())
-            self.put_task(replace(task, status=Status.INITIALIZING, node=node, gpus=gpus))
+    def drop_task(self, task: Task) -> None:
+        del self.tasks[task.key]
+        self.current.get((task.workflow, task.group), {}).pop(task.name, None)
+        self._changed.tasks.add(task.key)
 
     # ------------------------------------------------------------ rows
 
@@ -388,7 +383,6 @@ class State:
         return changes
 
     def _forget(self, workflow: str) -> None:
-        spec_hash = self.workflows[workflow].spec_hash
         for spec in self.spec_of(workflow).groups:
             key = (workflow, spec.name)
             del self.groups[key]
@@ -397,7 +391,7 @@ class State:
             for name in [task.pod_name(index) for task in spec.tasks for index in range(task.pods)]:
                 for retry in range(1 if again is None else len(self.attempts(workflow, name))):
                     self.tasks.discard(TaskKey(workflow, name, retry))
-        del self.workflows[workflow]
+        spec_hash = self.workflows.pop(workflow).spec_hash
         self._spec_uses[spec_hash] -= 1
         if not self._spec_uses[spec_hash]:
             del self.specs[spec_hash], self._spec_uses[spec_hash]

@@ -11,7 +11,8 @@ from anyio import to_thread
 from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.service.commands.batches import Batches, Outcome
 from runrig.service.commands.keys import Keys
-from runrig.service.commands.submissions import ParsedSubmission, Submission, Submissions, is_soon_read, read
+from runrig.service.commands.submission import ParsedSubmission, Submission, is_soon_read, read
+from runrig.service.commands.submissions import Submissions
 from runrig.service.runtime import logs
 from runrig.service.runtime.together import Together
 from runrig.service.runtime.transactor import MOST_JOBS, Transactor

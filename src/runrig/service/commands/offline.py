@@ -14,7 +14,7 @@ from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
 from runrig.ports.backend import Blueprint
-from runrig.service.commands.submissions import Submission, read
+from runrig.service.commands.submission import Submission, read
 from runrig.service.runtime import rendering
 
 NOT_SAID = "local"

@@ -15,7 +15,8 @@ from runrig.engine.state.state import State
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.differences import Difference, of_file, of_plan
 from runrig.service.commands.edits import PoolEdit, edited_pool
-from runrig.service.commands.submissions import ParsedSubmission, Submissions
+from runrig.service.commands.submission import ParsedSubmission
+from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import asked_subpool
 from runrig.service.queries.lookup import live_pool
 from runrig.service.queries.visibility import Visibility
@@ -146,6 +147,7 @@ class Reader:
                 return lost, edit_of(state, lost, now), ()
             case OfSubmission(parsed):
                 self._submissions.plan(parsed, Writing(state, now, user))
+                question = OfSubmission(self._submissions.resolved(parsed, state))
                 return question, edit_of(state, question, now), ()
 
 

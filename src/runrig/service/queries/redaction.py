@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Nominate, Preempt
+from runrig.domain.plan import Action, MoveGroup, MoveTask, MoveWorkflow, Nominate, Preempt, Submit
 from runrig.domain.quantities import GPU, amount_in_words
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.records import Event
@@ -19,8 +19,15 @@ ANOTHER = "work of another pool"
 
 
 def preemptors(events: Iterable[Event]) -> set[str]:
-    """Returns the preemptors in the `Preempt` actions among *events*."""
-    return {event.action.by for event in events if isinstance(event.action, Preempt)}
+    """Returns the preemptors in the `Preempt` actions among *events*, and the workflows that submitted ones wait for."""
+    return {name for event in events for name in _others(event.action)}
+
+
+def _others(action: Action) -> Iterator[str]:
+    if isinstance(action, Preempt):
+        yield action.by
+    elif isinstance(action, Submit):
+        yield from (each.workflow for each in action.workflow.after)
 
 
 class Names:
@@ -134,11 +141,12 @@ class Names:
         yield from (Concerned(part, None, amount) for part, amount in others.items())
 
     def workflow(self, stored: StoredWorkflow) -> StoredWorkflow:
-        """Removes from the workflow the id of the one that it repeats, if that ran in a hidden pool."""
+        """Removes the ids of the workflows that it repeats or waits for, if they are in hidden pools."""
         workflow = stored.workflow
         parent = workflow.parent if workflow.parent is not None and self.shows(workflow.parent) else None
+        after = tuple(each if self.shows(each.workflow) else replace(each, workflow=ANOTHER) for each in workflow.after)
         return StoredWorkflow(
-            replace(workflow, failure_message=self.text(workflow.failure_message), parent=parent),
+            replace(workflow, failure_message=self.text(workflow.failure_message), parent=parent, after=after),
             tuple(replace(group, failure_message=self.text(group.failure_message)) for group in stored.groups),
             tuple(replace(task, failure_message=self.text(task.failure_message)) for task in stored.tasks),
             self.several(stored.preemptors),

@@ -9,6 +9,7 @@ from runrig.domain.shown.workflows import (
     TaskAttempt,
     TaskGroup,
     Workflow,
+    WorkflowAfter,
     WorkflowEntry,
     WorkflowHeadline,
     WorkflowTimes,
@@ -120,6 +121,7 @@ def workflow(
         exec_timeout_s=None if spec is None else spec.exec_timeout_s,
         queue_timeout_s=None if spec is None else spec.queue_timeout_s,
         code=None if spec is None else spec.code,
+        after=tuple(WorkflowAfter(each.workflow, each.when.value, each.ended) for each in it.after),
         groups=tuple([_group(it, group, specs, stored.tasks) for group in groups]),
         warnings=warnings,
     )

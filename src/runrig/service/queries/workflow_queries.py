@@ -62,6 +62,18 @@ class Place:
     owner: str
 
 
+def unknown_workflow(store: WorkflowReads, id: str, visibility: Visibility) -> NotFound:
+    """Suggests visible workflows whose ids are similar to *id* or begin with it."""
+
+    def ids(query: WorkflowQuery) -> list[str]:
+        seen = within(query, visibility)
+        return [] if seen is None else [each.id for each in store.workflows(seen)[0]]
+
+    word = id[:LONGEST_ID]
+    named = ids(WorkflowQuery(name=word, limit=MOST_LOOKED_AT))
+    return no_workflow(id, [*named, *ids(WorkflowQuery(limit=MOST_LOOKED_AT))])
+
+
 class WorkflowQueries:
     def __init__(
         self, asker: Asks, store: WorkflowReads, backend: Says, clock: Tells, reconciler: Stands, handed: Handed
@@ -84,21 +96,10 @@ class WorkflowQueries:
         try:
             workflow = self._store.head(id)
         except NotFound:
-            raise self._no_workflow(id, visibility) from None
+            raise unknown_workflow(self._store, id, visibility) from None
         if not visibility.sees(workflow.pool):
-            raise self._no_workflow(id, visibility)
+            raise unknown_workflow(self._store, id, visibility)
         return workflow
-
-    def _no_workflow(self, id: str, visibility: Visibility) -> NotFound:
-        """Suggests visible workflows whose ids are similar to *id* or begin with it."""
-
-        def ids(query: WorkflowQuery) -> list[str]:
-            seen = within(query, visibility)
-            return [] if seen is None else [each.id for each in self._store.workflows(seen)[0]]
-
-        word = id[:LONGEST_ID]
-        named = ids(WorkflowQuery(name=word, limit=MOST_LOOKED_AT))
-        return no_workflow(id, [*named, *ids(WorkflowQuery(limit=MOST_LOOKED_AT))])
 
     def pool_of(self, id: str) -> str | None:
         """Returns None if it was deleted by retention."""

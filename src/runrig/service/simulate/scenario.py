@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.gangs import Priority
-from runrig.service.commands.submissions import ParsedSubmission, Submission
-from runrig.service.commands.submissions import read as read_submission
+from runrig.service.commands.submission import ParsedSubmission, Submission
+from runrig.service.commands.submission import read as read_submission
 from runrig.spec import cluster as cluster_file
 from runrig.spec.fields import Field, Fields, closest, each, root
 from runrig.spec.values import parse_duration

@@ -2,6 +2,7 @@
 
 from sqlalchemy import Boolean, Column, ForeignKey, ForeignKeyConstraint, Index, Table, UniqueConstraint
 
+from runrig.domain.after import After
 from runrig.domain.gangs import GangState, Law, Placement, PodSet, Priority
 from runrig.domain.times import Times
 from runrig.domain.workflow_status import WorkflowStatus
@@ -41,6 +42,7 @@ workflows = Table(
     Column("held_by", Words),
     Column("held_since", UtcDateTime),
     Column("times", Encoded(Times)),
+    Column("after", Encoded(tuple[After, ...], alike=True), nullable=False, server_default="[]"),
     UniqueConstraint("name", "number"),
     Index(None, "submit_time"),
     Index(None, "pool", "submit_time"),
@@ -49,6 +51,7 @@ workflows = Table(
     Index(None, "status", "submit_time"),
     Index(None, "end_time"),
     Index(None, "spec_hash"),
+    Index(None, "parent"),
 )
 
 # Tags that users add to a workflow, even after it finished. They are not part of the cluster state.

@@ -17,7 +17,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.shown.workflows import Workflow, WorkflowSubmitted
 from runrig.service.commands.restarts import Changes
-from runrig.service.commands.submissions import Submission
+from runrig.service.commands.submission import Submission
 from runrig.service.rights import About, Asker
 from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
@@ -102,6 +102,7 @@ def _submission_of(fields: Fields, asker: Asker, key: str | None = None) -> Subm
         labels=_pairs(fields, "label"),
         priority=priority_of(fields),
         uuid=key,
+        visibility=asker.visibility,
     )
 
 

@@ -34,11 +34,13 @@ class _Options(Request):
     environment: dict[str, str] = Field(default_factory=dict)
     labels: dict[str, str] = Field(default_factory=dict)
     retry: str | None = None
+    after: list[str] = Field(default_factory=list)
 
 
 class WorkflowSubmit(WorkflowFile, _Options):
     """*priority*: overrides that of the file; the default is NORMAL. *environment*: for every task. *labels*: override
     those of the file. *retry*: ``N[:CODES]``; restart every task after these exit codes (1-255 if not set), at most N times.
+    *after*: ``ID[:ok|any|fail]``; workflows that have to end first, in addition to those of the file.
     """
 
     model_config = example(

@@ -1,0 +1,57 @@
+"""Dependencies on other workflows, which must end first (rule W5)."""
+
+import re
+from dataclasses import dataclass
+
+from runrig.domain.value import Word
+from runrig.domain.workflow_status import WorkflowStatus
+
+MOST_AFTER = 100
+"""Workflows that one workflow may wait for."""
+
+_WRITTEN = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?::(.*))?", re.DOTALL)
+
+
+class When(Word):
+    """The ends that count: OK: COMPLETED; FAIL: any other; ANY: both."""
+
+    OK = "ok"
+    ANY = "any"
+    FAIL = "fail"
+
+
+def must(when: str) -> str:
+    """The required end of the other workflow, as a verb. *when*: the value of a `When`."""
+    return {When.OK.value: "complete", When.FAIL.value: "fail"}.get(when, "end")
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """*workflow*: the id of the other one. *ended*: how it ended; None: it is alive."""
+
+    workflow: str
+    when: When = When.OK
+    ended: WorkflowStatus | None = None
+
+    @property
+    def met(self) -> bool:
+        if self.ended is None:
+            return False
+        return self.when is When.ANY or (self.when is When.OK) == (self.ended is WorkflowStatus.COMPLETED)
+
+    @property
+    def missed(self) -> bool:
+        """True if it can no longer be met."""
+        return self.ended is not None and not self.met
+
+    def __str__(self) -> str:
+        return f"{self.workflow}:{self.when.value}"
+
+
+def parse_after(text: str) -> After:
+    """Returns the value of ``train-2`` or ``train-2:any``. Raises ValueError."""
+    match = _WRITTEN.fullmatch(text)
+    when = match and (match[2] or "ok").lower()
+    if match is None or match[2] == "" or when not in {each.value for each in When}:
+        raise ValueError(f"{text!r:.80} is not ID or ID:ok|any|fail. Use for example train-2, or train-2:any.")
+    return After(match[1], When(when))

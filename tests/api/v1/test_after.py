@@ -1,0 +1,66 @@
+"""Workflows that wait for others, at our own door (rule W5)."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.api.client import Api, api
+from tests.api.v1.ours import problem
+from tests.worlds.service import one_task
+
+
+def _submit(it: Api, name: str, *after: str) -> Any:
+    return it.http.post("/api/v1/workflows", json={"pool": "pool1", "file": one_task(name), "after": list(after)})
+
+
+def _end(it: Api, id: str) -> None:
+    assert it.http.post(f"/api/v1/workflows/{id}/cancel", json={}).status_code == 200
+    it.desk.later(1)
+    it.desk.later(31)
+    it.desk.service.settle()
+
+
+def test_a_workflow_waits_says_for_what_and_starts_when_it_has_ended(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        _submit(it, "train")
+        it.desk.service.settle()
+        assert _submit(it, "report", "train-1:fail").status_code == 201
+        it.desk.service.settle()
+        why = it.http.get("/api/v1/workflows/report-1/why").json()
+        assert why["sentence"] == "report-1 is waiting: train-1 must fail first."
+        assert [(each["reason"]["code"], each["reason"]["law"]) for each in why["groups"][0]["blockers"]] == [
+            ("WaitsForWorkflow", "W5")
+        ]
+        shown = it.http.get("/api/v1/workflows/report-1").json()
+        assert shown["after"] == [{"id": "train-1", "when": "fail", "ended": None}]
+        _end(it, "train-1")
+        shown = it.http.get("/api/v1/workflows/report-1").json()
+        assert (shown["status"], shown["after"][0]["ended"]) == ("RUNNING", "FAILED_CANCELED")
+
+
+def test_a_restart_waits_for_the_newest_restart_of_what_failed(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        _submit(it, "train")
+        _submit(it, "report", "train-1")
+        _end(it, "train-1")
+        ended = it.http.get("/api/v1/workflows/report-1").json()
+        assert (ended["status"], ended["message"]) == (
+            "FAILED",
+            "train-1 is FAILED_CANCELED, and had to complete first",
+        )
+        again = {"pool": "pool1", "failed_only": True}
+        refused = problem(it.http.post("/api/v1/workflows/report-1/repeat", json=again), 400, "RESOURCE")
+        assert refused["detail"].startswith("report can never start: train-1 is FAILED_CANCELED")
+        assert it.http.post("/api/v1/workflows/train-1/repeat", json=again).status_code == 201
+        assert it.http.post("/api/v1/workflows/report-1/repeat", json=again).status_code == 201
+        shown = it.http.get("/api/v1/workflows/report-2").json()
+        assert shown["after"] == [{"id": "train-2", "when": "ok", "ended": None}]
+
+
+def test_what_does_not_exist_or_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        _submit(it, "train")
+        unknown = problem(_submit(it, "report", "trian-1"), 404, "NOTFOUND")
+        assert unknown["detail"] == "workflow 'trian-1' not found. Did you mean 'train-1'?"
+        wrong = problem(_submit(it, "report", "train-1:well"), 422, "USAGE")
+        assert "'train-1:well' is not ID or ID:ok|any|fail" in wrong["detail"]
+        assert it.http.get("/api/v1/workflows/report-1").status_code == 404

@@ -1,0 +1,216 @@
+"""Workflows that wait for others to end (rule W5)."""
+
+import pytest
+
+from runrig.domain.after import After, When, parse_after
+from runrig.domain.errors import Refused
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status
+from runrig.engine.cycle import CycleInParts
+from runrig.engine.explain.why import why
+from runrig.engine.lifecycle.contradictions import contradiction
+from runrig.engine.lifecycle.holds import end_hold, put_on_hold
+from runrig.engine.lifecycle.setting_aside import abandon, set_aside
+from runrig.engine.state.state import State
+from tests.worlds.engine import World, task, workflow
+
+OK, ANY, FAIL = When.OK, When.ANY, When.FAIL
+
+
+def world(*after: After) -> World:
+    """Runs a workflow train-1, and submits report-1, which waits."""
+    it = World({"a": 8}, {"n0": 8})
+    it.submit("train", "a")
+    it.submit("report", "a", after=after or (After("train-1"),))
+    it.cycle()
+    it.cycle()
+    return it
+
+
+def ends(it: World, id: str, code: int = 0) -> None:
+    it.finish(id, code)
+    it.cycle()
+
+
+@pytest.mark.parametrize(("when", "code", "starts"), [
+    (OK, 0, True), (OK, 1, False), (FAIL, 0, False), (FAIL, 1, True), (ANY, 0, True), (ANY, 1, True),
+])  # fmt: skip
+def test_the_way_in_which_the_other_ends_decides(when: When, code: int, starts: bool) -> None:
+    it = world(After("train-1", when))
+    assert (it.running(), it.status("report-1")) == ({"train-1"}, [Status.WAITING])
+    ends(it, "train-1", code)
+    if starts:
+        assert it.running() == {"report-1"}
+        assert it.state.workflows["report-1"].submit_time == 2
+        return
+    assert it.status("report-1") == [Status.FAILED_UPSTREAM]
+    ended = it.state.workflows["report-1"]
+    must = "complete" if when is OK else "fail"
+    is_ = "FAILED" if code else "COMPLETED"
+    assert (ended.status, ended.failure_message) == (
+        WorkflowStatus.FAILED,
+        f"train-1 is {is_}, and had to {must} first",
+    )
+    assert [task.exit_code for task in it.state.current_tasks(("report-1", "t-group"))] == [3000]
+
+
+def test_a_cancelled_workflow_has_failed_even_if_it_never_ran() -> None:
+    it = World({"a": 1}, {"n0": 1})
+    for name in ("runs", "waits"):
+        it.submit(name, "a")
+    it.submit("mourns", "a", after=[After("waits-1", FAIL)])
+    it.submit("hopes", "a", after=[After("waits-1")])
+    it.cancel("waits-1")
+    it.cycle()
+    assert it.status("mourns-1") == [Status.SCHEDULING]
+    assert it.state.workflows["hopes-1"].failure_message == "waits-1 is FAILED_CANCELED, and had to complete first"
+
+
+def test_all_of_several_must_have_ended_and_one_that_failed_is_enough() -> None:
+    it = World({"a": 8}, {"n0": 8})
+    for name in ("one", "two"):
+        it.submit(name, "a")
+    it.submit("both", "a", after=[After("one-1"), After("two-1")])
+    it.cycle()
+    it.cycle()
+    ends(it, "one-1")
+    assert it.status("both-1") == [Status.WAITING]
+    assert [str(each.reason) for each in why(it.state, "both-1").groups[0].blockers] == ["two-1 must complete first"]
+    ends(it, "two-1", 1)
+    assert it.status("both-1") == [Status.FAILED_UPSTREAM]
+
+
+def test_a_chain_fails_from_its_first_to_its_last() -> None:
+    it = world()
+    it.submit("mail", "a", after=[After("report-1")])
+    it.submit("cleans", "a", after=[After("mail-1", FAIL)])
+    ends(it, "train-1", 1)
+    it.cycle()
+    it.cycle()
+    assert it.status("mail-1") == [Status.FAILED_UPSTREAM]
+    assert it.status("cleans-1") in ([Status.INITIALIZING], [Status.SCHEDULING], [Status.RUNNING])
+
+
+def test_groups_of_the_workflow_wait_for_both_others_and_their_own() -> None:
+    it = World({"a": 8}, {"n0": 8})
+    it.submit("train", "a")
+    spec = workflow("graph", task("x"), task("y"), upstream={"y": ("x",)})
+    it.submit("graph", "a", spec=spec, after=[After("train-1")])
+    it.cycle()
+    it.cycle()
+    first, second = why(it.state, "graph-1").groups
+    assert [(each.tier.value, each.reason.law) for each in first.blockers] == [("waiting_for", "W5")]
+    assert [each.reason.law for each in second.blockers] == ["W5", "W1"]
+    ends(it, "train-1")
+    it.cycle()
+    assert it.status("graph-1") == [Status.RUNNING, Status.WAITING]
+    ends(it, "graph-1")
+    assert it.status("graph-1")[0] is Status.COMPLETED
+    assert it.running() == {"graph-1"}
+
+
+def test_submission_is_refused_if_it_could_never_start() -> None:
+    it = World({"a": 8}, {"n0": 8})
+    with pytest.raises(Refused) as refused:
+        it.submit("late", "a", after=[After("train-1", OK, WorkflowStatus.FAILED)])
+    assert (refused.value.law, refused.value.message) == (
+        "W5",
+        "late can never start: train-1 is FAILED, and would have to complete first. Restart train-1 and wait for the new "
+        "workflow, or submit without `--after train-1`",
+    )
+    assert it.submit("fine", "a", after=[After("train-1", OK, WorkflowStatus.COMPLETED)]) == "fine-1"
+    assert it.status("fine-1") == [Status.SCHEDULING]
+
+
+def test_on_hold_it_does_not_start_and_fails_as_soon_as_it_must() -> None:
+    it = world()
+    it.submit("other", "a", after=[After("train-1", FAIL)])
+    for id in ("report-1", "other-1"):
+        it.do(*put_on_hold(it.state, id, user="u").actions)
+    ends(it, "train-1")
+    assert it.status("report-1") == [Status.WAITING]
+    assert it.state.workflows["other-1"].status is WorkflowStatus.FAILED
+    it.do(*end_hold(it.state, "report-1").actions)
+    it.cycle()
+    assert it.running() == {"report-1"}
+
+
+def test_the_end_of_a_hold_does_not_end_the_wait() -> None:
+    it = world()
+    it.do(*put_on_hold(it.state, "report-1", user="u").actions)
+    it.do(*end_hold(it.state, "report-1").actions)
+    assert it.status("report-1") == [Status.WAITING]
+    ends(it, "train-1")
+    assert it.running() == {"report-1"}
+
+
+def test_a_restart_takes_the_place_of_what_failed_while_the_wait_lasts() -> None:
+    it = world(After("train-1", ANY), After("slow-1"))
+    it.submit("slow", "a")
+    it.cycle()
+    ends(it, "train-1", 1)
+    it.submit("train", "a", parent="train-1")
+    assert it.state.workflows["report-1"].after == (After("train-2", ANY), After("slow-1"))
+    it.cycle()
+    it.cycle()
+    ends(it, "slow-1")
+    assert it.status("report-1") == [Status.WAITING]
+    ends(it, "train-2")
+    assert it.running() == {"report-1"}
+
+
+def test_what_is_alive_is_not_replaced_by_a_workflow_that_repeats_it() -> None:
+    it = world()
+    it.submit("train", "a", parent="train-1")
+    assert it.state.workflows["report-1"].after == (After("train-1"),)
+
+
+def test_the_end_of_one_that_was_set_aside_counts() -> None:
+    it = world(After("train-1", FAIL))
+    it.do(*set_aside(it.state, "train-1", "boom").actions)
+    it.do(*abandon(it.state, "train-1", user="u", message="m").actions)
+    it.cycle()
+    assert it.running() == {"report-1"}
+
+
+def test_one_that_is_set_aside_waits_on() -> None:
+    it = world()
+    it.do(*set_aside(it.state, "report-1", "boom").actions)
+    ends(it, "train-1", 1)
+    assert it.status("report-1") == [Status.WAITING]
+    it.do(*end_hold(it.state, "report-1").actions)
+    it.cycle()
+    assert it.state.workflows["report-1"].status is WorkflowStatus.FAILED
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_server_that_is_killed_between_the_end_and_its_consequence_continues(code: int) -> None:
+    it = world()
+    it.finish("train-1", code)
+    seen = it.observe()
+    it.now += 1
+    CycleInParts(it.state, seen, it.now).part()
+    it.state.take_changes()
+    assert "train-1" not in it.state.workflows
+    again = World({"a": 8}, {"n0": 8})
+    again.state, again.now = State.load(it.state.rows()), it.now
+    assert again.state.dependents.decided == {"report-1"}
+    again.cycle()
+    assert again.status("report-1") == [Status.FAILED_UPSTREAM if code else Status.INITIALIZING]
+    assert contradiction(again.state.rows()) is None or code
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [("train-2", After("train-2")), ("train-2:any", After("train-2", ANY)), ("a-1:FAIL", After("a-1", FAIL))],
+)
+def test_after_is_an_id_and_how_it_must_end(text: str, after: After) -> None:
+    assert parse_after(text) == after
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":", ":ok", "train-2:", "train-2:well", "train 2", "train-2:ok:any", "x" * 200, "-a"]
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not ID or ID:ok\|any\|fail"):
+        parse_after(text)
