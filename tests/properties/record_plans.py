@@ -448,7 +448,7 @@ def record(kinds: Sequence[Kind] = KINDS) -> list[Plain]:
 
 
 def with_new_sentences(history: Plain) -> Plain:
-    """Raises ValueError where anything but a sentence or a message is another."""
+    """Raises ValueError where anything but a sentence, a message or a setting that no step gives is another."""
     player = Player(history["options"])
     played = [player.play(step) for step in history["steps"]]
     if any(_silent(now) != _silent(was) for was, now in zip(history["steps"], played, strict=True) if "why" not in was):
@@ -459,7 +459,16 @@ def with_new_sentences(history: Plain) -> Plain:
 def _silent(step: Plain) -> Plain:
     """*step* without the messages of its actions."""
     actions = {name: step[name] for name in ("cycle", "plan") if name in step}
-    return step | {name: [[kind, {**fields, "message": ""}] for kind, fields in each] for name, each in actions.items()}
+    return step | {
+        name: [[kind, _given({**fields, "message": ""})] for kind, fields in each] for name, each in actions.items()
+    }
+
+
+def _given(value: Any) -> Any:
+    """*value* without fields that are None or empty, so that a new setting that no history gives is no difference."""
+    if isinstance(value, dict):
+        return {name: _given(each) for name, each in value.items() if each not in (None, "")}
+    return [_given(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def counted(histories: Sequence[Plain]) -> Counter[str]:

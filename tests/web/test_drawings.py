@@ -108,7 +108,7 @@ def test_attempt_is_drawn_as_failed_only_if_it_failed_and_was_not_preempted(stat
     taken = status in (Status.FAILED_EVICTED, Status.FAILED_PREEMPTED)
     outcome = "done" if status is Status.COMPLETED else "taken" if taken else "failed"
     assert (told.outcome, ended.outcome) == (outcome, outcome)
-    assert "_" not in told.said + ended.said
+    assert "_" not in told.words + ended.words
 
 
 def test_pools_have_colours_by_name_and_subpools_have_the_colour_of_their_parent() -> None:

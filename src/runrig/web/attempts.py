@@ -37,11 +37,11 @@ def attempts_of(events: Iterable[Event]) -> tuple[Attempt, ...]:
                 last[group] = len(found)
                 found.append(Attempt(group, gang.attempt, event.time, None, None, None, "runs", "waiting"))
             case Admit(gang=id):
-                change(_group(id), start=event.time, said="running")
+                change(_group(id), start=event.time, words="running")
             case Preempt(gang=id):
                 change(_group(id), **_ended(Status.FAILED_PREEMPTED))
             case Stop(gang=id, cause=cause) if (group := _group(id)) in last and found[last[group]].outcome == "runs":
-                drained = {"said": "drained"} if cause is Status.FAILED_EVICTED else {}
+                drained = {"words": "drained"} if cause is Status.FAILED_EVICTED else {}
                 change(group, **_ended(cause) | drained)
             case Release(gang=id):
                 change(_group(id), end=event.time)
@@ -62,5 +62,5 @@ def _group(gang: str) -> str:
 
 
 def _ended(status: Status) -> dict[str, str]:
-    outcome, said = _SAID.get(status, ("failed", status.value.lower().replace("_", " ")))
-    return {"outcome": outcome, "said": said}
+    outcome, words = _SAID.get(status, ("failed", status.value.lower().replace("_", " ")))
+    return {"outcome": outcome, "words": words}

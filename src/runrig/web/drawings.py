@@ -172,7 +172,7 @@ class Attempt:
     """One attempt of a group, in seconds since the epoch. *start*: admitted; None: it is waiting. *ran*: its first pod
     ran; None: none has. *end* None: it has not ended.
 
-    *outcome*: a class. *said*: its description.
+    *outcome*: a class. *words*: its description.
     """
 
     group: str
@@ -182,7 +182,7 @@ class Attempt:
     ran: float | None
     end: float | None
     outcome: str
-    said: str
+    words: str
 
 
 def times(attempt: Attempt, begin: float, end: float) -> Markup:
