@@ -467,7 +467,7 @@ def _silent(step: Plain) -> Plain:
 def _given(value: Any) -> Any:
     """*value* without fields that are None or empty, so that a new setting that no history gives is no difference."""
     if isinstance(value, dict):
-        return {name: _given(each) for name, each in value.items() if each not in (None, "")}
+        return {name: _given(each) for name, each in value.items() if each not in (None, "", [], ())}
     return [_given(each) for each in value] if isinstance(value, list | tuple) else value
 
 

@@ -18,7 +18,7 @@ from runrig.domain.observed import Observation
 from runrig.domain.plan import Action, DropNode, MoveTask, Plan, PutNode
 from runrig.domain.subjects import workflow_of
 from runrig.engine.lifecycle import pools
-from runrig.engine.lifecycle.after import settle
+from runrig.engine.lifecycle.after import look_after
 from runrig.engine.lifecycle.workflows import digest, time_out
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
@@ -68,7 +68,7 @@ class CycleInParts:
             self._seen = self._see()
         self._decided: list[Step] = [
             # 3. Queue or end workflows that waited for others to end.
-            settle(state),
+            look_after(state),
             # 4. Time out gangs that have queued or run too long; retry gangs that were refused long ago.
             time_out(state, now),
             # 5. Admit, nominate and preempt.

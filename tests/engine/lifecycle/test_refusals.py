@@ -50,6 +50,14 @@ def two_flavors(**quotas: int) -> World:
     return World({"a": pool}, nodes, flavors=TWO_FLAVORS)
 
 
+def crowded(waiting: int = 1, **limits: Any) -> World:
+    """Pool lab with *limits*, in which so many workflows wait."""
+    world = World({"lab": Pool("lab", gpu_quota(9), **limits)}, {"n0": 9})
+    for number in range(waiting):
+        world.submit(f"waits{number}", "lab")
+    return world
+
+
 def put(world: World, pool: Pool, *, create: bool = True) -> None:
     pools.put_pool(world.state, pool, create=create)
 
@@ -389,6 +397,22 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     (
         lambda: declare(World({}, {}, (Cohort("c", None, gpu_quota(1)),)), TWO_FLAVORS[0]),
         "flavor default cannot be removed, because cohort c uses it. Change cohort c first",
+    ),
+    # ------------------------------------------------------------ limits of a pool
+    (
+        lambda: ask(crowded(gpus_per_workflow=1), "lab", 2),
+        "w needs 2 GPUs in all of its task groups, but pool lab allows at most 1 GPU in one workflow. Request less, or "
+        "use another pool",
+    ),
+    (
+        lambda: ask(crowded(user_waiting=1), "lab", 1),
+        "u already has 1 workflow waiting in pool lab, which allows 1 for each user. Wait until one of them starts, or "
+        "cancel one",
+    ),
+    (
+        lambda: ask(crowded(2, user_waiting=2), "lab", 1),
+        "u already has 2 workflows waiting in pool lab, which allows 2 for each user. Wait until one of them starts, or "
+        "cancel one",
     ),
 ]
 

@@ -14,7 +14,7 @@ from runrig.engine.lifecycle.pausing import queued, starts_nothing
 from runrig.engine.state.state import State
 
 
-def settle(state: State) -> Iterator[Action | None]:
+def look_after(state: State) -> Iterator[Action | None]:
     """Queues the workflows whose wait was met, and ends those whose wait can no longer be met. O(these)."""
     for id in sorted(state.dependents.decided - state.aside):
         with At(id):

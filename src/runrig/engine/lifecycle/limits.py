@@ -10,7 +10,7 @@ from runrig.domain.quantities import GPU, amount_in_words
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.ledger.queue import asked
 from runrig.engine.lifecycle.gangs import gang_of
-from runrig.engine.state.counts import top_level
+from runrig.engine.state.counting import top_level
 from runrig.engine.state.state import State
 
 
