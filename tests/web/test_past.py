@@ -33,6 +33,11 @@ def body(text: str) -> str:
     text = re.sub(
         r"[?&](?:amp;)?at=\d+|<input type=\"hidden\" name=\"at\"[^>]*>| data-(?:at|revision)=\"\d+\"", "", text
     )
+    now_only = (
+        '<nav class="picks".*?</nav>|<p class="facts" id="sums">.*?</p>|<p class="chosen".*?</p>| ?<a href="/workflows/list.*?</a>'
+        '|<th><span class="unseen">Choose</span></th>|<td><input type="checkbox".*?</td>'
+    )
+    text = re.sub(now_only, "", text, flags=re.DOTALL)
     text = re.sub(r'<p class="acts">.*?</p>|<section [^>]*"what-title".*?</section>', "", text, flags=re.DOTALL)
     text = re.sub(r'<section id="would".*?</section>|<p class="untold panel">.*?</p>', "", text, flags=re.DOTALL)
     return re.sub(r'<section [^>]*"output-title".*?</section>', "", text, flags=re.DOTALL)

@@ -25,13 +25,16 @@ class SpecText:
     spec: WorkflowSpec
 
 
+ORDERS = ("submitted", "waited", "ran", "workflow")
+
+
 @dataclass(frozen=True, slots=True)
 class WorkflowQuery:
     """A page of workflows, newest first. Empty tuples and None do not filter.
 
     *below*: in one of these top-level pools or their subpools. *labels*: has all of them. *no_labels*: has none of
     these keys. *tags*: has at least one of them. *behind*: only those after the workflow with this submit time, number
-    and id.
+    and id. *order*: a column of `ORDERS`, the largest first with a minus; "": newest first.
     """
 
     pools: tuple[str, ...] = ()
@@ -48,6 +51,22 @@ class WorkflowQuery:
     limit: int = 20
     offset: int = 0
     behind: tuple[float, int, str] | None = None
+    order: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowTotals:
+    """Sums over the newest workflows that match a query. *statuses*: their number by status. *whole*: these are all
+    that match.
+
+    Seconds: *waited_s* and *ran_s* of all together, *longest_s*: the longest wait of one.
+    """
+
+    statuses: Mapping[str, int]
+    waited_s: float
+    longest_s: float
+    ran_s: float
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +273,7 @@ class WorkflowReads(Protocol):
     def workflow(self, id: str) -> StoredWorkflow:
         """Returns the workflow with this id or uuid, finished or not. Raises NotFound."""
 
-    def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
+    def workflows(self, query: WorkflowQuery, at: float = 0.0) -> tuple[tuple[Workflow, ...], bool]:
         """Returns (the page, whether more follow)."""
 
     def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
@@ -312,6 +331,9 @@ class Store(WorkflowReads, Protocol):
 
     def repeat_of(self, id: str) -> str | None:
         """Returns the id of the newest workflow that repeats workflow *id*; None if there is none."""
+
+    def totals(self, query: WorkflowQuery, at: float, most: int) -> WorkflowTotals:
+        """Reads the newest *most* matches, whatever page the query asks for. *at*: now."""
 
     def load(self) -> Loaded: ...
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from runrig.domain.cluster import ClusterSpec
+from runrig.domain.gangs import Gang
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
@@ -17,6 +18,7 @@ from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
 from runrig.service.access.access import Access
+from runrig.service.commands import trials
 from runrig.service.commands.arrivals import Arrivals
 from runrig.service.commands.batches import Batches
 from runrig.service.commands.code import Codes
@@ -40,12 +42,14 @@ from runrig.service.queries.pool_revisions import PoolRevisions
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.task_queries import TaskQueries
 from runrig.service.queries.topology import Topology
+from runrig.service.queries.totals import Totals
 from runrig.service.queries.workflow_queries import WorkflowQueries
 from runrig.service.queries.would_start import ChangeQueries
 from runrig.service.runtime import drain_sweep, logs, retention
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Listener, Transactor
+from runrig.service.runtime.writing import Command
 from runrig.service.usage.follower import Follower
 from runrig.service.usage.usage_queries import UsageQueries
 from runrig.spec.serve_settings import OidcSpec
@@ -59,7 +63,7 @@ class Service:
     """Commands: *submissions*, *batches*, *declarations*, *subpools*, *nodes*, *sessions*; *arrivals*: the first two,
     for an event loop.
 
-    Queries: *queries*, *topology*, *boards*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*, *feed*,
+    Queries: *queries*, *topology*, *boards*, *workflow_queries*, *totals*, *task_queries*, *pool_revisions*, *history*, *feed*,
     *usage_queries*; *usage* follows the log for the last one.
 
     *plans*: the effects of a command. *past*: the same queries for an earlier revision; *keeper* writes its
@@ -121,6 +125,7 @@ class Service:
         self.workflow_queries = WorkflowQueries(
             self.asker, store, backend, clock, self._reconciler, self.access.credentials.handed
         )
+        self.totals = Totals(store, clock, self.workflow_queries)
         self.dry_runs = DryRuns(self.asker, self.workflow_queries, clock)
         self.plans = Plans(self._transactor, clock, self.asker, self.declarations, self.submissions, self.dry_runs)
         self.change_queries = ChangeQueries(self.asker, self.workflow_queries, clock)
@@ -199,6 +204,10 @@ class Service:
     def _monitor_snapshot(self) -> tuple[MonitorSnapshot, bool, float]:
         with self._transactor.reading() as state:
             return monitor_snapshot(state, self.clock.now()), self.not_ready is None, self.clock.difference_s
+
+    def tried(self, command: Command[str]) -> tuple[Gang, ...]:
+        """As `trials.tried`."""
+        return trials.tried(self._transactor, command)
 
     @property
     def stored(self) -> int:

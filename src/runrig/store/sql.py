@@ -19,8 +19,8 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.notices import NoticeStore
-from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery
-from runrig.store import chain, schema
+from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowTotals
+from runrig.store import chain, ordering, schema
 from runrig.store.access import AccessTables
 from runrig.store.code import SqlCode
 from runrig.store.codec import decode
@@ -239,14 +239,18 @@ class SqlStore:
             }
             return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
-    def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
+    def totals(self, query: WorkflowQuery, at: float, most: int) -> WorkflowTotals:
+        with self.transactions.reading() as connection:
+            return ordering.totals(connection, query, at, most)
+
+    def workflows(self, query: WorkflowQuery, at: float = 0.0) -> tuple[tuple[Workflow, ...], bool]:
         """*query.name* matches a part of the id, ignoring case. Of workflows submitted at the same time, the higher
         number comes first.
         """
         statement = (
             select(schema.workflows)
             .where(*filters(query))
-            .order_by(_WORKFLOW.submit_time.desc(), _WORKFLOW.number.desc(), _WORKFLOW.id)
+            .order_by(*ordering.order_of(query, at))
             .limit(query.limit + 1)
             .offset(query.offset)
         )

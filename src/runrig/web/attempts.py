@@ -61,6 +61,11 @@ def _group(gang: str) -> str:
     return gang.partition("/")[2]
 
 
+def said_of(status: str) -> str:
+    """``run time limit reached``, for the status of a workflow that did not end well."""
+    return _ended(Status(status))["words"]
+
+
 def _ended(status: Status) -> dict[str, str]:
     outcome, words = _SAID.get(status, ("failed", status.value.lower().replace("_", " ")))
     return {"outcome": outcome, "words": words}

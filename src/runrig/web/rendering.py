@@ -171,6 +171,7 @@ _environment.filters |= {
     "setting": setting,
     "called": called,
     "without_number": without_number,
+    "pair": lambda value, name: (name, value),
 }
 _environment.filters |= {"kind": kind_of, "rule": titled, "commands": commands, "listed": listed}
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings, "slice": slice}

@@ -11,6 +11,7 @@ from runrig.cli.rendering.output import tell
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput, ServerFault
+from runrig.domain.instants import UNITS_S
 from runrig.domain.meant import suggested
 from runrig.domain.notices import USUAL, When
 from runrig.domain.spans import span
@@ -18,7 +19,7 @@ from runrig.domain.spans import span
 Answer = Mapping[str, Any]
 
 OFF, TEST = "off", "test"
-_UNITS = times.UNITS_S
+_UNITS = UNITS_S
 
 
 def _when(_: click.Context, __: click.Parameter, typed: str) -> list[str]:

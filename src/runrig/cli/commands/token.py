@@ -16,6 +16,7 @@ from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.instants import UNITS_S
 
 _COLUMNS = (
     Column("Name"),
@@ -41,7 +42,7 @@ class Lifetime(click.ParamType[float | None]):
         found = _SPAN.fullmatch(str(value))
         if found is None:
             self.fail(f"{sanitize.line(value)!r} is not a lifetime. Use for example 90d, 12h or never.", param, ctx)
-        return float(int(found[1]) * times.UNITS_S[found[2]])
+        return float(int(found[1]) * UNITS_S[found[2]])
 
 
 _roles = click.option(

@@ -1,13 +1,9 @@
 """Times and durations for users. Answers have naive UTC; users see local time."""
 
-import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 
 from runrig.domain import spans
-
-UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-"""Seconds, by unit letter."""
-_AGO = re.compile("([0-9]{1,9})([smhdw])")
+from runrig.domain.instants import instant
 
 
 def moment(text: str | None) -> datetime | None:
@@ -27,21 +23,9 @@ def local(text: str | None) -> str:
 def utc_text(text: str, now: datetime) -> str:
     """Returns a time as typed by a user (local, unless it has a zone) as naive UTC for the server.
 
-    Also ``2h`` for two hours before *now*, ``now``, and ``today`` and ``yesterday`` for their beginnings. Raises
-    ValueError.
+    As `instant`. Raises ValueError.
     """
-    return _instant(text.strip().lower(), now.astimezone()).astimezone(UTC).replace(tzinfo=None).isoformat()
-
-
-def _instant(text: str, now: datetime) -> datetime:
-    if ago := _AGO.fullmatch(text):
-        return now - timedelta(seconds=int(ago[1]) * UNITS_S[ago[2]])
-    if text == "now":
-        return now
-    if text in ("today", "yesterday"):
-        day = now.date() - timedelta(days=text == "yesterday")
-        return datetime.combine(day, time.min).astimezone()  # In the zone of that day, because of daylight saving time.
-    return datetime.fromisoformat(text.upper())
+    return instant(text, now.astimezone()).astimezone(UTC).replace(tzinfo=None).isoformat()
 
 
 def span(seconds: float | None) -> str:

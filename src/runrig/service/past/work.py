@@ -124,8 +124,10 @@ class StoreThen:
         preemptors = {event.action.by for event in events if isinstance(event.action, Preempt)}
         return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
-    def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
-        """Filters only after reading the current rows, because their earlier state is not in the database."""
+    def workflows(self, query: WorkflowQuery, at: float = 0.0) -> tuple[tuple[Workflow, ...], bool]:  # noqa: ARG002
+        """Filters only after reading the current rows, because their earlier state is not in the database. Newest
+        first, whatever the query says.
+        """
         page: list[Workflow] = []
         skipped = 0
         for workflow, moved in self._candidates(query):

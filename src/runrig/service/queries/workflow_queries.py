@@ -15,7 +15,7 @@ from runrig.domain.records import Event
 from runrig.domain.shown import workflows as shown
 from runrig.domain.shown.gpu_use import WorkflowGpuUse
 from runrig.domain.shown.sentence import Facts, sentence
-from runrig.domain.shown.why import GroupWhy, PoolWhy, Preemption, WorkflowWhy
+from runrig.domain.shown.why import GroupWhy, PoolWhy, Preemption, WorkflowCause, WorkflowWhy
 from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, TaskKey, Workflow
@@ -154,8 +154,12 @@ class WorkflowQueries:
         seen = within(query, visibility)
         if seen is None:
             return (), False
-        page, more = self._store.workflows(seen)
+        page, more = self._store.workflows(seen, self._clock.now())
         return tuple(self._listed(page)), more
+
+    def cause(self, id: str) -> WorkflowCause | None:
+        """Returns why a workflow failed, according to its output, which it reads. Raises NotFound."""
+        return self._failures.of(self._store.workflow(id))
 
     def check_users(self, names: Iterable[str], known: Collection[str], visibility: Visibility = ALL) -> None:
         """Raises NotFound for one of *names* who is not in *known* and has not submitted a visible workflow."""

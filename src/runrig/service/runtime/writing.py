@@ -99,6 +99,15 @@ class Writing:
             self.revision = revision
 
 
+class Trial(Writing):
+    """A command decides on it, and nothing changes. *plan*: what it would commit."""
+
+    plan = Plan(())
+
+    def commit(self, plan: Plan, *specs: SpecText) -> None:  # noqa: ARG002
+        self.plan = plan
+
+
 class Job:
     """A decision that *actor* requests. *outcome*: what *decide* returned or raised, after its turn."""
 

@@ -1,70 +1,207 @@
-"""The list of workflows, filtered by its address like `runrig workflow list`, except that a pool includes its subpools."""
+"""The list of workflows: a field of words, chips, sums of all that match, and what to do with the chosen ones."""
 
-from dataclasses import replace
-from typing import Annotated
+import csv
+import io
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
-from runrig.domain.errors import InvalidInput
-from runrig.domain.gangs import Priority
+from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.shown.why import WorkflowCause
+from runrig.domain.shown.workflows import WorkflowEntry, WorkflowPage
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.ports.store import WorkflowQuery
+from runrig.ports.store import ORDERS, WorkflowQuery, WorkflowTotals
+from runrig.service.past.past import Then
+from runrig.service.queries.visibility import Visibility
+from runrig.service.rights import Asker
+from runrig.service.service import Service
+from runrig.web.attempts import said_of
 from runrig.web.pages.parts import Asked
-from runrig.web.pages.past import At, looking
-from runrig.web.rendering import html
+from runrig.web.pages.past import At, Views, looking
+from runrig.web.rendering import answer, html
+from runrig.web.words import read_words
+from runrig.wire.json import to_json
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 PAGE = 50
 LARGEST = 1_000_000
-_STATES = ("", *(each.value for each in WorkflowStatus))
-_PRIORITIES = ("", *(each.value for each in Priority))
+SUMMED = 10_000
+"""Matches in the sums, the newest ones, so that they cost the same however many there are."""
+COUNTED = 1_000
+"""Matches of a chip."""
+SAVED = 1_000
+"""Rows of a JSON or CSV file."""
+_READ = [needs(Permission.LIST_POOLS)]
+
+Words = Annotated[
+    str, Query(description="pool:, status:, by:, priority:, label:, tag:, since:, until:, part of a name")
+]
+Older = Annotated[str, Query(deprecated=True, description="In addresses of older releases; becomes a word")]
+Sort = Annotated[str, Query(description="submitted, waited, ran or workflow; the largest first with a minus")]
 
 
-@router.get("/workflows", dependencies=[needs(Permission.LIST_POOLS)])
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """*count*: "" if it is not known."""
+
+    label: str
+    words: str
+    count: str = ""
+
+
+@router.get("/workflows", dependencies=_READ)
 def workflows(
     request: Asked,
     service: Serving,
     asker: Asking,
-    name: Annotated[str, Query(max_length=200)] = "",
-    pool: Annotated[str, Query()] = "",
-    user: Annotated[str, Query()] = "",
-    status: Annotated[str, Query()] = "",
-    priority: Annotated[str, Query()] = "",
+    q: Words = "",
+    sort: Sort = "",
     page: Annotated[int, Query(ge=1, le=LARGEST)] = 1,
+    pool: Older = "",
+    status: Older = "",
+    user: Older = "",
+    priority: Older = "",
+    name: Older = "",
     at: At = "",
 ) -> Response:
-    if status not in _STATES or priority not in _PRIORITIES:
-        raise InvalidInput.one("choose the status and the priority from the lists", "status")
-    visibility = asker.visibility
-    query = WorkflowQuery(
-        users=(user,) if user else (),
-        statuses=(status,) if status else (),
-        priorities=(priority,) if priority else (),
-        name=name or None,
-        limit=PAGE,
-        offset=(page - 1) * PAGE,
-    )
+    now = datetime.fromtimestamp(service.workflow_queries.now(), UTC)
+    older = {"pool": pool, "status": status, "by": user, "priority": priority}
+    words = " ".join(each for each in (q, *(f"{word}:{value}" for word, value in older.items() if value), name) if each)
+    problems: list[str] = []
+    query: WorkflowQuery | None = None
+    try:
+        query = _ordered(read_words(words, now), sort)
+    except InvalidInput as error:
+        problems = [each.message for each in error.problems]
     with looking(request, service, at) as (views, bar):
-        pools = views.queries.pools(visibility=visibility)
-        names = [view.pool.name for view in pools]
-        family = (pool, *(name for name in names if name.startswith(f"{pool}{SUBPOOL_DELIMITER}"))) if pool else ()
-        found, more = views.workflow_queries.workflows(replace(query, pools=family), visibility)
+        shown = _found(views, asker.visibility, query, page) if query else {"items": (), "more": False, "causes": {}}
+        summed = {} if isinstance(views, Then) else _summed(service, asker, query, now)
     return html(
         request,
         "workflows.html",
-        items=found,
-        asked={"name": name, "pool": pool, "user": user, "status": status, "priority": priority},
-        acts=[("/submit", "Submit")] if asker.submits_to() else [],
-        filtered=bool(name or pool or user or status or priority),
+        status=422 if problems else 200,
+        q=words,
+        sort=sort,
+        orders=ORDERS,
+        problems=problems,
         page=page,
-        more=more,
-        states=_STATES[1:],
-        priorities=_PRIORITIES[1:],
-        pools=visibility.of(sorted(names)),
+        first=(page - 1) * PAGE + 1,
+        acts=[("/submit", "Submit")] if asker.submits_to() and not at else [],
+        chooses=bool(asker.submits_to()) and not at,
         bar=bar,
+        said_of=said_of,
+        **{"chips": [], "totals": None, "gpus": None, "total": 0, **summed},
+        **shown,
     )
+
+
+def _ordered(query: WorkflowQuery, sort: str) -> WorkflowQuery:
+    if sort and sort.removeprefix("-") not in ORDERS:
+        raise InvalidInput.one(
+            f"cannot sort by {sort!r:.40}. Use one of {', '.join(ORDERS)}, with a minus for the largest first"
+        )
+    return replace(query, order=sort)
+
+
+def _found(views: Views, visibility: Visibility, query: WorkflowQuery, page: int) -> dict[str, Any]:
+    part = replace(_with_subpools(views, visibility, query), limit=PAGE, offset=(page - 1) * PAGE)
+    found, more = views.workflow_queries.workflows(part, visibility)
+    if isinstance(views, Then):
+        views.bring([each.id for each in found if not each.status.finished])
+    items = views.workflow_queries.with_headlines(found, visibility)
+    return {"items": items, "more": more, "causes": _causes(views, items)}
+
+
+def _causes(views: Views, items: Iterable[WorkflowEntry]) -> dict[str, WorkflowCause]:
+    """Returns why FAILED ones failed, by id, if their output shows it."""
+    found: dict[str, WorkflowCause] = {}
+    for each in items:
+        if each.status is WorkflowStatus.FAILED:
+            with suppress(NotFound):  # It was just deleted.
+                cause = views.workflow_queries.cause(each.id)
+                found |= {} if cause is None else {each.id: cause}
+    return found
+
+
+def _with_subpools(views: Views, visibility: Visibility, query: WorkflowQuery) -> WorkflowQuery:
+    """A pool includes its subpools."""
+    if not query.pools:
+        return query
+    names = [view.pool.name for view in views.queries.pools(visibility=visibility)]
+    below = [name for name in names for pool in query.pools if name.startswith(f"{pool}{SUBPOOL_DELIMITER}")]
+    return replace(query, pools=tuple(dict.fromkeys((*query.pools, *below))))
+
+
+def _summed(service: Service, asker: Asker, query: WorkflowQuery | None, now: datetime) -> dict[str, Any]:
+    chips = [
+        Chip("Mine", f"by:{asker.identity.user}"),
+        Chip("Running", "status:RUNNING"),
+        Chip("Waiting", "status:PENDING"),
+        Chip("Failed today", "status:FAILED since:today"),
+        Chip("All of today", "since:today"),
+    ]
+    visibility = asker.visibility
+    counted = [
+        replace(each, count=_count(service.totals.of(read_words(each.words, now), COUNTED, visibility)))
+        for each in chips
+    ]
+    if query is None:
+        return {"chips": counted}
+    whole = _with_subpools(service, visibility, query)
+    totals = service.totals.of(whole, SUMMED, visibility)
+    gpus = service.totals.gpus(whole, visibility)
+    return {"chips": counted, "totals": totals, "gpus": gpus, "total": sum(totals.statuses.values())}
+
+
+def _count(totals: WorkflowTotals) -> str:
+    count = sum(totals.statuses.values())
+    return f"{count:,}" if totals.whole else f"{count:,}+"
+
+
+# ---------------------------------------------------------------- as files
+
+
+@router.get("/workflows/list.json", dependencies=_READ)
+def as_json(request: Asked, service: Serving, asker: Asking, q: Words = "", sort: Sort = "") -> Response:
+    """As `GET /api/v1/workflows`."""
+    found = WorkflowPage(None, _saved(service, asker, q, sort))
+    return _file(answer(request, to_json(found), "application/json"), "json")
+
+
+@router.get("/workflows/list.csv", dependencies=_READ)
+def as_csv(request: Asked, service: Serving, asker: Asking, q: Words = "", sort: Sort = "") -> Response:
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(
+        ("id", "status", "priority", "pool", "submitted_by", "submit_time", "gpus", "waited_s", "ran_s", "node")
+    )
+    for it in _saved(service, asker, q, sort):
+        at = it.submit_time.astimezone(UTC).replace(tzinfo=None).isoformat()
+        values = (it.id, it.status.value, it.priority, it.pool, it.submitted_by, f"{at}Z", it.gpus)
+        rows.writerow([_cell(each) for each in (*values, it.times.waited_s, it.times.running_s, it.node)])
+    return _file(answer(request, text.getvalue().encode(), "text/csv; charset=utf-8"), "csv")
+
+
+def _saved(service: Service, asker: Asker, q: str, sort: str) -> tuple[WorkflowEntry, ...]:
+    now = datetime.fromtimestamp(service.workflow_queries.now(), UTC)
+    query = _with_subpools(service, asker.visibility, _ordered(read_words(q, now), sort))
+    return service.workflow_queries.workflows(replace(query, limit=SAVED), asker.visibility)[0]
+
+
+def _cell(value: object) -> object:
+    """Text that a spreadsheet would take for a formula stays text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value
+
+
+def _file(found: Response, kind: str) -> Response:
+    found.headers["Content-Disposition"] = f'attachment; filename="workflows.{kind}"'
+    return found

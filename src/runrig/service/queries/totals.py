@@ -1,0 +1,36 @@
+"""Sums over all workflows that match a query."""
+
+from dataclasses import replace
+
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.ports.store import Store, WorkflowQuery, WorkflowTotals
+from runrig.service.queries.sources import Tells
+from runrig.service.queries.visibility import Visibility
+from runrig.service.queries.workflow_queries import WorkflowQueries, within
+
+NOTHING = WorkflowTotals({}, 0.0, 0.0, 0.0, whole=True)
+MOST_ALIVE = 500
+"""Running and pending workflows whose GPUs are counted."""
+
+
+class Totals:
+    def __init__(self, store: Store, clock: Tells, workflows: WorkflowQueries) -> None:
+        self._store = store
+        self._clock = clock
+        self._workflows = workflows
+
+    def of(self, query: WorkflowQuery, most: int, visibility: Visibility) -> WorkflowTotals:
+        """Sums over the newest *most* visible matches, whatever page *query* asks for."""
+        seen = within(query, visibility)
+        return NOTHING if seen is None else self._store.totals(seen, self._clock.now(), most)
+
+    def gpus(self, query: WorkflowQuery, visibility: Visibility) -> tuple[int, int] | None:
+        """Returns the GPUs that running and that pending matches have or want; None if there are too many of them."""
+        alive = [each.value for each in WorkflowStatus if not each.finished]
+        statuses = tuple(each for each in alive if not query.statuses or each in query.statuses)
+        if not statuses:
+            return 0, 0
+        page = replace(query, statuses=statuses, limit=MOST_ALIVE, offset=0, order="")
+        found, more = self._workflows.workflows(page, visibility)
+        running = sum(each.gpus or 0 for each in found if each.status is WorkflowStatus.RUNNING)
+        return None if more else (running, sum(each.gpus or 0 for each in found) - running)

@@ -1,0 +1,129 @@
+"""Commands on several chosen workflows: first what each would do, then all of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Response
+from starlette.concurrency import run_in_threadpool
+
+from runrig.api.permissions import Asking, needs
+from runrig.api.routing import Route, Serving
+from runrig.domain.access import Permission
+from runrig.domain.errors import Conflict, InvalidInput, RunrigError
+from runrig.domain.gangs import Gang, Priority
+from runrig.service.rights import Asker
+from runrig.service.runtime.writing import Command
+from runrig.service.service import Service
+from runrig.web.asking import answered, form, form_shown
+from runrig.web.forms import sent
+from runrig.web.pages.acts import shown_workflow, stops
+from runrig.web.pages.parts import Asked
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+MOST = 50
+MOST_TRIED = 10
+"""Workflows for which it computes where they would start."""
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """*refused*: why nothing would happen with it; "" if something would."""
+
+    id: str
+    effect: str = ""
+    refused: str = ""
+
+
+def _command(service: Service, act: str, user: str) -> Callable[[str], Command[str]]:
+    """Raises InvalidInput."""
+    submissions = service.submissions
+    if act in [each.value for each in Priority]:
+        return partial(submissions.reassigning, user=user, pool=None, priority=Priority(act))
+    commands = {"cancel": submissions.cancelling, "hold": submissions.holding, "release": submissions.releasing}
+    if act not in commands:
+        raise InvalidInput.one(f"unknown command {act!r:.40}. Choose one in the list of workflows")
+    return partial(commands[act], user=user)
+
+
+@form(router, "/workflows/act", dependencies=[needs(Permission.LIST_POOLS)])
+async def act(
+    request: Asked,
+    service: Serving,
+    asker: Asking,
+    do: Annotated[str, Query()] = "cancel",
+    id: Annotated[list[str], Query()] = [],  # noqa: B006
+    q: Annotated[str, Query()] = "",
+) -> Response:
+    ids = list(dict.fromkeys(id))
+    command = _command(service, do, asker.identity.user)
+
+    def check(one: str) -> None:
+        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(one))
+
+    async def done() -> str:
+        failed = []
+        for each in ids:
+            try:
+                await run_in_threadpool(check, each)
+                await service.arrivals.do(await run_in_threadpool(command, each))
+            except RunrigError as error:
+                failed.append(f"{each}: {error.message}")
+        if failed:
+            more = f"; and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
+            raise Conflict(
+                f"{len(ids) - len(failed)} of {len(ids)} are changed. Not changed: {'; '.join(failed[:_MOST_NAMED])}{more}"
+            )
+        return f"/workflows?q={quote(q)}"
+
+    return await answered(
+        request, asker, await sent(request), draw=partial(_draw, request, service, asker, do, ids, q), do=done
+    )
+
+
+def _draw(request: Asked, service: Service, asker: Asker, act: str, ids: list[str], q: str, **more: Any) -> Response:
+    if len(ids) > MOST:
+        raise InvalidInput.one(f"{len(ids)} workflows are chosen. Choose at most {MOST}")
+    command = _command(service, act, asker.identity.user)
+    rows = [_row(service, asker, act, command, each, tries=at < MOST_TRIED) for at, each in enumerate(ids)]
+    words = f"set the priority to {act}" if act.isupper() else act
+    does = f"{words[0].upper()}{words[1:]}"
+    ready = sum(not each.refused for each in rows)
+    return form_shown(request, service, "several.html", do=act, does=does, rows=rows, ready=ready, ids=ids, q=q, **more)
+
+
+def _gangs(
+    service: Service, asker: Asker, act: str, command: Callable[[str], Command[str]], id: str
+) -> tuple[Gang, ...]:
+    """Returns what would wait for its turn. Raises as the command does."""
+    if act.isupper():
+        user = asker.identity.user
+        return service.submissions.check_reassignment(id, user=user, pool=None, priority=Priority(act))
+    return service.tried(command(id))
+
+
+def _row(
+    service: Service, asker: Asker, act: str, command: Callable[[str], Command[str]], id: str, *, tries: bool
+) -> Row:
+    try:
+        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(id))
+        of = shown_workflow(service, asker, id)
+        gangs = _gangs(service, asker, act, command, of.id)
+    except RunrigError as error:
+        return Row(id, refused=error.message)
+    if act == "cancel":
+        found = stops(of)
+        return Row(
+            of.id,
+            f"stops {found['pods']} {'pod' if found['pods'] == 1 else 'pods'} with {found['gpus']} GPUs"
+            if found["pods"]
+            else "leaves the queue",
+        )
+    if act == "hold":
+        return Row(of.id, "does not start until it is released")
+    verdict = service.dry_runs.of(gangs, asker.visibility) if gangs and tries else None
+    return Row(of.id, verdict.sentence if verdict else "is changed")

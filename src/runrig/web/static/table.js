@@ -1,0 +1,22 @@
+// The table by keyboard, and what is chosen in it, which stays chosen when the table is drawn anew.
+const chosen = new Set();
+let at = -1;
+const rows = () => [...document.querySelectorAll(".flow tbody tr")];
+const link = (row) => row.querySelector("th a");
+
+document.addEventListener("change", ({ target }) => target.name === "id" && (target.checked ? chosen.add(target.value) : chosen.delete(target.value)));
+document.addEventListener("refreshed", () => document.querySelectorAll("[name=id]").forEach((each) => (each.checked = chosen.has(each.value))));
+document.querySelectorAll("[name=id]:checked").forEach((each) => chosen.add(each.value));
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), select, textarea, dialog")) return;
+  const all = rows();
+  const here = all.indexOf(document.activeElement?.closest("tr"));
+  if (here >= 0) at = here;
+  if (event.key === "/") document.getElementById("q").focus();
+  else if (event.key === "j" || event.key === "k") {
+    at = Math.max(0, Math.min(all.length - 1, at + (event.key === "j" ? 1 : -1)));
+    if (all[at]) link(all[at]).focus();
+  } else if (event.key === "x" && here >= 0) all[here].querySelector("[name=id]")?.click();
+  else return;
+  event.preventDefault();
+});

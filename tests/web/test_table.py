@@ -1,0 +1,267 @@
+"""The list of workflows: its words, sums and order, and what is done with the chosen ones."""
+
+import csv
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from runrig.domain.errors import InvalidInput
+from runrig.domain.gangs import Priority
+from runrig.domain.observed import Phase, TaskFact
+from runrig.domain.workflows import LabelSelector, TaskKey
+from runrig.ports.backend import LogFile, Output
+from runrig.ports.store import WorkflowQuery
+from runrig.service.queries.visibility import ALL
+from runrig.web.pages.workflows import _cell
+from runrig.web.words import read_words
+from tests.web.visitor import Elements, Site, Visitor, site, words_of
+from tests.worlds.service import one_task, submit
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>'\""
+
+
+def busy(it: Site) -> None:
+    """a-1 has run for 52 s and takes all that pool1 has; b-1 has waited for 51 s, c-1 for 21 s; low-1 runs in pool2."""
+    it.desk.submit("a", gpus=2, duration=1_000)
+    it.desk.later(9)
+    it.desk.submit("b", gpus=2)
+    it.desk.later(29)
+    it.desk.submit("c", gpus=2)
+    it.desk.submit("low", "pool2", Priority.LOW, gpus=1, duration=1_000)
+    it.desk.later(20)
+
+
+def ids(page: str) -> list[str]:
+    return re.findall(r'<th scope="row"><a href="/workflow/[^"]*">([^<]*)</a>', page)
+
+
+def listed(visitor: Visitor, **query: str) -> list[str]:
+    return ids(visitor.page(f"/workflows?{urlencode(query)}"))
+
+
+# ---------------------------------------------------------------- words
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("", WorkflowQuery()),
+        ("train", WorkflowQuery(name="train")),
+        ("pool:a,b pool:c by:ann", WorkflowQuery(pools=("a", "b", "c"), users=("ann",))),
+        ("status:running,FAILED priority:low", WorkflowQuery(statuses=("RUNNING", "FAILED"), priorities=("LOW",))),
+        ("label:team=x tag:ok,best", WorkflowQuery(labels=(LabelSelector("team", ("x",)),), tags=("ok", "best"))),
+        ("since:2h", WorkflowQuery(submitted_after=NOON.timestamp() - 7200)),
+        ("since:yesterday until:today", WorkflowQuery(submitted_after=1769731200.0, submitted_before=1769817600.0)),
+        ("since:2026-01-31T10:00", WorkflowQuery(submitted_after=NOON.timestamp() - 7200)),
+        ("since:2026-01-31T10:00-02:00", WorkflowQuery(submitted_after=NOON.timestamp())),
+    ],
+)
+def test_words_are_the_filters_of_the_list(text: str, query: WorkflowQuery) -> None:
+    assert read_words(text, NOON) == query
+
+
+def test_all_words_that_are_wrong_are_named_with_the_way_out() -> None:
+    with pytest.raises(InvalidInput) as told:
+        read_words("pool:a colour:red status:GONE label:x since:soon since:99999999w pool: one two", NOON)
+    assert [each.message.partition(". ")[0] for each in told.value.problems] == [
+        "invalid word 'colour:red'",
+        "invalid word 'status:GONE'",
+        "invalid word 'label:x': 'x' is not a label selector",
+        "invalid word 'since:soon'",
+        "invalid word 'since:99999999w'",
+        "invalid word 'pool:'",
+        "only one part of a name, not 'one and two'",
+    ]
+    with pytest.raises(InvalidInput, match="at most 1,000 characters"):
+        read_words("x" * 5_000, NOON)
+
+
+def test_wrong_words_stay_in_the_field_and_stay_text(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        answer = it.visitor().get(f"/workflows?{urlencode({'q': f'colour:{SCRIPT}'})}")
+        assert (answer.status_code, 'role="alert"' in answer.text, ids(answer.text)) == (422, True, [])
+        assert not {each for each in ("<script>alert", "<img src=x") if each in answer.text}
+        assert f"colour:{SCRIPT}" in str(next(each.get("value") for each in Elements(answer.text).named("input")))
+        assert it.visitor().get("/workflows?sort=colour").status_code == 422
+
+
+def test_the_list_has_what_fits_also_by_addresses_of_older_releases(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        visitor = it.visitor()
+        assert listed(visitor) == ["low-1", "c-1", "b-1", "a-1"]
+        assert listed(visitor, q="status:PENDING") == listed(visitor, status="PENDING") == ["c-1", "b-1"]
+        assert listed(visitor, q="pool:pool2") == listed(visitor, pool="pool2", priority="LOW") == ["low-1"]
+        assert listed(visitor, q="by:nobody") == listed(visitor, user="nobody") == []
+        assert listed(visitor, q="b") == listed(visitor, name="b") == ["b-1"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "found"),
+    [
+        ("submitted", ["a-1", "b-1", "c-1", "low-1"]),
+        ("-submitted", ["low-1", "c-1", "b-1", "a-1"]),
+        ("-waited", ["b-1", "c-1", "low-1", "a-1"]),
+        ("-ran", ["a-1", "low-1", "c-1", "b-1"]),
+        ("-workflow", ["low-1", "c-1", "b-1", "a-1"]),
+    ],
+)
+def test_the_list_is_sorted_also_by_times_that_go_on(tmp_path: Path, sort: str, found: list[str]) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        assert listed(it.visitor(), sort=sort) == found
+
+
+# ---------------------------------------------------------------- sums
+
+
+def test_sums_are_of_all_that_fits_and_not_of_the_page(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        visitor = it.visitor()
+        text = words_of(visitor.page("/workflows"))
+        assert (
+            "4 workflows 2 PENDING 2 RUNNING 3 GPUs run 4 wait waited 25s on average, 51s at most ran 52s in all"
+            in text
+        )
+        assert "Mine 4 Running 2 Waiting 2 Failed today 0 All of today 4" in text
+        assert "2 workflows 2 PENDING 0 GPUs run 4 wait" in words_of(visitor.page("/workflows?q=status:PENDING&page=2"))
+        assert "1 workflow 1 RUNNING 1 GPUs run" in words_of(it.person("eve", "pool2-user").page("/workflows"))
+
+
+def test_sums_read_no_more_than_they_are_told(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        totals = it.desk.service.totals
+        few = totals.of(WorkflowQuery(), 3, ALL)
+        assert (sum(few.statuses.values()), few.whole) == (3, False), "the newest three"
+        assert (few.statuses, round(few.longest_s)) == ({"PENDING": 2, "RUNNING": 1}, 51)
+        assert totals.of(WorkflowQuery(), 5, ALL).whole
+
+
+# ---------------------------------------------------------------- place, reason or cause
+
+
+def test_each_row_says_where_it_runs_why_it_waits_or_why_it_failed(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        it.desk.submit("bad", "pool2", gpus=1)
+        it.desk.service.settle()
+        key = TaskKey("bad-1", "main", 0)
+        (tmp_path / "log").write_text(f"Traceback (most recent call last):\n  x\nKeyError: {SCRIPT}\n")
+        it.desk.backend.written = {key: Output(LogFile(str(tmp_path), "log"))}
+        it.desk.backend.facts = {key: TaskFact(Phase.ENDED, 1, by_itself=True)}
+        it.desk.later(1)
+        page = it.visitor().page("/workflows")
+        rows = dict(zip(ids(page), re.findall(r'<td class="place">(.*?)</td>', page, re.DOTALL), strict=True))
+        text = {id: re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", row)).strip() for id, row in rows.items()}
+        assert (text["a-1"], text["low-1"]) == ("n0", "n0")
+        assert text["b-1"].startswith("Guarantee P2 ")
+        assert text["bad-1"].startswith("KeyError: &lt;script&gt;alert(1)")
+        assert text["bad-1"].endswith("main, exit code 1")
+
+
+# ---------------------------------------------------------------- the chosen ones
+
+
+def choice(do: str, *chosen: str) -> str:
+    return f"/workflows/act?{urlencode([('do', do), *(('id', each) for each in chosen)])}"
+
+
+def test_what_is_chosen_is_changed_only_after_the_plan(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        visitor, before = it.visitor(), it.desk.revision
+        path = choice("cancel", "a-1", "b-1")
+        shown = visitor.page(path)
+        assert "a-1 stops 1 pod with 2 GPUs b-1 leaves the queue 2 workflows would be changed" in words_of(shown)
+        assert it.desk.revision == before
+        answer = visitor.confirm(path, shown)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/workflows?q=")
+        it.desk.service.settle()
+        it.desk.later(60)
+        assert [it.desk.status(each) for each in ("a-1", "b-1", "c-1")] == [
+            "FAILED_CANCELED",
+            "FAILED_CANCELED",
+            "RUNNING",
+        ]
+
+
+def test_each_command_says_what_it_would_do_and_does_it(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        visitor = it.visitor()
+        held = visitor.page(choice("hold", "b-1", "a-1"))
+        assert "b-1 does not start until it is released a-1 not changed: " in words_of(held)
+        answer = visitor.confirm(choice("hold", "b-1"), visitor.page(choice("hold", "b-1")))
+        assert (answer.status_code, it.desk.store.head("b-1").held_by) == (303, "ann")
+        assert "b-1 would " in words_of(visitor.page(choice("release", "b-1")))
+        visitor.confirm(choice("release", "b-1"), visitor.page(choice("release", "b-1")))
+        assert it.desk.store.head("b-1").held_by is None
+        low = visitor.page(choice("LOW", "c-1"))
+        assert "c-1 would wait: needs 2" in words_of(low)
+        visitor.confirm(choice("LOW", "c-1"), low)
+        assert it.desk.store.head("c-1").priority is Priority.LOW
+
+
+def test_who_may_not_change_one_changes_only_the_others_and_is_told(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        eve = it.person("eve", "pool1-user")
+        own = submit(it.desk.service, one_task("own", gpus=2), "pool1", "eve")
+        shown = eve.page(choice("cancel", "b-1", own, "low-1", "nothing-1"))
+        text = words_of(shown)
+        assert "own-1 leaves the queue" in text
+        assert "1 workflow would be changed" in text
+        assert re.search(r"b-1 not changed: .*low-1 not changed: .*nothing-1 not changed: ", text)
+        answer = eve.confirm(choice("cancel", "b-1", own), shown)
+        assert (answer.status_code, "1 of 2 are changed. Not changed: b-1: " in words_of(answer.text)) == (409, True)
+        assert [it.desk.status(each) for each in ("b-1", "own-1")] == ["PENDING", "FAILED_CANCELED"]
+        assert 'type="checkbox"' not in it.person("nina", "pool1-viewer").page("/workflows")
+
+
+def test_nothing_chosen_an_unknown_command_and_too_many_are_told(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        assert "No workflow is chosen" in visitor.page(choice("cancel"))
+        assert visitor.get(choice("explode", "a-1")).status_code == 422
+        assert visitor.get(choice("cancel", *(f"a-{number}" for number in range(51)))).status_code == 422
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_the_list_can_be_saved_as_json_and_as_csv(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        visitor = it.visitor()
+        found = visitor.get("/workflows/list.json?q=status:PENDING")
+        assert found.headers["content-disposition"] == 'attachment; filename="workflows.json"'
+        assert [each["id"] for each in json.loads(found.text)["items"]] == ["c-1", "b-1"]
+        table = visitor.get("/workflows/list.csv?q=pool:pool1&sort=workflow")
+        assert table.headers["content-type"] == "text/csv; charset=utf-8"
+        (first, *_, last) = csv.DictReader(table.text.splitlines())
+        assert first == {
+            "id": "a-1",
+            "status": "RUNNING",
+            "priority": "NORMAL",
+            "pool": "pool1",
+            "submitted_by": "ann",
+            "submit_time": "2027-01-15T08:00:01Z",
+            "gpus": "2",
+            "waited_s": "9.0",
+            "ran_s": "52.0",
+            "node": "n0",
+        }
+        assert last["id"] == "c-1"
+        assert visitor.get("/workflows/list.csv?q=colour:red").status_code == 422
+
+
+def test_a_cell_is_never_a_formula() -> None:
+    assert [_cell(each) for each in ("=1+1", "@x", "-2", "a", -2, None)] == ["'=1+1", "'@x", "'-2", "a", -2, None]
