@@ -176,6 +176,20 @@ def test_attached_workflow_ends_with_the_command(server: Up, number: signal.Sign
     assert server.runrig("wait", f"{name}-1").code == 125
 
 
+def test_work_outside_the_queue_shows_why_it_waits(server: Up) -> None:
+    assert server.runrig("pool", "pause", "default", "--reason", "moving disks").code == 0
+    paused = server.runrig("run", "-d", "--name", "paused", *shell("sleep 600"))
+    assert server.runrig("pool", "resume", "default").code == 0
+    later = server.runrig("run", "-d", "--name", "next", "--after", "paused-1:any", *shell("true"))
+    assert server.runrig("cancel", "paused-1").code == 0
+    assert server.runrig("wait", "next-1").code == 0
+    waits = [line for done in (paused, later) for line in done.err.splitlines() if "waits: " in line]
+    assert [line.partition("waits: ")[2].partition(" at ")[0] for line in waits] == [
+        "pool default was paused",
+        "paused-1 must end first (After, rule W5)",
+    ]
+
+
 def test_a_shell_ends_its_workflow_with_its_own_exit_code(server: Up) -> None:
     command = process("--data", str(server.data), "shell", "-g", "2")
     script = "echo gpus $CUDA_VISIBLE_DEVICES $PET_NPROC_PER_NODE; exit 5\n"

@@ -296,6 +296,11 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         [TWO, [("PutPool", pool("a", 3)[1] | {"before": pool("a", 1)[1]["pool"]})]],
         "S6",
     ),
+    "S6: settings that only a newer release has are not a change": (
+        [TWO, [("PutPool", pool("a", 3)[1] | {"before": pool("a", 2)[1]["pool"] | {"newest": None, "newer": ""}})]],
+        [TWO, [("PutPool", pool("a", 3)[1] | {"before": pool("a", 2)[1]["pool"] | {"newest": 1, "newer": ""}})]],
+        "S6",
+    ),
     "S7: nothing is submitted to a closed pool": (
         [[node("n0", 4), pool("a", 2)], [submit("w", "a")]],
         [[node("n0", 4), pool("a", 2, closed_by="ann")], [submit("w", "a")]],

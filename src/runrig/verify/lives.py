@@ -160,11 +160,16 @@ def drains(court: Court, action: Action) -> Iterator[str]:
             yield f"pool {pool['name']} is ARCHIVED while {alive[0]} runs there"
 
 
+def _set_in(settings: Any) -> Any:
+    """*settings* without those that are not set: a log of an older release does not have the newest of them."""
+    return {name: each for name, each in settings.items() if each not in (None, "", [])} if settings else settings
+
+
 def history(court: Court, action: Action) -> Iterator[str]:
     """History, S6: every change of a pool is logged, with what was before."""
     new = action.get("pool") or action["cohort"]
     known = (court.world.pools if "pool" in action else court.world.cohorts).get(new["name"])
-    if "before" in action and action["before"] != known:
+    if "before" in action and _set_in(action["before"]) != _set_in(known):
         yield f"{new['name']} is changed from something else than it was"
 
 

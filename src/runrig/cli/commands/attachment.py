@@ -43,11 +43,13 @@ _PAUSE_S = 0.5
 def soon_of(client: Transport, id: str) -> Answer:
     """Returns the workflow once it runs, or after a moment with `why`: the reason why it waits, if it does."""
     found = _wait(client, id, _SOON_S)
-    if not any(group["status"] == "SCHEDULING" for group in found["groups"]):
+    if found["status"] != "PENDING":
         return found
     why = client.get(path("workflows", id, "why"))
     reason = next((each for group in why["groups"] for each in group["reasons"]), None)
-    return {**found, "why": f"{reason['sentence']} {cited(reason['law'])}".rstrip() if reason else ""}
+    if reason is None:  # It is not in the queue: on hold, in a paused pool, or after others.
+        return {**found, "why": str(why["sentence"]).removeprefix(f"{id} is waiting: ").rstrip(".")}
+    return {**found, "why": f"{reason['sentence']} {cited(reason['law'])}".rstrip()}
 
 
 def _wait(client: Transport, id: str, seconds: float) -> dict[str, Any]:
