@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, update
 
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Decision, Declaration, Queue
@@ -15,6 +15,7 @@ from runrig.service.runtime.retention import Retention
 from runrig.service.usage.follower import VERSION, Follower
 from runrig.store import SqlStore, schema
 from runrig.store.usage import TABLES, SqlUsage
+from tests.patience import until
 from tests.stores import KINDS, store_url
 from tests.worlds.service import T0, Desk, desk
 
@@ -154,6 +155,26 @@ def test_a_failure_in_the_middle_loses_and_doubles_nothing(tmp_path: Path, monke
                 connection.execute(delete(table))
         _fold_all(Follower(there.store, there.service.clock))
         assert _rows(there.store) == found
+
+
+def test_an_event_that_cannot_be_folded_is_left_out_after_a_few_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runrig.service.usage.follower.PAUSE_S", 0.0)
+    monkeypatch.setattr("runrig.service.usage.follower.REST", 0.0)
+    with desk(tmp_path) as there:
+        there.submit("a", "pool1", Priority.NORMAL, gpus=1, duration=10.0)
+        there.service.settle()
+        with there.store.transactions.writing() as connection:
+            connection.execute(update(schema.events).where(schema.events.c.kind == "Admit").values(action={"gang": 1}))
+        follower = Follower(there.store, there.service.clock)
+        follower.start()
+        damaged = there.revision
+        until(lambda: (found := there.store.usage.position()) is not None and found.folded.revision == damaged)
+        follower.stop()
+        there.later(2.0 * HOUR_S)
+        _fold_all(follower)
+        assert _position(there.store).folded.revision == there.revision
 
 
 def test_usage_begins_at_the_first_checkpoint_if_older_workflows_are_gone(tmp_path: Path) -> None:

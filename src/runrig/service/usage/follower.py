@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from runrig.domain.errors import Unavailable
 from runrig.domain.plan import Queue
 from runrig.domain.records import Event, GangRow, Loaded
 from runrig.domain.usage import HOUR_S, MICROSECONDS, UNKNOWN, Folded, Hour, microseconds, nothing_folded
@@ -28,6 +29,8 @@ REST = 50.0
 """Pauses this many times as long as a look took, because others need the interpreter."""
 SAVED_S = 600.0
 """Seconds after which the position is written although no hour was closed, so that retention does not wait."""
+MOST_FAILURES = 5
+"""After so many failures to read or fold an event the rest of the log is left out: retention waits for the stored position."""
 KEEP_HOURS_S = 90 * 24 * HOUR_S
 KEEP_DAYS_S = 2 * 366 * 24 * HOUR_S
 DAY_S = 24 * HOUR_S
@@ -48,6 +51,7 @@ class Follower:
         self._saved_at = 0.0
         self._saved_revision = -1
         self._caught_up = False
+        self._failures = 0  # In a row, to read and fold an event.
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -57,12 +61,14 @@ class Follower:
             fold = self._fold or self._begin()
             if fold is None:
                 return False
-            events = self._store.usage.steps(fold.revision, EVENTS_AT_ONCE)
             try:
+                events = self._store.usage.steps(fold.revision, EVENTS_AT_ONCE)
                 self._apply(fold, events)
-            except BaseException:
+            except BaseException as error:
                 self._fold, self._hours = None, []  # It may be half applied: begin again from the stored position.
+                self._failures += not isinstance(error, (Unavailable, OSError))
                 raise
+            self._failures = 0
             self._caught_up = len(events) < EVENTS_AT_ONCE
             idle_s = time.monotonic() - self._saved_at
             if self._hours or (fold.revision != self._saved_revision and idle_s > SAVED_S):
@@ -96,7 +102,22 @@ class Follower:
                 self.step()
             except Exception as error:  # noqa: BLE001 - the thread must survive all errors
                 _log.error("%s", logs.line("usage_failed", error=repr(error)), exc_info=error)
+                if self._failures >= MOST_FAILURES:
+                    self.begin_anew()
             self._stopped.wait(max(PAUSE_S, REST * (time.monotonic() - began)))
+
+    def begin_anew(self) -> None:
+        """Leaves out what is not folded yet, for an event that cannot be folded. Usage is complete again from now on."""
+        with self.lock:
+            try:
+                base = self._present()
+                if base is not None:
+                    self._since, self._hours = base.at, []
+                    self._save(Fold(base))
+                    _log.error("%s", logs.line("usage_left_out", revision=base.cluster.revision))
+            except Exception as error:  # noqa: BLE001 - tried again after the next failures
+                _log.error("%s", logs.line("usage_failed", error=repr(error)), exc_info=error)
+            self._fold, self._failures = None, 0
 
     # ------------------------------------------------------------ folding
 
@@ -124,7 +145,10 @@ class Follower:
         base = None if checkpoint is None else store.past.base(checkpoint.revision)
         if base is not None:
             return self._of_checkpoint(base)
-        present = store.past.now()
+        return self._present()
+
+    def _present(self) -> Folded | None:
+        present = self._store.past.now()
         if present is None:
             return None
         gangs = {each.gang.id for each in present.gangs}
