@@ -64,7 +64,7 @@ def test_a_user_is_told_what_happens_to_their_work_and_no_one_elses(
         assert told[0] == ("start", id, "RUNNING")
         assert sorted(told[1:]) == [("done", before, "COMPLETED"), ("done", id, "COMPLETED")]
         document = there.documents[0]
-        assert document["address"] == f"/workflows/{id}"
+        assert document["address"] == f"/workflow/{id}"
         assert document["at"] == at(T0 + 2).isoformat()
         assert list(document) == ["event", "id", "pool", "user", "status", "cause", "law", "at", "address"]
 

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from runrig.domain.access import Identity, User
-from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.errors import InvalidInput, NotFound, Unavailable
 from runrig.domain.notices import Delivery, NoticeSetting, When
 from runrig.domain.plan import Abandon, Admit, MoveWorkflow, Preempt
 from runrig.domain.records import Event
@@ -123,10 +123,20 @@ class Notices:
             if not found:
                 return
             position = found[-1].revision
-            deliveries = [each for event in found for each in self._deliveries(event, settings)]
+            deliveries = [each for event in found for each in self._safely(event, settings)]
             if deliveries or len(found) >= PAGE:
                 self._store.notices.collected(position, deliveries)
             self._searched = position
+
+    def _safely(self, event: Event, settings: Mapping[str, NoticeSetting]) -> list[Delivery]:
+        """As `_deliveries`; an event that raises an error gives none."""
+        try:
+            return list(self._deliveries(event, settings))
+        except (Unavailable, OSError):
+            raise  # The store does not answer: the same page is read again.
+        except Exception as error:  # noqa: BLE001
+            _log.error("%s", logs.line("notice_left_out", revision=event.revision, error=repr(error)), exc_info=error)
+            return []
 
     def _deliveries(self, event: Event, settings: Mapping[str, NoticeSetting]) -> Iterator[Delivery]:
         id = workflow_of(event.action)
@@ -165,7 +175,7 @@ class Notices:
             "cause": cause,
             "law": event.law,
             "at": at(event.time).isoformat(),
-            "address": f"{self._address}/workflows/{workflow.id}",
+            "address": f"{self._address}/workflow/{workflow.id}",
         }
 
     def _body(self, told: Mapping[str, Any]) -> str:
