@@ -152,7 +152,7 @@ def crawled(target: Target) -> Iterator[tuple[str, str]]:
         answer = target.ask("GET", path, headers=headers)
         kind = answer.headers.get("content-type", "").partition(";")[0]
         assert answer.headers["x-content-type-options"] == "nosniff", path
-        assert kind in ("text/html", "text/plain", "application/json", ""), (path, kind)
+        assert kind in ("text/html", "text/plain", "text/csv", "application/json", ""), (path, kind)
         if kind != "text/html":
             assert "default-src 'none'" in answer.headers["content-security-policy"], path
             continue

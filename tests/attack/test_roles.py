@@ -16,7 +16,7 @@ from tests.patience import until
 
 SECRET_NAMES = [b"treasure", b"team2", b"zebra", CANARY.encode()]
 """What nobody of team may read in an answer."""
-FREE = ("/api/v1/tokens", "/api/v1/browser-codes", "/api/auth", "/api/profile")
+FREE = ("/api/v1/tokens", "/api/v1/browser-codes", "/api/v1/me", "/api/auth", "/api/profile")
 """About oneself, or open."""
 
 
