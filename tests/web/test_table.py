@@ -231,7 +231,9 @@ def test_nothing_chosen_an_unknown_command_and_too_many_are_told(tmp_path: Path)
         visitor = it.visitor()
         assert "No workflow is chosen" in visitor.page(choice("cancel"))
         assert visitor.get(choice("explode", "a-1")).status_code == 422
-        assert visitor.get(choice("cancel", *(f"a-{number}" for number in range(51)))).status_code == 422
+        too_many = choice("cancel", *(f"a-{number}" for number in range(51)))
+        assert visitor.get(too_many).status_code == 422
+        assert visitor.confirm(too_many, visitor.page(choice("cancel"))).status_code == 422
 
 
 # ---------------------------------------------------------------- files

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from runrig.domain.notices import Delivery, NoticeSetting
 from runrig.store import schema
+from runrig.store.codec import Undecodable
 from runrig.store.dialect import insert_rows, put_rows
 from runrig.store.rows import same_fields
 from runrig.store.transactions import Transactions
@@ -15,14 +16,32 @@ _DELIVERY = schema.deliveries.c
 _SETTINGS = same_fields(NoticeSetting, schema.notice_settings)
 
 
+MOST_WAITING = 1_000
+"""Notices of one user that wait for a receiver; older ones are left out."""
+
+
+def _readable(connection: Connection, user: str) -> NoticeSetting | None:
+    one = select(schema.notice_settings).where(_SETTING.user == user)
+    try:
+        found: NoticeSetting = _SETTINGS.of_row(connection.execute(one).mappings().one())
+    except Undecodable:
+        return None
+    return found
+
+
 class SqlNotices:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
     def settings(self) -> tuple[NoticeSetting, ...]:
+        """Without those that are damaged: their users can set them again."""
+        every = select(schema.notice_settings).order_by(_SETTING.user)
         with self._transactions.reading() as connection:
-            rows = connection.execute(select(schema.notice_settings).order_by(_SETTING.user)).mappings()
-            return tuple(map(_SETTINGS.of_row, rows))
+            try:
+                return tuple(map(_SETTINGS.of_row, connection.execute(every).mappings()))
+            except Undecodable:
+                users = connection.execute(select(_SETTING.user).order_by(_SETTING.user)).scalars().all()
+                return tuple(found for user in users if (found := _readable(connection, user)) is not None)
 
     def put(self, setting: NoticeSetting) -> None:
         with self._transactions.writing() as connection:
@@ -45,6 +64,11 @@ class SqlNotices:
                 for number, each in enumerate(deliveries, start=last + 1)
             ]
             insert_rows(connection, schema.deliveries, rows)
+            for user in sorted({each.user for each in deliveries}):
+                newest = select(_DELIVERY.number).where(_DELIVERY.user == user).order_by(_DELIVERY.number.desc())
+                kept = newest.limit(MOST_WAITING).subquery()
+                first = select(func.min(kept.c.number)).scalar_subquery()
+                connection.execute(delete(schema.deliveries).where(_DELIVERY.user == user, _DELIVERY.number < first))
 
     def due(self, now: float) -> tuple[Delivery, ...]:
         first = select(_DELIVERY.user, func.min(_DELIVERY.number).label("number")).group_by(_DELIVERY.user).subquery()

@@ -2,17 +2,22 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select, text
 
 from runrig.domain.access import role_named
+from runrig.domain.errors import Conflict
 from runrig.domain.gangs import Priority
-from runrig.domain.notices import When
+from runrig.domain.notices import Delivery, When
 from runrig.domain.value import at
 from runrig.service.notices import notices
 from runrig.service.notices.webhook import Webhook
+from runrig.store import schema
+from tests.patience import until
 from tests.service.notices.receiver import HERE, Receiver, receiving
 from tests.worlds.service import T0, Desk, desk, one_task, submit
 
@@ -142,6 +147,53 @@ def test_a_slow_receiver_delays_nobody_else(tmp_path: Path, monkeypatch: pytest.
         shown = it.service.notices.shown("ann")
         assert (shown.waiting, shown.result) == (1, "")
         assert [each["user"] for each in there.documents] == ["bob"]
+
+
+def test_damaged_settings_of_one_user_stop_nobody_elses_notices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiving(tmp_path) as (there, trusts):
+        with desk(tmp_path / "data", cluster=COHORT) as it:
+            for user in ("ann", "bob"):
+                turn_on(it, there.url, user, (When.START,))
+            with it.store.transactions.writing() as connection:
+                whose = schema.notice_settings.c.user == "ann"
+                connection.execute(text('UPDATE notice_settings SET "when" = \'{"a": 1}\' WHERE "user" = \'ann\''))
+                assert connection.execute(select(func.count()).where(whose)).scalar_one() == 1
+        with desk(tmp_path / "data", cluster=COHORT) as it:
+            it.service.notices._webhook = Webhook(HERE, trusts)
+            submit(it.service, one_task("b"), "pool2", "bob", None)
+            it.later(0)
+            assert rest(it, "bob") == "delivered"
+            assert it.service.notices.shown("ann").to is None
+            turn_on(it, there.url, "ann")
+            assert it.service.notices.shown("ann").to == there.url
+
+
+def test_notices_that_nobody_takes_do_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runrig.store.notices.MOST_WAITING", 3)
+    with world(tmp_path, monkeypatch) as (it, there):
+        for user in ("ann", "bob"):
+            turn_on(it, there.url, user)
+        for first in (0, 5):
+            deliveries = [
+                Delivery(f"{user}{n}", user, "{}", 0, 0.0) for n in range(first, first + 5) for user in ("ann", "bob")
+            ]
+            it.store.notices.collected(1, deliveries[:-1])
+            assert [it.store.notices.waiting(user) for user in ("ann", "bob")] == [3, 3]
+        assert {each.id for each in it.store.notices.due(1.0)} == {"ann7", "bob6"}
+
+
+def test_a_user_has_one_test_notice_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with world(tmp_path, monkeypatch) as (it, there):
+        turn_on(it, f"{there.url}/slow")
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(it.service.notices.test, "ann")
+            until(lambda: "ann" in it.service.notices._testing)
+            with pytest.raises(Conflict, match="your last test notice is still on its way"):
+                it.service.notices.test("ann")
+            there.free.set()
+            assert first.result() != "delivered"
 
 
 def test_a_restart_loses_nothing_and_repeats_only_what_was_on_its_way(

@@ -37,6 +37,12 @@ def _position(store: SqlStore) -> Position:
     return found
 
 
+def _folded_revision(store: SqlStore) -> int | None:
+    with store.transactions.reading() as connection:
+        found: int | None = connection.execute(select(schema.usage_cursor.c.revision)).scalar_one_or_none()
+    return found
+
+
 def _days(there: Desk, after_each: Callable[[], None]) -> None:
     """Two and a half days with borrowing, a preemption, a queue, and work that runs through the night."""
     steps = [
@@ -157,20 +163,25 @@ def test_a_failure_in_the_middle_loses_and_doubles_nothing(tmp_path: Path, monke
         assert _rows(there.store) == found
 
 
-def test_an_event_that_cannot_be_folded_is_left_out_after_a_few_tries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("what", ["an event", "the position"])
+def test_what_cannot_be_folded_is_left_out_after_a_few_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr("runrig.service.usage.follower.PAUSE_S", 0.0)
     monkeypatch.setattr("runrig.service.usage.follower.REST", 0.0)
     with desk(tmp_path) as there:
         there.submit("a", "pool1", Priority.NORMAL, gpus=1, duration=10.0)
         there.service.settle()
+        event = update(schema.events).where(schema.events.c.kind == "Admit").values(action={"gang": 1})
+        position = update(schema.usage_cursor).values(rest=b"damaged", revision=2)
+        if what == "the position":
+            _fold_all(Follower(there.store, there.service.clock))
         with there.store.transactions.writing() as connection:
-            connection.execute(update(schema.events).where(schema.events.c.kind == "Admit").values(action={"gang": 1}))
+            connection.execute(event if what == "an event" else position)
         follower = Follower(there.store, there.service.clock)
         follower.start()
         damaged = there.revision
-        until(lambda: (found := there.store.usage.position()) is not None and found.folded.revision == damaged)
+        until(lambda: _folded_revision(there.store) == damaged)
         follower.stop()
         there.later(2.0 * HOUR_S)
         _fold_all(follower)

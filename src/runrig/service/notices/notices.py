@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from runrig.domain.access import Identity, User
-from runrig.domain.errors import InvalidInput, NotFound, Unavailable
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from runrig.domain.notices import Delivery, NoticeSetting, When
 from runrig.domain.plan import Abandon, Admit, MoveWorkflow, Preempt
 from runrig.domain.records import Event
@@ -69,6 +69,9 @@ class Notices:
         self._thread: threading.Thread | None = None
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="notices")
         self._sending: set[str] = set()
+        self._testing: set[str] = set()
+        self._lock = threading.Lock()
+        """Held while settings change."""
         self._settings = {each.user: each for each in store.notices.settings()}
         self._searched = 0
         """Up to this revision nothing was found that is not stored."""
@@ -94,21 +97,30 @@ class Notices:
         secret = before.secret if before is not None and same else secrets.token_urlsafe(32)
         chosen = tuple(each.value for each in When if each in when)
         setting = NoticeSetting(user, to, chosen, min_run_s, secret, revision)
-        self._store.notices.put(setting)
-        self._settings = {**self._settings, user: setting}
+        with self._lock:
+            self._store.notices.put(setting)
+            self._settings = {**self._settings, user: setting}
         return self.shown(user, secret=None if same else secret)
 
     def turn_off(self, user: str) -> None:
-        self._store.notices.delete(user)
-        self._settings = {name: each for name, each in self._settings.items() if name != user}
+        with self._lock:
+            self._store.notices.delete(user)
+            self._settings = {name: each for name, each in self._settings.items() if name != user}
 
     def test(self, user: str) -> str:
-        """Sends a test notice, and returns the result. Takes a few seconds."""
+        """Sends a test notice, and returns the result. Takes a few seconds, so a user has one at a time. Raises Conflict."""
         setting = self._settings.get(user)
         if setting is None:
             return "notices are off. Turn them on with `runrig notify --to https://HOST/PATH`"
         body = self._body({"event": "test", "user": user, "at": at(time.time()).isoformat()})
-        return self._webhook.send(setting.to, body, setting.secret, str(uuid.uuid4()))
+        with self._lock:
+            if user in self._testing:
+                raise Conflict("your last test notice is still on its way. Wait a few seconds, and try again")
+            self._testing.add(user)
+        try:
+            return self._webhook.send(setting.to, body, setting.secret, str(uuid.uuid4()))
+        finally:
+            self._testing.discard(user)
 
     # ------------------------------------------------------------ from the log
 

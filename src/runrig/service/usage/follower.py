@@ -58,10 +58,10 @@ class Follower:
     def step(self) -> bool:
         """Folds the next part of the log; returns False if there is none. Raises what the store raises; nothing is lost then."""
         with self.lock:
-            fold = self._fold or self._begin()
-            if fold is None:
-                return False
             try:
+                fold = self._fold or self._begin()
+                if fold is None:
+                    return False
                 events = self._store.usage.steps(fold.revision, EVENTS_AT_ONCE)
                 self._apply(fold, events)
             except BaseException as error:

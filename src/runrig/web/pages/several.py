@@ -14,6 +14,7 @@ from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.gangs import Gang, Priority
+from runrig.domain.quantities import GPU, amount_in_words
 from runrig.service.rights import Asker
 from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
@@ -60,6 +61,8 @@ async def act(
     q: Annotated[str, Query()] = "",
 ) -> Response:
     ids = list(dict.fromkeys(id))
+    if len(ids) > MOST:
+        raise InvalidInput.one(f"{len(ids)} workflows are chosen. Choose at most {MOST}")
     command = _command(service, do, asker.identity.user)
 
     def check(one: str) -> None:
@@ -86,8 +89,6 @@ async def act(
 
 
 def _draw(request: Asked, service: Service, asker: Asker, act: str, ids: list[str], q: str, **more: Any) -> Response:
-    if len(ids) > MOST:
-        raise InvalidInput.one(f"{len(ids)} workflows are chosen. Choose at most {MOST}")
     command = _command(service, act, asker.identity.user)
     rows = [_row(service, asker, act, command, each, tries=at < MOST_TRIED) for at, each in enumerate(ids)]
     words = f"set the priority to {act}" if act.isupper() else act
@@ -119,7 +120,7 @@ def _row(
         found = stops(of)
         return Row(
             of.id,
-            f"stops {found['pods']} {'pod' if found['pods'] == 1 else 'pods'} with {found['gpus']} GPUs"
+            f"stops {found['pods']} {'pod' if found['pods'] == 1 else 'pods'} with {amount_in_words(GPU, found['gpus'])}"
             if found["pods"]
             else "leaves the queue",
         )
