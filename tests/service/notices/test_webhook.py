@@ -79,8 +79,20 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
 @pytest.mark.parametrize(
     "url",
     ["http://h/", "https://", "h", "https://user:pw@h/", "https://h:0/", "https://h:x/", "https://h/a b", "https://h/#x",
-     "file:///etc/passwd", "https://h/\n", "https://h/" + "x" * 1000],
+     "file:///etc/passwd", "https://h/\n", "https://h/" + "x" * 1000, f"https://{'a' * 64}.com/", "https://a..b/"],
 )  # fmt: skip
 def test_only_https_addresses_are_accepted(url: str) -> None:
     with pytest.raises(InvalidInput, match="is not an https address"):
         check_address(url)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "[::1]", "[::ffff:192.168.0.1]", "169.254.169.254"])
+def test_a_private_address_is_refused_when_it_is_set(host: str) -> None:
+    with pytest.raises(InvalidInput, match=r"has the private address .* An admin can allow it: notify\.allow"):
+        Webhook().check(f"https://{host}/x")
+    Webhook((ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))).check(f"https://{host}/x")
+    Webhook().check("https://8.8.8.8/x")
+
+
+def test_a_name_that_cannot_be_looked_up_is_no_delivery() -> None:
+    assert Webhook().send(f"https://{'a' * 64}.com/", "{}", "s", "d").startswith(f"{'a' * 64}.com cannot be reached")

@@ -26,7 +26,7 @@ from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 from runrig.ports.store import Store
-from runrig.service.notices.webhook import DELIVERED, Webhook, check_address
+from runrig.service.notices.webhook import DELIVERED, Webhook
 from runrig.service.queries.events import preempted_in_words
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
@@ -87,7 +87,7 @@ class Notices:
 
         Raises InvalidInput.
         """
-        check_address(to)
+        self._webhook.check(to)
         if not when:
             raise InvalidInput.one(f"name what to send notices of: {', '.join(When)}", "when")
         if not 0 <= min_run_s <= LONGEST_RUN_S:

@@ -34,6 +34,7 @@ def check_address(url: str) -> None:
     try:
         parts = urlsplit(url)
         fine = parts.scheme == "https" and parts.hostname and "@" not in parts.netloc and not parts.fragment
+        (parts.hostname or "").encode("idna")  # Raises UnicodeError for a name that cannot be looked up.
         usable = bool(fine) and parts.port != 0 and url.isascii() and url.isprintable() and " " not in url
     except ValueError:
         usable = False
@@ -48,6 +49,14 @@ class Webhook:
         self._allow = allow
         self._tls = tls
 
+    def check(self, url: str) -> None:
+        """As `check_address`; also refuses an IP address to which nothing would be sent. Looks no name up."""
+        check_address(url)
+        with suppress(ValueError):
+            private = self._private(urlsplit(url).hostname or "", ipaddress.ip_address(urlsplit(url).hostname or ""))
+            if private:
+                raise InvalidInput.one(private, "to")
+
     def send(self, url: str, body: str, secret: str, delivery: str) -> str:
         """Returns DELIVERED, or why it was not. Takes `TIMEOUT_S` and a DNS lookup at most."""
         parts = urlsplit(url)
@@ -60,16 +69,19 @@ class Webhook:
             return self._posted(_Pinned(host, port, address, self._tls or _trusted()), target, body, secret, delivery)
         except TimeoutError:
             return f"{host} did not answer within {TIMEOUT_S:.0f} s"
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
             return f"{host} cannot be reached ({getattr(error, 'strerror', None) or error or type(error).__name__})"
 
     def _resolved(self, host: str, port: int) -> Address | str:
         """Returns the address to connect to, or why there is none. One private address among several is enough to refuse."""
         found = [ipaddress.ip_address(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-        for address in found:
-            if not is_public(address) and not any(address in network for network in self._allow):
-                return f"{host} has the private address {address}. An admin can allow it: notify.allow in serve.yaml"
-        return found[0]
+        return next(filter(None, (self._private(host, address) for address in found)), found[0])
+
+    def _private(self, host: str, address: Address) -> str:
+        """Returns why nothing is sent to *address*; "" if notices can be sent there."""
+        if is_public(address) or any(address in network for network in self._allow):
+            return ""
+        return f"{host} has the private address {address}. An admin can allow it: notify.allow in serve.yaml"
 
     def _posted(self, connection: "_Pinned", target: str, body: str, secret: str, delivery: str) -> str:
         late = threading.Timer(TIMEOUT_S, connection.hang_up)
