@@ -178,7 +178,7 @@ def test_what_ran_in_a_data_folder_that_was_deleted_is_ended_and_named_at_the_ne
         submit = ("workflow", "submit", written(tmp_path, FILE % "echo here; sleep 3600"), "--pool", "default")
         assert server.runrig(*submit).code == 0
         attempt = data / "tasks/e-1/t/0"
-        until(lambda: (attempt / "stdout.log").exists() and (attempt / "stdout.log").read_text())
+        until((attempt / "started").exists)
         pid = int((attempt / "started").read_text().split()[0])
         until(lambda: _removed(data))
         server.child.kill()
