@@ -6,7 +6,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 # Some images set it. Tests start hundreds of processes, each of which would compile all that it imports: 2 s instead of 0.7.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test affected test-slow browser e2e attack coverage lint apilint audit bench soak docs release pictures format clean
+.PHONY: help demo test affected test-slow browser e2e attack coverage lint apilint audit bench soak docs site release pictures format clean
 help:  ## this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
@@ -112,6 +112,14 @@ docs: .venv/.synced deploy/requirements.txt  ## write what the docs take from th
 	$(BIN)/python -m docs.generate
 
 # Apart from .venv, as with .audit.
+.site/env/.synced: .venv/.synced
+	UV_PROJECT_ENVIRONMENT=.site/env $(UV) sync --quiet --frozen --only-group site --python $(PYTHON)
+	@touch $@
+
+site: .site/env/.synced  ## build the docs as a site in .site/html; a link that leads nowhere fails
+	$(BIN)/python -m docs.site .site/env/bin/zensical
+
+# Apart from .venv, as with .audit.
 .release/.synced: .venv/.synced
 	UV_PROJECT_ENVIRONMENT=.release $(UV) sync --quiet --frozen --group release --python $(PYTHON)
 	@touch $@
@@ -123,4 +131,4 @@ pictures: .venv/.synced  ## take the pictures of docs/page.md and the README ane
 	$(BIN)/python -m docs.pictures
 
 clean:  ## remove what make made
-	rm -rf .venv .uv .audit .release .spectral dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf .venv .uv .audit .release .site .spectral dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage

@@ -20,6 +20,7 @@ import click
 
 from docs import messages
 from runrig.api.app import described
+from runrig.cli.commands import example
 from runrig.cli.main import cli
 from runrig.client import clients
 from runrig.client.calls import access as client_access
@@ -198,6 +199,22 @@ def permission_list() -> Iterator[str]:
     yield "\n".join(rows)
 
 
+# ---------------------------------------------------------------- examples
+
+
+def example_list() -> Iterator[str]:
+    """A table per folder of `examples/`."""
+    tables: dict[str, list[str]] = {}
+    for name, each in example.known().items():
+        folder, _, short = name.partition("/")
+        run = f"`runrig {' '.join(each.command)}`" if each.command else ""
+        row = f"| [{short}](../../examples/{name}.yaml) | {_cell(each.description)} | {_cell(run)} |"
+        tables.setdefault(folder, []).append(row)
+    for folder, rows in tables.items():
+        yield f"## {folder}"
+        yield "\n".join(["| example | | run it |", "|---|---|---|", *rows])
+
+
 # ---------------------------------------------------------------- errors
 
 
@@ -275,6 +292,7 @@ SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
     "our-routes": our_routes,
     "permissions": permission_list,
     "errors": error_list,
+    "examples": example_list,
     "error-messages": messages.error_rows,
     "reason-messages": messages.reason_rows,
     "states": state_diagrams,
