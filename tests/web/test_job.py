@@ -3,8 +3,10 @@
 import re
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
+from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import LogFile, Output
@@ -236,3 +238,24 @@ def test_the_page_with_2000_lines_takes_little_of_the_server(tmp_path: Path) -> 
             visitor.page("/workflow/pair-1")
             taken.append(time.process_time() - began)
         assert min(taken) <= 0.150, taken
+
+
+def test_gpu_use_is_shown_where_it_is_measured(tmp_path: Path) -> None:
+    gib = 1024**3
+    minutes = [(0, 90, 60), (60, 100, 62), (180, 50, 31)]
+    with site(tmp_path) as it:
+        id = it.desk.submit("train", text=TWO)
+        it.desk.later(1)
+        visitor = it.visitor()
+        assert "GPU use" not in visitor.page(f"/workflow/{id}")
+        it.desk.backend.gpus = {"n0": [GpuUse(0, 96, 61 * gib, 80 * gib, 600.0), GpuUse(1, 0, gib, 80 * gib, 70.0)]}
+        it.desk.backend.minutes = tuple(
+            GpuMinute(datetime.fromtimestamp(T0 + 60 + after, UTC), busy, used * gib) for after, busy, used in minutes
+        )
+        it.desk.later(50)
+        assert "main-0 now 96% busy, 61 GiB of memory main-1" in words_of(visitor.page(f"/workflow/{id}"))
+        it.desk.later(200)
+        page = visitor.page(f"/workflow/{id}")
+        assert "main-0 average 80% busy, 51 GiB of memory main-1 average 80% busy" in words_of(page)
+        path = "M0 50V5H250V0H500V50M750 50V25H1000V50"
+        assert re.findall(r'class="runs" d="(.*?)"', page) == [path, path]

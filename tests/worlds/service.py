@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
-from runrig.domain.gpu_use import GpuUse
+from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, TaskFact
 from runrig.domain.plan import Action
@@ -40,6 +40,7 @@ class Backend(SimulatedBackend):
     """*failure*: raised by `sync` while it is set.  *desired*: what it was told last.  *answers*: `observe` waits until it is set.
 
     *facts*, *refused*: seen of attempts and gangs, whatever becomes of them here.  *gpus*: what it measures; None: nothing.
+    *minutes*: of any of its GPUs.
     """
 
     failure: Exception | None = None
@@ -49,9 +50,13 @@ class Backend(SimulatedBackend):
     refused: Mapping[str, str] = MappingProxyType({})
     written: Mapping[TaskKey, Output] = MappingProxyType({})
     gpus: Mapping[str, Sequence[GpuUse]] | None = None
+    minutes: tuple[GpuMinute, ...] = ()
 
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
         return super().gpu_use() if self.gpus is None else self.gpus
+
+    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:
+        return tuple(each for each in self.minutes if since <= each.at.timestamp() < until)
 
     def output(self, key: TaskKey) -> Output | None:
         return self.written.get(key) or super().output(key)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runrig.domain.errors import Conflict, Unavailable
-from runrig.domain.gpu_use import GpuUse
+from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
@@ -225,6 +225,9 @@ class SimulatedBackend:
 
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
         return "the tasks are simulated"
+
+    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:  # noqa: ARG002
+        return ()
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing delays a start
         return ()

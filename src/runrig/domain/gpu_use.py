@@ -1,6 +1,7 @@
 """How busy a GPU is."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from runrig.domain.value import Shown, shown_as
 
@@ -23,3 +24,15 @@ class GpuUse(Shown):
 
 
 shown_as(GpuUse(0, 96, 65498251264, 84825604096, 641.5))
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMinute(Shown):
+    """One minute of some GPUs, which begins at *at*: averages over the GPUs and the minute.  Memory is in bytes.  Null: not measured."""
+
+    at: datetime
+    busy_percent: int | None
+    memory_used: int | None
+
+
+shown_as(GpuMinute(datetime(2026, 8, 1, 9, 30, tzinfo=UTC), 96, 65498251264))

@@ -7,7 +7,7 @@ from typing import Protocol
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.gangs import Priority
-from runrig.domain.gpu_use import GpuUse
+from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.nodes import Flavor
 from runrig.domain.observed import ClusterEvent, Observation
 from runrig.domain.pools import Pool
@@ -261,6 +261,12 @@ class Backend(Protocol):
 
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
         """Returns node → the use of its GPUs, by index; or why it is unknown, as the end of a sentence. Does not wait."""
+
+    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:
+        """Returns the measured minutes of some GPUs of *node* that begin in [*since*, *until*), oldest first, of the last 24 hours.
+
+        Empty if nothing is measured. Does not wait.
+        """
 
     def says(self, workflow: str) -> tuple[str, ...]:
         """Returns the backend's own messages about pods of *workflow* that have not started, possibly none."""

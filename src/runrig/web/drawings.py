@@ -207,6 +207,29 @@ def _scaled(at: float, begin: float, end: float) -> int:
     return round((at - begin) / max(end - begin, 1e-6) * SPAN)
 
 
+# ---------------------------------------------------------------- GPU use
+
+USE_HIGH = 50
+
+
+def use(points: Sequence[tuple[float, int]], begin: float, end: float, each_s: float) -> Markup:
+    """Draws percentages over time, *points* as (start, percent), each for *each_s* seconds; a gap where nothing was measured."""
+    paths: list[str] = []
+    last: float | None = None
+    for start, percent in points:
+        x, y = _scaled(start, begin, end), USE_HIGH - round(percent / 100 * USE_HIGH)
+        right = _scaled(min(start + each_s, end), begin, end)
+        if last != start:
+            paths.append(f"{'V' + str(USE_HIGH) if paths else ''}M{x} {USE_HIGH}")
+        paths.append(f"V{y}H{right}")
+        last = start + each_s
+    paths.append(f"V{USE_HIGH}")
+    return _drawn(
+        f'<svg class="times use" viewBox="0 0 {SPAN} {USE_HIGH}" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="runs" d="{"".join(paths)}"/></svg>'
+    )
+
+
 # ---------------------------------------------------------------- colours
 
 HUES = 9

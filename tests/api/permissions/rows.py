@@ -161,6 +161,7 @@ ROWS: Mapping[str, Row] = {
     "GET /api/v1/workflows/{id}/events": Row("/api/v1/workflows/{id}/events"),
     "GET /api/v1/workflows/{id}/changes": Row("/api/v1/workflows/{id}/changes", None, {"by": "all"}),
     "GET /api/v1/workflows/{id}/gpu-use": Row("/api/v1/workflows/{id}/gpu-use"),
+    "GET /api/v1/workflows/{id}/gpu-history": Row("/api/v1/workflows/{id}/gpu-history"),
     "GET /api/v1/workflows/{id}/logs": Row("/api/v1/workflows/{id}/logs"),
     "GET /api/v1/workflows/{id}/spec": Row("/api/v1/workflows/{id}/spec"),
     "GET /api/v1/workflows/{id}/wait": Row("/api/v1/workflows/{id}/wait", None, {"timeout": 0}),

@@ -6,12 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runrig.backends.local.gpus import GpuWatch
+from runrig.domain.gpu_use import GpuMinute, GpuUse
 from tests.patience import PATIENCE_S, until
 from tests.worlds.command_line import Done, process, runrig
 from tests.worlds.nvml import set_gpus, stand_in
@@ -113,3 +115,37 @@ def test_a_library_that_does_not_answer_makes_the_use_unknown() -> None:
     watch.close()
     now[0] = 31.0
     assert watch.use() == "NVML has not answered for 31 s"
+
+
+def test_each_minute_is_kept_as_an_average_for_a_day() -> None:
+    start, now = 1_800_000_000, [0.0]
+    watch = GpuWatch((), time_of_day=lambda: start + now[0])
+    watch.close()
+
+    def reads(seconds: float, *gpus: tuple[int | None, int]) -> None:
+        now[0] += seconds
+        watch._take(tuple(GpuUse(index, busy, memory, 80, 100.0) for index, (busy, memory) in enumerate(gpus)))
+
+    def minutes(*gpus: int, since: int = 0, until: int = 10**6) -> list[tuple[float, int | None, int | None]]:
+        found = watch.minutes(gpus, start + since, start + until)
+        return [(each.at.timestamp() - start, each.busy_percent, each.memory_used) for each in found]
+
+    reads(0, (80, 60), (100, 62), (None, 1))
+    reads(30, (90, 62), (100, 64), (None, 3))
+    assert minutes(0, 1) == []
+    reads(30, (10, 20), (30, 20), (None, 1))
+    assert minutes(0, 1) == [(0, 92, 62)]
+    assert minutes(2) == [(0, None, 2)]
+    assert minutes(7) == [(0, None, None)]
+    watch._take("NVML reports 'GPU is lost'")
+    now[0] += 600
+    watch._take("NVML reports 'GPU is lost'")
+    assert minutes(1) == [(0, 100, 63), (60, 30, 20)]
+    assert minutes(1, since=1) == [(60, 30, 20)]
+    assert minutes(1, until=60) == [(0, 100, 63)]
+    for _ in range(1500):
+        reads(60, (50, 40))
+    kept = minutes(0)
+    assert (len(kept), kept[-1]) == (24 * 60, (660 + 1499 * 60, 50, 40))
+    last = datetime.fromtimestamp(start + 660 + 1499 * 60, UTC)
+    assert watch.minutes((0,), start, start + 10**6)[-1] == GpuMinute(last, 50, 40)

@@ -11,11 +11,12 @@ with store_url("postgresql", folder) as url, RestartableServer(url) as server:
 import itertools
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runrig.backends.clock import ServerClock
 from runrig.domain.gangs import Priority
+from runrig.domain.gpu_use import GpuMinute
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
@@ -148,6 +149,9 @@ class Cluster:
 
     def gpu_use(self) -> str:
         return "there are no GPUs"
+
+    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:
+        return ()
 
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         raise NotImplementedError

@@ -1,6 +1,6 @@
 """Of a workflow that failed, the task that failed first and the lines in which it says of what."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import pytest
 
 from runrig.domain.credentials import CredentialKind, CredentialUse
 from runrig.domain.gangs import Priority
+from runrig.domain.gpu_use import GpuMinute
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, TaskSpec, Workflow, WorkflowSpec
 from runrig.ports.backend import LogFile, Output
@@ -43,6 +44,9 @@ def failures_in(kept: "Kept") -> Failures:
 
 class Kept:
     """Output as Kubernetes leaves it: one file a pod, its lines with their times."""
+
+    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:
+        return ()
 
     def __init__(self, folder: Path, lines: Mapping[str, list[str]]) -> None:
         self.read: list[str] = []

@@ -18,7 +18,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.events import WorkflowEventPage
-from runrig.domain.shown.gpu_use import WorkflowGpuUse
+from runrig.domain.shown.gpu_use import WorkflowGpuHistory, WorkflowGpuUse
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import Workflow
 from runrig.domain.tags import tag_of
@@ -91,6 +91,17 @@ def explain_workflow(
 )
 def get_gpu_use(service: Serving, visibility: Seeing, id: str) -> WorkflowGpuUse:
     return service.workflow_queries.gpu_use(id, visibility)
+
+
+@router.get(
+    "/api/v1/workflows/{id}/gpu-history",
+    summary="Show how busy the GPUs of its tasks were",
+    description="Minute by minute, for 24 hours, since the server started. Only the local backend measures GPUs.",
+    dependencies=_READ,
+    responses=shows(WorkflowGpuHistory, 404),
+)
+def get_gpu_history(service: Serving, visibility: Seeing, id: str) -> WorkflowGpuHistory:
+    return service.workflow_queries.gpu_history(id, visibility)
 
 
 @router.get(

@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
@@ -26,6 +26,7 @@ from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 from runrig.backends.kubernetes.pods import Settings
 from runrig.domain.errors import Conflict, RunrigError, Unavailable
+from runrig.domain.gpu_use import GpuMinute
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU, STORAGE
@@ -155,6 +156,9 @@ class KubernetesBackend:
 
     def gpu_use(self) -> str:
         return "runrig does not measure it on Kubernetes"
+
+    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:  # noqa: ARG002
+        return ()
 
     def says(self, workflow: str) -> tuple[str, ...]:
         found = []

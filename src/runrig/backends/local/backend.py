@@ -25,7 +25,7 @@ from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, sta
 from runrig.backends.local.strays import strays_of
 from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.errors import Conflict, NotFound, ServerFault
-from runrig.domain.gpu_use import GpuUse
+from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
 from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Program, Pulls, no_credentials
@@ -132,6 +132,9 @@ class LocalBackend:
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
         measured = self._gpus.use() if self._gpus else f"this machine has no real GPUs ({why_no_gpus()})"
         return measured if isinstance(measured, str) else {self._machine.node.name: measured}
+
+    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:
+        return self._gpus.minutes(gpus, since, until) if self._gpus and node == self._machine.node.name else ()
 
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         folder, pid = self._supervisor_of(key)

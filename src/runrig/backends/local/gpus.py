@@ -4,15 +4,20 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import cache
+from statistics import fmean
 from typing import Any
 
-from runrig.domain.gpu_use import IDLE_BELOW_PERCENT, GpuUse
+from runrig.domain.gpu_use import IDLE_BELOW_PERCENT, GpuMinute, GpuUse
 
 _EVERY_S = 5.0
 _SILENT_S = 30.0
 """After these seconds without an answer, the last one is out of date."""
+_MINUTE_S = 60
+_MINUTES = 24 * 60
 
 _log = logging.getLogger(__name__)
 
@@ -55,12 +60,26 @@ def _nvml() -> Iterator[None]:
         pynvml.nvmlShutdown()
 
 
+_Means = tuple[int | None, int | None]
+"""How busy a GPU was, in percent, and how many bytes of its memory were in use."""
+
+
 class GpuWatch:
     """Reads the use of GPUs every few seconds, in a thread of its own, because a broken driver can block it forever."""
 
-    def __init__(self, uuids: Sequence[str], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        uuids: Sequence[str],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        time_of_day: Callable[[], float] = time.time,
+    ) -> None:
         self._uuids = uuids
         self._clock = clock
+        self._time_of_day = time_of_day
+        self._now: list[tuple[GpuUse, ...]] = []
+        self._minute = 0
+        self._past: deque[tuple[int, tuple[_Means, ...]]] = deque(maxlen=_MINUTES)
         self._idle_since: dict[int, float] = {}
         self._read: tuple[GpuUse, ...] | str = "NVML has not answered yet"
         self._read_at = clock()
@@ -71,6 +90,16 @@ class GpuWatch:
         """Returns the use of each GPU, by index, or why it is unknown. Does not wait."""
         silent_s = self._clock() - self._read_at
         return self._read if silent_s < _SILENT_S else f"NVML has not answered for {silent_s:.0f} s"
+
+    def minutes(self, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:
+        """See `Backend.gpu_minutes`. The current minute is left out."""
+        found = []
+        for minute, means in tuple(self._past):
+            if since <= minute < until:
+                busy = _mean(means[gpu][0] for gpu in gpus if gpu < len(means))
+                memory = _mean(means[gpu][1] for gpu in gpus if gpu < len(means))
+                found.append(GpuMinute(datetime.fromtimestamp(minute, UTC), busy, memory))
+        return tuple(found)
 
     def close(self) -> None:
         self._closed.set()
@@ -91,6 +120,17 @@ class GpuWatch:
 
     def _take(self, read: tuple[GpuUse, ...] | str) -> None:
         self._read, self._read_at = read, self._clock()
+        minute = int(self._time_of_day() // _MINUTE_S) * _MINUTE_S
+        if minute != self._minute and self._now:
+            means = (
+                (_mean(use.busy_percent for use in gpu), _mean(use.memory_used for use in gpu))
+                for gpu in zip(*self._now, strict=True)
+            )
+            self._past.append((self._minute, tuple(means)))
+            self._now = []
+        self._minute = minute
+        if not isinstance(read, str):
+            self._now.append(read)
 
     def _of(self, index: int, uuid: str) -> GpuUse:
         import pynvml
@@ -115,6 +155,11 @@ class GpuWatch:
             return None
         now = self._clock()
         return now - self._idle_since.setdefault(index, now)
+
+
+def _mean(values: Iterable[int | None]) -> int | None:
+    known = [each for each in values if each is not None]
+    return round(fmean(known)) if known else None
 
 
 def _unless_unsupported(ask: Callable[[Any], Any], gpu: Any) -> Any:

@@ -235,6 +235,11 @@ class WorkflowCalls(Calls):
         return await self._get(models.WorkflowGpuUse, path("workflows", id, "gpu-use"))
 
     @call
+    async def gpu_history(self, id: str) -> "models.WorkflowGpuHistory":
+        """Returns how busy the GPUs of its tasks were, for each minute of the last 24 hours that was measured."""
+        return await self._get(models.WorkflowGpuHistory, path("workflows", id, "gpu-history"))
+
+    @call
     async def changes(
         self, id: str, *, by: "Literal['own', 'all']" = "own", depth: int = 1
     ) -> "models.WorkflowChanges":

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from runrig.domain import value
 from runrig.domain.errors import InvalidInput
+from runrig.domain.gpu_use import GpuMinute
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.records import Loaded
 from runrig.domain.shown import events as shown
@@ -226,6 +227,9 @@ class _BackendThen:
 
     def gpu_use(self) -> str:
         return "only the present is measured"
+
+    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:  # noqa: ARG002
+        return ()
 
 
 class _HistoryThen:

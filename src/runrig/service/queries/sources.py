@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from runrig.domain.gpu_use import GpuUse
+from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.shown.why import Standstill
 from runrig.domain.steps import Steps
@@ -37,6 +37,8 @@ class Says(Protocol):
     def output(self, key: TaskKey) -> Output | None: ...
 
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str: ...
+
+    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]: ...
 
 
 class Tells(Protocol):

@@ -13,7 +13,7 @@ from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveGroup, MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.records import Event
 from runrig.domain.shown import workflows as shown
-from runrig.domain.shown.gpu_use import WorkflowGpuUse
+from runrig.domain.shown.gpu_use import WorkflowGpuHistory, WorkflowGpuUse
 from runrig.domain.shown.sentence import Facts, sentence
 from runrig.domain.shown.why import GroupWhy, PoolWhy, Preemption, WorkflowCause, WorkflowWhy
 from runrig.domain.value import at
@@ -27,7 +27,7 @@ from runrig.service.queries import shown_workflows
 from runrig.service.queries.alive import alive_here, alive_in
 from runrig.service.queries.events import preempted_in_words, unnumbered
 from runrig.service.queries.failures import Failures, Handed
-from runrig.service.queries.gpu_use import gpu_use
+from runrig.service.queries.gpu_use import gpu_history, gpu_use
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
 from runrig.service.queries.pool_deletions import deletion_of
@@ -146,6 +146,10 @@ class WorkflowQueries:
     def gpu_use(self, id: str, visibility: Visibility = ALL) -> WorkflowGpuUse:
         """Raises NotFound."""
         return gpu_use(self.workflow(id, visibility), self._backend.gpu_use(), self._clock.now())
+
+    def gpu_history(self, id: str, visibility: Visibility = ALL) -> WorkflowGpuHistory:
+        """Raises NotFound."""
+        return gpu_history(self.workflow(id, visibility), self._backend.gpu_minutes, self._clock.now())
 
     def workflows(
         self, query: WorkflowQuery, visibility: Visibility = ALL

@@ -29,6 +29,7 @@ from runrig.spec.masked import masked
 from runrig.web.attempts import attempts_of
 from runrig.web.drawings import Box, graph
 from runrig.web.folding import folded
+from runrig.web.gpu_use import uses
 from runrig.web.output import MOST_ATTEMPTS, Output, Wanted, lines_each, output_of, request_of
 from runrig.web.pages.acts import acts_on
 from runrig.web.pages.parts import Asked
@@ -81,6 +82,10 @@ def workflow(
 ) -> Response:
     with looking(request, service, at) as (views, bar):
         shown, why, found = _seen(views, id, asker.visibility)
+        gpus = uses(
+            views.workflow_queries.gpu_use(shown.id, asker.visibility),
+            views.workflow_queries.gpu_history(shown.id, asker.visibility),
+        )
         now = views.workflow_queries.now()
     past = isinstance(views, Then)
     events = workflow_events(found)
@@ -110,6 +115,7 @@ def workflow(
         earlier=max(0, len(events) - MOST_EVENTS),
         tasks=tasks[:MOST_TASKS],
         pods=list(dict.fromkeys(each.name for each in tasks)),
+        gpus=gpus,
         numbers=sorted({each.attempt + 1 for each in tasks}),
         output=output,
         wanted=wanted,
