@@ -9,10 +9,10 @@ import httpx2
 import pytest
 
 from runrig.backends.kubernetes import backend as module
-from runrig.backends.kubernetes.apply import Wanted
 from runrig.backends.kubernetes.backend import KubernetesBackend
 from runrig.backends.kubernetes.cluster import Cluster, Timeouts
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
+from runrig.backends.kubernetes.wanted import Wanted
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.errors import NotFound
 from runrig.domain.observed import Phase

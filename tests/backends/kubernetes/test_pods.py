@@ -7,11 +7,13 @@ import pytest
 from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.objects import gang_objects, pod_group
 from runrig.backends.kubernetes.pods import LONGEST_VARIABLE, WHOLE, GangPods
+from runrig.backends.kubernetes.wanted import Wanted
 from runrig.domain.gangs import Requirement
 from runrig.domain.nodes import Flavor, Taint
 from runrig.domain.pools import Pool, TopologyKey
 from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, requests_of
 from runrig.domain.workflows import TaskKey, task_uuid
+from runrig.ports.backend import Desired
 from tests.backends.kubernetes.gangs import UUID, WORKFLOW_UUID, gang, launch, placed, pods, settings, task, variables
 
 LABELS = {
@@ -289,6 +291,21 @@ def test_with_the_last_pod_of_a_branch_goes_the_branch() -> None:
     left = pod_group(them, {them.leaf("b", 1): 1})["spec"]["subGroups"]
     assert [each["name"] for each in left] == [left[1]["parent"], them.leaf("b", 1)]
     assert ["minMember" in each for each in left] == [False, True]
+
+
+def test_a_subgroup_stays_as_long_as_a_pod_of_it_is_in_the_cluster() -> None:
+    """KAI reports a pod whose subgroup is missing as unschedulable, even one that has ended."""
+    keys = (TopologyKey("rack", "r"),)
+    whole = gang(
+        task("a", topology=(Requirement("rack", "one"),)),
+        task("b", count=2, topology=(Requirement("rack", "two"),)),
+        pool=Pool("lab", topology_keys=keys),
+    )
+    wanted = Wanted(Desired(gangs={whole.id: whole}), settings())
+    run = [launch(whole, "b-0")]
+    (a, b), other = (wanted.gang(whole.id).pods.leaf(name, 0) for name in ("a", "b")), "somebody-elses"
+    asked = [minimums(wanted.gang(whole.id).objects(run, there)[-1]) for there in ({a, b, other}, {b}, {a}, set[str]())]
+    assert asked == [{a: 1, b: 1}, {b: 1}, {a: 1, b: 1}, {b: 1}]
 
 
 def minimums(group: Object) -> dict[str, int]:

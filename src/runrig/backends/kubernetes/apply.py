@@ -5,21 +5,20 @@ Level-triggered: repeating it changes nothing, even after a server stopped in th
 """
 
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
-from runrig.backends.kubernetes import names, objects
+from runrig.backends.kubernetes import names, objects, status
 from runrig.backends.kubernetes.cluster import ApiRefusal, Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.drift import Crew, differences
-from runrig.backends.kubernetes.pods import GangPods, Settings
+from runrig.backends.kubernetes.wanted import Wanted
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, GangLaunch, Launch
+from runrig.ports.backend import Launch
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -28,62 +27,6 @@ _OURS_TO_SAY = ("labels", "annotations")
 _FEW = 100
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Gang:
-    """*pods*: templates of its pods. *before*: objects created before its pod group. *group*: the pod group for *alive* pods."""
-
-    pods: GangPods
-    before: tuple[Object, ...]
-    alive: Mapping[str, int] = field(default_factory=dict)
-    group: Object = field(default_factory=dict)
-
-    def objects(self, launches: Iterable[Launch]) -> tuple[Object, ...]:
-        """Returns all objects except pods. *launches*: attempts to run."""
-        alive = Counter(self.pods.leaf(launch.spec, launch.index) for launch in launches)
-        if alive != self.alive:
-            self.alive, self.group = alive, objects.pod_group(self.pods, alive)
-        return *self.before, self.group
-
-
-@dataclass(slots=True)
-class Wanted:
-    """*desired* with the objects of its gangs, built on demand. *impossible*: attempts that no cluster can run, with the reason."""
-
-    desired: Desired
-    settings: Settings
-    impossible: dict[TaskKey, str] = field(default_factory=dict)
-    gangs: dict[str, "_Gang"] = field(default_factory=dict)
-    """Gangs by uuid."""
-
-    def after(self, desired: Desired, settings: Settings) -> "Wanted":
-        """Returns the next desired state, reusing the parts of this one that are still valid."""
-        uuids = {gang.uuid for gang in desired.gangs.values()} if settings == self.settings else set()
-        keys = {*desired.run, *desired.stop}
-        return Wanted(
-            desired,
-            settings,
-            {key: why for key, why in self.impossible.items() if key in keys},
-            {uuid: made for uuid, made in self.gangs.items() if uuid in uuids},
-        )
-
-    def gang(self, id: str) -> _Gang:
-        """Raises ValueError for a gang that no cluster can run, or that the changed pool can no longer express."""
-        gang = self.desired.gangs[id]
-        known = self.gangs.get(gang.uuid)
-        if known is None:
-            pods = GangPods(gang, self.settings, begun=partial(self._begun, gang))
-            known = self.gangs[gang.uuid] = _Gang(pods, objects.before_the_group(pods))
-        return known
-
-    def _begun(self, gang: GangLaunch) -> bool:
-        """Called only if a credential does not open, because it scans all running attempts."""
-        run = self.desired.run
-        return any(key in run and run[key].gang == gang.id for key in self.desired.running)
-
-    def pod_name(self, launch: Launch) -> str:
-        return names.pod_name(self.desired.gangs[launch.gang].uuid, launch.key.task, launch.key.retry_id)
 
 
 class RefusedCalls:
@@ -142,6 +85,7 @@ class Maker:
             lambda: self._cluster_wide(wanted, held),
             lambda: self._stop(wanted, held),
             lambda: self._gangs(wanted, made, held),
+            lambda: self._protect(held),
             lambda: self._finish(wanted),
             lambda: self._prune(wanted, held),
         )
@@ -221,9 +165,12 @@ class Maker:
             running[launch.gang].append(launch)
         missing = self._missing(wanted, made)
         self._all(list(self._mended(wanted)), held)
+        there: dict[str, set[str]] = defaultdict(set)
+        for pod in self._view.ours.values():
+            there[_label(pod, names.GANG)].add(_label(pod, names.SUBGROUP))
         ready: set[str] = set()
         gangs = [
-            partial(self._gang, wanted, id, launches, missing.get(id, ()), ready, held)
+            partial(self._gang, wanted, id, launches, there, missing.get(id, ()), ready, held)
             for id, launches in sorted(running.items())
         ]
         try:
@@ -276,13 +223,14 @@ class Maker:
         wanted: Wanted,
         id: str,
         launches: Iterable[Launch],
+        there: Mapping[str, Collection[str]],
         missing: Iterable[Launch],
         ready: set[str],
         held: RefusedCalls,
     ) -> None:
         """Creates all objects of a gang except its pods. Records the message if the cluster rejects the gang."""
         try:
-            for each in wanted.gang(id).objects(launches):
+            for each in wanted.gang(id).objects(launches, there.get(wanted.desired.gangs[id].uuid, ())):
                 self._put(each)
         except (ValueError, ApiRefusal) as error:
             if isinstance(error, ApiRefusal) and not error.final:
@@ -310,6 +258,32 @@ class Maker:
         made.add(launch.key)
         self._view.note(answered)
 
+    def _protect(self, held: RefusedCalls) -> None:
+        """Adds the missing start time of gangs with a pod on a node, because KAI evicts a gang without it.
+
+        KAI adds it too, but only when it starts the gang itself, and loses it when it dies or its patch is rejected.
+        """
+        bare = [each for each in self._view.all_of("PodGroup") if not _annotation(each, names.STARTED)]
+        if not bare:
+            return
+        since: dict[str, str] = {}
+        for pod in self._view.ours.values():
+            if status.bound(pod) and not status.over(pod):
+                created, gang = pod["metadata"]["creationTimestamp"], _label(pod, names.GANG)
+                since[gang] = min(created, since.get(gang, created))
+        started = [(each, since[name]) for each in bare if (name := each["metadata"]["name"]) in since]
+        self._all([partial(self._note_start, each, when) for each, when in started], held)
+
+    def _note_start(self, group: Object, when: str) -> None:
+        """Merges, because a field that is applied would be repaired whenever KAI writes its own time."""
+        version = group["metadata"]["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version, "annotations": {names.STARTED: when}}}
+        try:
+            self._view.note(self._as_leader(lambda: self._cluster.patch(group, patch)))
+        except ApiRefusal as refusal:
+            if refusal.status not in (404, 409):  # It was deleted or changed: the next round looks again.
+                raise
+
     # ------------------------------------------------------------ what is finished
 
     def _finish(self, wanted: Wanted) -> None:
@@ -323,7 +297,7 @@ class Maker:
     def _prune(self, wanted: Wanted, held: RefusedCalls) -> None:
         """Removes objects of gangs without pods, and queues and topologies of deleted pools."""
         gangs = {gang.uuid for gang in wanted.desired.gangs.values()}
-        gangs |= {(pod["metadata"].get("labels") or {}).get(names.GANG, "") for pod in self._view.ours.values()}
+        gangs |= {_label(pod, names.GANG) for pod in self._view.ours.values()}
         term = wanted.settings.epoch or 0
         gone = [
             each
@@ -380,6 +354,14 @@ def _mending(wanted: Object, there: Object) -> Object:
     if names.FINALIZER not in (there.get("finalizers") or ()):
         patch["finalizers"] = [*(there.get("finalizers") or ()), names.FINALIZER]
     return patch
+
+
+def _annotation(each: Object, name: str) -> str:
+    return str((each["metadata"].get("annotations") or {}).get(name, ""))
+
+
+def _label(each: Object, name: str) -> str:
+    return str((each["metadata"].get("labels") or {}).get(name, ""))
 
 
 def _alive(pod: Object) -> bool:

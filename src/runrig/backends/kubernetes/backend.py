@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from runrig.backends.kubernetes import names, passages, status
-from runrig.backends.kubernetes.apply import Maker, Wanted
-from runrig.backends.kubernetes.cluster import ApiRefusal, Cluster
+from runrig.backends.kubernetes.apply import Maker
+from runrig.backends.kubernetes.cluster import EVENT, ApiRefusal, Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.code import LARGEST_ARCHIVE
 from runrig.backends.kubernetes.drift import Crew
@@ -25,6 +25,7 @@ from runrig.backends.kubernetes.events import ClusterEvents
 from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 from runrig.backends.kubernetes.pods import Settings
+from runrig.backends.kubernetes.wanted import Wanted
 from runrig.domain.errors import Conflict, RunrigError, Unavailable
 from runrig.domain.gpu_use import GpuMinute
 from runrig.domain.nodes import Node
@@ -58,6 +59,8 @@ _CALM_S = 0.02
 """Seconds to wait for more events of a burst."""
 _UNDERTAKERS = 8
 _SILENT_NODE_S = 60.0
+_EVICT = "Evict"
+"""Reason of KAI's event about the pod group of a pod that it evicts."""
 _SCHEDULED = "Scheduled"
 """Reason of an event that only names the node."""
 
@@ -234,7 +237,11 @@ class KubernetesBackend:
             pod = ours.get(wanted.pod_name(launch))
             if pod is not None:
                 fact = status.fact_of(self._masked(launch, pod), now, start_timeout_s=self._start_timeout_s)
-                facts[key] = self._explained(key, fact) if fact.exit_code == ExitCode.START_TIMEOUT else fact
+                if fact.exit_code == ExitCode.START_TIMEOUT:
+                    fact = self._explained(key, fact)
+                elif fact.exit_code == ExitCode.BACKEND_ERROR:
+                    fact = self._by_whom(launch, pod, fact)
+                facts[key] = fact
             elif key in wanted.impossible:
                 facts[key] = TaskFact(Phase.ENDED, ExitCode.START_ERROR, wanted.impossible[key])
             elif key in self._made:
@@ -264,6 +271,21 @@ class KubernetesBackend:
         """Adds the pod's last event to *fact*: only there does a kubelet report which image or volume it waits for."""
         said = [each for each in self._events.of(key.workflow) if each.key == key and each.reason != _SCHEDULED]
         return replace(fact, message=f"{fact.message}; {said[-1].reason}: {said[-1].text}") if said else fact
+
+    def _by_whom(self, launch: Launch, pod: Object, fact: TaskFact) -> TaskFact:
+        """Returns *fact* of a deleted pod, as a preemption if KAI's scheduler deleted it.
+
+        Without `--update-pod-eviction-condition`, only an event that KAI records about the pod group before shows that.
+        """
+        if "deletionTimestamp" not in pod["metadata"]:
+            return fact
+        about = {"involvedObject.name": self._wanted.desired.gangs[launch.gang].uuid, "reason": _EVICT}
+        try:
+            said = self._cluster.list(EVENT, namespace=self._namespace, fields=about).objects
+        except ApiRefusal:  # The account may lack the permission to list events.
+            return fact
+        words = [each.get("message") or "" for each in said if status.made_at(each) >= status.made_at(pod)]
+        return TaskFact(Phase.ENDED, ExitCode.PREEMPTED, status.preempted(words[-1])) if words else fact
 
     def _refused(self, facts: Mapping[TaskKey, TaskFact]) -> dict[str, str]:
         """Returns gang → refusal, for gangs that the cluster's scheduler did not bind in time."""

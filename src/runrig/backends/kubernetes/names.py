@@ -35,6 +35,8 @@ NODE_POOL = "kai.scheduler/node-pool"
 KEY, GANG_ID, USER, HOSTS = "runrig/key", "runrig/gang-id", "runrig/user", "runrig/hosts"
 """Annotations for values that do not fit in a label."""
 POD_GROUP = "pod-group-name"
+STARTED = "kai.scheduler/last-start-timestamp"
+"""Annotation of a pod group: when the gang started. Without it, KAI does not apply the minimum runtimes of a queue to the gang."""
 
 LONGEST_LABEL = 63
 SHARED_LEAF = f"{SUBPOOL_DELIMITER}-shared"

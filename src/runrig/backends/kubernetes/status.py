@@ -225,7 +225,7 @@ def _taken_away(pod: Object) -> _End | None:
     disruption = _disruption(pod)
     reason, words = disruption.get("reason", ""), disruption.get("message")
     if reason == _PREEMPTED:
-        return ExitCode.PREEMPTED, _said("preempted by the cluster's own scheduler", words)
+        return ExitCode.PREEMPTED, preempted(words)
     if status.get("reason") == "Evicted":
         return ExitCode.EVICTED, _said("evicted by its node", status.get("message"))
     if status.get("reason") in _CANNOT_START:
@@ -233,6 +233,11 @@ def _taken_away(pod: Object) -> _End | None:
     if disruption:
         return ExitCode.BACKEND_ERROR, _said(f"removed by the cluster ({reason or 'DisruptionTarget'})", words)
     return None
+
+
+def preempted(words: str | None) -> str:
+    """Returns the message of a pod that the cluster's scheduler evicted with *words*."""
+    return _said("preempted by the cluster's own scheduler", words)
 
 
 def _disruption(pod: Object) -> Object:
