@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from docs import messages
+from docs import drawings, messages
 from runrig.api.app import described
 from runrig.cli.commands import example
 from runrig.cli.main import cli
@@ -340,9 +340,13 @@ def _anchors(page: Path) -> set[str]:
     }
 
 
-def stale() -> list[Path]:
-    """Pages whose generated sections differ from the code."""
-    return [page for page in pages() if (text := page.read_text(encoding="utf-8")) != with_sections(text)]
+def stale() -> dict[Path, str]:
+    """Pages and drawings that differ from the code, with the text that they should have."""
+    wanted = {page: with_sections(page.read_text(encoding="utf-8")) for page in pages()}
+    wanted |= {ROOT / "docs" / "pictures" / name: draw() for name, draw in drawings.DRAWINGS.items()}
+    return {
+        path: text for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text
+    }
 
 
 def main() -> int:
@@ -353,14 +357,15 @@ def main() -> int:
         "--check", action="store_true", help="change nothing; exit code 1 if anything is stale or broken"
     )
     check = parser.parse_args().check
-    problems = list(broken_links())
-    for page in stale():
+    problems = []
+    for page, text in stale().items():
         name = page.relative_to(ROOT)
         if check:
             problems.append(f"{name} is stale: `make docs` writes it anew")
         else:
-            page.write_text(with_sections(page.read_text(encoding="utf-8")), encoding="utf-8")
+            page.write_text(text, encoding="utf-8")
             print(f"written: {name}")
+    problems += broken_links()
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

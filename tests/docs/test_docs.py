@@ -44,7 +44,7 @@ def test_every_link_leads_somewhere() -> None:
 
 def test_generated_sections_are_those_of_the_code() -> None:
     """`make docs` brings them up to date."""
-    assert generate.stale() == []
+    assert list(generate.stale()) == []
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
