@@ -55,12 +55,15 @@ class Seen:
 class Rig:
     """A server with its folder, its address and the token of an administrator.  *world*: whose nodes and namespace it has."""
 
-    def __init__(self, world: World, folder: Path, cluster: str, more: str) -> None:
+    def __init__(
+        self, world: World, folder: Path, cluster: str, more: str, of_backend: Mapping[str, str] | None = None
+    ) -> None:
         self.world, self.folder = world, folder
         self.file = folder / "serve.yaml"
         self.log = folder / "serve.log"
         (folder / "cluster.yaml").write_text(cluster)
         backend = {"type": "kubernetes", "kubeconfig": str(world.plane.kubeconfig), "namespace": world.namespace}
+        backend |= of_backend or {}
         settings = {"data": "data", "listen": "127.0.0.1:0", "cluster": "cluster.yaml", "log_file": self.log.name}
         self.file.write_text(yaml.safe_dump(settings | {"backend": backend}) + more)
         self.file.chmod(0o600)
@@ -303,10 +306,18 @@ class Rig:
 
 
 @contextmanager
-def rig(world: World, folder: Path, cluster: Path | str, *, more: str = "", nodes: bool = True) -> Iterator[Rig]:
+def rig(
+    world: World,
+    folder: Path,
+    cluster: Path | str,
+    *,
+    more: str = "",
+    nodes: bool = True,
+    of_backend: Mapping[str, str] | None = None,
+) -> Iterator[Rig]:
     """A server that runs, on the nodes of *cluster*, a file or its text, of which it knows only the rest.
 
-    *more*: lines of its own file.  *nodes*: they are to be made.
+    *more*: lines of its own file.  *nodes*: they are to be made.  *of_backend*: more fields of its backend.
     """
     text = cluster.read_text() if isinstance(cluster, Path) else cluster
     whole = folder / "whole.yaml"
@@ -314,7 +325,7 @@ def rig(world: World, folder: Path, cluster: Path | str, *, more: str = "", node
     if nodes:
         world.nodes(whole)
     known = {name: part for name, part in yaml.safe_load(text).items() if name not in ("backend", "nodes")}
-    found = Rig(world, folder, yaml.safe_dump(known), more)
+    found = Rig(world, folder, yaml.safe_dump(known), more, of_backend)
     try:
         found.start()
         yield found

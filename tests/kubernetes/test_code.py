@@ -3,11 +3,16 @@
 import base64
 import io
 import os
+import subprocess
 import tarfile
 from pathlib import Path
 
+import httpx2
+
+from e2e.api import Object
 from runrig.domain.code import sha256
-from tests.kubernetes.runrigs import rig
+from tests.kubernetes.rights import as_account
+from tests.kubernetes.runrigs import Rig, lives, rig
 from tests.kubernetes.world import World
 from tests.worlds.code import manifest, packed
 
@@ -52,3 +57,91 @@ def test_pods_get_the_code_of_their_gang_and_too_much_is_refused_at_submission(w
         with tarfile.open(fileobj=data, mode="r:gz") as tar:
             found = {each.name: sha256(file.read()) for each in tar if (file := tar.extractfile(each)) is not None}
         assert found == {file.path: file.sha256 for file in code.files}
+
+
+def test_run_without_code_makes_a_pod_that_has_nothing_of_it(world: World, tmp_path: Path) -> None:
+    with rig(world, tmp_path, CLUSTER) as here:
+        words = ("--code", "none", "--gpus", "2", "--pool", "pool", "--", "sh", "-c", "echo $HOME")
+        refused = here.cli("run", "-d", *words)
+        assert (refused.code, refused.out) == (2, ""), "an image is needed here"
+        assert "--image" in refused.err
+        id = here.say("run", "-d", "--image", "any:1", *words).strip()
+        here.wait(id, "RUNNING")
+        (pod,) = here.pods(id).values()
+        spec, (container,) = pod["spec"], pod["spec"]["containers"]
+        assert (container["image"], container["command"]) == ("any:1", ["sh", "-c", "echo $HOME"])
+        assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+        assert "initContainers" not in spec
+        assert "workingDir" not in container
+        assert [each["name"] for each in spec["volumes"]] == ["output", "launcher"]
+
+
+URL = "http://runrig.test:8700"
+
+
+def test_pods_fetch_code_of_any_size_with_a_token_that_reads_only_their_code(world: World, tmp_path: Path) -> None:
+    as_account(world, tmp_path)
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "default", "namespace": world.namespace},
+    }
+    world.api.create(account)
+    with rig(world, tmp_path, CLUSTER, of_backend={"code_url": URL}) as here:
+        noise = os.urandom(3_000_000)
+        codes = {"large": {**FILES, "noise": noise}, "other": {"run.sh": b"exit 0\n"}}
+        pods: dict[str, Object] = {}
+        assert here._http is not None
+        for name, files in codes.items():
+            code = manifest(files)
+            answer = here._http.post("/api/v1/code", content=packed(code, [files[path] for path in sorted(files)]))
+            assert answer.json() == {"id": code.id, "missing": []}, answer.text
+            file = tmp_path / f"{name}.yaml"
+            file.write_text(WORKFLOW.format(id=code.id).replace("count: 2", "count: 1"))
+            id = here.submit(file, "pool")
+            here.wait(id, "RUNNING")
+            (pods[name],) = here.pods(id).values()
+        assert world.api.listed("v1", "Secret", world.namespace) == []
+        for name, files in codes.items():
+            unpacked = _unpacked(here, pods[name], tmp_path / name)
+            assert {path.name for path in unpacked.iterdir()} == {path.partition("/")[0] for path in files}
+            assert {path: (unpacked / path).read_bytes() for path in files} == files
+        wide = _token(here, pods["large"], audience="https://kubernetes.default.svc")
+        mine = _token(here, pods["large"])
+        assert [_status(here, each) for each in (mine, wide, here.token, mine[:-8], "x")] == [200, 401, 401, 401, 401]
+        assert [_status(here, mine, path) for path in ("/api/v1/pools", "/api/v1/workflows")] == [401, 401]
+        here.restart()
+        assert _status(here, mine) == 200, "a server that takes over knows it too"
+        key = next(
+            key for key, pod in here.pods().items() if pod["metadata"]["uid"] == pods["large"]["metadata"]["uid"]
+        )
+        here.ends(key)
+        here.until(lambda: key not in here.pods() or not lives(here.pods()[key]), "the pod is gone")
+        here.until(lambda: _status(here, mine) == 401, "its token ends with it")
+
+
+def _token(here: Rig, pod: Object, audience: str = "runrig-code") -> str:
+    """As a kubelet gets it for the pod."""
+    account = f"/api/v1/namespaces/{here.world.namespace}/serviceaccounts/{pod['spec']['serviceAccountName']}/token"
+    meta = pod["metadata"]
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+    spec = {"audiences": [audience], "expirationSeconds": 600, "boundObjectRef": bound}
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    return str(here.world.api.call("POST", account, request)["status"]["token"])
+
+
+def _status(here: Rig, token: str, path: str = "/api/v1/pod-code") -> int:
+    assert here.server is not None
+    return httpx2.get(f"{here.server.url}{path}", headers={"Authorization": f"Bearer {token}"}).status_code
+
+
+def _unpacked(here: Rig, pod: Object, folder: Path) -> Path:
+    """Does what the init container would, in *folder* instead of /runrig."""
+    assert here.server is not None
+    for name in ("code", "code-archive", "code-token"):
+        (folder / name).mkdir(parents=True)
+    (folder / "code-token" / "token").write_text(_token(here, pod))
+    (container,) = pod["spec"]["initContainers"]
+    command = [word.replace("/runrig/", f"{folder}/").replace(URL, here.server.url) for word in container["command"]]
+    subprocess.run(command, check=True, timeout=60)
+    return folder / "code"

@@ -11,6 +11,7 @@ from runrig.domain.cluster import BACKENDS
 from runrig.domain.errors import InvalidInput
 from runrig.spec.serve import read_serve
 from runrig.spec.serve_settings import KubernetesSpec, ServeSpec, Tls
+from runrig.wiring.serve import hosts
 
 DATA = Path(__file__).parent / "data"
 LEAST = "data: data\nbackend: simulated\n"
@@ -93,11 +94,20 @@ read_timeout_s: 5
         ("{type: kubernetes}\nbind_timeout_s: 2", KubernetesSpec(bind_timeout_s=2)),
         ("{type: kubernetes}\nstart_timeout_s: 7200", KubernetesSpec(start_timeout_s=7200)),
         ("{type: kubernetes, namespace: gpu-1, context: lab}", KubernetesSpec("gpu-1", context="lab")),
+        (
+            "{type: kubernetes, code_url: 'http://Runrig.svc:8700/'}",
+            KubernetesSpec(code_url="http://runrig.svc:8700"),
+        ),
     ],
 )
 def test_kubernetes_is_reached_as_usual_or_as_it_is_said(folder: Path, written: str, expected: KubernetesSpec) -> None:
     spec = read(f"data: data\nbackend: {written}\n", folder)
     assert (spec.backend, spec.kubernetes) == ("kubernetes", expected)
+
+
+def test_the_address_at_which_pods_fetch_code_is_a_name_of_the_server(folder: Path) -> None:
+    spec = read("data: data\nbackend: {type: kubernetes, code_url: 'http://runrig.svc:80/runrig'}\n", folder)
+    assert hosts(spec, 8700) - hosts(read("data: data\nbackend: kubernetes\n", folder), 8700) == {"runrig.svc:80"}
 
 
 @pytest.mark.parametrize(
@@ -107,12 +117,33 @@ def test_kubernetes_is_reached_as_usual_or_as_it_is_said(folder: Path, written: 
             "{type: kubernetes, namespace: GPU}",
             "namespace: 'GPU' must be lower-case letters, digits and '-', at most 63",
         ),
+        *(
+            (
+                f"{{type: kubernetes, code_url: '{wrong}'}}",
+                f"code_url: '{wrong}' is not the address of this server. Use for example http://runrig.runrig.svc:8700.",
+            )
+            for wrong in (
+                "runrig:8700",
+                "ftp://runrig",
+                "http://",
+                "http://me:pw@runrig",
+                "http://runrig/?a=b",
+                "http://a b",
+            )
+        ),
+        (
+            "{type: simulated, code_url: 'http://runrig'}",
+            "backend: code_url: only the kubernetes backend has this, not simulated",
+        ),
         ("{type: simulated, context: lab}", "backend: context: only the kubernetes backend has this, not simulated"),
         (
             "{type: kubernetes, kubeconfig: none}",
             "kubeconfig: none cannot be read (No such file or directory). Correct the path or its permissions.",
         ),
-        ("{type: kubernetes, url: x}", "a backend has no field 'url'. Use one of type, namespace, kubeconfig, context"),
+        (
+            "{type: kubernetes, url: x}",
+            "a backend has no field 'url'. Use one of type, namespace, kubeconfig, context, code_url",
+        ),
     ],
 )
 def test_what_is_wrong_with_kubernetes_is_said(folder: Path, written: str, message: str) -> None:

@@ -23,12 +23,14 @@ from runrig.api.http.upgrade import SOCKETS
 from runrig.api.problems import OURS, written
 from runrig.api.routing import source
 from runrig.domain.access import Identity
+from runrig.domain.code import POD_CODE
 from runrig.domain.errors import NotAllowed, NotFound, NotLoggedIn, RunrigError
 from runrig.domain.statuses import headers_of, status_of
 
 OPEN_PATHS = (
     "/healthz",
     "/readyz",
+    POD_CODE,
     "/api/auth/login",
     "/api/auth/jwt/access_token",
     "/api/auth/oidc/device",
@@ -39,7 +41,9 @@ OPEN_PATHS = (
     "/api/v1/sign-in/device/token",
     "/api/v1/sign-in/renewal",
 )
-"""All but the first two are for logging in: the client has no header yet, and its secret is in the body."""
+"""Pods fetch code with a token of their own; the others after that are for logging in: the client has no header yet, and its
+secret is in the body.
+"""
 USER_HEADER = "x-osmo-user"
 """The only header in which the osmo client names its user after `login --method dev`."""
 _PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "origin", "sec-fetch-")

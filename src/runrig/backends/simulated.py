@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any
 
-from runrig.domain.errors import Conflict, Unavailable
+from runrig.domain.errors import Conflict, NotLoggedIn, Unavailable
 from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
@@ -129,6 +129,9 @@ class SimulatedBackend:
 
     def use_code(self, code_of: CodeOf) -> None:
         """Does nothing, for the same reason."""
+
+    def code_for(self, token: str) -> tuple[str, str]:  # noqa: ARG002 - its tasks fetch nothing
+        raise NotLoggedIn
 
     def observe(self) -> Observation:
         with self._lock:

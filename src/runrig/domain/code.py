@@ -23,6 +23,8 @@ MOST_FILES = 20_000
 LARGEST_MANIFEST = 8 * MIB
 LARGEST_OF_USER = 2048 * MIB
 """Bytes that a server keeps for one user, compressed."""
+POD_CODE = "/api/v1/pod-code"
+"""The path at which pods fetch their code."""
 LONGEST_PATH = 1024
 LONGEST_NAME = 255
 

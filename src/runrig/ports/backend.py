@@ -243,6 +243,12 @@ class Backend(Protocol):
     def use_code(self, code_of: CodeOf) -> None:
         """*code_of*: gets the code of tasks that start from now on."""
 
+    def code_for(self, token: str) -> tuple[str, str]:
+        """Returns (user, id) of the code that the pod with *token* can fetch.
+
+        Raises NotLoggedIn for any other token; Unavailable.
+        """
+
     def observe(self) -> Observation: ...
 
     def sync(self, desired: Desired) -> None: ...

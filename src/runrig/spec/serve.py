@@ -50,10 +50,11 @@ _BACKENDS = {name: name for name in BACKENDS}
 _NOT_HERE = {
     "local": "its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
 }
-_OF_KUBERNETES = ("namespace", "kubeconfig", "context")
+_OF_KUBERNETES = ("namespace", "kubeconfig", "context", "code_url")
 NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _LISTEN = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:/\s]+)):(?P<port>[0-9]{1,5})")
 _HOST = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)(?::[0-9]{1,5})?")
+_CODE_URL = re.compile(r"(?P<scheme>https?)://(?P<host>[^/?#@\s]+)(?P<path>(?:/[A-Za-z0-9._~-]+)*/?)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -270,7 +271,7 @@ class _Reader:
         return chosen, self._kubernetes(inner, bind_s, start_s)
 
     def _kubernetes(self, inner: Fields | None, bind_s: float, start_s: float) -> KubernetesSpec:
-        namespace, kubeconfig, context = (inner.get(name) if inner else None for name in _OF_KUBERNETES)
+        namespace, kubeconfig, context, code_url = (inner.get(name) if inner else None for name in _OF_KUBERNETES)
         name = (namespace.text() if namespace else None) or "runrig"
         if namespace is not None and not NAMESPACE.fullmatch(name):
             namespace.wrong(f"{name!r} must be lower-case letters, digits and '-', at most 63")
@@ -280,6 +281,7 @@ class _Reader:
             context=context.text() if context else None,
             bind_timeout_s=bind_s,
             start_timeout_s=start_s,
+            code_url=_code_url(code_url) if code_url else None,
         )
 
     def _cluster(self, backend: str) -> ClusterSpec | None:
@@ -372,3 +374,15 @@ def _no_password() -> str:
 def folder_and_mode(path: Path) -> tuple[Path, int]:
     """Returns (base folder of relative paths in the file *path*, its permissions)."""
     return path.resolve().parent, stat.S_IMODE(os.stat(path).st_mode)
+
+
+def _code_url(field: Field) -> str | None:
+    """Returns the URL without a slash at its end; None after an error."""
+    text = field.text()
+    if text is None:
+        return None
+    match = _CODE_URL.fullmatch(text)
+    if match is None or not _HOST.fullmatch(match["host"].lower()):
+        field.wrong(f"{text!r:.200} is not the address of this server. Use for example http://runrig.runrig.svc:8700.")
+        return None
+    return f"{match['scheme']}://{match['host'].lower()}{match['path'].rstrip('/')}"

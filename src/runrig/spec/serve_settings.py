@@ -22,7 +22,8 @@ class Tls:
 class KubernetesSpec:
     """*namespace*: of all pods. *kubeconfig* None: $KUBECONFIG, the service account of this pod, or ~/.kube/config.
     *context* None: the current one. *bind_timeout_s*: how long the cluster's scheduler can take to place a gang (rule
-    T7). *start_timeout_s*: how long a pod that has a node can take to start its task.
+    T7). *start_timeout_s*: how long a pod that has a node can take to start its task. *code_url*: how pods reach the
+    server, to fetch their code; None: Secrets have it.
     """
 
     namespace: str = "runrig"
@@ -30,6 +31,7 @@ class KubernetesSpec:
     context: str | None = None
     bind_timeout_s: float = 60.0
     start_timeout_s: float = 1800.0
+    code_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,7 +277,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         # Requests that wait for a template, for their code to be unpacked or a search must not take threads from others.
-        waiting = turns.OF_ALL + code.MOST_AT_ONCE + would_start.MOST_WAIT
+        waiting = turns.OF_ALL + 2 * code.MOST_AT_ONCE + would_start.MOST_WAIT
         to_thread.current_default_thread_limiter().total_tokens += waiting
         sys.setswitchinterval(SWITCH_S)
         if self.started:

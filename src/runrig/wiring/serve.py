@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -226,6 +227,7 @@ class ServerRuntime:
             bind_timeout_s=spec.bind_timeout_s,
             start_timeout_s=spec.start_timeout_s,
             leads=leads,
+            code_url=spec.code_url,
         )
 
     def _declare(self, service: Service) -> None:
@@ -264,6 +266,8 @@ def _api(spec: KubernetesSpec) -> "Cluster":
 def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
     """Returns the allowed Host headers: the names in the file, with and without the port, and the address it listens on."""
     own = {f"[{spec.host}]" if ":" in spec.host else spec.host.lower(), *spec.hosts}
+    if spec.kubernetes is not None and spec.kubernetes.code_url is not None:
+        own.add(urlsplit(spec.kubernetes.code_url).netloc)
     if spec.loopback:
         own |= {"127.0.0.1", "localhost", "[::1]"}
     usual = 443 if spec.https else 80

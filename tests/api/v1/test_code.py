@@ -246,3 +246,9 @@ def test_damaged_code_fails_what_uses_it_and_nothing_else(tmp_path: Path, harmed
         it.desk.time[0] += 3 * 86_400
         assert set(it.desk.store.code.prune(it.desk.time[0])) == {other.id}
         assert it.desk.store.code.prune(it.desk.time[0]) == ()
+
+
+def test_pods_fetch_nothing_from_a_backend_without_them(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        answer = it.http.get("/api/v1/pod-code", headers={"Authorization": "Bearer header.claims.signature"})
+        assert problem(answer, 401, "NOTALLOWED")["detail"].startswith("the token is missing or invalid")

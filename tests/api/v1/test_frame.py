@@ -99,6 +99,7 @@ def test_the_document_says_how_to_sign_in() -> None:
         "/api/auth/login",
         "/api/auth/oidc/device",
         "/api/auth/oidc/token",
+        "/api/v1/pod-code",
         "/api/v1/sign-in",
         "/api/v1/sign-in/code",
         "/api/v1/sign-in/device",

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runrig.backends.clock import ServerClock
+from runrig.domain.errors import NotLoggedIn
 from runrig.domain.gangs import Priority
 from runrig.domain.gpu_use import GpuMinute
 from runrig.domain.nodes import Node
@@ -76,6 +77,9 @@ class Cluster:
 
     def use_code(self, code_of: CodeOf) -> None:
         """No task is handed any."""
+
+    def code_for(self, token: str) -> tuple[str, str]:
+        raise NotLoggedIn(token)
 
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
         """No task is handed any."""

@@ -1,5 +1,7 @@
 """Code that is sent along with workflows: what the server lacks of it, its contents, and the code of a workflow."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
@@ -10,10 +12,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from runrig.api.http.body_limits import LARGEST_CODE
-from runrig.api.permissions import Asking, needs, workflow
+from runrig.api.http.crowd import Guest
+from runrig.api.permissions import OPEN, Asking, needs, workflow
 from runrig.api.routing import Asked, Route, Serving
 from runrig.api.v1.frame import User, empties, shows, texts
 from runrig.domain.access import Permission
+from runrig.domain.code import POD_CODE
 from runrig.domain.code_archive import archive
 from runrig.domain.errors import NotFound, ServerFault
 from runrig.domain.shown.code import CodeReceived
@@ -63,16 +67,42 @@ def check_code(service: Serving, user: User, id: str) -> Response:
     openapi_extra=_BODY,
 )
 async def send_code(service: Serving, user: User, request: Asked) -> CodeReceived:
+    with _temporary_files(), SpooledTemporaryFile(IN_MEMORY) as body:
+        await _receive(request, body)
+        return CodeReceived(*await run_in_threadpool(service.codes.receive, user, body))
+
+
+@contextmanager
+def _temporary_files() -> Iterator[None]:
+    """Says so if there is no room for them."""
     try:
-        with SpooledTemporaryFile(IN_MEMORY) as body:
-            await _receive(request, body)
-            return CodeReceived(*await run_in_threadpool(service.codes.receive, user, body))
+        yield
     except OSError as error:
         if is_full(error):
             raise ServerFault(
                 "the disk for temporary files of the server is full, so nothing was stored. Free some space and try again"
             ) from error
         raise
+
+
+@router.get(
+    POD_CODE,
+    summary="Download the code of a pod",
+    description="For init containers on Kubernetes. The token is the one that the API server of the cluster issued for the pod. "
+    "Returns a tar file, compressed with gzip.",
+    dependencies=[OPEN],
+    response_class=Response,
+    responses=texts("(a tar file)", 401, 404, media_type=GZIP),
+)
+async def fetch_pod_code(service: Serving, request: Asked) -> Response:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    with _temporary_files():
+        given = token.strip() if scheme.lower() == "bearer" else ""
+        user, pieces = await run_in_threadpool(service.codes.fetched, given)
+    guest: Guest | None = getattr(request.state, "guest", None)
+    if guest is not None:
+        guest.shows(user)  # Otherwise the connection is closed after some seconds, whatever it sends.
+    return StreamingResponse(pieces, media_type=GZIP)
 
 
 async def _receive(request: Request, body: SpooledTemporaryFile[bytes]) -> None:

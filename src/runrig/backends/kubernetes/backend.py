@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from runrig.backends.kubernetes import names, passages, status
+from runrig.backends.kubernetes import code_tokens, names, passages, status
 from runrig.backends.kubernetes.apply import Maker
 from runrig.backends.kubernetes.cluster import EVENT, ApiRefusal, Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
@@ -26,7 +26,7 @@ from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 from runrig.backends.kubernetes.pods import Settings
 from runrig.backends.kubernetes.wanted import Wanted
-from runrig.domain.errors import Conflict, RunrigError, Unavailable
+from runrig.domain.errors import Conflict, NotLoggedIn, RunrigError, Unavailable
 from runrig.domain.gpu_use import GpuMinute
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
@@ -71,7 +71,7 @@ class KubernetesBackend:
     """*claim*: of *namespace*; pods created by a later leader are left alone. *leads*: whether this server still leads.
 
     *folder*: for output and events. *bind_timeout_s*: how long the cluster's scheduler can take to place a gang (rule
-    T7). *start_timeout_s*: how long a pod with a node can take to start.
+    T7). *start_timeout_s*: how long a pod with a node can take to start. *code_url*: as in `Settings`.
     """
 
     name = "kubernetes"
@@ -80,7 +80,6 @@ class KubernetesBackend:
     queues = True
     outputs = False
     datagrams = False
-    largest_code: int | None = LARGEST_ARCHIVE
 
     def __init__(
         self,
@@ -93,7 +92,10 @@ class KubernetesBackend:
         bind_timeout_s: float = 60.0,
         start_timeout_s: float = 1800.0,
         leads: Callable[[], bool] = lambda: True,
+        code_url: str | None = None,
     ) -> None:
+        self.largest_code = LARGEST_ARCHIVE if code_url is None else None
+        self._code_url = code_url
         self._cluster = cluster
         self._namespace = namespace
         self._names = {**RESOURCE_NAMES, **(resource_names or {})}
@@ -128,6 +130,18 @@ class KubernetesBackend:
 
     def use_code(self, code_of: CodeOf) -> None:
         self._code_of = code_of
+
+    def code_for(self, token: str) -> tuple[str, str]:
+        if self._code_url is None:
+            raise NotLoggedIn
+        name, uid = code_tokens.pod_of(self._cluster, self._namespace, token)
+        gangs = self._wanted.desired.gangs
+        for launch, pod in self._pods():
+            if (pod["metadata"]["name"], pod["metadata"]["uid"]) == (name, uid) and launch.gang in gangs:
+                gang = gangs[launch.gang]
+                if gang.code is not None:
+                    return gang.user, gang.code
+        raise NotLoggedIn
 
     def observe(self) -> Observation:
         """Also repairs changes by others, so that the result matches the desired state. Raises Unavailable."""
@@ -328,8 +342,9 @@ class KubernetesBackend:
         return min(self._carried_out[1], self._buried_again)
 
     def _settings(self, desired: Desired) -> Settings:
+        code = self._code_of, self._code_url
         return Settings(
-            self._namespace, desired.flavors, self._names, self._claim.term, self._opens, self._pulls, self._code_of
+            self._namespace, desired.flavors, self._names, self._claim.term, self._opens, self._pulls, *code
         )
 
     def _carry_out(self) -> None:

@@ -106,6 +106,13 @@ class Cluster:
         served = {(version, name) for version in {kind.api_version for kind in _KAI} for name in self._served(version)}
         return tuple(f"{kind.name} {kind.api_version}" for kind in _KAI if (kind.api_version, kind.name) not in served)
 
+    def review(self, token: str, audience: str) -> Object:
+        """Returns whose *token* is, as the status of a TokenReview."""
+        version = "authentication.k8s.io/v1"
+        body = {"apiVersion": version, "kind": "TokenReview", "spec": {"token": token, "audiences": [audience]}}
+        said: Object = self._call("POST", f"{_root(version)}/tokenreviews", {}, body)["status"]
+        return said
+
     def get(self, each: Object) -> Object | None:
         """Returns the current object with the kind and name of *each*; None if there is none."""
         try:

@@ -136,7 +136,7 @@ def _secrets(pods: GangPods) -> Iterator[Object]:
 
 def _code(pods: GangPods) -> Iterator[Object]:
     """Raises ValueError with a message if the code is gone, unless the gang has begun."""
-    if pods.gang.code is None:
+    if pods.gang.code is None or pods.settings.code_url is not None:
         return
     try:
         shown = pods.settings.code_of is None

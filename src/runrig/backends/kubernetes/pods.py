@@ -45,7 +45,8 @@ class Settings:
     """*resource_names*: runrig's name of a resource → the cluster's, if that is not the usual one.
 
     *epoch*: of the server that creates the pods; None: they are only shown. *opens*: gets credential values; None:
-    values are omitted. *pulls*: credentials that pull images. *code_of*: gets code; None: it is omitted.
+    values are omitted. *pulls*: credentials that pull images. *code_of*: gets code; None: it is omitted. *code_url*: where
+    pods fetch their code; None: from a Secret.
     """
 
     namespace: str
@@ -55,6 +56,7 @@ class Settings:
     opens: Opens | None = None
     pulls: Pulls = no_pulls
     code_of: CodeOf | None = None
+    code_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,8 @@ class GangPods:
         container = self._container(attempt, mounts)
         if self.gang.code is not None:
             amounts = {name: amount for name, amount in self._amounts(attempt.task) if name in (CPU, MEMORY)}
-            spec["initContainers"] = [code.init_container(attempt.task.image, amounts)]
+            spec["initContainers"] = [code.init_container(attempt.task.image, amounts, self.settings.code_url)]
+            spec |= {} if self.settings.code_url is None else {"serviceAccountName": code.ACCOUNT}
         spec |= {"volumes": self._volumes(attempt.task, mounts), "containers": [container]}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -248,7 +251,7 @@ class GangPods:
     def _volumes(self, task: TaskSpec, mounts: tuple[Mount, ...]) -> list[Object]:
         volumes: list[Object] = [{"name": "output", "emptyDir": {}}]
         if self.gang.code is not None:
-            volumes += code.volumes(self.gang.uuid)
+            volumes += code.volumes(self.gang.uuid, self.settings.code_url)
         for number in sorted({mount.secret for mount in mounts}):
             mode_by_key = {each.key: each.mode for each in mounts if each.secret == number}
             items = [{"key": key, "path": key, "mode": mode} for key, mode in mode_by_key.items()]

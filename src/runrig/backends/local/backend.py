@@ -24,7 +24,7 @@ from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, start_supervisor, supervisors
 from runrig.backends.local.strays import strays_of
 from runrig.backends.local.wake_pipe import WakePipe
-from runrig.domain.errors import Conflict, NotFound, ServerFault
+from runrig.domain.errors import Conflict, NotFound, NotLoggedIn, ServerFault
 from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
@@ -90,6 +90,9 @@ class LocalBackend:
 
     def use_code(self, code_of: CodeOf) -> None:
         self._code.code_of = code_of
+
+    def code_for(self, token: str) -> tuple[str, str]:  # noqa: ARG002 - its tasks fetch nothing
+        raise NotLoggedIn
 
     def observe(self) -> Observation:
         with self._lock:

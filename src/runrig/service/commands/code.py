@@ -13,10 +13,11 @@ from runrig.domain.errors import InvalidInput, NotFound
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.code import CodeStore, StoredCode
+from runrig.service.commands.packed_code import PackedCode
 from runrig.service.runtime.turns import Turns
 
 MOST_AT_ONCE = 16
-"""Codes being received or waiting, each in its own thread; more are refused."""
+"""Codes being received or waiting, each in its own thread; more are refused. The same for pods that fetch code."""
 MOST_REMEMBERED = 10_000
 """Codes whose size is remembered."""
 _LARGEST_LIST = 100 * MOST_FILES
@@ -29,7 +30,9 @@ class Codes:
         self._clock = clock
         self._backend = backend
         self._turns = Turns("codes", at_once=2, of_one_user=4, of_all=MOST_AT_ONCE)
+        self._fetches = Turns("fetches of code", at_once=4, of_one_user=MOST_AT_ONCE, of_all=MOST_AT_ONCE)
         self._fits: dict[tuple[str, str], bool] = {}
+        self._packed = PackedCode(self.code)
 
     def renew(self, user: str, id: str) -> None:
         """Protects the code from deletion for a day more. Raises NotFound unless *user* has sent it."""
@@ -53,7 +56,8 @@ class Codes:
             return
         raise InvalidInput.one(
             f"the code is too large for the {self._backend.name} backend, which can pass at most {most // 1024:,} KiB of compressed "
-            "code to a task. Leave files out with .runrigignore, or use --code none and an image that has the code",
+            "code to a task. Leave files out with .runrigignore, or use --code none and an image that has the code. An admin can "
+            "allow more with backend.code_url",
             "workflow.code",
         )
 
@@ -81,6 +85,15 @@ class Codes:
     def code(self, user: str, id: str) -> StoredCode:
         """Raises NotFound."""
         return self._store.code(user, id)
+
+    def fetched(self, token: str) -> tuple[str, Iterator[bytes]]:
+        """Returns the owner of the pod with *token*, and the archive of its code.
+
+        Raises NotLoggedIn for any other token; NotFound, OSError, Unavailable.
+        """
+        with self._fetches.turn(""):
+            user, id = self._backend.code_for(token)
+            return user, self._packed.pieces(user, id)
 
     def adopt(self, user: str, giver: str, id: str | None) -> None:
         """Gives *user*, who repeats a workflow of *giver*, its code, if any. Raises Conflict if *user* has no room for it."""
