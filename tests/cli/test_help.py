@@ -27,8 +27,8 @@ def commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
 EVERY = [" ".join(names) for names in commands(cli)]
 RELEASE = """
     run | code | shell | attach | submit | list | status | logs | top | watch | wait | exec | cancel | restart
-    | up | serve | backup | restore | version | apply | verify | events | usage | export | completion | pool list | pool show | pool create
-    | pool update | pool delete
+    | up | serve | mcp | backup | restore | version | apply | verify | events | usage | export | completion
+    | pool list | pool show | pool create | pool update | pool delete
     | pool close | pool open | pool pause | pool resume | pool default
     | admin accept-clock | pool history
     | pool subpool list | pool subpool create | pool subpool update | pool subpool delete | cohort list | cohort show

@@ -132,10 +132,10 @@ def test_many_are_submitted_at_once_and_each_has_its_outcome(client: Client) -> 
 
 
 @pytest.mark.slow
-def test_lists_go_over_all_pages(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [client.workflows.submit(TRAIN, pool="vision", variables={"name": "page"}).id for _ in range(5)]
-    monkeypatch.setattr("runrig.client.ways.PAGE", 2)
-    assert [each.id for each in client.workflows.list(name="page-")] == made[::-1]
+def test_lists_go_over_all_pages(server: Up) -> None:
+    with Client(data=str(server.data), page=2) as client:
+        made = [client.workflows.submit(TRAIN, pool="vision", variables={"name": "page"}).id for _ in range(5)]
+        assert [each.id for each in client.workflows.list(name="page-")] == made[::-1]
 
 
 @pytest.mark.slow

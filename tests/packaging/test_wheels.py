@@ -60,7 +60,7 @@ def test_the_wheel_of_runrig_has_every_file_and_the_clients_those_of_a_laptop(wh
     examples = [f"runrig/{path.relative_to(ROOT)}" for path in (ROOT / "examples").rglob("*.yaml")]
     client, whole = (modules(wheel) for wheel in wheels)
     assert whole == sorted([*(str(path.relative_to(ROOT / "src")) for path in files), *examples])
-    of_laptop = {"__init__.py", "__main__.py", "py.typed", "cli", "client", "domain", "osmo", "spec", "wire"}
+    of_laptop = {"__init__.py", "__main__.py", "py.typed", "cli", "client", "domain", "mcp", "osmo", "spec", "wire"}
     in_client = [name for name in whole if name.split("/")[1] in of_laptop]
     assert client == sorted([*in_client, *(name for name in examples if name.startswith("runrig/examples/workflows/"))])
 

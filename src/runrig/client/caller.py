@@ -32,6 +32,8 @@ Token = str | KeptToken | None
 ANSWER_S = 60.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 2.0
+PAGE = 1000
+"""Items that a list requests per page."""
 MOST_IDLE = 4
 """Idle connections to keep for later calls."""
 _LARGEST_ERROR = 1024 * 1024
@@ -68,7 +70,7 @@ class Caller:
     """*token* None: calls are sent without a token.
 
     *token_hint*: where to find a valid token. *patience_s*: how long to wait for an unreachable server, in seconds.
-    *keeps*: reuse connections until `close`.
+    *keeps*: reuse connections until `close`. *page*: items per page of a list.
     """
 
     def __init__(
@@ -81,8 +83,10 @@ class Caller:
         patience_s: float = 0.0,
         tls: "ssl.SSLContext | None" = None,
         keeps: bool = False,
+        page: int = PAGE,
     ) -> None:
         self.address = address
+        self.page = page
         self.patience_s = patience_s
         self.network = network
         self._token = token

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from runrig.client import models
-from runrig.client.caller import Caller, Request
+from runrig.client.caller import PAGE, Caller, Request
 from runrig.client.calls import access, cluster, pools, workflows
 from runrig.client.network import BlockingNetwork, Network
 from runrig.client.paths import path, time
@@ -34,8 +34,9 @@ class ServerCalls(Calls, ABC):
         data: str | None = None,
         patience_s: float | None = None,
         tls: "ssl.SSLContext | None" = None,
+        page: int = PAGE,
     ) -> None:
-        """Raises InvalidInput if *server* is not a URL."""
+        """*page*: items per page of a list, at most 1,000. Raises InvalidInput if *server* is not a URL."""
         found = ServerAddress(server, data)
         address = found.address()
         caller = Caller(
@@ -46,6 +47,7 @@ class ServerCalls(Calls, ABC):
             patience_s=patience(address, os.environ) if patience_s is None else patience_s,
             tls=tls,
             keeps=True,
+            page=page,
         )
         super().__init__(caller)
         self._make_parts(caller)

@@ -22,9 +22,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound="BaseModel | Shown")
 
-PAGE = 1000
-"""Items that a list requests per page."""
-
 
 class Calls:
     """Calls to one server."""
@@ -49,7 +46,9 @@ class Calls:
         """Yields the items of a list, page by page."""
         cursor = None
         while True:
-            answer = await self._caller.answer(Request("GET", path, {**(query or {}), "limit": PAGE, "cursor": cursor}))
+            answer = await self._caller.answer(
+                Request("GET", path, {**(query or {}), "limit": self._caller.page, "cursor": cursor})
+            )
             page = answer.json if isinstance(answer.json, dict) else {}
             for item in page.get("items", ()):
                 yield self._read(model, item)

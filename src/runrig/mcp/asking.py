@@ -1,0 +1,66 @@
+"""Arguments of the tools."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from runrig.domain.errors import InvalidInput
+from runrig.spec.one_task import NO_IMAGE, OneTask, looks_secret, name_of
+from runrig.spec.one_task import file_of as one_task_file
+
+Id = Annotated[str, Field(description="ID of a workflow, such as train-1.", min_length=1, max_length=200)]
+Filter = Annotated[str, Field(description="Only of this one; empty: of all.", max_length=200)]
+Pool = Annotated[str, Field(description="Only of this pool; empty: of all.", max_length=200)]
+Priority = Annotated[
+    Literal["", "HIGH", "NORMAL", "LOW"],
+    Field(description="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted."),
+]
+Limit = Annotated[int, Field(ge=1, le=100, description="Maximum number of items.")]
+Key = Annotated[str, Field(description="The key from the answer without key. Leave it out first.", max_length=200)]
+
+
+class OneCommand(BaseModel):
+    """A command as a workflow of one task, as of `runrig run`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command: Annotated[
+        list[str], Field(min_length=1, description="Program and arguments; for a shell bash, -c, '...'.")
+    ]
+    gpus: Annotated[int, Field(ge=0, le=1_000_000, description="GPUs of each node.")] = 1
+    nodes: Annotated[int, Field(ge=1, le=10_000, description="All start together.")] = 1
+    image: Annotated[str, Field(description="Container image; needed on Kubernetes.")] = NO_IMAGE
+    name: Annotated[str, Field(description="Default: from the command.")] = ""
+    time: Annotated[str, Field(description="Time limit, such as 4h. Default: the pool's.")] = ""
+    cpus: Annotated[int | None, Field(ge=1)] = None
+    memory: Annotated[str, Field(description="Memory of each node, such as 64Gi.")] = ""
+    environment: Annotated[dict[str, str], Field(description="No secrets: they would be stored in the file.")] = {}
+
+    def task(self) -> OneTask:
+        for name in self.environment:
+            if looks_secret(name):
+                raise InvalidInput.one(
+                    f"{name} looks like a secret, and the workflow file would store its value. Ask your user to store it "
+                    "with `runrig credential set`, and name it under credentials: in a workflow file"
+                )
+        return OneTask(
+            name=self.name or name_of(self.command),
+            command=self.command,
+            image=self.image,
+            gpus=self.gpus,
+            nodes=self.nodes,
+            cpus=self.cpus,
+            memory=self.memory or None,
+            time=self.time or None,
+            environment=self.environment,
+        )
+
+
+Work = Annotated[OneCommand | None, Field(description="A command to submit, instead of a file.")]
+
+
+def file_of(work: OneCommand | None, file: str) -> str:
+    """Returns the text of the workflow file that was asked for. Raises InvalidInput unless it is exactly one."""
+    if (work is None) == (not file):
+        raise InvalidInput.one("use either work (a command) or file (the text of a workflow file)")
+    return file or one_task_file(work.task() if work else OneTask("", ()))

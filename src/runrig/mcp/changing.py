@@ -1,0 +1,168 @@
+"""Tools that change something. Each is called twice: without a key for a dry run, and with the key of its answer."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from runrig.client import models
+from runrig.domain.errors import Conflict, InvalidInput
+from runrig.mcp.access import Access
+from runrig.mcp.answers import picked, plain
+from runrig.mcp.asking import Id, Key, Priority, Work, file_of
+from runrig.mcp.confirming import VALID_S, Keys
+
+PriorityName = Literal["HIGH", "NORMAL", "LOW"]
+_SHOWN = ("id", "status", "pool", "priority", "submitted_by", "times", "held_by")
+_POOL = Annotated[str, Field(description="Pool to submit to. Default: your user's default pool.")]
+
+
+class Changing:
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._keys = Keys()
+
+    async def submit(
+        self,
+        work: Work = None,
+        file: Annotated[str, Field(description="Text of a workflow file.")] = "",
+        pool: _POOL = "",
+        priority: Priority = "",
+        key: Key = "",
+    ) -> dict[str, Any]:
+        """Submit a workflow: a command (work) or a workflow file. The first call shows whether it would start, and returns a key.
+
+        Repeating the second call with the same key submits nothing twice.
+        """
+        text = file_of(work, file)
+        wanted: PriorityName | None = priority or None
+
+        async def would() -> dict[str, Any]:
+            async with self._access.client() as client:
+                checked = await client.workflows.check(text, pool=pool or None, priority=wanted)
+            return {"would": plain(checked) | {"file": text}}
+
+        async def does(key: str) -> dict[str, Any]:
+            async with self._access.client() as client:
+                done = await client.workflows.submit(text, pool=pool or None, priority=wanted, key=key)
+            return plain(done) | {"next": "use wait, why or logs with this id"}
+
+        return await self._twice("submit", {"file": text, "pool": pool, "priority": priority}, key, would, does)
+
+    async def restart(
+        self,
+        id: Id,
+        failed_only: Annotated[bool, Field(description="Keep the groups that completed, and run the others.")] = False,
+        key: Key = "",
+    ) -> dict[str, Any]:
+        """Submit the file of a workflow that failed again, as a new workflow."""
+
+        async def would() -> dict[str, Any]:
+            return {"now": await self._now(id)}
+
+        async def does(key: str) -> dict[str, Any]:
+            async with self._access.client() as client:
+                pool = (await client.workflows.get(id)).pool
+                done = await client.workflows.repeat(
+                    id, pool=pool, failed_only=True, keep_completed=failed_only, key=key
+                )
+            return plain(done)
+
+        return await self._twice("restart", {"id": id, "failed_only": failed_only}, key, would, does)
+
+    async def cancel(
+        self,
+        id: Id,
+        message: Annotated[str, Field(max_length=1000, description="The reason, for its owner.")] = "",
+        key: Key = "",
+    ) -> dict[str, Any]:
+        """Cancel a workflow. It stops, and cannot be resumed: ask your user first if it is running."""
+
+        async def does(_: str) -> dict[str, Any]:
+            async with self._access.client() as client:
+                await client.workflows.cancel(id, message)
+            return await self._now(id)
+
+        return await self._twice("cancel", {"id": id, "message": message}, key, lambda: self._alive(id), does)
+
+    async def hold(self, id: Id, key: Key = "") -> dict[str, Any]:
+        """Put a workflow on hold: groups that have not started leave the queue until you release it. It keeps its submit time."""
+
+        async def does(_: str) -> dict[str, Any]:
+            async with self._access.client() as client:
+                await client.workflows.hold(id)
+            return await self._now(id)
+
+        return await self._twice("hold", {"id": id}, key, lambda: self._alive(id), does)
+
+    async def release(self, id: Id, key: Key = "") -> dict[str, Any]:
+        """Release a workflow that is on hold. It returns to the queue at its submit time."""
+
+        async def does(_: str) -> dict[str, Any]:
+            async with self._access.client() as client:
+                await client.workflows.release(id)
+            return await self._now(id)
+
+        return await self._twice("release", {"id": id}, key, lambda: self._alive(id), does)
+
+    async def change_workflow(
+        self,
+        id: Id,
+        priority: Priority = "",
+        pool: Annotated[str, Field(description="Move it to this pool.")] = "",
+        key: Key = "",
+    ) -> dict[str, Any]:
+        """Change the priority of a workflow that has not started, or move it to another pool. It keeps its submit time.
+
+        To change anything else (GPUs, pods, command), cancel it and submit it again.
+        """
+        if not priority and not pool:
+            raise InvalidInput.one("nothing to change. Use priority, pool, or both")
+        wanted: PriorityName | None = priority or None
+
+        async def would() -> dict[str, Any]:
+            changed = await self._reassigned(id, pool, wanted, dry_run=True)
+            return {"would": plain(changed)} | await self._alive(id)
+
+        async def does(_: str) -> dict[str, Any]:
+            await self._reassigned(id, pool, wanted, dry_run=False)
+            return await self._now(id)
+
+        return await self._twice("change_workflow", {"id": id, "priority": priority, "pool": pool}, key, would, does)
+
+    async def _reassigned(
+        self, id: str, pool: str, priority: PriorityName | None, *, dry_run: bool
+    ) -> "models.WorkflowReassigned":
+        async with self._access.client() as client:
+            return await client.workflows.reassign(id, pool=pool or None, priority=priority, dry_run=dry_run)
+
+    async def _now(self, id: str) -> dict[str, Any]:
+        async with self._access.client() as client:
+            return picked(await client.workflows.get(id), _SHOWN)
+
+    async def _alive(self, id: str) -> dict[str, Any]:
+        """Raises Conflict if the workflow has ended."""
+        now = await self._now(id)
+        if now["status"] not in ("PENDING", "RUNNING"):
+            raise Conflict(f"{id} has ended ({now['status']}), so it cannot be changed")
+        return {"now": now}
+
+    async def _twice(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        key: str,
+        would: Callable[[], Awaitable[dict[str, Any]]],
+        does: Callable[[str], Awaitable[dict[str, Any]]],
+    ) -> dict[str, Any]:
+        """Calls *would* without a key, and *does* with one, which gets a UUID that belongs to the key."""
+        caller = self._access.caller()
+        if key:
+            return {"done": tool} | await does(self._keys.check(key, caller, tool, arguments))
+        return {
+            "changed": False,
+            **await would(),
+            "key": self._keys.new(caller, tool, arguments),
+            "next": f"Nothing was changed. To do it, call {tool} with the same arguments and this key within "
+            f"{VALID_S // 60} minutes.",
+        }
