@@ -176,6 +176,15 @@ def test_attached_workflow_ends_with_the_command(server: Up, number: signal.Sign
     assert server.runrig("wait", f"{name}-1").code == 125
 
 
+def test_only_an_attached_command_ties_its_workflow(server: Up) -> None:
+    tags = {}
+    for name, options in (("loose", ()), ("tied", ("--attached",))):
+        with running(server, "run", *options, "--name", name, *shell("echo started; sleep 600")):
+            tags[name] = server.json("workflow", "query", f"{name}-1")["tags"]
+        assert server.runrig("cancel", f"{name}-1").code == 0
+    assert tags == {"loose": [], "tied": ["runrig-attached"]}
+
+
 def test_work_outside_the_queue_shows_why_it_waits(server: Up) -> None:
     assert server.runrig("pool", "pause", "default", "--reason", "moving disks").code == 0
     paused = server.runrig("run", "-d", "--name", "paused", *shell("sleep 600"))

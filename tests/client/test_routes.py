@@ -23,6 +23,7 @@ LEFT_OUT = {
     "/code": "files are a matter of the command line",
     "/code/{}": "the same",
     "/workflows/{}/code": "the same",
+    "/workflows/{}/attach": "only `run --attached` repeats it",
     "/pod-code": "only pods have a token for it",
     "/clock/accept": "an admin looks at the machine first",
     "/credentials:reseal": "an admin changes the key file first",

@@ -23,6 +23,7 @@ from runrig.service.commands.arrivals import Arrivals
 from runrig.service.commands.batches import Batches
 from runrig.service.commands.code import Codes
 from runrig.service.commands.declarations import Declarations
+from runrig.service.commands.leases import Leases
 from runrig.service.commands.nodes import Nodes
 from runrig.service.commands.sessions import Sessions
 from runrig.service.commands.submissions import Submissions
@@ -67,7 +68,8 @@ class Service:
     *usage_queries*; *usage* follows the log for the last one.
 
     *plans*: the effects of a command. *past*: the same queries for an earlier revision; *keeper* writes its
-    checkpoints. *notices*: tells users what happened to their workflows. `start` begins to reconcile.
+    checkpoints. *notices*: tells users what happened to their workflows. *leases*: cancels workflows whose command is gone. `start`
+    begins to reconcile.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class Service:
         self.submissions = Submissions(
             self._transactor, store, backend, self._reconciler, self.access.credentials, self.codes
         )
+        self.leases = Leases(self._transactor, store, self.submissions)
         self.batches = Batches(self.submissions, self._transactor, self._reconciler)
         self.arrivals = Arrivals(self._transactor, self.submissions, self.batches)
         self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
@@ -164,6 +167,7 @@ class Service:
         self.retention.start()
         self.keeper.start()
         self.notices.start()
+        self.leases.start()
 
     def settle(self) -> None:
         """Runs rounds until nothing changes, for callers without the service's thread."""
@@ -179,6 +183,7 @@ class Service:
         self.keeper.stop()
         self.usage.stop()
         self.notices.stop()
+        self.leases.stop()
         self._reconciler.stop()
         self.access.uses.write()
         self._backend.close()

@@ -179,6 +179,7 @@ ROWS: Mapping[str, Row] = {
     "POST /api/v1/users": Row("/api/v1/users", {"name": "eve"}),
     "POST /api/v1/users/{user}/tokens": Row("/api/v1/users/uwe/tokens", {"name": "another"}),
     "POST /api/v1/workflows": Row("/api/v1/workflows", {"pool": "{pool}", "file": one_task("x")}),
+    "POST /api/v1/workflows/{id}/attach": Row("/api/v1/workflows/{id}/attach"),
     "POST /api/v1/workflows/{id}/cancel": Row("/api/v1/workflows/{id}/cancel", {}),
     "POST /api/v1/workflows/{id}/hold": Row("/api/v1/workflows/{id}/hold", of="waits"),
     "POST /api/v1/workflows/{id}/reassign": Row("/api/v1/workflows/{id}/reassign", {"priority": "LOW"}, of="waits"),

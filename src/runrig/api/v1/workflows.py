@@ -11,10 +11,11 @@ from runrig.api.permissions import Asking, Seeing, Sent, needs, workflow
 from runrig.api.problems import problem
 from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.times import At
-from runrig.api.v1.frame import User, creates, reply, shows
+from runrig.api.v1.frame import User, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.backends.kubernetes import objects
 from runrig.domain.access import Permission
+from runrig.domain.attached import LOST_S, RENEW_S
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.shown.dry_run import WorkflowDryRun
@@ -177,6 +178,20 @@ async def repeat_workflow(
 async def cancel_workflow(service: Serving, user: User, id: str, body: v1.WorkflowCancel) -> v1.WorkflowCancelled:
     command = service.submissions.cancelling(id, user=user, message=body.message)
     return v1.WorkflowCancelled(id=await service.arrivals.do(command))
+
+
+@router.post(
+    "/api/v1/workflows/{id}/attach",
+    summary="Tie a workflow to the command that follows it",
+    description=f"Repeat this at least every {RENEW_S} seconds. After {LOST_S} seconds without it, the workflow is cancelled, and "
+    "also after a restart of the server.",
+    dependencies=[_CHANGE],
+    status_code=204,
+    responses=empties(404, 409),
+)
+def attach_workflow(service: Serving, id: str) -> Response:
+    service.leases.renew(id)
+    return Response(status_code=204)
 
 
 @router.post(

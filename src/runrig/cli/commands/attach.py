@@ -13,7 +13,7 @@ from runrig.spec.shell_task import LABEL
 
 @click.command(epilog=examples("runrig attach", "runrig attach train-1", "runrig attach train-1 --attached"))
 @click.argument("id", required=False, shell_complete=completing.workflows)
-@click.option("--attached", is_flag=True, help="Cancel the workflow on Ctrl-C and SIGTERM.")
+@click.option("--attached", is_flag=True, help=attachment.ATTACHED_HELP)
 @with_session
 def attach(session: Session, id: str | None, attached: bool) -> None:
     """Follow the output of a workflow, as `runrig run` does.
@@ -27,5 +27,5 @@ def attach(session: Session, id: str | None, attached: bool) -> None:
     workflow = client.get(path("workflows", id))
     if LABEL in workflow["labels"] and workflow["status"] == "RUNNING":
         raise click.exceptions.Exit(attachment.visited(client, id))
-    with attachment.interruptible(client, id, attached=attached):
+    with attachment.interruptible(client, id, attached=attached), attachment.tied(client, id, attached=attached):
         raise click.exceptions.Exit(attachment.followed(client, id, returning=True))

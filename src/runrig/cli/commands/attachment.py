@@ -2,10 +2,11 @@
 
 import json
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -21,7 +22,8 @@ from runrig.cli.transport.remote_program import RemoteProgram
 from runrig.client.channel import CONNECT_S
 from runrig.client.failure import NoAnswer
 from runrig.client.transport import ANSWER_S, Transport, Value, path
-from runrig.domain.errors import Conflict, ServerFault, Unavailable
+from runrig.domain.attached import LOST_S, RENEW_S
+from runrig.domain.errors import Conflict, RunrigError, ServerFault, Unavailable
 from runrig.domain.laws import cited
 from runrig.spec.one_task import TASK
 from runrig.spec.shell_task import LONGEST_ALONE_S, VISITOR
@@ -29,11 +31,10 @@ from runrig.spec.shell_task import LONGEST_ALONE_S, VISITOR
 Answer = Mapping[str, Any]
 T = TypeVar("T")
 
+ATTACHED_HELP = f"Cancel the workflow on Ctrl-C and SIGTERM, and if this command is gone for {LOST_S} seconds."
 DETACHED = 3
 AGAIN_S = 2.0
 """How long a second Ctrl-C cancels."""
-LOST_S = 60.0
-"""How long an unreachable server is asked again."""
 _SOON_S = 0.3
 """How long the first line waits for a start."""
 _POLL_S = 20.0
@@ -184,6 +185,31 @@ def interruptible(client: Transport, id: str, *, attached: bool) -> Iterator[Non
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def tied(client: Transport, id: str, *, attached: bool) -> Iterator[None]:
+    """Inside, if *attached*, the workflow is tied to this command: the server cancels it if the command is gone for `LOST_S`."""
+    if not attached:
+        yield
+        return
+
+    def renew() -> None:
+        client.call("POST", path("workflows", id, "attach"))
+
+    def keep_renewing() -> None:
+        while not over.wait(RENEW_S):
+            with suppress(RunrigError):  # It has ended, or the server is away, which the command itself notices.
+                renew()
+
+    over = threading.Event()
+    with suppress(Conflict):  # It has ended.
+        renew()
+    threading.Thread(target=keep_renewing, name="attached", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def _interrupt(*_: object) -> None:

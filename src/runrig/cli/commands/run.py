@@ -51,7 +51,7 @@ _POSITIVE = click.IntRange(1, 10_000)
     shell_complete=completing.workflows,
 )
 @click.option("-d", "--detach", is_flag=True, help="Print the ID and return.")
-@click.option("--attached", is_flag=True, help="Cancel the workflow on Ctrl-C and SIGTERM.")
+@click.option("--attached", is_flag=True, help=attachment.ATTACHED_HELP)
 @click.option("--dry-run", is_flag=True, help="Show what would happen, without submitting it.")
 @click.option("--print", "prints", is_flag=True, help="Print the workflow file, without submitting it.")
 @click.argument(
@@ -95,7 +95,7 @@ def run(
     for each in answer["warnings"]:
         warn(f"Warning: {each}")
     id = str(answer["id"])
-    with attachment.interruptible(client, id, attached=attached):
+    with attachment.interruptible(client, id, attached=attached), attachment.tied(client, id, attached=attached):
         for line in first_lines(id, asked, attachment.soon_of(client, id)):
             warn(line)
         if not detach:

@@ -1,0 +1,92 @@
+"""Cancels workflows of `run --attached` whose command is gone: killed, or on a machine that is off or unreachable.
+
+A lease counts ticks of this server instead of time. While the server is suspended or stopped, no command can renew its
+lease, and none runs out. A server that starts gives all leases their full time.
+"""
+
+import logging
+import threading
+
+from runrig.domain.attached import LOST_S, TAG
+from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.ports.store import Store, WorkflowQuery
+from runrig.service.commands.submissions import Submissions
+from runrig.service.runtime import logs
+from runrig.service.runtime.transactor import Transactor
+
+TICK_S = 5.0
+TICKS = round(LOST_S / TICK_S) + 1
+"""A renewal may come just before a tick."""
+_MOST = 10_000
+_ALIVE = tuple(status.value for status in WorkflowStatus if not status.finished)
+_MESSAGE = f"the command that it was attached to has not been heard from for {LOST_S} s"
+
+_log = logging.getLogger(__name__)
+
+
+class Leases:
+    def __init__(self, transactor: Transactor, store: Store, submissions: Submissions) -> None:
+        self._transactor = transactor
+        self._store = store
+        self._submissions = submissions
+        self._left: dict[str, int] | None = None
+        """Workflow → ticks left; None: before they are loaded."""
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def renew(self, id: str) -> None:
+        """Begins or renews the lease of a workflow. Raises NotFound; Conflict if it has ended or has too many tags."""
+        workflow = self._store.head(id)
+        if workflow.status.finished:
+            raise Conflict(f"{workflow.id} is already {workflow.status.value}")
+        with self._lock:
+            left = self._leases()
+            if workflow.id not in left:
+                self._submissions.tag(workflow.id, add=(TAG,), remove=())
+            left[workflow.id] = TICKS
+
+    def tick(self) -> None:
+        """Cancels the workflows whose lease has run out. Raises what the store raises; the rest is then still due."""
+        with self._lock:
+            left = self._leases()
+            for id in left:
+                left[id] -= 1
+            over = sorted(id for id, ticks in left.items() if ticks <= 0)
+        for id in over:
+            self._cancel(id)
+            with self._lock:
+                left.pop(id, None)
+
+    def _cancel(self, id: str) -> None:
+        try:
+            user = self._store.head(id).submitted_by
+            (outcome,) = self._transactor.carry_out_all([self._submissions.cancelling(id, user=user, message=_MESSAGE)])
+            if isinstance(outcome, Exception):
+                raise outcome
+        except (Conflict, NotFound):  # It has ended.
+            return
+        _log.info("%s", logs.line("lease_ended", workflow=id))
+
+    def _leases(self) -> dict[str, int]:
+        if self._left is None:
+            page, _ = self._store.workflows(WorkflowQuery(tags=(TAG,), statuses=_ALIVE, limit=_MOST))
+            self._left = {workflow.id: TICKS for workflow in page}
+        return self._left
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(TICK_S):
+            try:
+                self.tick()
+            except Exception as error:  # noqa: BLE001 - the thread must survive all errors
+                _log.error("%s", logs.line("leases_failed", error=repr(error)), exc_info=error)
