@@ -374,6 +374,17 @@ def test_a_parent_is_not_pruned_while_one_of_its_subpools_drains() -> None:
     assert message == "pool team has subpools (team--a): delete them first"
 
 
+def test_each_change_of_a_pool_in_a_plan_says_what_it_was_after_the_change_before() -> None:
+    """S6: a subpool that is pruned while work runs there follows its parent all the same."""
+    world = team(a=4)
+    world.submit("w", "team--a", NORMAL)
+    world.cycle()
+    plan = declared(world, ClusterSpec(pools=(Pool("team", gpu_quota(10), grace_s=5.0),)), "pool/team--a")
+    changes = [each for each in plan.actions if isinstance(each, PutPool) and each.pool.name == "team--a"]
+    assert [(each.pool.state, each.pool.grace_s) for each in changes] == [(DELETING, 30.0), (DELETING, 5.0)]
+    assert changes[1].before == changes[0].pool
+
+
 def test_a_pruned_idle_subpool_makes_room_for_its_replacement() -> None:
     """S1."""
     world = team(a=8)

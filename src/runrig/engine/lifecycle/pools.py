@@ -330,7 +330,7 @@ def _declare_pools(
     state: State, pools: Iterable[Pool], flavors: Mapping[str, Flavor], after: dict[str, Pool]
 ) -> Iterator[Action]:
     """Yields the changes of the declared *pools*, parents before their subpools. *after*: the future pools; updated."""
-    changed: dict[str, None] = {}
+    pruned, changed = dict(after), dict[str, None]()
     for pool in pools:
         before = state.pools.get(pool.name)
         if pool.parent is not None:
@@ -348,8 +348,8 @@ def _declare_pools(
             changed[child.name] = None
         subpools.check_slices(after, parent)
     for name in changed:
-        if after[name] != state.pools.get(name):
-            yield PutPool(after[name], state.pools.get(name))
+        if after[name] != pruned.get(name):
+            yield PutPool(after[name], pruned.get(name))
 
 
 def _declared_state(state: State, before: Pool | None, pool: Pool) -> PoolState:
