@@ -351,6 +351,13 @@ def test_a_gang_that_was_preempted_a_hundred_times_is_not_queued_again() -> None
     assert broken(log(*preempted(101))) == {"R6"}
 
 
+def test_a_nomination_may_end_when_what_it_waits_for_is_set_aside_in_the_same_commit() -> None:
+    """W8."""
+    ends = [of("Withdraw", "firm"), ("SetAside", {"workflow": "low"})]
+    assert broken(log(TWO, LENT, TAKEN, ends)) == set()
+    assert broken(log(TWO, LENT, TAKEN, [ends[0], ("SetAside", {"workflow": "other"})])) == {"R4"}
+
+
 def test_every_law_has_a_case() -> None:
     assert {law for _, _, law in CASES.values()} | {"R6"} == set(CODES)
 

@@ -26,11 +26,15 @@ class Commit(NamedTuple):
 
 
 class Court:
-    """A world and what was asked about it. *refusals*: bucket → (what was free then, the conditions that refused it)."""
+    """A world and what was asked about it. *refusals*: bucket → (what was free then, the conditions that refused it).
+
+    *leaving*: workflows that the current commit sets aside, by W8.
+    """
 
     def __init__(self) -> None:
         self.world = World()
         self.preempted: dict[str, int] = {}
+        self.leaving: set[str] = set()
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[tuple[str, str], Column] = {}
         self._refusals: dict[tuple[str, str, str], tuple[int, list[Callable[[], bool] | None]]] = {}

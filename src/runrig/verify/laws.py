@@ -195,10 +195,11 @@ def preempts_what_it_waits_for(court: Court, gang: Gang, action: Action) -> Iter
 
 
 def keeps_its_reservation(court: Court, gang: Gang, action: Action) -> Iterator[str]:
-    """Reserve, then start, R4: a nomination ends only if its place or its guarantee is gone."""
+    """Reserve, then start, R4: a nomination ends only if its place or its guarantee is gone, or W8 sets aside what it waits for."""
     world = court.world
-    if any(world.workflows.get(name.partition("/")[0], {}).get("aside") for name in gang.targets):
-        return
+    for name in (each.partition("/")[0] for each in gang.targets):
+        if name in court.leaving or world.workflows.get(name, {}).get("aside"):
+            return
     with world.without([gang]):
         lost = next(no_room(court, gang, gang.placement, (CHARGED,)), None)
         if lost is None and court.short_of_quota(gang, gang.placement, (CHARGED,)) is None:

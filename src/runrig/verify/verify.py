@@ -85,6 +85,7 @@ class Checker:
         world.now, world.revision = commit.time, commit.revision
         self.first = commit.time if self.first is None else self.first
         self.last = commit.time
+        self.court.leaving = {action["workflow"] for kind, action in commit.events if kind == "SetAside"}
         judged = commit.revision >= self._since
         for kind, action in commit.events:
             if judged:
