@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.worlds.lawful import judge
+
 from .campaign import Campaign
 
 
@@ -24,6 +26,7 @@ def _survives(folder: Path, *, kills: int, seed: int) -> None:
             campaign.drain(client)
         campaign.server.terminate()
         assert campaign.server.processes() == []
+        judge(campaign.server.data / "runrig.db")
         assert "round_failed" not in campaign.server.log()
     finally:
         campaign.server.kill()

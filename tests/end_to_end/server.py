@@ -20,6 +20,7 @@ from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from tests.patience import until
+from tests.worlds.lawful import judge
 from tests.worlds.service import submit
 
 DURATION_S = 1000.0
@@ -116,3 +117,4 @@ def server(folder: Path, backend: str, *, gpus: int, cluster: str) -> Iterator[S
         if isinstance(kind, LocalBackend):
             kind.stop(0.0)
         service.close()
+    judge(folder / "runrig.db")

@@ -17,6 +17,7 @@ from tests.patience import PATIENCE_S, until
 from tests.replaying import replayed
 from tests.worlds.command_line import runrig, warm
 from tests.worlds.http import Client, Gone
+from tests.worlds.lawful import judge
 
 NODES, GPUS = 4, 8
 SPEED = 10
@@ -162,11 +163,12 @@ class Site:
             return store.load().revision
 
     def check_log(self) -> None:
-        """When nobody works any more: the log gives the state, and never was more admitted than there is, or anything twice."""
+        """When nobody works any more: the log gives the state, is lawful, and never was more admitted than there is, or anything twice."""
         self.close()
         with self.store() as store:
             assert replayed(store).rows() == store.load()
             _check_admissions(store)
+        judge(self.database)
 
 
 @contextmanager

@@ -28,9 +28,11 @@ from runrig.engine.lifecycle.contradictions import contradiction
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.pod_slots import shares_of, slots_of
 from runrig.engine.state.state import State
+from runrig.verify.court import Commit
 from tests.properties.answers import check_agreement
 from tests.properties.ledgers import portrait
 from tests.properties.oracle import Oracle, asked, holds_now
+from tests.worlds.lawful import commit_of
 
 
 class Driver:
@@ -43,6 +45,7 @@ class Driver:
         self.state = State.empty()
         self.shadow = State.empty()
         self.log: list[tuple[Action, float]] = []
+        self.commits: list[Commit] = []
         self.specs: dict[str, WorkflowSpec] = {}
         self.nodes: dict[str, Node] = {}
         self.facts: dict[TaskKey, TaskFact] = {}
@@ -107,7 +110,7 @@ class Driver:
         assert repr(plan) == repr(again), f"a state loaded from rows plans otherwise: {differing}"
         if int(self.now) % 3 == 0:
             self._check_cut(rows, observed, plan, twin)
-        self._follow(plan.actions)
+        self._follow(plan.actions, end=True)
         self.edited = False
         return plan
 
@@ -128,7 +131,8 @@ class Driver:
         """One of *arrivals* comes after each part.  *restart*: behind the last of them the server starts again, from its rows."""
         running, coming = CycleInParts(self.state, self._begin_cycle(linger=False), self.now), list(arrivals)
         while not running.ended:
-            self._follow(running.part(budget).actions)
+            actions = running.part(budget).actions
+            self._follow(actions, end=running.ended)
             if coming:
                 coming.pop(0)()
                 self._shake()
@@ -165,9 +169,15 @@ class Driver:
     def end_task(self, key: TaskKey, code: int) -> None:
         self.facts[key] = TaskFact(Phase.ENDED, code)
 
-    def _follow(self, actions: Iterable[Action]) -> None:
-        """The shadow does the same, action by action, and a store would write the same rows."""
+    def _follow(self, actions: Iterable[Action], *, end: bool | None = None) -> None:
+        """The shadow does the same, action by action, and a store would write the same rows.
+
+        *end*: these are the last ones of a cycle; None: they are a command.
+        """
         self.sound = False
+        actions = tuple(actions)
+        if actions:
+            self.commits.append(commit_of(len(self.commits) + 1, self.now, actions, self.specs, end=end))
         for action in actions:
             self._check(action)
             self.shadow.apply(action, self.now)

@@ -21,6 +21,7 @@ from runrig.engine.lifecycle import nodes as nodes_of
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.reassignments import reassign
 from tests.properties.machine import Driver, check_guarantees
+from tests.worlds.lawful import judge_commits
 
 FLAVORS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, position=1))
 RULES = (
@@ -340,6 +341,7 @@ class Engine(RuleBasedStateMachine):
             return
         self.driver.check_replay()
         self.drain()
+        judge_commits(self.driver.commits)
 
     def drain(self) -> None:
         """Nothing new comes, what runs ends: then everything that still passes the gate ends too."""

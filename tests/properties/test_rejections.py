@@ -54,7 +54,7 @@ class DoubtedDriver(Driver):
         self.sound = False
         assert repr(plan) == repr(cycle.run(twin, observed, self.now)), "a state loaded from rows plans otherwise"
         self.check_that_nobody_is_held_up(State.load(rows), observed, plan)
-        self._follow(plan.actions)
+        self._follow(plan.actions, end=True)
         assert [each.gang.id for each in idle(self.state) if self.due(each) <= self.now] == []
         self.edited = False
         return plan

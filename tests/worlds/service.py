@@ -22,6 +22,7 @@ from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from tests.stores import with_tables
+from tests.worlds.lawful import judge
 
 T0 = 1_800_000_000.0
 """2027-01-15 08:00:00 UTC."""
@@ -158,10 +159,11 @@ def desk(
     cluster: str | None = TWO_POOLS,
     time: float = T0,
     database: str | None = None,
+    judged: bool = True,
 ) -> Iterator[Desk]:
     """A server in *folder* with *nodes*, or one of *gpus* GPUs; a second one there goes on where the first one stopped.
 
-    *database*: its URL, if it is not SQLite in that folder.
+    *database*: its URL, if it is not SQLite in that folder. *judged*: at the end, its log must be lawful.
     """
     moments = [time]
     clock = SimulatedClock(1.0, folder, real_time=lambda: moments[0])
@@ -176,6 +178,8 @@ def desk(
         yield Desk(service, store, backend, moments)
     finally:
         service.close()
+    if judged:
+        judge(database or folder / "runrig.db")
 
 
 def second_server(folder: Path, time: float) -> Service:
