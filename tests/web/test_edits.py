@@ -237,9 +237,56 @@ def test_failed_action_is_not_reported_as_done() -> None:
     assert len(tries) == 2
 
 
+def test_a_pool_is_paused_and_resumed_after_the_plan_was_shown(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("low", "pool2", Priority.LOW, gpus=4)
+        it.desk.service.settle()
+        it.desk.submit("c", "pool2", gpus=1)
+        visitor = it.visitor()
+        shown = visitor.fill("/pool/pool2/pause", reason="new switches")
+        words = words_of(shown.text)
+        for said in (
+            "1 group (low-1) would start on 4 GPUs.",
+            "Cost: 1 GPU in pool2 (1 group delayed).",
+            "Waits c-1 (pool2, NORMAL, 1 GPU) Kept low-1 (pool2, LOW, 4 GPUs, by c-1)",
+            "Nothing has changed yet.",
+        ):
+            assert said in words, words
+        again = visitor.confirm("/pool/pool2/pause", shown.text, reason="other words")
+        assert (again.status_code, it.desk.service.queries.pool("pool2").pool.paused_by) == (200, None)
+        answer = visitor.confirm("/pool/pool2/pause", again.text)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/pool/pool2")
+        page = visitor.page("/pool/pool2")
+        assert "(other words): nothing new starts until it is resumed." in page
+        assert 'href="/pool/pool2/resume"' in page
+        resumed = visitor.page("/pool/pool2/resume")
+        assert "1 group (c-1) would start on 1 GPU. Cost: 4 GPUs in pool2 (1 group preempted)." in words_of(resumed)
+        assert visitor.confirm("/pool/pool2/resume", resumed).status_code == 303
+        assert it.desk.service.queries.pool("pool2").pool.paused_by is None
+
+
+def test_a_pool_is_closed_and_opened_and_another_change_in_between_is_noticed(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        form = visitor.page("/pool/pool1/close")
+        assert "Queued workflows still start." in words_of(form)
+        it.desk.service.declarations.update_pool("pool1", PoolEdit(settings={"description": "theirs"}), user="bob")
+        lost = visitor.confirm("/pool/pool1/close", form, reason="Friday")
+        assert (lost.status_code, "pool pool1 was changed by bob" in words_of(lost.text)) == (412, True)
+        assert visitor.confirm("/pool/pool1/close", lost.text).status_code == 303
+        pool = it.desk.service.queries.pool("pool1").pool
+        assert (pool.closed_by, pool.closed_reason) == ("ann", "Friday")
+        twice = visitor.confirm("/pool/pool1/close", visitor.page("/pool/pool1/close"))
+        assert (twice.status_code, "was already closed by ann" in words_of(twice.text)) == (409, True)
+        assert visitor.confirm("/pool/pool1/open", visitor.page("/pool/pool1/open")).status_code == 303
+        assert it.desk.service.queries.pool("pool1").pool.closed_by is None
+        long = visitor.fill("/pool/pool1/close", step="send", reason="x" * 5000)
+        assert (long.status_code, 'id="wrong-reason"' in long.text) == (422, True)
+
+
 # ---------------------------------------------------------------- who may, and what is wrong
 
-PATHS = ("/pool/pool1/edit", "/pool/pool1/subpool", "/pool/pool1/delete")
+PATHS = tuple(f"/pool/pool1/{act}" for act in ("edit", "subpool", "delete", "pause", "close"))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -276,14 +323,14 @@ def test_cookie_alone_cannot_edit(tmp_path: Path, path: str) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         typed = {"edit": {GPUS: "3"}, "subpool": {"name": "x", "quota": "1"}}.get(path.rpartition("/")[2], {})
-        shown = visitor.fill(path, **typed)
-        form = fields_of(shown.text) | {"step": "send"}
+        shown = visitor.page(path) if path.endswith("close") else visitor.fill(path, **typed).text
+        form = fields_of(shown) | {"step": "send"}
         for wrong in ("", "x", form["csrf"][:-1]):
             assert visitor.post(path, form | {"csrf": wrong}, Accept="*/*").status_code == 401
         for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
             assert visitor.post(path, form, Accept="*/*", **headers).status_code in (401, 403)
         assert len(changes(it, "pool1")) == 1
-        assert visitor.confirm(path, shown.text).status_code == 303
+        assert visitor.confirm(path, shown).status_code == 303
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def plan_view(plan: Plan) -> PlanView:
 
 def sentences(plan: Plan) -> Iterator[str]:
     """Yields the gains, then the costs."""
-    gains = list[PlanGang](plan.starts) + [each for each in plan.spared if not each.again]
+    gains = list[PlanGang](_starts(plan)) + [each for each in plan.spared if not each.again]
     unseen = plan.others.get("starts")
     gangs, gpus = len(gains), sum(each.gpus for each in gains)
     if unseen is not None:
@@ -106,6 +106,12 @@ def sentences(plan: Plan) -> Iterator[str]:
         yield (
             "No workflow is affected." if not (plan.exposed or plan.drains) else "No workflow is started or preempted."
         )
+
+
+def _starts(plan: Plan) -> list[PlanStart]:
+    """Returns the gangs that start, but not those that only keep running."""
+    kept = {each.gang for each in plan.spared}
+    return [each for each in plan.starts if each.gang not in kept]
 
 
 def _costs(plan: Plan) -> Iterator[str]:
@@ -169,7 +175,7 @@ def _flat(settings: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _kinds(plan: Plan) -> Iterator[PlanSection]:
-    yield from _kind(plan, "starts", "Starts", [Item(each.gang, _start(each)) for each in plan.starts])
+    yield from _kind(plan, "starts", "Starts", [Item(each.gang, _start(each)) for each in _starts(plan)])
     yield from _kind(plan, "waits", "Waits", [Item(each.gang, _who(each)) for each in plan.waits])
     yield from _kind(plan, "preempted", "Preempted", list(map(_preempted, plan.preempted)))
     yield from _kind(plan, "spared", "Kept", list(map(_preempted, plan.spared)))

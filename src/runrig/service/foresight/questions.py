@@ -10,7 +10,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.plan import Plan, PutNode
 from runrig.domain.pools import PoolState
 from runrig.engine.foresight.branch import Edit
-from runrig.engine.lifecycle import nodes, pools
+from runrig.engine.lifecycle import nodes, pausing, pools
 from runrig.engine.state.state import State
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.differences import Difference, of_file, of_plan
@@ -54,6 +54,19 @@ class OfDeletion:
 
 
 @dataclass(frozen=True, slots=True)
+class OfPause:
+    """A pool that *user* pauses (rule S8)."""
+
+    pool: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfResume:
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
 class OfNodes:
     """Nodes that are lost: they accept no new pods and lose their pods."""
 
@@ -90,8 +103,9 @@ class OfCluster:
     user: str
 
 
-Question = OfFile | OfEdit | OfSubpool | OfDeletion | OfDrain | OfDomain | OfSubmission
-Deed = OfCluster | OfEdit | OfSubpool | OfDeletion | OfDrain | OfNodes | OfSubmission
+_OfPool = OfEdit | OfSubpool | OfDeletion | OfPause | OfResume
+Question = OfFile | _OfPool | OfDrain | OfDomain | OfSubmission
+Deed = OfCluster | _OfPool | OfDrain | OfNodes | OfSubmission
 """An interpreted question, from which the edit of any state follows."""
 
 
@@ -108,6 +122,10 @@ def edit_of(state: State, deed: Deed, now: float) -> Edit:
             return Edit(pools.put_pool(state, subpool, create=True).actions)
         case OfDeletion(name, user):
             return Edit(pools.delete_pool(state, name, user=user).actions)
+        case OfPause(name, user):
+            return Edit(pausing.pause(state, name, user=user, now=now).actions)
+        case OfResume(name):
+            return Edit(pausing.resume(state, name).actions)
         case OfDrain(names, force, user):
             actions = nodes.drain(state, names, user=user, force=force).plan.actions
             return Edit(actions, drained=frozenset(names))
@@ -136,7 +154,7 @@ class Reader:
                 names = self._declarations.prunable(state, spec) if prune else ()
                 plan = pools.declare(state, spec, prune=names, user=user)
                 return OfCluster(spec, names, user), Edit(plan.actions), tuple(of_file(state, spec, plan, names))
-            case OfEdit(name) | OfSubpool(name) | OfDeletion(name):
+            case OfEdit(name) | OfSubpool(name) | OfDeletion(name) | OfPause(name) | OfResume(name):
                 live_pool(state, name, visibility)
                 edit = edit_of(state, question, now)
                 return question, edit, tuple(of_plan(state, Plan(edit.actions)))

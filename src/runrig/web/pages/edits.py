@@ -1,5 +1,6 @@
 """Edits of pools, each previewed by a plan, and what-if questions about quota."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.statuses import status_of
 from runrig.domain.tags import check_unchanged, tag_of
 from runrig.service.commands.edits import PoolEdit
-from runrig.service.foresight.questions import OfDeletion, OfEdit, OfSubpool
+from runrig.service.foresight.questions import OfDeletion, OfEdit, OfPause, OfResume, OfSubpool, Question
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.rights import About, Asker
@@ -46,6 +47,9 @@ def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
     found = [("edit", "Resize" if about.subpool else "Edit")] if asker.may(Permission.CHANGE_POOL, about) else []
     if not about.subpool and asker.may(Permission.CHANGE_SUBPOOLS, about):
         found.append(("subpool", "New subpool"))
+    if asker.may(Permission.CHANGE_POOL, about):
+        found.append(("pause", "Pause") if pool.paused_by is None else ("resume", "Resume"))
+        found.append(("close", "Close") if pool.closed_by is None else ("open", "Open"))
     ends = Permission.CHANGE_SUBPOOLS if about.subpool else Permission.CHANGE_CLUSTER
     if not view.subpools and asker.may(ends, about):
         found.append(("delete", "Delete"))
@@ -216,6 +220,68 @@ async def delete(request: Asked, service: Serving, asker: Asking, name: str) -> 
         draw=partial(_shown, request, service, "delete.html", (), view),
         do=in_thread(do, _address(parent) if parent != name else "/"),
         look=plan_of(request, service, asker, lambda: OfDeletion(name, user)),
+    )
+
+
+# ---------------------------------------------------------------- paused and closed for a while
+
+
+@form(router, "/pool/{name}/pause", dependencies=_EDIT)
+async def pause(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    says = "Nothing new starts in it and its subpools. Running workflows continue, and other pools can borrow its idle quota."
+    question = partial(OfPause, name, asker.identity.user)
+    return await _marked(request, service, asker, name, "pause", says, question, reason=True)
+
+
+@form(router, "/pool/{name}/resume", dependencies=_EDIT)
+async def resume(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    says = "Its workflows keep their queue positions."
+    return await _marked(request, service, asker, name, "resume", says, partial(OfResume, name))
+
+
+@form(router, "/pool/{name}/close", dependencies=_EDIT)
+async def close(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    says = "It and its subpools accept no submissions until you open it. Queued workflows still start."
+    return await _marked(request, service, asker, name, "close", says, reason=True)
+
+
+@form(router, "/pool/{name}/open", dependencies=_EDIT)
+async def reopen(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    return await _marked(request, service, asker, name, "open", "It accepts submissions again.")
+
+
+async def _marked(
+    request: Request,
+    service: Service,
+    asker: Asker,
+    name: str,
+    act: str,
+    says: str,
+    question: Callable[[], Question] | None = None,
+    *,
+    reason: bool = False,
+) -> Response:
+    """*question*: the subject of its plan; None: it changes nothing that runs or waits. *reason*: asks for one."""
+    fields, does = await sent(request), f"{act.capitalize()} {name}"
+    view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
+    typed = {"reason": ""} | dict(fields)
+    command = getattr(service.declarations, f"{act}_pool")
+    said = {"reason": typed["reason"]} if reason else {}
+    do = partial(command, name, user=asker.identity.user, expected=_expected(fields), **said)
+    shown: dict[str, Any] = {
+        "does": does,
+        "says": says,
+        "act": act,
+        "typed": typed if reason else None,
+        "plans": question is not None,
+    }
+    return await answered(
+        request,
+        asker,
+        fields or ({"tag": tag_of(view.pool)} if question and not reason else fields),
+        draw=partial(_shown, request, service, "mark.html", ("reason",), view, **shown),
+        do=in_thread(do, _address(name)),
+        look=plan_of(request, service, asker, question) if question else None,
     )
 
 
