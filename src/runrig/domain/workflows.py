@@ -172,9 +172,14 @@ class WorkflowSpec:
     linked: Mapping[str, tuple[TaskKey, ...]] = field(default_factory=dict)
     code: str | None = None
     after: tuple[After, ...] = ()
+    _by_name: Mapping[str, GroupSpec] = field(init=False, repr=False, compare=False, metadata={FOLLOWS: True})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {group.name: group for group in self.groups})
 
     def group(self, name: str) -> GroupSpec:
-        return next(group for group in self.groups if group.name == name)
+        """O(1)."""
+        return self._by_name[name]
 
 
 class LabelSelector(NamedTuple):

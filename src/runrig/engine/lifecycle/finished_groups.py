@@ -51,8 +51,8 @@ def end_waiting(state: State, key: GroupKey, status: Status, code: int | None, m
 
 def finish_workflow(state: State, workflow: str) -> Iterator[Action]:
     """Ends *workflow* if all its groups have ended."""
-    groups = state.groups_of(workflow)
-    if all(group.status.finished for group in groups):
+    if all(status.finished for status in state.groups.statuses(workflow)):
+        groups = state.groups_of(workflow)
         status = workflow_status([group.status for group in groups])
         message = next((group.failure_message for group in groups if group.status.failed and group.failure_message), "")
         yield MoveWorkflow(workflow, status, message=message)

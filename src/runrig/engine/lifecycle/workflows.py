@@ -279,7 +279,7 @@ def _queue_again(state: State, group: Group, status: Status, refused: str) -> It
     yield Queue(replace(gang, refused=refused))
     if starts_nothing(state, state.workflows[group.workflow]):
         yield Unqueue(gang.id)
-    if not any(each.status is Status.RUNNING for each in state.groups_of(group.workflow)):
+    if not state.groups.number(group.workflow, Status.RUNNING):
         yield MoveWorkflow(group.workflow, WorkflowStatus.PENDING, message=f"{first_failure(state, key)}, queued again")
 
 

@@ -222,7 +222,7 @@ class State:
                 self.decide(action, at)
         if (id := timing.timed_by(action)) in self.workflows:
             workflow = self.workflows[id]
-            self._put_workflow(timing.timed(workflow, self.groups_of(id), at, paused=self._paused(workflow.pool)))
+            self._put_workflow(timing.timed(workflow, self.groups.statuses(id), at, paused=self._paused(workflow.pool)))
 
     def _paused(self, pool: str) -> bool:
         return paused_through(self.pools, pool) is not None

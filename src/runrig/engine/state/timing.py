@@ -1,6 +1,6 @@
 """How a workflow spends its time, updated by actions that change what it does (`domain.times`)."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 from runrig.domain.plan import (
@@ -17,7 +17,7 @@ from runrig.domain.plan import (
     Unqueue,
 )
 from runrig.domain.times import Moment, Times, as_far_as_known, moment_of
-from runrig.domain.workflows import ExitCode, Group, Task, Workflow
+from runrig.domain.workflows import ExitCode, Status, Task, Workflow
 
 LOST = (ExitCode.BACKEND_ERROR, ExitCode.EVICTED, ExitCode.PREEMPTED)
 """Exit codes of attempts that did not end by themselves."""
@@ -49,9 +49,11 @@ def submitted(workflow: Workflow, *, paused: bool) -> Workflow:
     return replace(workflow, times=Times(workflow.submit_time, Moment.HELD if paused else Moment.BLOCKED))
 
 
-def timed(workflow: Workflow, groups: Iterable[Group], at: float, *, paused: bool) -> Workflow:
-    """*workflow* with updated times; itself if its class does not change at *at*. *paused*: its pool is (rule S8)."""
-    held, statuses = paused or workflow.held_by is not None, {group.status.value for group in groups}
+def timed(workflow: Workflow, groups: Collection[Status], at: float, *, paused: bool) -> Workflow:
+    """*workflow* with updated times; itself if its class does not change at *at*. *groups*: the statuses that its groups have.
+    *paused*: its pool is (rule S8).
+    """
+    held, statuses = paused or workflow.held_by is not None, {status.value for status in groups}
     before = times_of(workflow)
     after = before.moved(at, None if workflow.status.finished else moment_of(statuses, held=held))
     return workflow if after is before and workflow.times is not None else replace(workflow, times=after)
