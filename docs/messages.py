@@ -39,6 +39,11 @@ REASONS: dict[Code, Entry] = {
         "The server failed while it decided about this workflow. This is a bug; the log has `event=set_aside`.",
         "Release it after an upgrade, or cancel it.",
     ),
+    Code.ARRAY: Entry(
+        Reason(Code.ARRAY, "W4", have=3, need=3, gangs=10),
+        "It is an element of an array, whose elements take turns.",
+        "Wait, or let more of them run with `runrig array ID --most N`.",
+    ),
     Code.AFTER: Entry(
         Reason(Code.AFTER, "W5", "ok", holders=("train-2",)),
         "It was submitted with `--after`, and that workflow has not ended as it must.",

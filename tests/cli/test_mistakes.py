@@ -139,8 +139,8 @@ TASK, WORKFLOW = "name: main, image: x, command: [x]", "workflow:\n  name: wrong
         (f"{WORKFLOW}  tasks: [{{{TASK}, memory: 1Gi}}]", f"3:48: a task has no field 'memory': {IN_RESOURCES}"),
         (
             f"{WORKFLOW}  array: 3\n  tasks: [{{{TASK}}}]",
-            "3:3: a workflow has no field 'array': use count: N for tasks that start together; for independent runs, "
-            "submit the file N times with --set",
+            "3:3: a workflow has no field 'array': it belongs to a group, as in groups: [{name: runs, array: "
+            '{indices: "0-9"}, tasks: [...]}]',
         ),
         (
             f"{WORKFLOW}  tasks: [{{{TASK}, env: {{A: b}}}}]",

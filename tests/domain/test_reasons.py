@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.reasons import Code, DomainRoom, Older, Reason, Share
+from runrig.domain.older_gangs import Older
+from runrig.domain.reasons import Code, DomainRoom, Reason, Share
 from runrig.domain.value import Amounts
 
 GIB = 2**30
@@ -261,6 +262,16 @@ WORDS: list[tuple[Reason, str, str]] = [
     ),
     (of(Code.AFTER, where="ok", holders=("prep-1",)), "prep-1 must complete first", "after prep-1"),
     (of(Code.AFTER, where="any", holders=("prep-1",)), "prep-1 must end first", "after prep-1"),
+    (
+        of(Code.ARRAY, have=3, need=3, gangs=10),
+        "3 of its 10 elements are running or queued, and at most 3 may run at a time",
+        "array: 3 at a time",
+    ),
+    (
+        of(Code.ARRAY, have=1, need=1, gangs=2),
+        "1 of its 2 elements is running or queued, and at most 1 may run at a time",
+        "array: 1 at a time",
+    ),
     (of(Code.AFTER, where="fail", holders=("prep-1",)), "prep-1 must fail first", "after prep-1"),
     (of(Code.UPSTREAM, holders=("prep",)), "group prep must complete first", "after prep"),
     (

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 from runrig.domain.quantities import FlavorResource
+from runrig.domain.workflows import Array, GroupSpec, TaskSpec, WorkflowSpec
 
 # All that a store keeps: valid Unicode without NUL (tests/store/contract/test_text.py).
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
@@ -37,4 +38,18 @@ def values_of(declared: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(declared)
     assert dataclasses.is_dataclass(declared) or issubclass(declared, tuple)
     hints = {name: hint for name, hint in get_type_hints(declared).items() if get_origin(hint) is not ClassVar}
-    return st.builds(declared, **{name: values_of(hint) for name, hint in hints.items()})
+    if declared is Array:
+        indices = st.lists(st.integers(0, 999), max_size=3, unique=True).map(sorted).map(tuple)
+        return st.builds(Array, values_of(GroupSpec), indices, WHOLE, st.just(()), values_of(int | None), st.booleans())
+    if declared is TaskSpec:
+        del hints["array"]  # follows from the array
+    if declared is WorkflowSpec:
+        del hints["_by_name"], hints["groups"], hints["array"]
+        groups, arrays = (values_of(each) for each in (tuple[GroupSpec, ...], Array))
+        contents = st.one_of(groups.map(lambda each: {"groups": each}), arrays.map(lambda each: {"array": each}))
+        return st.builds(lambda more, **rest: WorkflowSpec(**rest, **more), contents, **fields_of(hints))
+    return st.builds(declared, **fields_of(hints))
+
+
+def fields_of(hints: Mapping[str, Any]) -> dict[str, st.SearchStrategy[Any]]:
+    return {name: values_of(hint) for name, hint in hints.items()}

@@ -33,6 +33,7 @@ from runrig.domain.plan import (
     RetryTask,
     SetAside,
     SetFlavors,
+    SetMost,
     Stop,
     Submit,
     TryAgain,
@@ -343,7 +344,7 @@ HISTORY = (
         spec=TRAIN,
     ),
 )
-LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold, Reassign, SetAside, Abandon)
+LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold, Reassign, SetAside, Abandon, SetMost)
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 
 EVENTS = tuple(event for one in HISTORY for event in one.events)

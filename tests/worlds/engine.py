@@ -133,6 +133,10 @@ class World:
             if key.workflow == workflow_id:
                 self.facts[key] = TaskFact(Phase.ENDED, code)
 
+    def finish_task(self, workflow_id: str, name: str, code: int = 0) -> None:
+        """The latest attempt of one pod ends with *code*; the next cycle sees it."""
+        self.facts[self.state.attempts(workflow_id, name)[-1].key] = TaskFact(Phase.ENDED, code)
+
     def status(self, workflow_id: str) -> list[Status]:
         return [group.status for group in self.state.groups_of(workflow_id)]
 

@@ -45,6 +45,7 @@ NAMES = {
     "W1": "Gangs start whole",
     "W2": "Nothing is lost",
     "W3": "Hold",
+    "W4": "Arrays",
     "W5": "After",
     "W6": "Limits",
     "W8": "Set aside",

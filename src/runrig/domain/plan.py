@@ -141,6 +141,14 @@ class Abandon:
 
 
 @dataclass(frozen=True, slots=True)
+class SetMost:
+    """Lets *most* elements of the array *workflow* be queued or on nodes at a time (rule W4). What is on nodes continues."""
+
+    workflow: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reassign:
     """Changes the pool and priority of a workflow that is not queued and uses no nodes."""
 
@@ -250,7 +258,7 @@ class Release:
     gang: str
 
 
-WorkflowMove = MoveWorkflow | Hold | EndHold | SetAside | Abandon | Reassign
+WorkflowMove = MoveWorkflow | Hold | EndHold | SetAside | Abandon | Reassign | SetMost
 """Changes of a submitted workflow."""
 
 Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool
@@ -285,6 +293,7 @@ _LAWS = {
     SetAside: "W8",
     Abandon: "W8",
     Reassign: "P3",
+    SetMost: "W4",
     Queue: "P4",
     Unqueue: "P4",
     Nominate: "R4",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runrig.domain.after import must
+from runrig.domain.older_gangs import Older
 from runrig.domain.quantities import amount_in_a_sentence, amount_in_words, amount_of_flavor, kind_of_flavor, listed
 from runrig.domain.value import NO_AMOUNTS, Amounts, Shown, Word, at, shown_as, utc
 
@@ -17,6 +18,7 @@ class Code(Word):
     PAUSED = "PoolPaused"
     UPSTREAM = "WaitsForUpstream"
     AFTER = "WaitsForWorkflow"
+    ARRAY = "ArrayLimit"
     QUOTA_FULL = "QuotaFull"
     BORROWING_LIMIT = "BorrowingLimit"
     NO_IDLE_TO_BORROW = "NoIdleToBorrow"
@@ -106,24 +108,6 @@ class Share(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Older:
-    """The *gangs* of *pool* that started when it had more quota, and use more than it has now until they end.
-
-    *gave*: the pool gave the rest to its subpools; otherwise its quota was cut.
-    """
-
-    pool: str
-    gangs: tuple[str, ...]
-    gave: bool
-
-    def __str__(self) -> str:
-        event = "pool {} gave quota to its subpools" if self.gave else "the quota of pool {} was cut"
-        then = f"before {event.format(self.pool)}"
-        who = f"{'enough of ' * (len(self.gangs) > 1)}{listed(self.gangs)}"
-        return f"waiting for {who} to finish, which started {then}"
-
-
-@dataclass(frozen=True, slots=True)
 class Reason(Shown):
     """Why a group is waiting. *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words.
 
@@ -136,7 +120,8 @@ class Reason(Shown):
     code: Code
     law: str
     where: str = ""
-    """For SET_ASIDE the workflow, for HELD the user who put it on hold, for AFTER how the holder must end."""
+    """For SET_ASIDE the workflow, for HELD the user who put it on hold, for AFTER how the holder must end. *gangs*, *have* and
+    *need* of ARRAY: the elements, those that are running or queued, and how many may be."""
     resource: str = ""
     """``flavor/resource``."""
     have: int = 0
@@ -185,6 +170,7 @@ class Reason(Shown):
             have=self.have if self.code in _PODS else self.amount(self.have),
             over=self.amount(-self.have),
             fit="fits" if self.have == 1 else "fit",
+            most=self.need,
             need=self.need if self.code in _PODS else amount_in_a_sentence(self.resource.partition("/")[2], self.need),
             holders="".join(self.holders[:1] or ("others",))
             + f" and {len(self.holders) - 1} more" * (len(self.holders) > 1),
@@ -312,6 +298,11 @@ def _of_order(it: Reason) -> str:
             return f"{'group' if len(it.holders) == 1 else 'groups'} {listed(it.holders)} must complete first"
         case Code.AFTER:
             return f"{listed(it.holders)} must {must(it.where)} first"
+        case Code.ARRAY:
+            are = "is" if it.have == 1 else "are"
+            return (
+                f"{it.have} of its {it.gangs} elements {are} running or queued, and at most {it.need} may run at a time"
+            )
         case Code.COHORT_CYCLE:
             return f"the cohorts above {it.where} form a cycle; nothing below them can start until an administrator breaks it"
         case Code.NO_MATCHING_FLAVOR:
@@ -364,6 +355,7 @@ _HEADLINES = {
     Code.PAUSED: "pool {where} is paused",
     Code.UPSTREAM: "after {holders}",
     Code.AFTER: "after {holders}",
+    Code.ARRAY: "array: {most} at a time",
     Code.QUOTA_FULL: "quota: {have} left in {where}, needs {need}",
     Code.BORROWING_LIMIT: "borrowing limit: {have} left in {where}, needs {need}",
     Code.NO_IDLE_TO_BORROW: "idle quota: {have} in {where}, needs {need}",

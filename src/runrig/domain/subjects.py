@@ -21,7 +21,7 @@ def workflow_of(action: plan.Action) -> str | None:
             return id
         case plan.Hold(workflow=id) | plan.EndHold(workflow=id) | plan.Reassign(workflow=id):
             return id
-        case plan.SetAside(workflow=id) | plan.Abandon(workflow=id):
+        case plan.SetAside(workflow=id) | plan.Abandon(workflow=id) | plan.SetMost(workflow=id):
             return id
         case plan.Queue(gang=gang):
             return gang.workflow

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from runrig.domain.workflow_status import WorkflowStatus
 
 FOLLOWS = "follows from the log"
-"""Metadata of a field that no action carries, because replaying the actions computes it."""
+"""Metadata of a field that is not stored. True: no action carries it, because replaying the actions computes it. The name of
+another field: it is computed from that one, unless that one is None."""
 _DIGITS = 6
 """Times are rounded to microseconds."""
 

@@ -2,8 +2,8 @@
 
 import enum
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from runrig.domain.after import After
@@ -61,7 +61,10 @@ class Status(Word):
         return self.finished and self not in (Status.COMPLETED, Status.RESCHEDULED)
 
 
-_LIVE = (Status.WAITING, Status.SCHEDULING, Status.INITIALIZING, Status.RUNNING)
+UNDER_WAY = (Status.SCHEDULING, Status.INITIALIZING, Status.RUNNING)
+"""In the queue or on nodes: the elements of an array that count against its limit (rule W4)."""
+
+_LIVE = (Status.WAITING, *UNDER_WAY)
 
 
 class ExitAction(enum.Enum):
@@ -117,6 +120,8 @@ class TaskSpec:
     """Permissions that it requests: ``privileged``, ``hostNetwork``, ``volumeMounts``."""
     topology: tuple[Requirement, ...] = ()
     credentials: tuple[CredentialUse, ...] = ()
+    array: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={FOLLOWS: True})
+    """In an element of an array: the values of its tokens, ``array_index``, ``array_count`` and ``array:NAME``."""
 
     @property
     def pods(self) -> int:
@@ -142,6 +147,34 @@ class GroupSpec:
     ignore_nonlead_status: bool = True
 
 
+MOST_ELEMENTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A group that runs once for each of *indices*, which increase; each run is an element, named by its index (rule W4).
+
+    *group*: as written. *count*: number of elements as written; a restart of the failed ones has fewer *indices*. *values*: of
+    each index from 0; () if it has only indices. *most*: how many may be queued or on nodes at a time; None: all.
+    *fail_fast*: the first failure cancels the other elements.
+    """
+
+    group: GroupSpec
+    indices: tuple[int, ...]
+    count: int
+    values: tuple[Mapping[str, str], ...] = ()
+    most: int | None = None
+    fail_fast: bool = False
+
+    def element(self, index: int) -> GroupSpec:
+        """The group of one element. Its tasks have names of their own, and share everything else."""
+        values = {"array_index": str(index), "array_count": str(self.count)}
+        if self.values:
+            values |= {f"array:{name}": value for name, value in self.values[index].items()}
+        tasks = (replace(task, name=f"{task.name}-{index}", array=values) for task in self.group.tasks)
+        return replace(self.group, name=str(index), tasks=tuple(tasks))
+
+
 class TaskKey(NamedTuple):
     """One attempt of one pod. Backends identify processes by it."""
 
@@ -161,10 +194,11 @@ class WorkflowSpec:
     COMPLETED attempt of each pod.
     *code*: id of the code in which the tasks start (`domain.code`); None: none was sent.
     *after*: workflows that must end first, as written (rule W5).
+    *array*: *groups* are its elements, in the order of their indices; None: not an array.
     """
 
     name: str
-    groups: tuple[GroupSpec, ...]
+    groups: tuple[GroupSpec, ...] = field(default=(), metadata={FOLLOWS: "array"})
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: Priority | None = None
     exec_timeout_s: float | None = None
@@ -172,14 +206,29 @@ class WorkflowSpec:
     linked: Mapping[str, tuple[TaskKey, ...]] = field(default_factory=dict)
     code: str | None = None
     after: tuple[After, ...] = ()
+    array: Array | None = field(default=None, repr=False)
     _by_name: Mapping[str, GroupSpec] = field(init=False, repr=False, compare=False, metadata={FOLLOWS: True})
 
     def __post_init__(self) -> None:
+        if self.array is not None and not self.groups:
+            object.__setattr__(self, "groups", tuple(map(self.array.element, self.array.indices)))
         object.__setattr__(self, "_by_name", {group.name: group for group in self.groups})
 
     def group(self, name: str) -> GroupSpec:
         """O(1)."""
         return self._by_name[name]
+
+    @property
+    def written(self) -> tuple[GroupSpec, ...]:
+        """The groups as in the file: an array is one."""
+        return self.groups if self.array is None else (self.array.group,)
+
+    def with_tasks(self, change: Callable[[TaskSpec], TaskSpec]) -> "WorkflowSpec":
+        """With *change* of every task as written."""
+        changed = tuple(replace(group, tasks=tuple(map(change, group.tasks))) for group in self.written)
+        if self.array is None:
+            return replace(self, groups=changed)
+        return replace(self, groups=(), array=replace(self.array, group=changed[0]))
 
 
 class LabelSelector(NamedTuple):
@@ -259,6 +308,7 @@ class Workflow:
     *held_by*, *held_since*: who put it on hold, and when; None: not on hold (rule W3). `THE_SERVER`: it is set aside (rule W8).
     *after*: workflows that must end before any of its groups is queued, and how they ended (rule W5).
     *times*: how it spent its time; None before submission and for workflows last stored by an older release.
+    *most*: how many elements of its array may be queued or on nodes at a time (rule W4); None: all, or it is not an array.
     """
 
     id: str
@@ -281,6 +331,7 @@ class Workflow:
     held_since: float | None = None
     times: Times | None = field(default=None, metadata={FOLLOWS: True})
     after: tuple[After, ...] = ()
+    most: int | None = None
 
     @property
     def waits_for_others(self) -> bool:

@@ -48,7 +48,8 @@ class Launch:
     contain the tokens of ``domain.tokens``. *inputs*: (name of the task as written, attempts whose output folders hold it),
     in the order of the file. *hosts*: pods of the gang → node. *grace_s*: seconds between SIGTERM and SIGKILL.
     *credentials*: of *user*, for `Opens`.
-    *code*: id of the code of *user* in which the command starts; None: none.
+    *code*: id of the code of *user* in which the command starts; None: none. *array*: values of its tokens in an element of an
+    array.
     """
 
     key: TaskKey
@@ -73,6 +74,7 @@ class Launch:
     user: str = ""
     gang_attempt: int = 0
     code: str | None = None
+    array: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

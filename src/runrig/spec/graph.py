@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from runrig.domain.tokens import tokens_in
-from runrig.domain.workflows import GroupSpec, TaskSpec
+from runrig.domain.workflows import Array, GroupSpec, TaskSpec
 from runrig.spec.fields import Field, closest, listed
 from runrig.spec.task import DraftTask, normalised
 
 
 @dataclass(frozen=True, slots=True)
 class DraftGroup:
-    """*spec* has no upstream yet. *named* False: created for a task outside groups."""
+    """*spec* has no upstream yet. *named* False: created for a task outside groups. *array_field* None: it is not an array."""
 
     spec: GroupSpec
     field: Field
     tasks: tuple[DraftTask, ...]
     named: bool
+    array: Array | None = None
+    array_field: Field | None = None
 
 
 def check(groups: Sequence[DraftGroup]) -> None:
@@ -162,11 +164,23 @@ def _check_tokens(group: DraftGroup, task: DraftTask) -> None:
         kind, _, name = token.partition(":")
         if kind == "host":
             _check_host(group, task, name)
+        elif kind.startswith("array"):
+            _check_array_token(group, task, token, name)
         elif kind == "input":
             inputs = task.spec.inputs
             if name not in inputs and not 0 <= _index(name) < len(inputs):
                 known = f"its inputs are {listed(inputs)}" if inputs else "it has no inputs"
                 task.field.wrong(f"{{{{{token}}}}} is not an input of task {task.spec.name!r}: {known}")
+
+
+def _check_array_token(group: DraftGroup, task: DraftTask, token: str, name: str) -> None:
+    if group.array_field is None:
+        task.field.wrong(f"{{{{{token}}}}} has no value, because group {group.spec.name!r} has no array")
+    elif (
+        name and group.array is not None and name not in (known := group.array.values[0] if group.array.values else {})
+    ):
+        names = f"its values are {listed(list(known))}" if known else "it has indices, but no values"
+        task.field.wrong(f"{{{{{token}}}}} is not a value of the array: {names}")
 
 
 def _tokens(spec: TaskSpec) -> set[str]:

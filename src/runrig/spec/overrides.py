@@ -49,8 +49,7 @@ def with_retry(spec: WorkflowSpec, text: str | None) -> WorkflowSpec:
     def retried(task: TaskSpec) -> TaskSpec:
         return replace(task, retries=retry.retries, exit_rules=rules + task.exit_rules)
 
-    groups = (replace(group, tasks=tuple(map(retried, group.tasks))) for group in spec.groups)
-    return replace(spec, groups=tuple(groups))
+    return spec.with_tasks(retried)
 
 
 def with_after(spec: WorkflowSpec, texts: Sequence[str]) -> WorkflowSpec:

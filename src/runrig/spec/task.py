@@ -20,7 +20,7 @@ MOST_RETRIES = 100
 DEFAULT_RESOURCE = "default"
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}")
 
-ARRAY_HINT = "use count: N for tasks that start together; for independent runs, submit the file N times with --set"
+ARRAY_HINT = 'it belongs to a group, as in groups: [{name: runs, array: {indices: "0-9"}, tasks: [...]}]'
 _NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?")
 _RESERVED = "osmo-ctrl"
 _ALLOWABLE = ("privileged", "hostNetwork", "volumeMounts")

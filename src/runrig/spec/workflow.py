@@ -9,7 +9,7 @@ from runrig.domain.code import is_id
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
-from runrig.spec import graph, labels
+from runrig.spec import arrays, graph, labels
 from runrig.spec.fields import Field, Fields, root
 from runrig.spec.graph import DraftGroup
 from runrig.spec.resources import Resource, check_slices_of_group, read_resources
@@ -35,7 +35,7 @@ _WORKFLOW = (
     "code",
     "after",
 )
-_GROUP = ("name", "barrier", "ignoreNonleadStatus", "tasks")
+_GROUP = ("name", "barrier", "ignoreNonleadStatus", "tasks", "array")
 _TIMEOUT = ("exec_timeout", "queue_timeout")
 _HINTS = {"array": ARRAY_HINT}
 _PRIORITIES = {priority.value: priority for priority in Priority}
@@ -77,11 +77,7 @@ def with_environment(spec: WorkflowSpec, env: Mapping[str, str]) -> WorkflowSpec
     """Returns *spec* with *env* in every task, overriding the file."""
     if not env:
         return spec
-    groups = []
-    for group in spec.groups:
-        tasks = (dataclasses.replace(task, environment={**task.environment, **env}) for task in group.tasks)
-        groups.append(dataclasses.replace(group, tasks=tuple(tasks)))
-    return dataclasses.replace(spec, groups=tuple(groups))
+    return spec.with_tasks(lambda task: dataclasses.replace(task, environment={**task.environment, **env}))
 
 
 def _check_version(fields: Fields) -> None:
@@ -100,15 +96,17 @@ def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | Non
     exec_timeout_s, queue_timeout_s = _timeouts(fields)
     resources = _resources(fields, outer_resources)
     groups = _groups(fields, resources)
+    array = next((group.array for group in groups if group.array), None)
     return WorkflowSpec(
         name,
-        graph.ordered(groups),
+        graph.ordered(groups) if array is None else (),
         _labels(fields),
         fields.choice("priority", _PRIORITIES),
         exec_timeout_s,
         queue_timeout_s,
         code=_code(fields.get("code")),
         after=_after(fields),
+        array=array,
     )
 
 
@@ -192,6 +190,7 @@ def _groups(fields: Fields, resources: Mapping[str, Resource]) -> tuple[DraftGro
         given.wrong("is empty. A workflow needs at least one task.")
     if not _too_large(fields.field, drafts):
         graph.check(drafts)
+        arrays.check(drafts, MOST_PODS)
     return drafts
 
 
@@ -229,7 +228,9 @@ def _group(field: Field, resources: Mapping[str, Resource]) -> DraftGroup | None
         tasks = _with_lead(field, tasks)
     barrier = fields.flag("barrier", True)
     spec = GroupSpec(name, tuple(task.spec for task in tasks), barrier=barrier, ignore_nonlead_status=ignore)
-    return DraftGroup(spec, field, tasks, named=True)
+    given = fields.get("array")
+    array = arrays.read_array(given, spec) if given else None
+    return DraftGroup(spec, field, tasks, named=True, array=array, array_field=given)
 
 
 def _with_lead(group: Field, tasks: tuple[DraftTask, ...]) -> tuple[DraftTask, ...]:

@@ -1,9 +1,9 @@
 """Domain values as JSON, derived from the type hints of the dataclasses.
 
-dataclass → object with every field but those that follow from the log · NamedTuple and tuple → list · enum → its value
-· mapping → object, whose keys are text (a ``FlavorResource`` is written ``flavor/resource``). Equal values give equal
-bytes: keys are sorted, numbers take the type of the field. A missing field takes its default, so data of older releases
-can be read. An unknown field is refused, because it comes from a newer one.
+dataclass → object · NamedTuple and tuple → list · enum → its value · mapping → object, whose keys are text (a
+``FlavorResource`` is written ``flavor/resource``). Fields that follow from the log or from another field are omitted.
+Equal values give equal bytes: keys are sorted, numbers take the type of the field. A missing field takes its default, so
+data of older releases can be read. An unknown field is refused, because it comes from a newer one.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ def decode(declared: Any, plain: Any) -> Any:
     """The inverse of `encode`.  Raises Undecodable."""
     try:
         return coder(declared)[1](plain)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise Undecodable(f"{dumps(plain)[:200]} is not a {_name(declared)}: {error}") from error
 
 
@@ -166,16 +166,25 @@ def _dataclass(declared: type) -> tuple[Coder, Coder]:
     coders = {
         field.name: coder(hints[field.name])
         for field in dataclasses.fields(declared)
-        if not field.metadata.get(FOLLOWS)
+        if field.metadata.get(FOLLOWS) is not True
     }
+    follows = [
+        (field.name, source)
+        for field in dataclasses.fields(declared)
+        if type(source := field.metadata.get(FOLLOWS)) is str
+    ]
     changed = [(name, encoder) for name, (encoder, _) in coders.items() if encoder is not _same]
     # With a single name `attrgetter` does not return a tuple.
     values_of = attrgetter(*coders) if len(coders) > 1 else lambda value: [getattr(value, name) for name in coders]
 
     def to(value: Any) -> dict[str, Any]:
         plain = dict(zip(coders, values_of(value), strict=True))
+        for name, source in follows:
+            if plain[source] is not None:
+                del plain[name]
         for name, encoder in changed:
-            plain[name] = encoder(plain[name])
+            if name in plain:
+                plain[name] = encoder(plain[name])
         return plain
 
     def of(plain: Any) -> Any:

@@ -18,7 +18,7 @@ from .court import Commit
 from .world import KINDS
 
 FORMAT = 1
-NEWEST = "0025"
+NEWEST = "0026"
 """The newest tables that are known here."""
 CHAINED = "0024"
 """The first with hashes."""
@@ -182,7 +182,7 @@ def _check_version(path: str, version: str) -> None:
 
 
 def _upstream(spec: Any) -> dict[str, Any]:
-    return {group["name"]: group.get("upstream", []) for group in spec["groups"]}
+    return {group["name"]: group.get("upstream", []) for group in spec.get("groups", ())}
 
 
 def _event(row: Sequence[Any], text: str, action: Any, hash: bytes | None, needs: Mapping[str, Any]) -> Event:

@@ -375,6 +375,7 @@ _OTHERS: dict[str, Callable[[World, Mapping[str, Any]], None]] = {
     "EndHold": lambda world, a: world._change_workflow(held_by=None, aside=False)(a),
     "SetAside": World._aside,
     "Abandon": World._abandon,
+    "SetMost": lambda world, a: world._change_workflow(most=a["most"])(a),
     "Reassign": lambda world, a: world._change_workflow(pool=a["pool"], priority=a["priority"])(a),
 }
 SILENT = ("RetryTask", "RestartTask")

@@ -29,6 +29,7 @@ from runrig.domain.plan import (
     RetryTask,
     SetAside,
     SetFlavors,
+    SetMost,
     Stop,
     Submit,
     TryAgain,
@@ -98,6 +99,7 @@ PAIRS: list[tuple[Action, str]] = [
     ),
     (Abandon("w-1", "bob", "cancelled by bob"), "w-1 is FAILED_CANCELED: cancelled by bob"),
     (Reassign("w-1", "q", Priority.HIGH), "w-1 moved to pool q, priority HIGH"),
+    (SetMost("w-1", 5), "w-1 may run 5 of its elements at a time (Arrays, rule W4)"),
     (Withdraw("w-1/g"), "w-1/g lost its reservation and is pending again"),
     (
         Preempt("w-1/g", "x-1/g", Law.RECLAIM, (("y-1/g", "R2"), ("z-1/g", "R3"))),

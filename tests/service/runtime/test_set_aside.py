@@ -79,6 +79,16 @@ workflow:
   resources: {default: {gpu: 1}}
 """
 
+ARRAY = """
+workflow:
+  name: bad-array
+  groups:
+  - name: runs
+    array: {indices: 0-3, most: 1}
+    tasks: [{name: main, image: any, command: [ls], duration: 1000}]
+  resources: {default: {gpu: 1}}
+"""
+
 
 class History:
     """*rounds*: of each good workflow, how it stood after each round.  *failures*: rounds that failed.  *kinds*: of actions."""
@@ -138,7 +148,10 @@ class History:
         yield lambda: self._shows({})
         yield lambda: self._later(400)
         yield self._good
-        for name in ("low", "wide", "graph", "later"):
+        yield lambda: it.submit("bad-array", "bad", text=ARRAY)
+        yield lambda: do(it.service, submissions.setting_most("bad-array-1", 2, user="ann"))
+        yield self._good
+        for name in ("low", "wide", "graph", "later", "array"):
             yield partial(do, it.service, submissions.cancelling(f"bad-{name}-1", user="ann"))
         yield self._good
 

@@ -18,7 +18,7 @@ from runrig.backends.kubernetes.registries import needed
 from runrig.domain.nodes import Flavor
 from runrig.domain.quantities import BYTES, CPU, GPU, MEMORY, STORAGE
 from runrig.domain.subgroups import Outline
-from runrig.domain.tokens import expand
+from runrig.domain.tokens import array_environment, expand, name_in_array
 from runrig.domain.workflows import TaskKey, TaskSpec, task_uuid
 from runrig.ports.backend import GangLaunch, Launch, Opens, Pulls, no_pulls
 from runrig.ports.code import CodeOf
@@ -170,9 +170,10 @@ class GangPods:
         values = {"output": OUTPUT, "workflow_id": self.gang.workflow}
         for task in self.gang.group.tasks:
             for index in range(task.pods):
-                values[f"host:{task.pod_name(index)}"] = self._host(task, index)
+                values[f"host:{name_in_array(task.pod_name(index), task.array)}"] = self._host(task, index)
             if task.pods:  # A task with a count means its first pod.
-                values.setdefault(f"host:{task.name}", self._host(task, 0))
+                values.setdefault(f"host:{name_in_array(task.name, task.array)}", self._host(task, 0))
+            values |= task.array
         return values
 
     @cached_property
@@ -280,6 +281,7 @@ class GangPods:
         if self.gang.code is not None:
             container["workingDir"] = code.CODE
         environment = self._for_launchers(attempt)
+        environment |= {key: _literal(value, {}) for key, value in array_environment(task.array).items()}
         environment |= {key: _literal(value, values) for key, value in task.environment.items()}
         environment |= self._own_environment(attempt)
         container["env"] = [{"name": key, "value": value} for key, value in environment.items()]

@@ -27,7 +27,7 @@ from runrig.backends.local.attempt import Attempt
 from runrig.backends.local.code import CodeFolders
 from runrig.backends.local.credentials import hand_over
 from runrig.backends.local.processes import MARKER
-from runrig.domain.tokens import contents_of, expand
+from runrig.domain.tokens import array_environment, contents_of, expand, name_in_array
 from runrig.domain.workflows import FileSpec
 from runrig.ports.backend import Launch, Opens
 
@@ -64,7 +64,7 @@ def prepare(
     if not command:
         raise ValueError(f"{launch.key} has no command")
     asked = {name: expand(relocate(value), values) for name, value in launch.environment.items()}
-    launcher = _for_launchers(attempt, launch)
+    launcher = _for_launchers(attempt, launch) | array_environment(launch.array)
     environment = _base_environment(attempt) | launcher | asked | _own_environment(attempt, launch, visible)
     if secrets:
         data = supervisor.encode_launch(0.0, (), secrets)
@@ -142,8 +142,9 @@ def _token_values(attempt: Attempt, tasks: Path, launch: Launch) -> dict[str, st
         "uuid": launch.uuid,
         "index": str(launch.index),
         "count": str(launch.count),
+        **launch.array,
     }
-    for pod in launch.hosts:
+    for pod in (name_in_array(each, launch.array) for each in launch.hosts):
         values[f"host:{pod}"] = ADDRESS
         if pod.endswith("-0"):  # A task with a count means its first pod.
             values.setdefault(f"host:{pod.removesuffix('-0')}", ADDRESS)

@@ -126,18 +126,22 @@ def starts(stops: Sequence[str]) -> str:
     return f"starts when {listed(stops)} {'has' if len(stops) == 1 else 'have'} stopped"
 
 
+_INSIDE = (Code.UPSTREAM, Code.ARRAY)
+"""Reasons inside the workflow itself: other groups of it are running or queued."""
+
+
 def first_of(groups: Sequence[GroupWhy]) -> GroupWhy | None:
     """The group that represents the workflow: one in the queue, otherwise one that starts, otherwise one that waits for
     other groups.
     """
-    queued = [group for group in groups if group.reasons and group.reasons[0].code is not Code.UPSTREAM]
+    queued = [group for group in groups if group.reasons and group.reasons[0].code not in _INSIDE]
     starting = [group for group in groups if group.verdict is not None and group.verdict.starts]
     upstream = [group for group in groups if group.reasons and group not in queued]
     return next(iter((*queued, *starting, *upstream)), None)
 
 
 def _waits_for_upstream(group: GroupWhy) -> bool:
-    return bool(group.reasons) and group.reasons[0].code is Code.UPSTREAM
+    return bool(group.reasons) and group.reasons[0].code in _INSIDE
 
 
 def _held(holding: Holding) -> str:

@@ -13,7 +13,7 @@ from runrig.domain.shown.why import reason_set_aside
 from runrig.domain.steps import Steps
 from runrig.engine.explain.blockers import behind_head, blockers
 from runrig.engine.explain.report import holding
-from runrig.engine.explain.why import why_of
+from runrig.engine.explain.why import groups_to_explain, why_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.state.state import State
@@ -57,7 +57,7 @@ def headlines(state: State, workflows: Sequence[str]) -> Steps[dict[str, Headlin
             found[id] = Headline(Verdict.WAITS, reason_set_aside(state.workflows[id]))
         elif id in state.workflows and holding(state, id) is None:
             groups = []
-            for group in state.groups_of(id):
+            for group in groups_to_explain(state, id):
                 groups.append((yield from why_of(state, group, blocked)))
             first = first_of(groups)
             if first is not None:

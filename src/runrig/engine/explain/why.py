@@ -13,7 +13,7 @@ from runrig.domain.pools import paused_through
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.why import GroupWhy, reason_paused, reason_set_aside
 from runrig.domain.steps import Steps, drained
-from runrig.domain.workflows import Group, Status
+from runrig.domain.workflows import UNDER_WAY, Group, Status
 from runrig.engine.explain.blockers import blockers, blockers_in_full, first_reasons
 from runrig.engine.explain.quota_reasons import quota_left
 from runrig.engine.ledger.ledger import Ledger
@@ -39,12 +39,25 @@ def why(state: State, workflow: str) -> Why:
     return drained(why_in_steps(state, workflow))
 
 
-def why_in_steps(state: State, workflow: str) -> Steps[Why]:
-    """`why` in steps of a few milliseconds each in a large cluster."""
+def why_in_steps(state: State, workflow: str, element: str | None = None) -> Steps[Why]:
+    """`why` in steps of a few milliseconds each in a large cluster. *element*: only this one of an array."""
     found = []
-    for group in state.groups_of(workflow):
+    for group in groups_to_explain(state, workflow, element):
         found.append((yield from _group(state, group)))
     return Why(workflow, tuple(found))
+
+
+def groups_to_explain(state: State, workflow: str, element: str | None = None) -> list[Group]:
+    """The groups of *workflow*; of an array only *element*, or if None the first in each status, because elements are alike."""
+    groups = state.groups_of(workflow)
+    if state.spec_of(workflow).array is None:
+        return groups
+    if element is not None:
+        return [group for group in groups if group.name == element]
+    firsts: dict[Status, Group] = {}
+    for group in groups:
+        firsts.setdefault(group.status, group)
+    return list(firsts.values())
 
 
 def _group(state: State, group: Group) -> Steps[GroupWhy]:
@@ -111,6 +124,10 @@ def _outside(state: State, group: Group) -> Iterator[Reason]:
     )
     if before := groups_before(state, group):
         yield Reason(Code.UPSTREAM, "W1", holders=before)
+    started = 0 if workflow.most is None else state.groups.number(workflow.id, *UNDER_WAY)
+    if workflow.most is not None and started >= workflow.most:
+        elements = len(state.spec_of(workflow.id).groups)
+        yield Reason(Code.ARRAY, "W4", have=started, need=workflow.most, gangs=elements)
 
 
 def _waits_for(group: GroupWhy, *reasons: Reason) -> GroupWhy:

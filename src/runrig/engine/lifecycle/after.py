@@ -21,8 +21,8 @@ def look_after(state: State) -> Iterator[Action | None]:
             workflow = state.workflows[id]
             missed = next((each for each in workflow.after if each.missed), None)
             if missed is None:
-                for group in [] if starts_nothing(state, workflow) else state.groups_of(id):
-                    yield from queued(state, workflow, group)
+                if not starts_nothing(state, workflow):
+                    yield from queued(state, workflow)
             else:
                 for group in state.groups_of(id):
                     message = f"{_said(missed)}, and had to {must(missed.when.value)} first"

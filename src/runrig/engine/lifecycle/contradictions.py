@@ -4,6 +4,7 @@ No other check finds damage that leaves values of the right type, such as a GPU 
 not match its tasks. Servers never store contradictions, because everything compared here holds after each plan.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -12,7 +13,7 @@ from runrig.domain.gangs import GangState
 from runrig.domain.pools import paused_through
 from runrig.domain.records import GangRow, Loaded
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Group, GroupSpec, Status, Task, Workflow
+from runrig.domain.workflows import UNDER_WAY, Group, GroupSpec, Status, Task, Workflow
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.placement.pod_slots import slots_of
 
@@ -34,6 +35,7 @@ class _Rows:
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
         self._groups = {(each.workflow, each.name): each for each in loaded.groups}
+        self._queued = {each.workflow for each in loaded.groups if each.status is Status.SCHEDULING}
         self._gangs = {each.gang.id: each for each in loaded.gangs}
         self._pools = {each.name: each for each in loaded.pools}
         self._open = {each.name for each in loaded.nodes if each.open}
@@ -47,10 +49,13 @@ class _Rows:
 
     def of_workflows(self) -> Iterator[str]:
         groups = 0
+        started = Counter(each.workflow for each in self._loaded.groups if each.status in UNDER_WAY)
         for workflow in self._loaded.workflows:
             if workflow.pool not in self._pools:
                 yield f"workflow {workflow.id} is in pool {workflow.pool!r:.80}, which does not exist"
             yield from _of_workflow(workflow)
+            if workflow.most is not None and started[workflow.id] > workflow.most and workflow.id in self._queued:
+                yield f"{started[workflow.id]} elements of {workflow.id} are queued or running, but at most {workflow.most} may be"
             for spec in self._loaded.specs[workflow.spec_hash].groups:
                 groups += 1
                 group = self._groups.get((workflow.id, spec.name))

@@ -3,23 +3,28 @@
 Generators of actions, as in `workflows`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from runrig.domain.plan import Action, MoveGroup, MoveTask, MoveWorkflow
-from runrig.domain.workflows import ExitCode, GroupKey, Status
-from runrig.engine.lifecycle.outcomes import workflow_status
+from runrig.domain.gangs import GangState
+from runrig.domain.plan import Action, MoveGroup, MoveTask, MoveWorkflow, Release, Stop
+from runrig.domain.workflows import ExitCode, Group, GroupKey, Status
+from runrig.engine.lifecycle.outcomes import array_outcome, workflow_status
 from runrig.engine.lifecycle.pausing import queued, starts_nothing
 from runrig.engine.state.state import State
 
 
 def go_on(state: State, key: GroupKey) -> Iterator[Action]:
-    """Yields the consequences of a finished group: downstream groups start or fail, and the workflow may finish."""
-    if state.groups[key].status is Status.COMPLETED:
-        workflow = state.workflows[key[0]]
-        for group in [] if starts_nothing(state, workflow) else state.groups_of(workflow.id):
-            yield from queued(state, workflow, group)
-    else:
+    """Yields the consequences of a finished group: downstream groups start or fail, the next element of an array may start, and
+    the workflow may finish.
+    """
+    workflow, status, array = state.workflows[key[0]], state.groups[key].status, state.spec_of(key[0]).array
+    if array is not None and array.fail_fast and status.failed and status is not Status.FAILED_CANCELED:
+        live = [group for group in state.groups_of(workflow.id) if not group.status.finished]
+        yield from stop_groups(state, live, f"cancelled because element {key[1]} failed")
+    elif array is None and status is not Status.COMPLETED:
         yield from _fail_downstream(state, key)
+    elif not starts_nothing(state, workflow):
+        yield from queued(state, workflow)
     yield from finish_workflow(state, key[0])
 
 
@@ -53,6 +58,30 @@ def finish_workflow(state: State, workflow: str) -> Iterator[Action]:
     """Ends *workflow* if all its groups have ended."""
     if all(status.finished for status in state.groups.statuses(workflow)):
         groups = state.groups_of(workflow)
+        if state.spec_of(workflow).array is not None:
+            yield MoveWorkflow(workflow, *array_outcome(state.workflows[workflow], groups))
+            return
         status = workflow_status([group.status for group in groups])
         message = next((group.failure_message for group in groups if group.status.failed and group.failure_message), "")
         yield MoveWorkflow(workflow, status, message=message)
+
+
+def stop_groups(state: State, groups: Iterable[Group], message: str) -> Iterator[Action]:
+    """Cancels *groups*, which have not ended. Groups that use nothing end immediately.
+
+    Does not depend on its actions being applied, because the plan of a command is applied as a whole.
+    """
+    for group in groups:
+        key = (group.workflow, group.name)
+        if holds_nodes(state, group):
+            yield MoveGroup(*key, group.status, message=message, stopping=Status.FAILED_CANCELED)
+            yield Stop(group.gang_id, Status.FAILED_CANCELED)
+            continue
+        if group.gang_id in state.ledger.entries:
+            yield Release(group.gang_id)
+        yield from end_waiting(state, key, Status.FAILED_CANCELED, None, message)
+
+
+def holds_nodes(state: State, group: Group) -> bool:
+    entry = state.ledger.entries.get(group.gang_id)
+    return entry is not None and entry.state in (GangState.ADMITTED, GangState.STOPPING)

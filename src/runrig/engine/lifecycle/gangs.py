@@ -16,7 +16,8 @@ def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
 
 
 def first_gangs(workflow: Workflow, spec: WorkflowSpec) -> tuple[Gang, ...]:
-    """The gangs of a new workflow that do not wait for others of it, or for other workflows (rule W5)."""
+    """The gangs of a new workflow that do not wait for others of it (rules W1, W4), or for other workflows (rule W5)."""
     if workflow.waits_for_others:
         return ()
-    return tuple(gang_of(workflow, group) for group in spec.groups if not group.upstream)
+    first = [group for group in spec.groups if not group.upstream][: workflow.most]
+    return tuple(gang_of(workflow, group) for group in first)

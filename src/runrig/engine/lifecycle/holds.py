@@ -41,6 +41,5 @@ def end_hold(state: State, workflow_id: str) -> Plan:
         raise Conflict(f"{workflow_id} is not on hold")
     actions: list[Action] = [EndHold(workflow_id)]
     if paused_through(state.pools, workflow.pool) is None:
-        for group in state.groups_of(workflow_id):
-            actions += queued(state, workflow, group)
+        actions += queued(state, workflow)
     return Plan(tuple(actions))

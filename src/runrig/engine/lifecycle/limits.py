@@ -19,15 +19,8 @@ def check_limits(state: State, workflow: Workflow, spec: WorkflowSpec, *, who: s
 
     *who*: its name in the message. *ahead*: workflows of the user that the same commit adds to the pool and its subpools.
     """
+    check_gpus(state, workflow, spec, who=who)
     pool, user = state.pools[workflow.pool], workflow.submitted_by
-    gpus = sum(asked(gang_of(workflow, group)) for group in spec.groups)
-    if pool.gpus_per_workflow is not None and gpus > pool.gpus_per_workflow:
-        raise Refused(
-            f"{who} needs {amount_in_words(GPU, gpus)} in all of its task groups, but pool {pool.name} allows at most "
-            f"{amount_in_words(GPU, pool.gpus_per_workflow)} in one workflow. Request less, or use another pool",
-            "W6",
-            {"pool": pool.name, "resource": GPU, "asked": gpus, "limit": pool.gpus_per_workflow},
-        )
     top = top_level(pool.name)
     waiting = state.waiting[top, user] + ahead
     if pool.user_waiting is not None and waiting >= pool.user_waiting:
@@ -37,6 +30,20 @@ def check_limits(state: State, workflow: Workflow, spec: WorkflowSpec, *, who: s
             "Wait until one of them starts, or cancel one",
             "W6",
             {"pool": pool.name, "user": user, "waiting": waiting, "limit": pool.user_waiting},
+        )
+
+
+def check_gpus(state: State, workflow: Workflow, spec: WorkflowSpec, *, who: str) -> None:
+    """As `check_limits`, without the number of workflows. Of an array, the elements count that may run at a time."""
+    pool = state.pools[workflow.pool]
+    gpus = sum(asked(gang_of(workflow, group)) for group in spec.groups[: workflow.most])
+    in_all = "in all of its task groups" if spec.array is None else "in the elements that may run at a time"
+    if pool.gpus_per_workflow is not None and gpus > pool.gpus_per_workflow:
+        raise Refused(
+            f"{who} needs {amount_in_words(GPU, gpus)} {in_all}, but pool {pool.name} allows at most "
+            f"{amount_in_words(GPU, pool.gpus_per_workflow)} in one workflow. Request less, or use another pool",
+            "W6",
+            {"pool": pool.name, "resource": GPU, "asked": gpus, "limit": pool.gpus_per_workflow},
         )
 
 

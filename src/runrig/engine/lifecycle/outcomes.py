@@ -1,9 +1,11 @@
 """The outcome of groups and workflows that have ended, from how their parts ended."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
+from runrig.domain.natural_order import ranged
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import GroupKey, Status
+from runrig.domain.workflows import Group, GroupKey, Status, Workflow
 from runrig.engine.state.state import State
 
 FOR_OTHERS = (Status.FAILED_PREEMPTED, Status.FAILED_EVICTED)
@@ -56,3 +58,37 @@ def workflow_status(groups: Iterable[Status]) -> WorkflowStatus:
             return status
     distinct = failed - {Status.FAILED_UPSTREAM.value}
     return WorkflowStatus(distinct.pop()) if len(distinct) == 1 else WorkflowStatus.FAILED
+
+
+_MOST_CAUSES, _MOST_NAMED = 3, 10
+
+
+def array_outcome(workflow: Workflow, groups: Sequence[Group]) -> tuple[WorkflowStatus, str]:
+    """Status and message of an array whose elements, *groups*, have all finished: ``2 of 10 failed: 3, 7 (exit code 1)``."""
+    failed = [each for each in groups if each.status.failed and each.status is not Status.FAILED_CANCELED]
+    cancelled = [each for each in groups if each.status is Status.FAILED_CANCELED]
+    if not failed and not cancelled:
+        return WorkflowStatus.COMPLETED, ""
+    said = [f"{len(failed)} of {len(groups)} failed: {_causes(failed)}"] if failed else []
+    said += [f"{len(cancelled)} of {len(groups)} cancelled: {_causes(cancelled)}"] if cancelled else []
+    statuses = {each.status.value for each in failed}
+    if workflow.cancelled_by is not None or not failed:
+        status = WorkflowStatus.FAILED_CANCELED
+    else:
+        status = WorkflowStatus(statuses.pop()) if len(statuses) == 1 else WorkflowStatus.FAILED
+    return status, "; ".join(said)
+
+
+def _causes(groups: Iterable[Group]) -> str:
+    """``3, 7 (exit code 1); 8 (exit code 2)``."""
+    by_message: dict[str, list[int]] = {}
+    for group in groups:
+        by_message.setdefault(group.failure_message, []).append(int(group.name))
+    named = [f"{_some(ranged(which))} ({message})" for message, which in islice(by_message.items(), _MOST_CAUSES)]
+    rest = sum(map(len, islice(by_message.values(), _MOST_CAUSES, None)))
+    return ", ".join((*named, f"{rest} for other reasons") if rest else named)
+
+
+def _some(names: list[str]) -> str:
+    rest = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

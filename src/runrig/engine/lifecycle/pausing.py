@@ -4,14 +4,15 @@ Their waiting gangs are not in the ledger, as with workflows on hold (`holds`): 
 and block nothing, so other pools can borrow the quota.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.plan import Action, Plan, PutPool, Queue, Unqueue
 from runrig.domain.pools import Pool, PoolState, paused_through
 from runrig.domain.value import at, utc
-from runrig.domain.workflows import Group, Status, Workflow
+from runrig.domain.workflows import UNDER_WAY, Group, Status, Workflow
 from runrig.engine.lifecycle.closing import check_reason
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
@@ -31,8 +32,9 @@ def pause(state: State, name: str, *, user: str, now: float, reason: str = "") -
         )
     check_reason(reason)
     marked = replace(pool, paused_by=user, paused_since=now, paused_reason=reason)
-    waiting = (group for workflow, group in _groups(state, name) if group.status is Status.SCHEDULING)
-    return Plan((PutPool(marked, pool), *(Unqueue(group.gang_id) for group in waiting)))
+    groups = (group for workflow in _workflows(state, name) for group in state.groups_of(workflow.id))
+    waiting = (group.gang_id for group in groups if group.status is Status.SCHEDULING)
+    return Plan((PutPool(marked, pool), *map(Unqueue, waiting)))
 
 
 def resume(state: State, name: str) -> Plan:
@@ -51,9 +53,9 @@ def resume(state: State, name: str) -> Plan:
     marked = replace(pool, paused_by=None, paused_since=None, paused_reason="")
     pools = {**state.pools, name: marked}
     actions: list[Action] = [PutPool(marked, pool)]
-    for workflow, group in _groups(state, name):
+    for workflow in _workflows(state, name):
         if paused_through(pools, workflow.pool) is None and workflow.held_by is None:
-            actions += queued(state, workflow, group)
+            actions += queued(state, workflow)
     return Plan(tuple(actions))
 
 
@@ -62,21 +64,29 @@ def starts_nothing(state: State, workflow: Workflow) -> bool:
     return workflow.held_by is not None or paused_through(state.pools, workflow.pool) is not None
 
 
-def queued(state: State, workflow: Workflow, group: Group) -> Iterator[Queue]:
-    """Yields the action that queues *group* if it waits only because of a hold or a pause, or for a wait that is over."""
+def queued(state: State, workflow: Workflow, groups: Sequence[Group] | None = None) -> Iterator[Queue]:
+    """Yields the actions that queue the groups of *workflow* that nothing keeps outside any more. Of an array, these are the
+    waiting elements with the smallest indices, up to its limit (rule W4).
+
+    *groups*: all of its groups as they will be; None: as they are. *workflow* may differ from the state's too.
+    """
     if workflow.waits_for_others:
         return
-    if group.status is Status.WAITING and not groups_before(state, group):
+    if groups is None:
+        if not state.groups.number(workflow.id, Status.WAITING):
+            return
+        groups = state.groups_of(workflow.id)
+    started = sum(group.status in UNDER_WAY for group in groups) if workflow.most is not None else 0
+    ready = (group for group in groups if group.status is Status.WAITING and not groups_before(state, group))
+    for group in islice(ready, None if workflow.most is None else max(0, workflow.most - started)):
         yield Queue(gang_of(workflow, state.group_spec((workflow.id, group.name)), group.attempt))
 
 
-def _groups(state: State, pool: str) -> Iterator[tuple[Workflow, Group]]:
-    """Yields the groups of all workflows of *pool* and its subpools that have not ended, in the order of submission."""
+def _workflows(state: State, pool: str) -> list[Workflow]:
+    """The workflows of *pool* and its subpools that have not ended, in the order of submission."""
     names = {each.name for each in state.pools.values() if pool in (each.name, each.parent)}
     found = [each for each in state.workflows.values() if each.pool in names and not each.status.finished]
-    for workflow in sorted(found, key=lambda each: (each.submit_time, each.id)):
-        for group in state.groups_of(workflow.id):
-            yield workflow, group
+    return sorted(found, key=lambda each: (each.submit_time, each.id))
 
 
 def _known(state: State, name: str) -> Pool:

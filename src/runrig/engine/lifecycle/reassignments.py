@@ -41,7 +41,6 @@ def reassigned(workflow: Workflow, *, pool: str | None, priority: Priority | Non
 
 def gangs_again(state: State, after: Workflow) -> Iterator[Gang]:
     """The gangs that are queued again as of *after*, unless it is on hold or its pool is paused."""
-    for group in state.groups_of(after.id):
-        if not group.status.finished:
-            for action in queued(state, after, replace(group, status=Status.WAITING)):
-                yield action.gang
+    groups = state.groups_of(after.id)
+    outside = [each if each.status.finished else replace(each, status=Status.WAITING) for each in groups]
+    return (action.gang for action in queued(state, after, outside))

@@ -14,7 +14,10 @@ def without_completed(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterab
     completed = {group.name for group in groups if group.status is Status.COMPLETED}
     if not completed:
         return spec
-    left = tuple(_without(group, completed) for group in spec.groups if group.name not in completed)
+    if (array := spec.array) is not None:
+        left = tuple(index for index in array.indices if str(index) not in completed)
+        return replace(spec, groups=(), array=replace(array, indices=left))
+    remaining = tuple(_without(group, completed) for group in spec.groups if group.name not in completed)
     outputs = _outputs(tasks)
     available = dict(spec.linked) | {
         task.name: tuple(outputs[pod] for pod in map(task.pod_name, range(task.pods)) if pod in outputs)
@@ -22,8 +25,8 @@ def without_completed(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterab
         if group.name in completed
         for task in group.tasks
     }
-    read = sorted({name for task in _tasks(left) for name in task.inputs} & available.keys())
-    return replace(spec, groups=left, linked={name: available[name] for name in read})
+    read = sorted({name for task in _tasks(remaining) for name in task.inputs} & available.keys())
+    return replace(spec, groups=remaining, linked={name: available[name] for name in read})
 
 
 def _without(group: GroupSpec, completed: set[str]) -> GroupSpec:

@@ -86,11 +86,12 @@ def submit(
         labels=spec.labels,
         parent=parent,
         after=after,
+        most=spec.array.most if spec.array else None,
     )
     actions: list[Action] = [Submit(workflow, tuple(Group(workflow.id, group.name) for group in spec.groups))]
-    for group in spec.groups:
+    for group in spec.written:
         # Without a number: no such workflow will exist if it is rejected.
-        who = spec.name if len(spec.groups) == 1 else f"{spec.name}/{group.name}"
+        who = spec.name if len(spec.written) == 1 else f"{spec.name}/{group.name}"
         _check(state, target, group, gang_of(workflow, group), who=who)
     check_limits(state, workflow, spec, who=spec.name, ahead=ahead)
     if paused_through(state.pools, pool) is None:
@@ -106,9 +107,9 @@ def check_again(state: State, workflow: Workflow) -> None:
         _check_open(state, target)
         check_moved(state, state.workflows[workflow.id], workflow.pool)
     _check_run_time(target, spec, workflow.id)
-    for group in spec.groups:
-        if not state.groups[workflow.id, group.name].status.finished:
-            who = workflow.id if len(spec.groups) == 1 else f"{workflow.id}/{group.name}"
+    for group in spec.written:
+        if spec.array or not state.groups[workflow.id, group.name].status.finished:
+            who = workflow.id if len(spec.written) == 1 else f"{workflow.id}/{group.name}"
             _check(state, target, group, gang_of(workflow, group), who=who)
 
 

@@ -28,7 +28,7 @@ from runrig.domain.plan import (
     Unqueue,
 )
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task, TaskKey
+from runrig.domain.workflows import UNDER_WAY, ExitAction, ExitCode, Group, GroupKey, Status, Task, TaskKey
 from runrig.engine.explain.cause import after
 from runrig.engine.lifecycle.exit_codes import (
     after_preemption,
@@ -37,7 +37,7 @@ from runrig.engine.lifecycle.exit_codes import (
     limit_reached,
     starts_again,
 )
-from runrig.engine.lifecycle.finished_groups import end_waiting, go_on
+from runrig.engine.lifecycle.finished_groups import end_waiting, go_on, holds_nodes, stop_groups
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.living import living
 from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in, never_begun, unsettled
@@ -277,7 +277,9 @@ def _queue_again(state: State, group: Group, status: Status, refused: str) -> It
     yield MoveGroup(*key, status, message=first_failure(state, key))
     gang = gang_of(state.workflows[group.workflow], state.group_spec(key), group.attempt + 1)
     yield Queue(replace(gang, refused=refused))
-    if starts_nothing(state, state.workflows[group.workflow]):
+    workflow = state.workflows[group.workflow]
+    too_many = workflow.most is not None and state.groups.number(workflow.id, *UNDER_WAY) > workflow.most
+    if too_many or starts_nothing(state, workflow):
         yield Unqueue(gang.id)
     if not state.groups.number(group.workflow, Status.RUNNING):
         yield MoveWorkflow(group.workflow, WorkflowStatus.PENDING, message=f"{first_failure(state, key)}, queued again")
@@ -322,12 +324,11 @@ def next_deadline(state: State) -> float | None:
 def _stop_or_end(state: State, group: Group, status: Status, message: str) -> Iterator[Action]:
     """Stops the pods of a group, or ends it immediately if it has none."""
     key = (group.workflow, group.name)
-    entry = state.ledger.entries.get(group.gang_id)
-    if entry is not None and entry.state in (GangState.ADMITTED, GangState.STOPPING):
+    if holds_nodes(state, group):
         yield MoveGroup(*key, group.status, message=message, stopping=status)
         yield Stop(group.gang_id, status)
         return
-    if entry is not None:
+    if group.gang_id in state.ledger.entries:
         yield Release(group.gang_id)
     yield from end_waiting(state, key, status, None, message)
     yield from go_on(state, key)
@@ -345,22 +346,8 @@ def cancel(state: State, workflow_id: str, *, user: str, message: str = "") -> P
 
 
 def _cancel(state: State, workflow_id: str, message: str, user: str) -> Iterator[Action]:
-    """Does not depend on its actions being applied, because the plan of a command is applied as a whole."""
     live = [group for group in state.groups_of(workflow_id) if not group.status.finished]
-    on_nodes = [group for group in live if _holds_nodes(state, group)]
-    for group in live:
-        key = (group.workflow, group.name)
-        if group in on_nodes:
-            yield MoveGroup(*key, group.status, message=message, stopping=Status.FAILED_CANCELED)
-            yield Stop(group.gang_id, Status.FAILED_CANCELED)
-            continue
-        if group.gang_id in state.ledger.entries:
-            yield Release(group.gang_id)
-        yield from end_waiting(state, key, Status.FAILED_CANCELED, None, message)
+    on_nodes = any(holds_nodes(state, group) for group in live)
+    yield from stop_groups(state, live, message)
     status = state.workflows[workflow_id].status if on_nodes else WorkflowStatus.FAILED_CANCELED
     yield MoveWorkflow(workflow_id, status, message=message, cancelled_by=user)
-
-
-def _holds_nodes(state: State, group: Group) -> bool:
-    entry = state.ledger.entries.get(group.gang_id)
-    return entry is not None and entry.state in (GangState.ADMITTED, GangState.STOPPING)

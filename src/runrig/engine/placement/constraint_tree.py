@@ -156,7 +156,7 @@ def _required(key: str, group: str, tasks: Sequence[Asking]) -> bool:
 
 def check_requirements(pool: Pool, spec: WorkflowSpec) -> None:
     """Raises Refused if a requirement names a key that *pool* does not have, or if requirements contradict each other (rules T3, T6)."""
-    for group in spec.groups:
+    for group in spec.written:
         for task in group.tasks:
             for requirement in task.topology:
                 _check_key(pool, task, requirement)

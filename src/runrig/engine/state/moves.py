@@ -15,6 +15,7 @@ from runrig.domain.plan import (
     Reassign,
     Refuse,
     SetAside,
+    SetMost,
     Stop,
     Unqueue,
     WorkflowMove,
@@ -62,6 +63,8 @@ def workflow_moved(workflow: Workflow, action: WorkflowMove, at: float) -> Workf
             return replace(workflow, status=WorkflowStatus.FAILED_CANCELED, end_time=at)
         case Reassign(_, pool, priority):
             return replace(workflow, pool=pool, priority=priority)
+        case SetMost(_, most):
+            return replace(workflow, most=most)
     started = at if action.status is WorkflowStatus.RUNNING and workflow.start_time is None else workflow.start_time
     completed = action.status is WorkflowStatus.COMPLETED
     return replace(

@@ -40,4 +40,4 @@ def check_repeated(old: Workflow, spec: WorkflowSpec, user: str) -> None:
 
 
 def _uses(spec: WorkflowSpec) -> list[CredentialUse]:
-    return [use for group in spec.groups for task in group.tasks for use in task.credentials]
+    return [use for group in spec.written for task in group.tasks for use in task.credentials]

@@ -13,7 +13,7 @@ from runrig.domain.tags import Expected
 from runrig.domain.value import utc
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
-from runrig.engine.lifecycle import holds, workflows
+from runrig.engine.lifecycle import arrays, holds, workflows
 from runrig.engine.lifecycle.reassignments import gangs_again, reassign, reassigned
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
@@ -148,6 +148,14 @@ class Submissions:
     def cancelling(self, id: str, *, user: str, message: str = "") -> Command[str]:
         """Cancels a workflow; returns its id. Raises NotFound; Conflict if it has ended."""
         return self._changing(id, user, partial(workflows.cancel, user=user, message=message))
+
+    def cancelling_element(self, id: str, element: str, *, user: str, message: str = "") -> Command[str]:
+        """Cancels one element of an array; returns the id of the array. Raises NotFound; Conflict if it has ended."""
+        return self._changing(id, user, partial(arrays.cancel_element, element=element, user=user, message=message))
+
+    def setting_most(self, id: str, most: int, *, user: str) -> Command[str]:
+        """Lets *most* elements of an array run at a time (rule W4). Raises NotFound, Conflict, InvalidInput, Refused."""
+        return self._changing(id, user, partial(arrays.set_most, most=most))
 
     def holding(self, id: str, *, user: str) -> Command[str]:
         """Holds a workflow: its groups that have not started cannot start (rule W3). Raises NotFound, Conflict."""

@@ -191,6 +191,11 @@ def _(action: plan.Reassign) -> str:
 
 
 @in_words.register
+def _(action: plan.SetMost) -> str:
+    return f"{action.workflow} may run {action.most} of its elements at a time {cited('W4')}"
+
+
+@in_words.register
 def _(action: plan.Nominate) -> str:
     waits = f"; waiting for {listed(action.targets)} to stop" if action.targets else ""
     return f"{action.gang} reserved {_places(action.placement)}{waits} {cited('R4')}"

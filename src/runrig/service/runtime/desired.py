@@ -124,6 +124,7 @@ def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) ->
         user=workflow.submitted_by if spec.credentials or code else "",
         gang_attempt=entry.gang.attempt,
         code=code,
+        array=spec.array,
     )
 
 

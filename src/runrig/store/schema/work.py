@@ -43,6 +43,7 @@ workflows = Table(
     Column("held_since", UtcDateTime),
     Column("times", Encoded(Times)),
     Column("after", Encoded(tuple[After, ...], alike=True), nullable=False, server_default="[]"),
+    Column("most", WHOLE),
     UniqueConstraint("name", "number"),
     Index(None, "submit_time"),
     Index(None, "pool", "submit_time"),
