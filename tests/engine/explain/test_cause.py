@@ -31,6 +31,15 @@ LAUNCHER = [
     "train.py FAILED",
     "Root Cause (first observed failure):",
 ]
+ELASTIC = [
+    "W1127 10:56:36 6990 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 6997 closing signal SIGTERM",
+    "E1127 10:56:36 6990 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) of binary: python3",
+]
+KILLED = [
+    "  rank      : 0 (local_rank: 0)",
+    "  error_file: <N/A>",
+    "  traceback : Signal 9 (SIGKILL) received by PID 6996",
+]
 ACCELERATE = traceback(
     "subprocess.CalledProcessError: Command '['python', 'train.py']' returned non-zero exit status 1.",
     "/env/lib/accelerate/commands/launch.py",
@@ -41,6 +50,14 @@ ENDINGS = {
     "a plain traceback": ([*WORK, *traceback("KeyError: 'state_dict'")], "KeyError: 'state_dict'"),
     "a word without a message": ([*WORK, *traceback("KeyboardInterrupt")], "KeyboardInterrupt"),
     "torchrun's own comes last": ([*WORK, *traceback("ValueError: bad batch"), *LAUNCHER], "ValueError: bad batch"),
+    "a process under torchrun aborted": (
+        [*WORK, "terminate called without an active exception", *ELASTIC, *LAUNCHER, *KILLED],
+        "terminate called without an active exception",
+    ),
+    "a process under torchrun was killed": (
+        [*ELASTIC[:1], *WORK, *ELASTIC, *LAUNCHER, *KILLED],
+        "Signal 9 (SIGKILL) received by PID 6996",
+    ),
     "accelerate's own comes last": ([*WORK, *traceback("ValueError: bad batch"), *ACCELERATE], "ValueError: bad batch"),
     "a later rank failed first": (
         [*WORK, *mixed(ranked(0, NCCL), ranked(3, traceback("IndexError: list index out of range"))), *LAUNCHER],

@@ -68,4 +68,5 @@ def last_lines(workflow: Answer) -> Iterator[str]:
     else:  # The message of others, such as a time limit, says more than what the task wrote before.
         why = f": {workflow['message']}" if workflow["message"] else ""
     yield f"{name}{workflow['status']} after {ran}{why}"
-    yield f"{' ' * len(name)}all output: runrig logs {id}    again: runrig restart {id}"
+    changed = " --code ." if workflow["code"] else ""  # Otherwise the same code would fail again.
+    yield f"{' ' * len(name)}all output: runrig logs {id}    again: runrig restart {id}{changed}"

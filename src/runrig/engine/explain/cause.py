@@ -29,6 +29,8 @@ _WORD = re.compile(
     r"aborted|panic|exception|cannot|failed)\b",
     re.IGNORECASE,
 )
+_SIGNAL = re.compile(r"\s*traceback\s*: (Signal \d+ \(\w+\) received by PID \d+)")
+"""A line of torchrun's report about a process. The one that failed first comes last."""
 _CODES = {
     126: "it cannot be executed",
     127: "no such command",
@@ -73,7 +75,8 @@ class _Block(NamedTuple):
 
 def cause_of(lines: Sequence[str]) -> Cause:
     """Why the program that wrote *lines* last failed. O(lines)."""
-    blocks = [each for each in _blocks(lines) if not each.launcher]
+    found = list(_blocks(lines))
+    blocks = [each for each in found if not each.launcher]
     last_of_ranks = {each.rank: each for each in blocks}
     ends = sorted(last_of_ranks.values(), key=lambda each: each.last)
     fresh = [each for each in ends if len(lines) - each.last <= WENT_ON]
@@ -81,15 +84,21 @@ def cause_of(lines: Sequence[str]) -> Cause:
     if fresh:
         block = own[0] if own else fresh[0]
         return Cause(block.exception[:LONGEST], block.first, block.last, follows=not own)
-    return _without_traceback(lines)
+    return _without_traceback(lines, max((each.first for each in found if each.launcher), default=len(lines)))
 
 
-def _without_traceback(lines: Sequence[str]) -> Cause:
+def _without_traceback(lines: Sequence[str], report: int) -> Cause:
+    """*report*: the first line of what the launcher wrote about its processes."""
     written = [at for at, line in enumerate(lines) if line.strip()]
     if not written:
         return Cause(NOTHING, -1, -1)
     telling = [at for at in written if _WORD.search(lines[at]) and len(lines) - at <= WENT_ON]
-    at = telling[-1] if telling else written[-1]
+    own = [at for at in telling if at < report and not _LAUNCHER.search(lines[at])]
+    signals = [(at, found[1]) for at in written if at >= report and (found := _SIGNAL.match(lines[at]))]
+    if signals and not own:
+        at, sentence = signals[-1]
+        return Cause(sentence, at, at)
+    at = (own or telling or written)[-1]
     return Cause(lines[at].strip()[:LONGEST], at, at, follows=bool(_FOLLOWER.search(lines[at])))
 
 
