@@ -16,11 +16,14 @@ from tests.worlds.command_line import up, written
 CLUSTER = "pools: [{name: mine, quota: 2}, {name: spare, quota: 0}]\n"
 FORMS = (
     "/submit",
+    "/run",
     "/workflow/runs-1/cancel",
     "/workflow/runs-1/again",
     "/pool/mine/edit",
     "/pool/mine/subpool",
     "/pool/mine/delete",
+    "/pool/mine/pause",
+    "/pool/mine/close",
     "/pool/mine/what-if?quota=4",
     "/pool/mine",
     "/workflow/runs-1",
@@ -104,6 +107,43 @@ def test_a_file_is_submitted_seen_to_start_and_cancelled(mine: Lab, chromium: Br
         watched.is_content()
 
 
+def test_a_command_is_run_with_the_keyboard_alone(mine: Lab, chromium: Browser) -> None:
+    with looking(mine, chromium) as watched:
+        page = watched.goto("/workflows")
+        page.get_by_role("link", name="Submit…").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog", name="Submit a workflow")).to_be_visible(timeout=PATIENCE_MS)
+        page.get_by_role("link", name="use the short form").focus()
+        page.keyboard.press("Enter")
+        box = page.get_by_role("dialog", name="Run a command")
+        expect(box).to_be_visible(timeout=PATIENCE_MS)
+        box.get_by_label("Command").focus()
+        page.keyboard.type("sleep 300 | cat")
+        page.keyboard.press("Tab")
+        page.keyboard.type("1")
+        for _ in range(2):
+            page.keyboard.press("Tab")
+        page.keyboard.type("spare")
+        page.keyboard.press("Tab")
+        page.keyboard.type("LOW")
+        box.get_by_role("button", name="Preview").focus()
+        page.keyboard.press("Enter")
+        expect(box.get_by_role("alert")).to_contain_text("| needs a shell", timeout=PATIENCE_MS)
+        box.get_by_label("Command").focus()
+        page.keyboard.press("Control+A")
+        page.keyboard.type("sleep 300")
+        box.get_by_role("button", name="Preview").focus()
+        page.keyboard.press("Enter")
+        expect(box).to_contain_text("sleep would start now", timeout=PATIENCE_MS)
+        box.get_by_role("button", name="Submit").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/workflow/sleep-1")
+        mine.server.runrig("workflow", "cancel", "sleep-1")
+        until(lambda: status(mine, "sleep-1") == "FAILED_CANCELED")
+        watched.complaints = [each for each in watched.complaints if "status of 422" not in each]
+        watched.is_content()
+
+
 def test_a_chosen_file_is_read_and_what_is_wrong_with_it_is_said_beside_it(mine: Lab, chromium: Browser) -> None:
     path = written(mine.folder, file("chosen", 1) + "  colour: red\n", "chosen.yaml")
     with looking(mine, chromium) as watched:
@@ -181,6 +221,25 @@ def test_all_of_it_works_without_script(mine: Lab, chromium: Browser) -> None:
         press(page, "Cancel plain-1")
         page.wait_for_url("**/workflow/plain-1")
         until(lambda: status(mine, "plain-1") == "FAILED_CANCELED")
+        page = watched.goto("/run")
+        page.get_by_role("textbox", name="Command").fill("sleep 300")
+        page.get_by_label("Pool").select_option("spare")
+        page.get_by_label("Priority").select_option("LOW")
+        press(page, "Preview")
+        expect(page.locator("#planned")).to_contain_text("sleep would start now", timeout=PATIENCE_MS)
+        press(page, "Submit")
+        page.wait_for_url("**/workflow/sleep-*")
+        mine.server.runrig("workflow", "cancel", page.url.rpartition("/")[2])
+        page = watched.goto("/pool/spare")
+        page.get_by_role("link", name="Pause…").click()
+        page.get_by_label("Reason").fill("<b>new</b> switches")
+        press(page, "Preview")
+        press(page, "Pause spare")
+        page.wait_for_url("**/pool/spare")
+        expect(page.locator("#paused")).to_contain_text("(<b>new</b> switches)", timeout=PATIENCE_MS)
+        page.get_by_role("link", name="Resume…").click()
+        press(page, "Resume spare")
+        page.wait_for_url("**/pool/spare")
         page = watched.goto("/pool/mine/edit")
         page.get_by_label("Weight").fill("heavy")
         press(page, "Preview")

@@ -15,12 +15,29 @@ from runrig.service.service import Service
 from runrig.web import files, live, login, sign_in
 from runrig.web.forms import Done
 from runrig.web.live import Hub
-from runrig.web.pages import acts, edits, map, me, node, overview, past, pool, several, workflow, workflows
+from runrig.web.pages import acts, edits, map, me, node, overview, past, pool, run, several, workflow, workflows
 from runrig.web.refreshing import Refreshes
 from runrig.web.rendering import html
 from runrig.web.waiting import Reasons
 
-MODULES = (files, login, sign_in, overview, map, workflows, several, workflow, acts, pool, node, edits, me, live, past)
+MODULES = (
+    files,
+    login,
+    sign_in,
+    overview,
+    map,
+    workflows,
+    several,
+    workflow,
+    acts,
+    run,
+    pool,
+    node,
+    edits,
+    me,
+    live,
+    past,
+)
 _TITLES = {
     403: "Not allowed",
     404: "Not found",

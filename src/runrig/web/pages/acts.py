@@ -83,7 +83,7 @@ async def submit(request: Asked, service: Serving, asker: Asking) -> Response:
         fields,
         draw=partial(_submission, request, service, asker, fields, None),
         do=do,
-        look=_verdict(service, asker, lambda: service.submissions.check(typed())),
+        look=verdict_of(service, asker, lambda: service.submissions.check(typed())),
     )
 
 
@@ -131,7 +131,7 @@ def check_pool(asker: Asker, fields: Fields) -> None:
     asker.check_there(Permission.SUBMIT, pool)
 
 
-def _verdict(service: Service, asker: Asker, check: Callable[[], WorkflowSubmitted]) -> Look:
+def verdict_of(service: Service, asker: Asker, check: Callable[[], WorkflowSubmitted]) -> Look:
     """Answers like `runrig workflow submit --dry-run`."""
 
     def found() -> Mapping[str, Any]:
@@ -197,7 +197,7 @@ async def again(request: Asked, service: Serving, asker: Asking, id: str) -> Res
         fields,
         draw=partial(_again, request, service, asker, id, fields),
         do=do,
-        look=_verdict(service, asker, lambda: service.submissions.check_again(id, **wanted())),
+        look=verdict_of(service, asker, lambda: service.submissions.check_again(id, **wanted())),
     )
 
 

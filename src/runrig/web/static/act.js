@@ -70,7 +70,7 @@ document.addEventListener("click", async (event) => {
     const section = found?.getElementById("act");
     if (!section) return location.assign(address);
     adopt(section);
-    box.showModal();
+    if (!box.open) box.showModal();
   }
   if (plain && box.open && event.target.closest("a[data-leave]")) {
     event.preventDefault();

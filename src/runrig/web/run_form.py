@@ -1,0 +1,126 @@
+"""The form of one command, as of `runrig run`: fields → task."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from runrig.domain.errors import InvalidInput, Problem
+from runrig.spec.one_task import NO_IMAGE, OneTask, looks_secret, name_of
+from runrig.spec.task import ENVIRONMENT_NAME
+from runrig.spec.values import parse_duration, parse_size
+
+FIELDS = ("command", "gpus", "nodes", "time", "image", "name", "cpus", "memory", "environment")
+DEFAULTS = {"gpus": "1", "nodes": "1"}
+_MOST_NODES = 10_000
+_MOST = 1_000_000
+_OPERATOR = re.compile(r"[();<>|&]+")
+_PLACES = {"gpu": "gpus", "platform": "gpus", "cpu": "cpus", "count": "nodes", "exec_timeout": "time"}
+"""Field of a workflow file → field of the form, where the names differ."""
+
+
+def task_of(fields: Mapping[str, str]) -> OneTask:
+    """Raises InvalidInput with all problems, each at its field."""
+    typed = DEFAULTS | {name: fields[name].strip() for name in FIELDS if fields.get(name, "").strip()}
+    problems: list[Problem] = []
+
+    def read(name: str, reader: Callable[[str], Any]) -> Any:
+        if name not in typed:
+            return None
+        try:
+            return reader(typed[name])
+        except ValueError as error:
+            problems.append(Problem(str(error), name))
+            return None
+
+    command = read("command", _words)
+    platform, gpus = read("gpus", _gpus) or (None, 1)
+    found = {
+        "gpus": gpus,
+        "platform": platform,
+        "nodes": read("nodes", lambda text: _number(text, 1, _MOST_NODES)),
+        "cpus": read("cpus", lambda text: _number(text, 1, _MOST)),
+        "memory": read("memory", _checked(parse_size)),
+        "time": read("time", _checked(parse_duration)),
+        "environment": read("environment", _environment) or {},
+    }
+    if "command" not in typed:
+        problems.insert(0, Problem("enter a command", "command"))
+    if problems or command is None:
+        raise InvalidInput(tuple(problems))
+    name = typed.get("name") or name_of(command)
+    return OneTask(name=name, command=command, image=typed.get("image", NO_IMAGE), **found)
+
+
+@contextmanager
+def at_fields() -> Iterator[None]:
+    """Moves problems of the file that was made from the form to the fields that they are about."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(tuple(_at_field(each) for each in error.problems)) from None
+
+
+def _at_field(problem: Problem) -> Problem:
+    last = re.sub(r"\[\d+\]", "", problem.path).rpartition(".")[2]
+    place = _PLACES.get(last, last)
+    return Problem(problem.message, place if problem.path and place in FIELDS else problem.path)
+
+
+def _words(text: str) -> list[str]:
+    """Splits *text* like a shell. Raises ValueError for what only a shell could do."""
+    try:
+        words = shlex.split(text)
+        parts = shlex.shlex(text, posix=True, punctuation_chars=True)
+        parts.whitespace_split = True
+        operator = next((part for part in parts if _OPERATOR.fullmatch(part)), None)
+    except ValueError as error:
+        raise ValueError(f"{error}. Close the quote") from None
+    if "\n" in text or operator is not None:
+        what = f"{operator} needs" if operator else "several lines need"
+        raise ValueError(f"{what} a shell. Write bash -c '...', with the whole line in quotes")
+    return words
+
+
+def _gpus(text: str) -> tuple[str | None, int]:
+    platform, colon, number = text.rpartition(":")
+    if not _is_number(number) or int(number) > _MOST or (colon and not platform):
+        raise ValueError(f"{text!r:.60} is not a number of GPUs. Use N, or TYPE:N, such as h100:8")
+    return platform or None, int(number)
+
+
+def _number(text: str, least: int, most: int) -> int:
+    if not _is_number(text) or not least <= int(text) <= most:
+        raise ValueError(f"{text!r:.60} is not a number from {least} to {most:,}")
+    return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10
+
+
+def _checked(parse: Callable[[str], object]) -> Callable[[str], str]:
+    """Returns a reader of text that *parse* accepts, and that is more than nothing."""
+
+    def read(text: str) -> str:
+        if not parse(text):
+            raise ValueError(f"{text!r:.60} must be more than 0")
+        return text
+
+    return read
+
+
+def _environment(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, sign, value = line.partition("=")
+        if not sign or not ENVIRONMENT_NAME.fullmatch(name):
+            raise ValueError(f"invalid line {line!r:.60}. Use one NAME=VALUE per line")
+        if looks_secret(name):
+            raise ValueError(
+                f"{name} looks like a secret, and the workflow file would store its value. Store it with "
+                "`runrig credential set`, and name it under credentials: in a workflow file"
+            )
+        found[name] = value
+    return found
