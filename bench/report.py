@@ -30,6 +30,7 @@ from bench import (
     submits,
     topology,
     usage,
+    verify,
 )
 from bench.replay import REPLAYS
 from bench.section import Cell, Section, ms
@@ -144,6 +145,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "busy": lambda runs: Section("busy", busy.ABOUT, busy.rows(runs)),
     "holds": lambda runs: Section("holds", holds.ABOUT, holds.rows(runs)),
     "usage": lambda runs: Section("usage", usage.ABOUT, usage.rows(runs)),
+    "verify": lambda runs: Section("verify", verify.ABOUT, verify.rows(min(runs, 3))),
     "page": lambda runs: Section("page", page.ABOUT, page.rows(runs)),
     "faults": lambda _runs: Section("faults", faults.ABOUT, faults.rows()),
     "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .places import Column, Search, as_placement, choices, fits, room_in, sizes
-from .quota import CHARGED, LAYERS, REAL
+from .places import Column, Search, as_placement, choices, fits, room_in, shared_levels, sizes
+from .quota import CHARGED, LAYERS, REAL, Tree
 from .world import NOMINATED, Gang, Placement, World
 
 Action = Mapping[str, Any]
+Bucket = tuple[str, str, str]
 MOST_REQUEUES = 100
 
 
@@ -25,10 +26,20 @@ class Commit(NamedTuple):
     gap: bool = False
 
 
-class Court:
-    """A world and what was asked about it. *refusals*: bucket → (what was free then, the conditions that refused it).
+class Way(NamedTuple):
+    """Flavors and counts with which a gang could start. *amounts*: what it needs of quota. *column*: None: only a search tells."""
 
-    *leaving*: workflows that the current commit sets aside, by W8.
+    flavors: Sequence[str]
+    counts: Sequence[int]
+    amounts: Mapping[str, int]
+    column: Column | None
+
+
+class Court:
+    """A world and what was asked about it. *leaving*: workflows that the current commit sets aside, by W8.
+
+    Answers that stay right for a while are kept: *refusals*: bucket → `World.loosened` when it could not start.
+    *ways*: bucket → how its smallest size could start, and what its full size needs of quota in the first flavor.
     """
 
     def __init__(self) -> None:
@@ -36,67 +47,85 @@ class Court:
         self.preempted: dict[str, int] = {}
         self.leaving: set[str] = set()
         self.first_sets: dict[str, Any] = {}
-        self._columns: dict[tuple[str, str], Column] = {}
-        self._refusals: dict[tuple[str, str, str], tuple[int, list[Callable[[], bool] | None]]] = {}
+        self._columns: dict[Any, Column] = {}
+        self._refusals: dict[Bucket, int] = {}
+        self._tree: Tree | None = None
+        self._ways: dict[Bucket, tuple[list[Way], dict[str, int]]] = {}
+        self._changes = 0
+        self._numbers: dict[Any, Any] = {}
 
     def forget(self) -> None:
         """Keeps the log of touched nodes short."""
         if len(self.world.touched) > 500_000:
             self.world.touched.clear()
             self._columns.clear()
-            self._refusals.clear()
+            self._ways.clear()
 
     # ------------------------------------------------------------ could it start?
 
-    def short_of_quota(self, gang: Gang, placement: Placement, layers: Sequence[int]) -> Callable[[], bool] | None:
-        """Returns a check of the quota that blocks it, by Q3 or P2, which can be repeated later; None: quota allows it."""
-        tree, leaf = self.world.tree, self.world.leaf(gang)
-        for key, amount in self.world.asked(gang, placement).items():
+    def short_of_quota(self, gang: Gang, amounts: Mapping[str, int], layers: Sequence[int]) -> bool:
+        """Quota does not allow *amounts* more, by Q3 or P2."""
+        tree, leaf, numbers = self.world.tree, self.world.leaf(gang), self._kept_numbers()
+        for key, amount in amounts.items():
             for layer in layers:
+                most = numbers.get((leaf, key, layer))
+                if most is None:
+                    most = numbers[leaf, key, layer] = tree.headroom(leaf, key, layer)
+                if amount > most or (gang.firm and tree.beyond_promise(leaf, key, amount, layer) is not None):
+                    return True
+        return False
 
-                def short(key: str = key, amount: int = amount, layer: int = layer) -> bool:
-                    leaf = self.world.leaf(gang)
-                    if amount > self.world.tree.headroom(leaf, key, layer):
-                        return True
-                    return gang.firm and self.world.tree.beyond_promise(leaf, key, amount, layer) is not None
+    def beyond_promise(self, gang: Gang, amounts: Mapping[str, int]) -> bool:
+        tree, leaf = self.world.tree, self.world.leaf(gang)
+        return any(tree.beyond_promise(leaf, key, amount, CHARGED) is not None for key, amount in amounts.items())
 
-                if short():
-                    return short
-        assert tree is self.world.tree
-        assert leaf.parent is not None
-        return None
+    def _kept_numbers(self) -> dict[Any, Any]:
+        """Headroom and what pools hold, until something changes."""
+        if self._changes != self.world.changes:
+            self._changes = self.world.changes
+            self._numbers.clear()
+        return self._numbers
 
-    def refused(
-        self, gang: Gang, flavors: Sequence[str], counts: Sequence[int], layers: Sequence[int] = LAYERS
-    ) -> Callable[[], bool] | None:
-        """Returns a check of what blocks the gang with these flavors and counts; None: it fits."""
-        found = self.short_of_quota(gang, as_placement(gang, flavors, counts), layers)
-        if found is not None:
-            return found
-        simple = len(counts) == 1 and not any(each.get("required", True) for each in gang.sets[0]["topology"])
-        if simple and layers == LAYERS and not gang.sets[0]["topology"]:
-            key = flavors[0], repr(gang.sets[0]["requests"])
-            column = self._columns.get(key)
-            if column is None:
-                column = self._columns[key] = Column(self.world, flavors[0], gang.requests[0])
-            return None if column.total() >= counts[0] else lambda: column.total() < counts[0]
-        return None if Search(self.world, gang, counts, flavors, layers).run() is not None else _ask_again
+    def way(self, gang: Gang, flavors: Sequence[str], counts: Sequence[int], layers: Sequence[int] = LAYERS) -> Way:
+        amounts = self.world.asked(gang, as_placement(gang, flavors, counts))
+        depth = shared_levels(self.world, gang)
+        if depth is None:
+            return Way(flavors, counts, amounts, None)
+        picky = bool(gang.sets[0]["topology"])
+        labels = tuple(each["label"] for each in self.world.pools[gang.pool]["topology_keys"]) if picky else ()
+        key = flavors[0], repr(gang.sets[0]["requests"]), labels, depth, tuple(layers)
+        if key not in self._columns:
+            self._columns[key] = Column(self.world, flavors[0], gang.requests[0], labels, depth, layers)
+        return Way(flavors, counts, amounts, self._columns[key])
 
-    def could_start(self, gang: Gang) -> tuple[str, ...] | None:
+    def fits(self, gang: Gang, way: Way, layers: Sequence[int] = LAYERS) -> bool:
+        """It could start in this way now. *layers*: those of the way."""
+        if self.short_of_quota(gang, way.amounts, layers):
+            return False
+        if way.column is not None:
+            return way.column.most() >= way.counts[0]
+        return Search(self.world, gang, way.counts, way.flavors, layers).run() is not None
+
+    def _ways_of(self, gang: Gang) -> tuple[list[Way], dict[str, int]]:
+        if self._tree is not self.world.tree:
+            self._tree = self.world.tree
+            self._ways.clear()
+        found = self._ways.get(gang.bucket)
+        if found is None:
+            flavors, (full, *_, least) = choices(self.world, gang), [*sizes(gang), sizes(gang)[-1]]
+            ways = [self.way(gang, each, least) for each in flavors]
+            found = ways, self.world.asked(gang, as_placement(gang, flavors[0], full))
+            self._ways[gang.bucket] = found
+        return found
+
+    def could_start(self, gang: Gang) -> Sequence[str] | None:
         """The flavors with which its smallest size fits now; None: none was found."""
-        then, conditions = self._refusals.get(gang.bucket, (-1, []))
-        if then == self.world.loosened:
+        if self._refusals.get(gang.bucket) == self.world.loosened:
             return None
-        if conditions and all(each() for each in conditions if each is not None) and None not in conditions:
-            self._refusals[gang.bucket] = self.world.loosened, conditions
-            return None
-        conditions = []
-        for flavors in choices(self.world, gang):
-            found = self.refused(gang, flavors, sizes(gang)[-1])
-            if found is None:
-                return flavors
-            conditions.append(None if found is _ask_again else found)
-        self._refusals[gang.bucket] = self.world.loosened, conditions
+        for way in self._ways_of(gang)[0]:
+            if self.fits(gang, way):
+                return way.flavors
+        self._refusals[gang.bucket] = self.world.loosened
         return None
 
     def head(self, pool: str) -> Gang | None:
@@ -112,20 +141,25 @@ class Court:
             return False
         return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.head(gang.pool) is gang
 
-    def waiting(self) -> Iterator[Gang]:
-        """The first of each bucket that may start."""
-        for row in list(self.world.waiting.values()):
-            first = next((gang for _, gang in row if not gang.refused), None)
-            if first is not None and self.may_start(first):
+    def waiting(self, asked: Callable[[Gang], bool], *, fresh: bool = False) -> Iterator[Gang]:
+        """The first of each bucket that may start, of those that *asked* accepts.
+
+        *fresh*: without those that could not start when that was asked, and nothing became free since.
+        """
+        for bucket, row in list(self.world.waiting.items()):
+            if fresh and self._refusals.get(bucket) == self.world.loosened:
+                continue
+            first = row[0][1] if not row[0][1].refused else next((gang for _, gang in row if not gang.refused), None)
+            if first is not None and asked(first) and self.may_start(first):
                 yield first
 
     def within(self, gang: Gang) -> bool:
         """Law P4: LOW that stays within the nominal of its pool, by its full size in the first flavor that it can use."""
-        tree = self.world.tree
-        for key, amount in self.world.asked(
-            gang, as_placement(gang, choices(self.world, gang)[0], sizes(gang)[0])
-        ).items():
-            held, nominal = tree.over(tree.pools[gang.pool], key)
+        tree, numbers = self.world.tree, self._kept_numbers()
+        for key, amount in self._ways_of(gang)[1].items():
+            if (gang.pool, key) not in numbers:
+                numbers[gang.pool, key] = tree.over(tree.pools[gang.pool], key)
+            held, nominal = numbers[gang.pool, key]
             if held + amount > nominal:
                 return False
         return True
@@ -138,10 +172,6 @@ class Court:
     def layers_of(self, gang: Gang) -> tuple[int, ...]:
         """Where an admission must fit: what is nominated is charged already."""
         return (REAL,) if gang.state == NOMINATED else LAYERS
-
-
-def _ask_again() -> bool:
-    return False
 
 
 def no_room(

@@ -66,9 +66,11 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     if gang.state != PENDING:
         return
     borrows = not gang.firm and not court.within(gang)
-    for other in court.waiting():
-        if other is gang or (other.order > gang.order and (gang.firm or other.firm or not borrows)):
-            continue
+
+    def ahead(other: Gang) -> bool:
+        return other is not gang and (other.order < gang.order or not (gang.firm or other.firm or not borrows))
+
+    for other in court.waiting(ahead, fresh=True):
         if not gang.firm and not other.firm:
             theirs = not court.within(other)
             if court.world.tree.weighted or (theirs and (not borrows or other.order > gang.order)):
@@ -108,7 +110,7 @@ def keeps_its_place(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
 def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
-    for gang in court.waiting():
+    for gang in court.waiting(lambda _: True, fresh=True):
         flavors = court.could_start(gang)
         if flavors is not None:
             yield gang, f"it waits at the end of a cycle, and fits on {' and '.join(sorted({*flavors}))}"
@@ -134,13 +136,14 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
         aside = world.workflows.get(gang.workflow, {}).get("aside")
         if gang.state == ADMITTED and not gang.firm and not aside:
             low.setdefault(gang.pool, []).append(gang)
-    for gang in court.waiting():
-        taken = low.get(gang.pool, ()) if gang.firm else ()
-        if taken:
-            with world.without(list(taken), LAYERS):
-                could = any(
-                    court.refused(gang, each, sizes(gang)[-1], (CHARGED,)) is None for each in choices(world, gang)
-                )
+    for gang in court.waiting(lambda gang: gang.firm and gang.pool in low):
+        ways = [court.way(gang, each, sizes(gang)[-1], (CHARGED,)) for each in choices(world, gang)]
+        ways = [
+            way for way in ways if not court.beyond_promise(gang, way.amounts)
+        ]  # LOW work makes no difference to that.
+        if ways:
+            with world.without(low[gang.pool], LAYERS):
+                could = any(court.fits(gang, way, (CHARGED,)) for way in ways)
             if could:
                 yield gang, f"it waits at the end of a cycle, and LOW work of its pool {gang.pool} runs in its place"
 
@@ -173,7 +176,7 @@ def no_needless_stops(court: Court, gang: Gang, action: Action) -> Iterator[str]
     for target in mine:
         if target.state == ADMITTED:
             with court.world.without([each for each in mine if each is not target]):
-                if court.refused(gang, flavors, counts, (CHARGED,)) is None:
+                if court.fits(gang, court.way(gang, flavors, counts, (CHARGED,)), (CHARGED,)):
                     yield f"it takes {target.id}, and fits without that"
 
 
@@ -202,7 +205,7 @@ def keeps_its_reservation(court: Court, gang: Gang, action: Action) -> Iterator[
             return
     with world.without([gang]):
         lost = next(no_room(court, gang, gang.placement, (CHARGED,)), None)
-        if lost is None and court.short_of_quota(gang, gang.placement, (CHARGED,)) is None:
+        if lost is None and not court.short_of_quota(gang, world.asked(gang, gang.placement), (CHARGED,)):
             yield "its nomination ends, although its nodes and its guarantee are still there"
 
 
@@ -211,7 +214,7 @@ def free_places(court: Court) -> Iterator[tuple[Gang, str]]:
     for gang in list(court.world.nominated.values()):
         aside = court.world.workflows.get(gang.workflow, {}).get("aside")
         new = gang.since == court.world.now
-        if new or aside or court.short_of_quota(gang, gang.placement, (REAL,)) is not None:
+        if new or aside or court.short_of_quota(gang, court.world.asked(gang, gang.placement), (REAL,)):
             continue
         if not list(no_room(court, gang, gang.placement, (REAL,))):
             yield gang, "it is nominated at the end of a cycle, and its place is free"
@@ -247,7 +250,7 @@ def fewer_pods(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         yield f"it starts with {counts} pods, fewer than it was nominated with"
     elif gang.state == PENDING and "targets" not in action and counts != ladder[0]:
         larger = ladder[ladder.index(counts) - 1]
-        if any(court.refused(gang, flavors, larger) is None for flavors in choices(court.world, gang)):
+        if any(court.fits(gang, court.way(gang, each, larger)) for each in choices(court.world, gang)):
             yield f"it starts with {counts} pods, and fits with {larger}"
 
 

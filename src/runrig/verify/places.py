@@ -165,28 +165,72 @@ def fits(room: dict[str, int], need: dict[str, int]) -> int:
 
 
 class Column:
-    """How many pods of one shape fit on the nodes of a flavor; only nodes that changed are counted again."""
+    """How many pods of one shape fit into the domain that has most room; only nodes that changed are counted again.
 
-    def __init__(self, world: World, flavor: str, need: dict[str, int]) -> None:
-        self._world, self._flavor, self._need = world, flavor, need
-        self._seen, self._of, self._total = 0, dict[str, int](), 0
+    *labels*: all that a node needs; the first *depth* of them name its domain. 0: all nodes are one domain.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        flavor: str,
+        need: dict[str, int],
+        labels: Sequence[str] = (),
+        depth: int = 0,
+        layers: Sequence[int] = LAYERS,
+    ) -> None:
+        self._world, self._flavor, self._need, self._layers = world, flavor, need, layers
+        self._labels, self._depth = labels, depth
+        self._of: dict[str, tuple[Any, int]] = {}
+        self._totals: dict[Any, int] = {}
         self._recount(list(world.nodes))
         self._seen = len(world.touched)
 
-    def total(self) -> int:
+    def most(self) -> int:
         touched = self._world.touched
         if self._seen < len(touched):
             self._recount({*touched[self._seen :]})
             self._seen = len(touched)
-        return self._total
+        return max(self._totals.values(), default=0)
 
     def _recount(self, names: Iterable[str]) -> None:
         for name in names:
-            now = 0
+            domain, count = self._of.pop(name, (None, 0))
+            if count:
+                self._totals[domain] -= count
             if self._world.open(name, self._flavor):
-                now = fits(room_in(self._world, name, LAYERS), self._need)
-            self._total += now - self._of.get(name, 0)
-            self._of[name] = now
+                count = pods_on(self._world, name, self._need, self._layers)
+                labels = self._world.nodes[name]["labels"]
+                if count and all(label in labels for label in self._labels):
+                    domain = tuple(labels[label] for label in self._labels[: self._depth])
+                    self._of[name] = domain, count
+                    self._totals[domain] = self._totals.get(domain, 0) + count
+
+
+def pods_on(world: World, name: str, need: dict[str, int], layers: Iterable[int] = LAYERS) -> int:
+    """How many pods fit on a node, in all *layers*."""
+    listed, most = world.nodes[name]["resources"], MOST_PODS
+    used = [world.free[layer].get(name, {}) for layer in layers]
+    for resource, amount in need.items():
+        whole = listed.get(resource)
+        if whole is None:
+            if resource in UNLIMITED_IF_UNLISTED:
+                continue
+            whole = 0
+        for each in used:
+            most = min(most, (whole + each.get(resource, 0)) // amount)
+    return max(0, most)
+
+
+def shared_levels(world: World, gang: Gang) -> int | None:
+    """How many levels all pods share: the finest one that they require, counted from the coarsest; None: they differ in that."""
+    needs = gang.sets[0]["topology"]
+    if len(gang.sets) > 1 or any(need.get("slice_size") for need in needs):
+        return None
+    required = {need["key"] for need in needs if need.get("required", True)}
+    return max(
+        (at for at, each in enumerate(world.pools[gang.pool]["topology_keys"], 1) if each["key"] in required), default=0
+    )
 
 
 def as_placement(gang: Gang, flavors: Sequence[str], counts: Sequence[int]) -> Placement:

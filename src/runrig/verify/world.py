@@ -14,45 +14,39 @@ Placement = list[dict[str, Any]]
 
 
 class Gang:
-    """*state* None: it is not in the queue and holds nothing. *layers*: those in which it is charged. *since*: time of its placement."""
+    """*order*: its position in the queue by P4, except for LOW that borrows. *state* None: it is not in the queue and holds nothing.
+
+    *layers*: those in which it is charged. *since*: time of its placement.
+    *amounts*: what it needs of quota; None: not computed yet.
+    """
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.id: str = row["id"]
         self.pool: str = row["pool"]
         self.priority: str = row["priority"]
         self.submitted: float = row["submitted_at"]
+        self.workflow = self.id.partition("/")[0]
+        self.firm = self.priority != "LOW"
+        self.order = RANKS[self.priority], self.submitted, self.id
         self.sets: list[dict[str, Any]] = row["pod_sets"]
+        self.bucket = self.pool, self.priority, repr(self.sets)
         self.refused: bool = bool(row.get("refused"))
         self.requests = [dict(each["requests"]) for each in self.sets]
         self.counts = [each["count"] for each in self.sets]
         self.state: str | None = PENDING
         self.placement: Placement = []
+        self.amounts: dict[str, int] | None = None
         self.targets: tuple[str, ...] = ()
         self.since = 0.0
         self.layers: tuple[int, ...] = ()
-
-    @property
-    def workflow(self) -> str:
-        return self.id.partition("/")[0]
-
-    @property
-    def firm(self) -> bool:
-        return self.priority != "LOW"
-
-    @property
-    def order(self) -> tuple[int, float, str]:
-        """Its position in the queue by P4, except for LOW that borrows."""
-        return RANKS[self.priority], self.submitted, self.id
-
-    @property
-    def bucket(self) -> tuple[str, str, str]:
-        return self.pool, self.priority, repr(self.sets)
 
 
 class World:
     """*awaited*: workflow → those that wait for it, by W5.
 
-    *loosened*: how often something became free. *touched*: names of nodes whose room changed, in order."""
+    *loosened*: how often something became free. *changes*: how often quota or what is held changed.
+    *touched*: names of nodes whose room changed, in order.
+    """
 
     def __init__(self) -> None:
         self.flavors: dict[str, dict[str, Any]] = {}
@@ -70,7 +64,7 @@ class World:
         self.capacity: dict[str, int] = {}
         self.awaited: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self.ended: set[tuple[str, str]] = set()
-        self.loosened, self.touched = 0, list[str]()
+        self.loosened, self.changes, self.touched = 0, 0, list[str]()
         self.now, self.revision = 0.0, 0
         self._tree: Tree | None = None
 
@@ -82,6 +76,7 @@ class World:
         if self._tree is None:
             self._tree = Tree(self.pools, self.cohorts, self.capacity)
             for gang in self.gangs.values():
+                gang.amounts = None
                 for layer in gang.layers:
                     self._charge_quota(gang, layer, 1)
         return self._tree
@@ -102,7 +97,9 @@ class World:
     def _charge_quota(self, gang: Gang, layer: int, sign: int) -> None:
         if self._tree is not None and gang.pool in self._tree.firm:
             leaf = self.leaf(gang)
-            for key, amount in self.asked(gang, gang.placement).items():
+            if gang.amounts is None:
+                gang.amounts = self.asked(gang, gang.placement)
+            for key, amount in gang.amounts.items():
                 self._tree.charge(leaf, key, sign * amount, layer, firm=gang.firm)
 
     # ------------------------------------------------------------ nodes
@@ -155,6 +152,7 @@ class World:
 
     def _charge(self, gang: Gang, layer: int, sign: int) -> None:
         self.loosened += sign < 0
+        self.changes += 1
         self._charge_quota(gang, layer, sign)
         self._charge_nodes(gang, layer, sign)
 
@@ -168,7 +166,7 @@ class World:
             gang.state = None
             self.settle(gang)
             self._hold_gpus(gang, take=False)
-            gang.placement = placement or []
+            gang.placement, gang.amounts = placement or [], None
         gang.state, gang.targets = state, targets
         for name in {*before, *targets}:
             waiters = self.waited_for.setdefault(name, set())
@@ -250,6 +248,7 @@ class World:
 
     def _count(self, node: Mapping[str, Any], sign: int) -> None:
         self.touched.append(node["name"])
+        self.changes += 1
         for resource, amount in node["resources"].items():
             if node["flavor"] and resource != "pods":
                 key = f"{node['flavor']}/{resource}"
@@ -259,12 +258,16 @@ class World:
         table.pop(name, None)
         if value is not None:
             table[name] = value
+        self._tree_changes()
+
+    def _tree_changes(self) -> None:
         self._tree = None
         self.loosened += 1
+        self.changes += 1
 
     def _put_flavors(self, action: Mapping[str, Any]) -> None:
         self.flavors = {each["name"]: each for each in action["flavors"]}
-        self.loosened += 1
+        self._tree_changes()
         self.touched.extend(self.nodes)
 
     def _submit(self, action: Mapping[str, Any]) -> None:
