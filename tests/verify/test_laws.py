@@ -358,6 +358,18 @@ def test_a_nomination_may_end_when_what_it_waits_for_is_set_aside_in_the_same_co
     assert broken(log(TWO, LENT, TAKEN, [ends[0], ("SetAside", {"workflow": "other"})])) == {"R4"}
 
 
+@pytest.mark.parametrize(("queueing", "unlawful"), [("STRICT_FIFO", set[str]()), ("BEST_EFFORT_FIFO", {"P5"})])
+def test_low_work_that_borrows_waits_behind_later_low_work_within_the_quota_of_a_strict_pool(
+    queueing: str, unlawful: set[str]
+) -> None:
+    """P4: the order of a pool is the order of all pools."""
+    declared = [pool("vision", 2, queueing=queueing), *(node(f"n{at}", 1) for at in range(3))]
+    within = work("late", "vision", "LOW", at=2.0, gpus=2)
+    borrows = work("early", "vision", "LOW", at=1.0, count=3)
+    *before, last = log(declared, [*borrows, *within])
+    assert broken([*before, last._replace(end=True)]) == unlawful
+
+
 def test_every_law_has_a_case() -> None:
     assert {law for _, _, law in CASES.values()} | {"R6"} == set(CODES)
 

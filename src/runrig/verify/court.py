@@ -129,10 +129,10 @@ class Court:
         return None
 
     def head(self, pool: str) -> Gang | None:
-        """The first gang of the pool that waits or is nominated."""
+        """The first gang of the pool that waits or is nominated: LOW that borrows comes last."""
         rows = [row[0][1] for bucket, row in self.world.waiting.items() if bucket[0] == pool]
         rows += [gang for gang in self.world.nominated.values() if gang.pool == pool]
-        return min(rows, key=lambda gang: gang.order, default=None)
+        return min(rows, key=lambda gang: (not gang.firm and not self.within(gang), gang.order), default=None)
 
     def may_start(self, gang: Gang) -> bool:
         """Returns True if only quota and nodes can block it: P4, Q5, T7, W3 and W8 allow it to start."""
