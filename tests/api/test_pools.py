@@ -48,6 +48,8 @@ SETTINGS: dict[str, Any] = {
     "max_run_time_s": None,
     "user_waiting": None,
     "gpus_per_workflow": None,
+    "default_image": None,
+    "shell_idle_s": None,
     "closed_by": None,
     "closed_reason": "",
     "paused_by": None,

@@ -9,7 +9,8 @@ from runrig.domain.shown import WorkflowWhy
 from tests.cli.canned_server import SUBMITTED, at, serving, task, workflow
 from tests.worlds.command_line import Done, runrig
 
-ME = {"GET /api/v1/me": {"default_pool": "vision", "pools": ["vision", "nlp"]}}
+POOL = {"name": "vision", "default_image": None, "shell_idle_s": None}
+ME = {"GET /api/v1/me": {"default_pool": "vision", "pools": ["vision", "nlp"]}, "GET /api/v1/pools/vision": POOL}
 SENT = ME | {"POST /api/v1/workflows": SUBMITTED}
 
 

@@ -1,10 +1,12 @@
 """`runrig run` and `attach` with a real server and real processes: output, exit codes, Ctrl-C, a server that is gone for a while."""
 
+import os
+import pty
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -208,6 +210,44 @@ def test_a_shell_ends_its_workflow_with_its_own_exit_code(server: Up) -> None:
     assert first.startswith("shell-1    2 GPUs, NORMAL, pool default, at most 8h: starts now on ")
     assert end.startswith("shell-1    FAILED after ")
     assert server.runrig("wait", "shell-1").code == 5
+
+
+def test_an_idle_shell_is_warned_and_ended_but_not_while_a_program_runs_in_it(server: Up) -> None:
+    assert server.runrig("pool", "update", "default", "--shell-idle", "8s").code == 0
+    command = process("--data", str(server.data), "shell", "-g", "0", "--name", "idle", "--", "bash", "--norc")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(command[0], command)
+    said = b""
+    try:
+        while b"bash-" not in said:
+            said += os.read(terminal, 4096)
+        os.write(terminal, b"sleep 10; echo aw''ake\n")
+        with suppress(OSError):  # At its end.
+            while data := os.read(terminal, 4096):
+                said += data
+        _, code = os.waitpid(pid, 0)
+    finally:
+        os.close(terminal)
+        assert server.runrig("pool", "update", "default", "--shell-idle", "none").code == 0
+    awake, warning, end = (said.find(each) for each in (b"awake", b"No input for some time.", b"idle-1     COMPLETED"))
+    assert 0 < awake < warning < end, said.decode()
+    assert os.waitstatus_to_exitcode(code) == 0
+    assert server.runrig("logs", "idle-1").out == "no input for 8s\n"
+
+
+def test_the_pools_image_is_used_unless_another_is_given(server: Up) -> None:
+    assert server.runrig("pool", "update", "default", "--default-image", "pytorch:2").code == 0
+    usual = server.runrig("run", "--print", "--", "true").out
+    other = server.runrig("run", "--print", "-i", "jax:1", "--", "true").out
+    assert server.runrig("pool", "update", "default", "--default-image", "none").code == 0
+    after = server.runrig("run", "--print", "--", "true").out
+    images = [
+        line.partition("image: ")[2] for out in (usual, other, after) for line in out.splitlines() if "image: " in line
+    ]
+    assert images == ["pytorch:2", "jax:1", "none"]
+    refused = server.runrig("pool", "update", "default", "--default-image", "two words")
+    assert (refused.code, "must be an image reference without spaces" in refused.err) == (2, True), refused.err
 
 
 def test_a_shell_whose_connection_is_lost_can_be_returned_to(server: Up) -> None:

@@ -83,6 +83,8 @@ def tops_of(draw: Callable[..., Any], name: str, flavors: tuple[str, ...]) -> Po
         max_run_time_s=draw(st.sampled_from((None, 3600.0, 100_000.25))),
         user_waiting=draw(st.sampled_from((None, 1, 20))),
         gpus_per_workflow=draw(st.sampled_from((None, 64))),
+        default_image=draw(st.sampled_from((None, "ubuntu:24.04", "ghcr.io/x/y@sha256:0123"))),
+        shell_idle_s=draw(st.sampled_from((None, 1800.0))),
     )
 
 

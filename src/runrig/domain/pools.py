@@ -96,6 +96,7 @@ class Declared:
     *default_run_time_s*, *max_run_time_s*: the default and maximum of `exec_timeout` (rule P6); None: no limit.
     *user_waiting*: the maximum of waiting workflows of one user in a top-level pool and its subpools (rule W6).
     *gpus_per_workflow*: the maximum of GPUs that all groups of one workflow request. None: no limit.
+    *default_image*: of `runrig run` and `shell`. *shell_idle_s*: how long a `shell` can be without input; None: no limit.
     *closed_by*: who closed it to submissions; None while it is open. *closed_since*, *closed_reason*: when and why
     (rule S7). *paused_by*, *paused_since*, *paused_reason*: the same for a pool that starts nothing new (rule S8).
     """
@@ -117,6 +118,8 @@ class Declared:
     max_run_time_s: float | None = None
     user_waiting: int | None = None
     gpus_per_workflow: int | None = None
+    default_image: str | None = None
+    shell_idle_s: float | None = None
     closed_by: str | None = None
     closed_since: Any
     closed_reason: str = ""

@@ -101,6 +101,17 @@ class Duration(SettingKind):
 
 
 @dataclass(frozen=True, slots=True)
+class Image(SettingKind):
+    """An image reference."""
+
+    def problem(self, value: Any) -> str | None:
+        fits = value is None or (
+            0 < len(value) <= LONGEST_TEXT and value.isprintable() and value == "".join(value.split())
+        )
+        return None if fits else "must be an image reference without spaces, such as ubuntu:24.04"
+
+
+@dataclass(frozen=True, slots=True)
 class CohortName(SettingKind):
     """The name of a cohort, which need not be defined in the same file."""
 
@@ -290,6 +301,20 @@ SETTINGS: tuple[Setting, ...] = (
         "gpus_per_workflow",
         Number(f"a whole number from 1 to {MOST_LIMIT}", "N", int, least=1, most=MOST_LIMIT),
         "Maximum number of GPUs that one workflow requests, all of its task groups together (rule W6)",
+        removable=True,
+    ),
+    Setting(
+        "default_image",
+        Image("image", "IMAGE"),
+        "Image of `runrig run` and `runrig shell` without `--image`",
+        removable=True,
+        see="cli.md#run-a-command",
+    ),
+    Setting(
+        "shell_idle_s",
+        Duration("duration", "DURATION"),
+        "Time without input after which new shells of `runrig shell` end, such as 30m. A program in the foreground keeps them",
+        as_asked="shell_idle",
         removable=True,
     ),
 )

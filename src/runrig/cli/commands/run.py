@@ -1,6 +1,6 @@
 """`runrig run`: one command as a workflow of one task group."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -8,14 +8,15 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.commands import attachment
-from runrig.cli.commands.run_options import Checked, Chosen, Command, task_of, task_options, time_option
-from runrig.cli.commands.submit import AFTER, AFTER_HELP, RETRY_HELP, default_pool
+from runrig.cli.commands.run_options import Checked, Chosen, Command, pool_of, task_of, task_options, time_option
+from runrig.cli.commands.submit import AFTER, AFTER_HELP, RETRY_HELP
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.run_text import Asked, first_lines
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
 from runrig.domain.after import parse_after
+from runrig.domain.errors import RunrigError
 from runrig.spec.one_task import file_of, starts_once_per_node
 from runrig.spec.overrides import parse_retry
 
@@ -77,7 +78,8 @@ def run(
         raise click.UsageError("--detach, --attached, --dry-run and --print exclude each other. Use one of them.")
     if session.as_json and not (detach or dry_run):
         raise click.UsageError("-t json needs --detach or --dry-run, because the output of the command goes to stdout")
-    task = task_of(session, chosen, sends=not dry_run)
+    pool = pool_of(session, chosen)
+    task = task_of(session, chosen, _if_reachable(pool) if prints else pool, sends=not dry_run)
     if task.nodes > 1 and starts_once_per_node(command):
         warn(
             f"Warning: {command[0]} starts once on each node. Use a launcher such as torchrun to start one process per GPU"
@@ -86,7 +88,7 @@ def run(
         say(file_of(task).rstrip("\n"))
         return
     client = session.client
-    asked = Asked(task.gpus, task.nodes, task.priority or "NORMAL", chosen.pool or default_pool(client), task.time)
+    asked = Asked(task.gpus, task.nodes, task.priority or "NORMAL", chosen.pool or pool()["name"], task.time)
     body = {"pool": asked.pool, "file": file_of(task)}
     if dry_run:
         _show_dry_run(session, client, body, asked)
@@ -102,6 +104,18 @@ def run(
             raise click.exceptions.Exit(attachment.followed(client, id))
     if not session.show({"id": id}):
         say(id)
+
+
+def _if_reachable(pool: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
+    """--print works without a server, whose pool may have a default image."""
+
+    def found() -> Mapping[str, Any]:
+        try:
+            return pool()
+        except RunrigError:
+            return {"default_image": None}
+
+    return found
 
 
 def _show_dry_run(session: Session, client: Transport, body: Mapping[str, Any], asked: Asked) -> None:

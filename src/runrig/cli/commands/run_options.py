@@ -4,12 +4,14 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from runrig.cli import options
+from runrig.cli.commands.submit import default_pool
 from runrig.cli.transport import code, run_defaults
 from runrig.cli.transport.session import Session
 from runrig.client.transport import Transport, path
@@ -134,7 +136,10 @@ def task_options(command: F) -> F:
         ),
         options.pool(help="Pool to submit to. Default: your default pool."),
         click.option(
-            "-i", "--image", metavar="IMAGE", help="Image. Default: run.image in run.yaml of your configuration folder."
+            "-i",
+            "--image",
+            metavar="IMAGE",
+            help="Image. Default: that of the pool, or run.image in run.yaml of your configuration folder.",
         ),
         click.option(
             "--memory", type=Checked("SIZE", parse_size), metavar="SIZE", help="Memory of each node, such as 64Gi."
@@ -176,10 +181,25 @@ class Chosen:
     after: tuple[str, ...] = ()
 
 
-def task_of(session: Session, chosen: Chosen, *, sends: bool = True) -> OneTask:
+def pool_of(session: Session, chosen: Chosen) -> Callable[[], dict[str, Any]]:
+    """Returns a function for the pool to submit to, with its settings; the server is asked once.
+
+    It raises NotFound; InvalidInput without a default pool.
+    """
+
+    @cache
+    def pool() -> dict[str, Any]:
+        client = session.client
+        found: dict[str, Any] = client.get(path("pools", chosen.pool or default_pool(client)))
+        return found
+
+    return pool
+
+
+def task_of(session: Session, chosen: Chosen, pool: Callable[[], Mapping[str, Any]], *, sends: bool = True) -> OneTask:
     """Sends the code of the task. Raises UsageError, InvalidInput; NotFound for an unknown credential.
 
-    *sends*: False: only checks the code, and leaves it out.
+    *pool*: as from `pool_of`. *sends*: False: only checks the code, and leaves it out.
     """
     if not chosen.command:
         raise click.UsageError("name a command after --: runrig run [OPTIONS] -- COMMAND [ARG...]")
@@ -193,7 +213,7 @@ def task_of(session: Session, chosen: Chosen, *, sends: bool = True) -> OneTask:
     return OneTask(
         name=chosen.name or name_of(chosen.command),
         command=chosen.command,
-        image=chosen.image or run_defaults.image_of_user() or NO_IMAGE,
+        image=chosen.image or _usual_image(pool),
         gpus=gpus,
         platform=platform,
         nodes=chosen.nodes,
@@ -211,6 +231,13 @@ def task_of(session: Session, chosen: Chosen, *, sends: bool = True) -> OneTask:
         credentials=credentials,
         code=code.send(session.client, files) if files and sends else None,
     )
+
+
+def _usual_image(pool: Callable[[], Mapping[str, Any]]) -> str:
+    """Raises InvalidInput for an invalid run.yaml, before the server is asked."""
+    own = run_defaults.image_of_user()
+    image: str | None = pool()["default_image"]
+    return image or own or NO_IMAGE
 
 
 def _check_text(command: Iterable[str]) -> None:

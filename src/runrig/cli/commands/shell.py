@@ -8,8 +8,7 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.commands import attachment
-from runrig.cli.commands.run_options import Chosen, Command, task_of, task_options, time_option
-from runrig.cli.commands.submit import default_pool
+from runrig.cli.commands.run_options import Chosen, Command, pool_of, task_of, task_options, time_option
 from runrig.cli.confirm import asks
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import warn
@@ -33,7 +32,8 @@ def shell(session: Session, command: tuple[str, ...], **said: Any) -> None:
     """Work in a shell on GPUs.
 
     The workflow ends with the shell, and has its exit code. After a lost connection, `runrig attach` returns to it
-    within 5 minutes with a new shell; then it ends. Ctrl-C cancels it while it is waiting.
+    within 5 minutes with a new shell; then it ends. Ctrl-C cancels it while it is waiting. A pool can limit how long a
+    shell stays without input (shell_idle): you are warned a minute before it ends.
 
     If it would have to wait for quota, you are asked whether to use priority LOW instead, which can be preempted.
     """
@@ -41,8 +41,9 @@ def shell(session: Session, command: tuple[str, ...], **said: Any) -> None:
         raise click.UsageError("-t json cannot be used here, because the shell writes to stdout")
     words = command or ("bash",)
     chosen = Chosen(command=words, **said)
-    task, client = waiting_for(words, task_of(session, chosen)), session.client
-    pool = chosen.pool or default_pool(client)
+    client, settings = session.client, pool_of(session, chosen)
+    task = waiting_for(words, task_of(session, chosen, settings), idle_s=settings()["shell_idle_s"])
+    pool = settings()["name"]
     priority = chosen.priority or _priority(client, {"pool": pool, "file": file_of(task)})
     asked = Asked(task.gpus, 1, priority, pool, task.time)
     body = {"pool": pool, "file": file_of(task), "priority": priority}

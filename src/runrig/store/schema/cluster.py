@@ -68,6 +68,8 @@ pools = Table(
     Column("paused_reason", Prose, nullable=False, server_default=""),
     Column("user_waiting", WHOLE),
     Column("gpus_per_workflow", WHOLE),
+    Column("default_image", Words),
+    Column("shell_idle_s", Double),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),
