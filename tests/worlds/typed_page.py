@@ -2,7 +2,7 @@
 
 A block ``console`` has commands behind ``$ ``, each with its output; ``...`` stands for any lines. ``console server`` is a second
 terminal, in which a server starts and stays. A block with ``file=NAME`` is saved under this name. A block after
-``<!-- not run: REASON -->`` is not typed.
+``<!-- not run: REASON -->`` is not typed, and a block ``sh`` must have such a reason.
 """
 
 import getpass
@@ -53,9 +53,9 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks of a page that are typed or saved, and those that say why they are not."""
+    """The blocks of a page that are typed or saved, and those of commands that are not."""
     every = [Block(found["info"], found["body"], found["reason"]) for found in _BLOCK.finditer(text)]
-    return [each for each in every if each.reason or each.file or each.info.startswith("console")]
+    return [each for each in every if each.reason or each.file or each.info.startswith(("console", "sh"))]
 
 
 def type_page(text: str, folder: Path, programs: Path) -> list[str]:
@@ -72,7 +72,7 @@ def type_page(text: str, folder: Path, programs: Path) -> list[str]:
     found: list[str] = []
     with ExitStack() as servers, _shell(folder, env) as shell:
         for block in blocks(text):
-            if block.reason:
+            if block.reason or block.info == "sh":
                 continue
             if block.file:
                 (folder / block.file).write_text(block.body)
