@@ -128,18 +128,23 @@ class Court:
         self._refusals[gang.bucket] = self.world.loosened
         return None
 
-    def head(self, pool: str) -> Gang | None:
-        """The first gang of the pool that waits or is nominated: LOW that borrows comes last."""
-        rows = [row[0][1] for bucket, row in self.world.waiting.items() if bucket[0] == pool]
-        rows += [gang for gang in self.world.nominated.values() if gang.pool == pool]
-        return min(rows, key=lambda gang: (not gang.firm and not self.within(gang), gang.order), default=None)
+    def is_head(self, gang: Gang) -> bool:
+        """No gang of its pool that waits or is nominated is ahead of it, whether or not LOW borrowed when the cycle came to it."""
+        rows = [row[0][1] for bucket, row in self.world.waiting.items() if bucket[0] == gang.pool]
+        rows += [each for each in self.world.nominated.values() if each.pool == gang.pool]
+        borrows = not gang.firm and not self.within(gang)
+        return not any(
+            each.order < gang.order or (borrows and not each.firm and self.within(each))
+            for each in rows
+            if each is not gang
+        )
 
     def may_start(self, gang: Gang) -> bool:
         """Returns True if only quota and nodes can block it: P4, Q5, T7, W3 and W8 allow it to start."""
         row = self.world.workflows.get(gang.workflow, {})
         if gang.refused or row.get("held_by") or row.get("aside") or self.world.tree.in_circle(gang.pool):
             return False
-        return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.head(gang.pool) is gang
+        return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.is_head(gang)
 
     def waiting(self, asked: Callable[[Gang], bool], *, fresh: bool = False) -> Iterator[Gang]:
         """The first of each bucket that may start, of those that *asked* accepts.
