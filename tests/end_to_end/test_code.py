@@ -4,7 +4,8 @@ import json
 import os
 import signal
 import socket
-from contextlib import redirect_stderr
+import subprocess
+from contextlib import redirect_stderr, suppress
 from io import StringIO
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,11 +15,11 @@ import pytest
 from runrig.cli.transport.code import choose, send
 from runrig.client.server_address import Address
 from runrig.client.transport import Transport
-from runrig.domain.errors import NotFound
+from runrig.domain.errors import NotFound, ServerFault
 from runrig.store import SqlStore
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.worlds.code import packed
-from tests.worlds.command_line import Up, up, written
+from tests.worlds.command_line import Up, runrig, up, written
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +30,18 @@ workflow:
   tasks:
   - {{name: main, image: any, command: [sh, run.sh]}}
 """
+
+
+FULL = "the disk of the database {}/runrig.db is full, so nothing was stored. Free some space and try again"
+
+
+def pieces(data: Path) -> int:
+    """How many pieces of code a server that is down has stored."""
+    store = SqlStore.look(data / "runrig.db")
+    with store.transactions.reading() as connection:
+        found = connection.exec_driver_sql("SELECT count(*) FROM code_pieces").scalar_one()
+    store.close()
+    return int(found)
 
 
 def client(server: Up) -> Transport:
@@ -55,10 +68,7 @@ def test_a_server_killed_in_the_middle_of_a_send_has_stored_nothing_and_a_second
             half.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:2_000_000])
             server.child.send_signal(signal.SIGKILL)
             server.child.wait(timeout=PATIENCE_S)
-    store = SqlStore.look(tmp_path / "data/runrig.db")
-    with store.transactions.reading() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM code_pieces").scalar_one() == 0
-    store.close()
+    assert pieces(tmp_path / "data") == 0
     with up(tmp_path / "data", "--backend", "local", "--gpus", "0") as server:
         caller = client(server)
         with pytest.raises(NotFound):
@@ -71,3 +81,62 @@ def test_a_server_killed_in_the_middle_of_a_send_has_stored_nothing_and_a_second
         assert server.runrig("wait", "train-1", "--timeout", str(PATIENCE_S)).code == 0
         assert server.runrig("logs", "train-1").out == "hello from afar\n"
         assert json.loads(server.runrig("workflow", "query", "train-1", "-t", "json").out)["name"] == "train-1"
+
+
+def test_a_send_on_a_full_disk_stores_nothing_and_works_when_there_is_room(tmp_path: Path) -> None:
+    disk, folder = tmp_path / "disk", tmp_path / "mine"
+    disk.mkdir()
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine mounts no file systems for us")
+    (folder / "noise").write_bytes(os.urandom(6_000_000))
+    (folder / "run.sh").write_text("wc -c < noise\n")
+    chosen, data = choose(folder), disk / "data"
+    try:
+        with up(data, "--backend", "local", "--gpus", "0") as server:
+            filler = disk / "filler"
+            with suppress(OSError), filler.open("wb") as file:
+                while True:
+                    file.write(b"x" * 4096)
+                    file.flush()
+            os.truncate(filler, filler.stat().st_size - 1_000_000)  # There is room for a part of it.
+            with redirect_stderr(StringIO()), pytest.raises(ServerFault) as refused:
+                send(client(server), chosen)
+            assert refused.value.message == FULL.format(data)
+            filler.unlink()
+            subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+            until(lambda: server.runrig("status").code == 0)
+            with redirect_stderr(StringIO()) as said:
+                send(client(server), chosen)
+            assert said.getvalue().endswith(" of 2\n"), "nothing was kept of the first"
+            assert server.runrig("submit", written(tmp_path, WORKFLOW.format(id=chosen.id))).code == 0
+            assert server.runrig("wait", "train-1", "--timeout", str(PATIENCE_S)).code == 0
+            assert server.runrig("logs", "train-1").out.strip() == "6000000"
+        assert pieces(data) > 6
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_code_is_in_a_backup_and_runs_on_the_server_that_it_is_restored_to(tmp_path: Path) -> None:
+    folder, out = tmp_path / "mine", tmp_path / "backup"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "run.sh").write_text("cat lib/words; test -x run.sh && exit 3\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "lib/words").write_text("hello from before\n")
+    (folder / "latest").symlink_to("lib")
+    chosen = choose(folder)
+    with up(tmp_path / "old", "--backend", "local", "--gpus", "0") as server:
+        with redirect_stderr(StringIO()):
+            send(client(server), chosen)
+        assert server.runrig("submit", written(tmp_path, WORKFLOW.format(id=chosen.id))).code == 0
+        assert server.runrig("wait", "train-1", "--timeout", str(PATIENCE_S)).code == 3
+        saved = server.runrig("backup", "-o", str(out))
+        assert saved.code == 0, saved.err
+    assert runrig("restore", str(out), "--data", str(tmp_path / "new")).code == 0
+    with up(tmp_path / "new", "--backend", "local", "--gpus", "0") as server:
+        assert server.runrig("restart", "train-1").code == 0
+        assert server.runrig("wait", "train-2", "--timeout", str(PATIENCE_S)).code == 3
+        assert server.runrig("logs", "train-2").out == "hello from before\n"
+        assert server.runrig("code", "train-2", "-o", str(tmp_path / "back")).code == 0
+        assert choose(tmp_path / "back").manifest == chosen.manifest
