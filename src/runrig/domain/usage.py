@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from runrig.domain.records import Loaded
 
 HOUR_S = 3600
+MINUTE_S = 60
 MICROSECONDS = 1_000_000
 ANY = "any"
 """The flavor of waiting pods that can use several."""

@@ -7,7 +7,7 @@ from runrig.domain.reasons import Code
 from runrig.domain.steps import drained
 from runrig.engine.explain import pool_why as module
 from runrig.engine.explain.pool_why import pool_why
-from tests.worlds.engine import LOW, NORMAL, STRICT, World, gpu_quota
+from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota
 
 
 def told(world: World, pool: str) -> list[tuple[Code, int, int, tuple[str, ...]]]:
@@ -29,6 +29,24 @@ def test_gangs_are_grouped_by_their_first_blocker_largest_group_first() -> None:
     assert told(world, "a") == [
         (Code.QUOTA_FULL, 4, 6, ("w0-1/t-group", "w1-1/t-group", "w2-1/t-group")),
         (Code.NO_IDLE_TO_BORROW, 1, 1, ("low-1/t-group",)),
+    ]
+
+
+def test_the_front_of_the_queue_is_listed_in_order_with_the_reason_of_each() -> None:
+    world = World({"a": 2, "b": 2}, {"n0": 2, "n1": 2})
+    world.submit("n1", "a", NORMAL, 2)
+    world.submit("n2", "b", NORMAL, 2)
+    world.cycle()
+    for name, priority, gpus in (("low", LOW, 1), ("w0", NORMAL, 1), ("w1", NORMAL, 2), ("high", HIGH, 1)):
+        world.submit(name, "a", priority, gpus)
+    world.submit("other", "b", NORMAL, 1)
+    world.cycle()
+    places = drained(pool_why(world.state, "a")).places
+    assert [(each.gang, each.gpus, each.reason and each.reason.code) for each in places] == [
+        ("high-1/t-group", 1, Code.QUOTA_FULL),
+        ("w0-1/t-group", 1, Code.QUOTA_FULL),
+        ("w1-1/t-group", 2, Code.QUOTA_FULL),
+        ("low-1/t-group", 1, Code.NO_IDLE_TO_BORROW),
     ]
 
 

@@ -8,7 +8,7 @@ from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.steps import drained
-from runrig.engine.scheduling.queue_order import ahead_of, head_of, waiting_in_order
+from runrig.engine.scheduling.queue_order import ahead_of, first_in, head_of, waiting_in_order
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 
@@ -219,5 +219,7 @@ def counts_as_the_order_has_them(world: World) -> None:
         before = [each for each in order[:at] if each.gang.pool == entry.gang.pool]
         assert drained(ahead_of(world.state.ledger, entry)) == (at, len(before)), entry.gang.id
     for pool in {entry.gang.pool for entry in order}:
-        first = next(each for each in order if each.gang.pool == pool)
-        assert head_of(world.state.ledger, pool) is first
+        mine = [each for each in order if each.gang.pool == pool]
+        assert head_of(world.state.ledger, pool) is mine[0]
+        assert list(first_in(world.state.ledger, pool, 3).values()) == mine[:3]
+        assert list(first_in(world.state.ledger, pool, 1_000)) == [each.gang.id for each in mine]

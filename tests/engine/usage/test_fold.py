@@ -1,5 +1,7 @@
 """A fold of the event log: the worked example of docs/usage.md, worked out by hand."""
 
+from collections import Counter
+
 from runrig.domain.plan import Decision, Declaration
 from runrig.domain.records import Event
 from runrig.domain.usage import MICROSECONDS, Key, microseconds, nothing_folded
@@ -65,6 +67,42 @@ def test_a_fold_that_looks_ahead_changes_nothing() -> None:
         fold.until(before.at + at * 977 * MICROSECONDS)
         assert fold.folded() == before
         assert [*fold.apply([event], SUBMITTERS)] == [] or event.time >= TEN + 3600
+
+
+def test_the_minutes_of_the_last_hour_add_up_to_its_sums_without_users() -> None:
+    for number in range(1, len(_read(the_example()))):
+        events = _read(the_example())
+        fold = Fold(nothing_folded(microseconds(TEN)))
+        hours = [*fold.apply(events[:number], SUBMITTERS)]
+        fold.count_minutes()
+        counted = fold.at // MICROSECONDS
+        hours += fold.apply(events[number:], SUBMITTERS)
+        since, minutes = fold.minutes(NOON)
+        assert since == max(counted, TEN + 3600)
+        found: Counter[Key] = Counter()
+        for minute in minutes:
+            found.update(minute.sums)
+        if counted <= TEN + 3600:
+            whole: Counter[Key] = Counter()
+            for key, amount in next(
+                each for each in (*hours, *fold.until(NOON)) if each.begin == TEN + 3600
+            ).sums.items():
+                if key[0] != "flavor" and not key[-1].startswith("lost"):
+                    whole[(*key[:-2], key[-1]) if key[0] == "work" else key] += amount
+            assert found == whole, number
+
+
+def test_minutes_skip_a_weekend_without_events() -> None:
+    events = _read(the_example())
+    fold = Fold(nothing_folded(microseconds(TEN)))
+    [*fold.apply(events, SUBMITTERS)]
+    fold.count_minutes()
+    monday = TEN + 3 * 24 * 3600
+    late = Event(events[-1].revision + 1, 0, monday, "runrig", events[0].action)
+    [*fold.apply([late], SUBMITTERS)]
+    since, minutes = fold.minutes(microseconds(monday + 90))
+    assert (since, len(minutes)) == (monday - 3510, 60)
+    assert minutes[0].sums["work", "vision", "h100", "NORMAL", "held"] == 2 * 60 * MICROSECONDS
 
 
 def test_hours_in_which_nothing_happens_are_summed_up_too() -> None:

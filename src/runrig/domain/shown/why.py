@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from runrig.domain.blockers import Blocker, QuotaLeft, Verdict
+from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.changes import WorkflowChanges
@@ -224,6 +225,17 @@ shown_as(WaitingAlike(example(Reason), 14, 40, ("train-3",)))
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingPlace:
+    """A gang at its place in the queue of its pool. *gpus*: at full size. *reason* None: it was not computed."""
+
+    gang: str
+    priority: Priority
+    gpus: int
+    submitted_at: float
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class PoolWhy(Shown):
     """The waiting gangs of a pool without its subpools, by blocker, the most frequent one first.
 
@@ -231,11 +243,15 @@ class PoolWhy(Shown):
     *unasked*: number of gangs whose reason was not computed, because the queue has too many kinds of gangs.
     """
 
+    UNTOLD = ("places",)
+
     pool: str
     gangs: int
     gpus: int
     held: tuple[WaitingAlike, ...]
     unasked: int
+    places: tuple[WaitingPlace, ...] = ()
+    """The front of the queue, in order."""
 
 
 shown_as(PoolWhy("vision", 14, 40, (example(WaitingAlike),), 0))

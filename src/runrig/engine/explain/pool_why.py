@@ -9,18 +9,22 @@ from dataclasses import dataclass, field
 from runrig.domain.pools import Queueing, paused_through
 from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
-from runrig.domain.shown.why import PoolWhy, WaitingAlike, reason_paused
+from runrig.domain.shown.why import PoolWhy, WaitingAlike, WaitingPlace, reason_paused
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.blockers import strict_head
 from runrig.engine.explain.why import explain
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry, asked, in_order
+from runrig.engine.scheduling.queue_order import first_in
 from runrig.engine.state.state import State
 from runrig.engine.state.upstream import groups_before
 
 MOST_ASKED = 64
 """Maximum number of kinds of gangs that are evaluated, those at the front of the queue first."""
+
+MOST_PLACES = 20
+"""Maximum number of gangs whose place in the queue is listed."""
 
 MOST_NAMED = 3
 """Maximum number of gangs named per blocker."""
@@ -43,16 +47,25 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
     """
     sums: dict[tuple[Code, str, str], _Sum] = {}
     unasked = total = gpus = 0
-    for reason, gangs in (yield from _kinds(state.ledger, pool, {} if known is None else known)):
+    reasons: dict[str, Reason] = {}
+    kinds = yield from _kinds(state.ledger, pool, {} if known is None else known)
+    front = first_in(state.ledger, pool, MOST_PLACES)
+    for reason, gangs in kinds:
         total += len(gangs)
         gpus += _gpus(gangs)
         if reason is None:
             unasked += len(gangs)
         else:
+            reasons |= dict.fromkeys({each.gang.id for each in gangs}.intersection(front), reason)
             sums.setdefault((reason.code, reason.where, reason.resource), _Sum(reason)).gangs.extend(gangs)
     found = [*map(_alike, sums.values()), *_on_hold(state, pool), *_paused(state, pool)]
     found.sort(key=lambda held: (-held.gangs, held.reason.code.value, held.reason.where, held.reason.resource))
-    return PoolWhy(pool, total, gpus, tuple(found), unasked)
+    places = (_place(entry, reasons.get(id)) for id, entry in front.items())
+    return PoolWhy(pool, total, gpus, tuple(found), unasked, tuple(places))
+
+
+def _place(entry: Entry, reason: Reason | None) -> WaitingPlace:
+    return WaitingPlace(entry.gang.id, entry.gang.priority, asked(entry.gang), entry.gang.submitted_at, reason)
 
 
 def _on_hold(state: State, pool: str) -> Iterator[WaitingAlike]:

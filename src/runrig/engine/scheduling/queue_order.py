@@ -6,8 +6,8 @@ id. If weights differ, LOW that borrows is ordered by share before time of submi
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from heapq import heapify, heappop, heappush
-from itertools import count, takewhile
+from heapq import heapify, heappop, heappush, merge
+from itertools import count, islice, takewhile
 from operator import sub
 
 from runrig.domain.steps import Steps
@@ -261,6 +261,14 @@ def _bounds(ledger: Ledger, pool: str, queue: PoolQueue) -> tuple[tuple[int, int
         queue.bounds = tuple((index, min(each), max(each)) for index, each in amounts)
         queue.bounds_of = asked_by
     return queue.bounds
+
+
+def first_in(ledger: Ledger, pool: str, most: int) -> dict[str, Entry]:
+    """The first *most* waiting gangs of *pool* by id, in the order of `ahead_of`. O(buckets of the pool + most × log buckets)."""
+    here = (bucket for rank in ledger.ranks.values() if pool in rank.by_pool for bucket in rank.by_pool[pool].buckets)
+    queues = [(kind_of(ledger, bucket), bucket.waiting) for bucket in here]
+    lines = ([(kind, entry.order, entry) for entry in waiting[:most]] for kind, waiting in queues)
+    return {entry.gang.id: entry for *_, entry in islice(merge(*lines), most)}
 
 
 def head_of(ledger: Ledger, pool: str) -> Entry | None:

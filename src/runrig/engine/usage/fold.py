@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from runrig.domain.plan import Decision, DropNode, Preempt, PutNode, Queue, Refuse, Release, Stop
 from runrig.domain.quantities import GPU
 from runrig.domain.records import Event
-from runrig.domain.usage import ANY, FLAVOR, UNKNOWN, WORK, Folded, Hour, Key, microseconds
+from runrig.domain.usage import ANY, FLAVOR, MICROSECONDS, UNKNOWN, WORK, Folded, Hour, Key, microseconds
 from runrig.domain.workflows import Status
 from runrig.engine.ledger.options import flavors_of
 from runrig.engine.ledger.queue import Entry
@@ -17,6 +17,7 @@ from runrig.engine.quota.quota_node import REAL
 from runrig.engine.state.state import State
 from runrig.engine.usage.integrals import Integrals
 from runrig.engine.usage.quota_sums import QuotaSums
+from runrig.engine.usage.recent import Recent
 
 PREEMPTED, OTHER, NOTHING = "lost_preempted", "lost_other", ""
 
@@ -40,6 +41,7 @@ class Fold:
         self.at = base.at
         self._users, self._causes = dict(base.users), dict(base.causes)
         self._sums = Integrals(base.open, base.at)
+        self._recent: Recent | None = None
         self._quota = QuotaSums()
         self._counted: dict[str, Count] = {}
         self._plain: Counter[Key] = Counter()
@@ -58,6 +60,8 @@ class Fold:
             if time > self.at:
                 # Several revisions share a time; what lasts for 0 seconds does not count.
                 self._number()
+                if self._recent is not None:
+                    self._recent.move(time)
                 self.at = time
                 yield from self._sums.close(time)
             self._apply(event, submitters)
@@ -74,6 +78,17 @@ class Fold:
         """The open hours up to *at* if nothing more happens, the last one possibly empty. Later events may be earlier than *at*."""
         self._number()
         return self._sums.until(max(at, self.at))
+
+    def count_minutes(self) -> None:
+        """From now on, `minutes` knows the last hour by minute. Costs O(all sums) per minute."""
+        if self._recent is None:
+            self._number()
+            self._recent = Recent(self._sums.values(), self.at)
+
+    def minutes(self, at: int) -> tuple[int, list[Hour]]:
+        """The minutes of the last hour up to *at*, and since when they are known, in seconds. Those without sums are missing."""
+        self._number()
+        return (at // MICROSECONDS, []) if self._recent is None else self._recent.until(max(at, self.at))
 
     # ------------------------------------------------------------ events
 
@@ -139,6 +154,8 @@ class Fold:
     def _change(self, key: Key, by: int) -> None:
         if key[0] == WORK:
             self._sums.change(key, by, self.at)
+            if self._recent is not None:
+                self._recent.change(key, by, self.at)
         else:
             self._plain[key] += by
 
@@ -169,6 +186,8 @@ class Fold:
             changes = self._quota.used(ledger.tree, self._used) if self._used else iter(())
         for key, value in changes:
             self._sums.put(key, value, self.at)
+            if self._recent is not None:
+                self._recent.put(key, value, self.at)
         self._number_nodes()
         self._changed = self._declared = False
         self._used, self._touched = set(), set()

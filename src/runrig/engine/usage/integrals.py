@@ -4,14 +4,16 @@ from collections.abc import Iterator
 
 from runrig.domain.usage import HOUR_S, MICROSECONDS, Hour, Key, Sums
 
-_HOUR = HOUR_S * MICROSECONDS
-
 
 class Integrals:
-    """The sums of the hour that contains *at*, in microseconds, with *sums* so far. Time never goes back."""
+    """The sums of the hour that contains *at*, in microseconds, with *sums* so far. Time never goes back.
 
-    def __init__(self, sums: Sums, at: int) -> None:
-        self._begin = at - at % _HOUR
+    *length_s*: the length of an hour, for shorter ones.
+    """
+
+    def __init__(self, sums: Sums, at: int, length_s: int = HOUR_S) -> None:
+        self._length = length_s * MICROSECONDS
+        self._begin = at - at % self._length
         # Value now, since when, and the sum of the hour up to then.
         self._of: dict[Key, list[int]] = {key: [0, at, amount] for key, amount in sums.items()}
 
@@ -35,6 +37,17 @@ class Integrals:
         """Adds *amount* to the sum of the hour."""
         self._of.setdefault(key, [0, at, 0])[2] += amount
 
+    def values(self) -> Iterator[tuple[Key, int]]:
+        """Yields the current values."""
+        return ((key, value) for key, (value, _, _) in self._of.items() if value)
+
+    def skip(self, at: int) -> None:
+        """Moves on to the hour that contains *at*, and forgets all sums before it."""
+        begin = at - at % self._length
+        if begin > self._begin:
+            self._of = {key: [value, begin, 0] for key, value in self.values()}
+            self._begin = begin
+
     def sums(self, at: int) -> Sums:
         """The sums of the hour up to *at*."""
         found = {key: total + value * (at - since) for key, (value, since, total) in self._of.items()}
@@ -42,15 +55,16 @@ class Integrals:
 
     def close(self, at: int) -> Iterator[Hour]:
         """Moves on to the hour that contains *at*, and yields all hours before it that have sums."""
-        while at >= (end := self._begin + _HOUR):
+        while at >= (end := self._begin + self._length):
             if sums := self.sums(end):
                 yield Hour(self._begin // MICROSECONDS, sums)
             self._of = {key: [value, end, 0] for key, (value, _, _) in self._of.items() if value}
             # Nothing to sum up: skip the hours in which nothing is declared.
-            self._begin = end if self._of else at - at % _HOUR
+            self._begin = end if self._of else at - at % self._length
 
-    def until(self, at: int) -> list[Hour]:
-        """The open hours up to *at*, if no value changes before. Changes nothing."""
-        beyond = Integrals({}, self._begin)
+    def until(self, at: int, since: int = 0) -> list[Hour]:
+        """The open hours from the one that contains *since* up to *at*, if no value changes before. Changes nothing."""
+        beyond = Integrals({}, self._begin, self._length // MICROSECONDS)
         beyond._of = {key: list(found) for key, found in self._of.items()}
+        beyond.skip(since)
         return [*beyond.close(at), Hour(beyond._begin // MICROSECONDS, beyond.sums(at))]

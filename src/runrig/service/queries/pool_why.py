@@ -25,4 +25,8 @@ def waiting_in(state: State, name: str, visibility: Visibility, known: Known | N
 
 def seen(found: PoolWhy, names: Names) -> PoolWhy:
     held = (replace(each, reason=names.reason(each.reason), first=names.several(each.first)) for each in found.held)
-    return replace(found, held=tuple(held))
+    places = (
+        replace(each, gang=names.name_of(each.gang), reason=None if each.reason is None else names.reason(each.reason))
+        for each in found.places
+    )
+    return replace(found, held=tuple(held), places=tuple(places))

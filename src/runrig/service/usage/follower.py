@@ -70,6 +70,8 @@ class Follower:
                 raise
             self._failures = 0
             self._caught_up = len(events) < EVENTS_AT_ONCE
+            if self._caught_up:
+                fold.count_minutes()
             idle_s = time.monotonic() - self._saved_at
             if self._hours or (fold.revision != self._saved_revision and idle_s > SAVED_S):
                 self._save(fold)
@@ -84,6 +86,11 @@ class Follower:
             return None
         now = microseconds(self._clock.now()) if self._caught_up else fold.at
         return [*self._hours, *fold.until(now)], max(now, fold.at), self._since
+
+    def minutes(self) -> tuple[int, Sequence[Hour]]:
+        """Returns the last hour by minute, and since when it is known, in seconds. Minutes without sums are missing. Call with `lock`."""
+        now = microseconds(self._clock.now())
+        return (now // MICROSECONDS, ()) if self._fold is None else self._fold.minutes(now)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="usage", daemon=True)

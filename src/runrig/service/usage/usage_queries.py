@@ -17,6 +17,7 @@ from runrig.ports.usage import Summed, SumsQuery, UsageStore
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.visibility import Visibility
 from runrig.service.usage.follower import Follower
+from runrig.service.usage.over_time import PoolOverTime, over_time
 
 DAY_S = 24 * HOUR_S
 USUAL_S = 7 * DAY_S
@@ -101,6 +102,12 @@ class UsageQueries:
             tuple(_row(group, by, found[group]) for group in order),
             _row((begin, False, (None,) * len(by)), by, total),
         )
+
+    def over_time(self, pool: str, begin: float, end: float, step_s: int, visibility: Visibility) -> PoolOverTime:
+        """The GPUs of *pool* and its subpools from *begin* to *end*, in steps of a minute, an hour or a day. Raises NotFound."""
+        self._queries.check_pool(pool, visibility)
+        with self._follower.lock:
+            return over_time(self._store, self._follower, pool, (int(begin), int(end)), step_s)
 
     def _tables(self, query: UsageQuery, visibility: Visibility) -> Iterator[str]:
         yield WORK
