@@ -21,6 +21,7 @@ from runrig.domain.shown.workflows import Workflow
 from runrig.domain.spans import span, times_in_words
 from runrig.domain.workflow_status import without_number
 from runrig.web import drawings
+from runrig.web.charts import gpus
 from runrig.web.files import address, zipped
 from runrig.web.refreshing import PAUSE, is_refresh, own_pause_s
 
@@ -171,6 +172,8 @@ _environment.filters |= {
     "setting": setting,
     "called": called,
     "without_number": without_number,
+    "gpus": gpus,
+    "combined": lambda one, other: {**one, **other},
     "pair": lambda value, name: (name, value),
 }
 _environment.filters |= {"kind": kind_of, "rule": titled, "commands": commands, "listed": listed}

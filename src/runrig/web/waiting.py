@@ -62,12 +62,21 @@ class _Known(NamedTuple):
     at: float
 
 
+Whys = list[tuple[PoolWhy, int]]
+"""The waiting gangs of each pool with their reasons, and for how many seconds these have been outdated."""
+
+
 class Explains(Protocol):
-    def of(self, pool: str, visibility: Visibility) -> PoolWhy | None:
-        """Returns None if the pool was deleted, or nothing is known yet."""
+    def whys(self, pools: Sequence[str], visibility: Visibility) -> Whys:
+        """Returns what is known of *pools*, in order; deleted and unknown ones are left out."""
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """Returns the cards of *pools*, in order, the most frequent blocker of each first; unknown ones are left out."""
+        """The same as cards."""
+
+
+def cards_of(whys: Whys) -> list[Card]:
+    """Returns the cards of each pool, in order, the most frequent blocker of each first."""
+    return [Card(why.pool, held, age_s) for why, age_s in whys for held in why.held]
 
 
 class ReasonsThen:
@@ -76,12 +85,12 @@ class ReasonsThen:
     def __init__(self, then: Then) -> None:
         self._then = then
 
-    def of(self, pool: str, visibility: Visibility) -> PoolWhy | None:
-        return _asked(self._then, pool, visibility)
+    def whys(self, pools: Sequence[str], visibility: Visibility) -> Whys:
+        found = (_asked(self._then, pool, visibility) for pool in pools)
+        return [(why, 0) for why in found if why is not None]
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        found = ((pool, self.of(pool, visibility)) for pool in pools)
-        return [Card(pool, held) for pool, why in found if why is not None for held in why.held]
+        return cards_of(self.whys(pools, visibility))
 
 
 def _asked(views: Service | Then, pool: str, visibility: Visibility) -> PoolWhy | None:
@@ -105,20 +114,14 @@ class Reasons:
         self._wanted: OrderedDict[_Key, Visibility] = OrderedDict()
         self._at_work = False
 
-    def of(self, pool: str, visibility: Visibility) -> PoolWhy | None:
-        """Returns None if the pool was deleted, or nothing is known yet."""
-        (known,) = self._known([pool], visibility)
-        return None if known is None else known.found
+    def whys(self, pools: Sequence[str], visibility: Visibility) -> Whys:
+        """Returns what is known of *pools*, in order; deleted and unknown ones are left out."""
+        found = (known for known in self._known(pools, visibility) if known is not None)
+        return [(known.found, self._age_s(known)) for known in found if known.found is not None]
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """Returns the cards of *pools*, in order, the most frequent blocker of each first; unknown ones are left out."""
-        found = zip(pools, self._known(pools, visibility), strict=True)
-        return [
-            Card(pool, held, self._age_s(known))
-            for pool, known in found
-            if known is not None and known.found is not None
-            for held in known.found.held
-        ]
+        """The same as cards."""
+        return cards_of(self.whys(pools, visibility))
 
     def _known(self, pools: Sequence[str], visibility: Visibility) -> list[_Known | None]:
         keys: list[_Key] = [(pool, None if visibility.whole else visibility.tops) for pool in pools]

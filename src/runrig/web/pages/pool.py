@@ -1,41 +1,73 @@
 """A pool."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from runrig.api.permissions import Asking, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
+from runrig.domain.errors import NotFound
 from runrig.domain.pools import PoolState
+from runrig.domain.shown.pools import Pool
+from runrig.domain.shown.why import WaitingPlace
 from runrig.domain.shown.workflows import WorkflowEntry
+from runrig.domain.spans import format_duration
 from runrig.ports.store import WorkflowQuery
+from runrig.service.past.past import Then
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import Asker
 from runrig.service.service import Service
+from runrig.web.over_time import drawn, users_of
 from runrig.web.pages import edits
 from runrig.web.pages.parts import Asked, Explaining, colours_of
 from runrig.web.pages.past import At, Views, looking, reasons_of
 from runrig.web.rendering import html
 from runrig.web.tree import rows_of
-from runrig.web.waiting import Explains
+from runrig.web.waiting import Explains, Whys, cards_of
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 CHANGES = 20
 RUNNING = 50
+PLACES = 20
+
+Over = Annotated[str, Query(max_length=10, description="1h, 24h, 7d or 30d")]
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A waiting group. *number*: its place in the queue of *pool*. *by* "": its workflow was just deleted."""
+
+    number: int
+    pool: str
+    place: WaitingPlace
+    by: str
 
 
 @router.get("/pool/{name}", dependencies=[needs(Permission.READ_POOL, named("name"))])
-def pool(request: Asked, service: Serving, asker: Asking, reasons: Explaining, name: str, at: At = "") -> Response:
+def pool(
+    request: Asked,
+    service: Serving,
+    asker: Asking,
+    reasons: Explaining,
+    name: str,
+    over: Over = "",
+    used: Over = "",
+    at: At = "",
+) -> Response:
     with looking(request, service, at) as (views, bar):
         view = views.queries.pool(name, asker.visibility)
         shown = _pool(service, views, view, asker.visibility, reasons_of(views, reasons))
+        now = views.now() if isinstance(views, Then) else views.workflow_queries.now()
     acts, slider = ([], None) if at else (edits.acts_on(view, asker), _slider(view, asker))
-    return html(request, "pool.html", bar=bar, acts=acts, slider=slider, **shown)
+    chart = drawn(service, name, over, now, asker.visibility)
+    users = users_of(service, name, used, now, asker.visibility)
+    return html(request, "pool.html", bar=bar, acts=acts, slider=slider, chart=chart, **users, **shown)
 
 
 def _slider(view: PoolView, asker: Asker) -> dict[str, Any] | None:
@@ -47,25 +79,39 @@ def _slider(view: PoolView, asker: Asker) -> dict[str, Any] | None:
 def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility, reasons: Explains) -> dict[str, Any]:
     name = view.pool.name
     shown = view.shown(views.backend_name)
-    queued = {each.pool: each.gangs for each in views.boards.board(visibility).queued}
+    board = views.boards.board(visibility)
+    queued = {each.pool: each.gangs for each in board.queued}
     tree = rows_of(views.queries.quota_tree(visibility), queued)
     rows = [row for row in tree if row.kind == "pool" and (row.name == name or row.name in shown.subpools)]
     family = [name, *shown.subpools]
-    cards = reasons.cards(family, visibility)
-    why = reasons.of(name, visibility)
+    whys = reasons.whys(family, visibility)
     history = views.history.changes(name, HistoryQuery(limit=CHANGES), visibility)
     return {
         "it": shown,
+        "limits": list(limits_of(shown)),
         "rows": rows,
         "colours": colours_of(service, [row.name for row in tree if row.kind == "pool"] or [name], visibility),
-        "cards": sorted(cards, key=lambda card: (-card.held.gangs, card.pool, card.law)),
+        "cards": sorted(cards_of(whys), key=lambda card: (-card.held.gangs, card.pool, card.law)),
         "waiting": sum(queued.get(each, 0) for each in family),
-        "unasked": why.unasked if why else 0,
+        "asked": sum(each.gpus for each in board.queued if each.pool in family),
+        "unasked": sum(why.unasked for why, _ in whys),
         "running": _listed(views, visibility, family, "RUNNING"),
-        "pending": _listed(views, visibility, family, "PENDING"),
+        "places": _places(views, visibility, whys),
         "most": RUNNING,
         "changes": history.entries,
     }
+
+
+def limits_of(shown: Pool) -> Iterator[str]:
+    """Yields the limits of the pool, in words."""
+    if shown.max_run_time_s is not None:
+        yield f"runs end after at most {format_duration(shown.max_run_time_s)}"
+    if shown.default_run_time_s is not None:
+        yield f"{format_duration(shown.default_run_time_s)} if a workflow sets no limit"
+    if shown.gpus_per_workflow is not None:
+        yield f"at most {shown.gpus_per_workflow:,} GPUs in one workflow"
+    if shown.user_waiting is not None:
+        yield f"at most {shown.user_waiting:,} waiting workflows of one user"
 
 
 def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status: str) -> tuple[WorkflowEntry, ...]:
@@ -73,3 +119,17 @@ def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status
         WorkflowQuery(pools=tuple(pools), statuses=(status,), limit=RUNNING), visibility
     )
     return found
+
+
+def _places(views: Views, visibility: Visibility, whys: Whys) -> list[Queued]:
+    """Returns the front of each queue."""
+    found = [(number, why.pool, place) for why, _ in whys for number, place in enumerate(why.places, 1)]
+    front = sorted(found, key=lambda each: each[:2])[:PLACES]
+    return [Queued(*each, _submitter(views, each[2].gang.partition("/")[0], visibility)) for each in front]
+
+
+def _submitter(views: Views, workflow: str, visibility: Visibility) -> str:
+    try:
+        return views.workflow_queries.head(workflow, visibility).submitted_by
+    except NotFound:
+        return ""

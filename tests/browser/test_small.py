@@ -1,0 +1,67 @@
+"""The pages of a cluster of four nodes in use: whole in every view, by keyboard alone, and with hostile text."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.lab import Watched
+from tests.browser.large import Large
+from tests.browser.small import HOSTILE, small
+from tests.browser.test_large import CHECKS, found_by_axe
+
+VIEWS = [(width, scheme) for width in (1440, 1024, 390) for scheme in ("light", "dark")]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
+    with small(tmp_path_factory.mktemp("small")) as it:
+        yield it
+
+
+@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+def test_every_page_is_whole_and_can_be_read(cluster: Large, chromium: Browser, width: int, scheme: str) -> None:
+    context = cluster.context(chromium, width, 844, scheme)
+    try:
+        watched = Watched(context.new_page(), cluster)
+        for path in ("/pool/vision", "/pool/nlp?over=1h", "/pool/nlp?over=7d&used=30d", "/pool/nlp--chat?over=30d"):
+            cluster.goto(watched.page, path)
+            for summary in watched.page.locator("main summary").all():
+                summary.click()
+            assert [watched.page.evaluate(each) for each in CHECKS] == [[]] * len(CHECKS), path
+            assert found_by_axe(watched.page) == [], path
+        watched.is_content()
+    finally:
+        context.close()
+
+
+def test_the_page_of_a_pool_is_used_by_keyboard_alone(cluster: Large, chromium: Browser) -> None:
+    context = cluster.context(chromium)
+    try:
+        watched = Watched(context.new_page(), cluster)
+        page = watched.page
+        cluster.goto(page, "/pool/vision")
+        page.get_by_role("group", name="Time", exact=True).get_by_role("link", name="24h").focus()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**over=7d**")
+        expect(page.get_by_role("group", name="Time", exact=True).locator("[aria-current]")).to_have_text("7d")
+        page.locator("#over-title").locator("xpath=ancestor::section").locator("summary").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("table", name="vision: GPUs in the last 7 days")).to_be_visible()
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("group", name="GPUs over time")).to_be_focused()
+        watched.is_content()
+    finally:
+        context.close()
+
+
+def test_hostile_text_stays_text(cluster: Large, chromium: Browser) -> None:
+    context = cluster.context(chromium)
+    try:
+        watched = Watched(context.new_page(), cluster)
+        cluster.goto(watched.page, "/pool/nlp--chat")
+        expect(watched.page.locator("#paused")).to_contain_text(HOSTILE)
+        watched.is_content()
+    finally:
+        context.close()
