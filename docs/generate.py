@@ -20,6 +20,7 @@ import click
 
 from docs import drawings, messages
 from runrig.api.app import described
+from runrig.backends.kubernetes.rights import RIGHTS
 from runrig.cli.commands import example
 from runrig.cli.main import cli
 from runrig.client import clients
@@ -218,6 +219,15 @@ def example_list() -> Iterator[str]:
 # ---------------------------------------------------------------- errors
 
 
+def right_list() -> Iterator[str]:
+    rows = ["| resources | verbs | without it |", "|---|---|---|"]
+    for right in RIGHTS:
+        where = "in the namespace: " if right.inside else ""
+        without = f"{right.without}; everything else works" if right.optional else right.without
+        rows.append(f"| {where}`{right.name}` | {', '.join(right.verbs)} | {without} |")
+    yield "\n".join(rows)
+
+
 def error_classes() -> Iterator[type[errors.RunrigError]]:
     for kind in errors.RunrigError.__subclasses__():
         if kind.__module__ == errors.__name__:
@@ -291,6 +301,7 @@ SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
     "routes": other_routes,
     "our-routes": our_routes,
     "permissions": permission_list,
+    "rights": right_list,
     "errors": error_list,
     "examples": example_list,
     "error-messages": messages.error_rows,

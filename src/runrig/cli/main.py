@@ -91,6 +91,7 @@ class _Root(LazyGroup):
         "up": ("runrig.cli.commands.up:up", "Start a server on this machine, all in one process."),
         "serve": ("runrig.cli.commands.serve:serve", "Start a production server from a config file."),
         "mcp": ("runrig.cli.commands.mcp:mcp", "Serve tools for agents (MCP)."),
+        "doctor": ("runrig.cli.commands.doctor:doctor", "Show what a Kubernetes cluster lacks for runrig."),
         "open": ("runrig.cli.commands.open:open_page", "Print a one-time URL of the web page."),
         "version": ("runrig.cli.commands.version:version", "Print the versions of this program and the server."),
         "admin": ("runrig.cli.commands.admin:admin", "Administer a running server."),

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -21,7 +20,7 @@ from runrig.api.http import connections
 from runrig.api.http.crowd import Crowd
 from runrig.api.standby import BROKEN, Leading, Standby
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock, stand_in_nodes
-from runrig.domain.errors import Conflict, InvalidInput, ServerFault
+from runrig.domain.errors import Conflict, InvalidInput
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
@@ -36,6 +35,7 @@ from runrig.spec.serve_settings import KubernetesSpec, ServeSpec
 from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
 from runrig.web.install import install
+from runrig.wiring.kubernetes_api import api
 from runrig.wiring.mirror import mirror_of
 from runrig.wiring.port import bound
 from runrig.wiring.process import (
@@ -53,9 +53,6 @@ from runrig.wiring.process import (
     server_clock,
     share_memory,
 )
-
-if TYPE_CHECKING:
-    from runrig.backends.kubernetes.cluster import Cluster
 
 ACTOR = "serve"
 """Actor of the cluster file in the log."""
@@ -111,7 +108,7 @@ def check(spec: ServeSpec) -> str | None:
     right.
     """
     if spec.kubernetes is not None:
-        _api(spec.kubernetes).close()
+        api(spec.kubernetes).close()
     if spec.oidc is not None:
         try:
             Provider(spec.oidc).metadata(TimeLeft())
@@ -214,15 +211,15 @@ class ServerRuntime:
         return SimulatedBackend(nodes or stand_in_nodes(), clock, self._folder, epoch=term.epoch), clock
 
     def _kubernetes(self, spec: KubernetesSpec, identity: str, term: SqlTerm, leads: Callable[[], bool]) -> Backend:
-        api, cluster = _api(spec), self._spec.cluster
+        client, cluster = api(spec), self._spec.cluster
         from runrig.backends.kubernetes.backend import KubernetesBackend
         from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 
         return KubernetesBackend(
-            api,
+            client,
             self._spec.log_store or self._folder / "logs",
             namespace=spec.namespace,
-            claim=NamespaceClaim(api, spec.namespace, identity, term.epoch, term.beat),
+            claim=NamespaceClaim(client, spec.namespace, identity, term.epoch, term.beat),
             resource_names={} if cluster is None else cluster.resource_names,
             bind_timeout_s=spec.bind_timeout_s,
             start_timeout_s=spec.start_timeout_s,
@@ -252,15 +249,6 @@ class ServerRuntime:
         ]
         if changed:
             _log.warning("event=cluster_file_differs names=%s hint='runrig apply -f applies it'", ",".join(changed))
-
-
-def _api(spec: KubernetesSpec) -> "Cluster":
-    """Returns the Kubernetes API client. Imported here, so that other backends do not need its library."""
-    try:
-        from runrig.backends.kubernetes.cluster import connect
-    except ImportError as error:
-        raise ServerFault(f"the kubernetes backend needs {error.name}: pip install 'runrig[kubernetes]'") from error
-    return connect(spec.kubeconfig, spec.context)
 
 
 def hosts(spec: ServeSpec, port: int) -> frozenset[str]:

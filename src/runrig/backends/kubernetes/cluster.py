@@ -9,6 +9,7 @@ import ssl
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -101,6 +102,20 @@ class Cluster:
         """The version of the API server, e.g. `v1.35.0`."""
         return str(self._call("GET", "version")["gitVersion"])
 
+    def account(self) -> str:
+        """The user name that the API server knows this login by."""
+        return str(self._review("authentication", "SelfSubjectReview", None)["userInfo"]["username"])
+
+    def may(self, verb: str, group: str, resource: str, namespace: str | None) -> bool:
+        """Whether this login has a right; *resource*: such as `pods/log`; *namespace* None: in all namespaces."""
+        kind, _, part = resource.partition("/")
+        about = {"verb": verb, "group": group, "resource": kind, "subresource": part, "namespace": namespace or ""}
+        return bool(self._review("authorization", "SelfSubjectAccessReview", {"resourceAttributes": about})["allowed"])
+
+    def clock(self) -> float:
+        """The time of the API server, in whole seconds since the epoch."""
+        return parsedate_to_datetime(self._send("GET", "version", {}).headers["date"]).timestamp()
+
     def kinds_missing(self) -> tuple[str, ...]:
         """Returns KAI kinds that the API server does not serve, as `Queue scheduling.run.ai/v2`."""
         served = {(version, name) for version in {kind.api_version for kind in _KAI} for name in self._served(version)}
@@ -108,10 +123,7 @@ class Cluster:
 
     def review(self, token: str, audience: str) -> Object:
         """Returns whose *token* is, as the status of a TokenReview."""
-        version = "authentication.k8s.io/v1"
-        body = {"apiVersion": version, "kind": "TokenReview", "spec": {"token": token, "audiences": [audience]}}
-        said: Object = self._call("POST", f"{_root(version)}/tokenreviews", {}, body)["status"]
-        return said
+        return self._review("authentication", "TokenReview", {"token": token, "audiences": [audience]})
 
     def get(self, each: Object) -> Object | None:
         """Returns the current object with the kind and name of *each*; None if there is none."""
@@ -131,8 +143,8 @@ class Cluster:
         fields: Mapping[str, str] | None = None,
     ) -> Listing:
         """Returns all objects of *kind*, and the version from which to watch."""
-        query = {"labelSelector": _selector(labels), "fieldSelector": _selector(fields)}
         for _ in range(_TRIES):
+            query = {"labelSelector": _selector(labels), "fieldSelector": _selector(fields)}
             try:
                 return self._pages(kind, _collection(kind, namespace), query)
             except ApiRefusal as refusal:
@@ -162,8 +174,7 @@ class Cluster:
         self, namespace: str, pod: str, container: str, *, follow: bool = False, timestamps: bool = False
     ) -> Stream[bytes]:
         """Returns the container's output so far; *follow*: and later output. *timestamps*: each line starts with its time."""
-        asked = {"follow": follow, "timestamps": timestamps}
-        query = {"container": container, **{name: "true" if value else "" for name, value in asked.items()}}
+        query = {"container": container, "follow": "true" * follow, "timestamps": "true" * timestamps}
         # A followed log may be silent for days; probes detect a dead connection.
         silence_s = None if follow else self._timeouts.read
         return self._stream(f"{_collection(POD, namespace)}/{_part(pod)}/log", query, iter, silence_s=silence_s)
@@ -231,10 +242,14 @@ class Cluster:
         self._call("PATCH", _path(each), {"fieldManager": MANAGER}, steps, form=_PATCH)
 
     def _now(self, each: Object, uid: str) -> Object | None:
-        found = self.get(each)
-        return found if found and found["metadata"]["uid"] == uid else None
+        return found if (found := self.get(each)) and found["metadata"]["uid"] == uid else None
 
     # ------------------------------------------------------------ requests
+
+    def _review(self, group: str, kind: str, spec: Object | None) -> Object:
+        asked = {"apiVersion": f"{group}.k8s.io/v1", "kind": kind} | ({"spec": spec} if spec else {})
+        found: Object = self._call("POST", f"apis/{group}.k8s.io/v1/{kind.lower()}s", {}, asked)["status"]
+        return found
 
     def _served(self, api_version: str) -> Iterator[str]:
         try:

@@ -6,11 +6,15 @@ from pathlib import Path
 import click
 
 from runrig.cli import completing, options
+from runrig.cli.commands.doctor import lines, problems
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
-from runrig.domain.errors import InvalidInput
+from runrig.domain.cluster import ClusterSpec
+from runrig.domain.errors import InvalidInput, Unavailable
+from runrig.domain.findings import Verdict
+from runrig.spec.serve_settings import KubernetesSpec
 
 
 @click.command(
@@ -30,10 +34,13 @@ from runrig.domain.errors import InvalidInput
 @click.option("--check", is_flag=True, help="Check the config file and exit.")
 @click.option("--init-admin", metavar="NAME", help="Create the first administrator, print a token and exit.")
 @options.no_mirror
-def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> None:
+def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> int:
     """Start a production server from a config file.
 
     With users, roles, TLS, and a standby that takes over.
+
+    If the backend is Kubernetes, --check also examines the cluster, as `runrig doctor` does. The exit code is 1 if the cluster lacks
+    something that runrig needs.
     """
     from runrig.spec.serve import folder_and_mode, read_serve
 
@@ -47,12 +54,27 @@ def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> 
 
     if init_admin is not None:
         say(serve.first_admin(spec, init_admin))
-        return
+        return 0
     with located(shown(config)):
         doubt = serve.check(spec)
     if doubt is not None:
         warn(doubt)
     if check:
         say(f"{shown(config)} is valid")
-        return
+        return 0 if spec.kubernetes is None else _examined(spec.kubernetes, spec.cluster)
     serve.serve(spec, mirror=not no_mirror)
+    return 0
+
+
+def _examined(spec: KubernetesSpec, declared: ClusterSpec | None) -> int:
+    """Prints what the cluster lacks; returns the exit code."""
+    from runrig.wiring.doctor import examine
+
+    try:
+        found = examine(spec, declared)
+    except Unavailable as error:
+        warn(f"The cluster could not be checked: {error.message}")
+        return 0
+    for line in lines([each for each in found if each.verdict is not Verdict.OK]):
+        warn(line)
+    return 1 if problems(found) else 0

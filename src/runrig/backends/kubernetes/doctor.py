@@ -1,0 +1,281 @@
+"""Finds everything that a cluster lacks for runrig, each with the command that mends it. Changes nothing."""
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from runrig.backends.kubernetes import rights
+from runrig.backends.kubernetes.cluster import NODE, POD, ApiRefusal, Cluster
+from runrig.backends.kubernetes.drift import Crew
+from runrig.backends.kubernetes.names import NODE_POOL, SCHEDULER
+from runrig.domain.findings import Finding, Verdict
+
+Object = dict[str, Any]
+
+OLDEST, OLDEST_KAI = (1, 33), (0, 13)
+MOST_APART_S = 10.0
+"""Seconds between the clocks of the cluster and this machine: deadlines of pods compare their times."""
+
+INSTALL_KAI = (
+    "helm upgrade --install kai-scheduler oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler "
+    "--namespace kai-scheduler --create-namespace --version v0.17.0"
+)
+_PLUGIN = (
+    "helm upgrade --install nvdp nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin "
+    "--namespace nvidia-device-plugin --create-namespace"
+)
+_NAMED = 3
+"""How many nodes a message names."""
+_NUMBERS = re.compile(r"v?(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """The names that the cluster file uses. *gpu*: the resource name of GPUs. *keys*: node labels of topology keys → what uses them.
+    *flavors*: name → the labels of its nodes.
+    """
+
+    gpu: str = "nvidia.com/gpu"
+    keys: Mapping[str, str] = field(default_factory=dict)
+    flavors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def examine(cluster: Cluster, namespace: str, uses: Uses) -> tuple[Finding, ...]:
+    """Returns all findings, in a fixed order. Raises Unavailable if the API server does not respond or accept the login."""
+    return tuple(
+        itertools.chain(
+            _server(cluster),
+            _clock(cluster),
+            _kinds(cluster),
+            _rights(cluster, namespace),
+            _kai(cluster),
+            _nodes(cluster, uses),
+        )
+    )
+
+
+# ---------------------------------------------------------------- the API server
+
+
+def _server(cluster: Cluster) -> Iterator[Finding]:
+    version = cluster.version()
+    if (found := _numbers(version)) is not None and found < OLDEST:
+        yield Finding(
+            "api-server",
+            Verdict.PROBLEM,
+            f"Kubernetes {version} is too old: runrig needs 1.33 or later",
+            "kubeadm upgrade plan",
+        )
+    else:
+        yield Finding("api-server", Verdict.OK, f"Kubernetes {version} at {cluster.url}, as {cluster.account()}")
+
+
+def _clock(cluster: Cluster) -> Iterator[Finding]:
+    before = time.time()
+    told = cluster.clock()
+    after = time.time()
+    ahead = told + 1 - before if told + 1 < before else max(0.0, told - after)  # It sends whole seconds.
+    if abs(ahead) > MOST_APART_S:
+        way = "ahead of" if ahead > 0 else "behind"
+        words = f"The clock of the API server is {abs(ahead):.0f} s {way} this machine's; at most {MOST_APART_S:.0f} s are allowed"
+        yield Finding("clock", Verdict.PROBLEM, words, "timedatectl set-ntp true")
+    else:
+        yield Finding(
+            "clock",
+            Verdict.OK,
+            f"The clocks of the API server and this machine are less than {MOST_APART_S:.0f} s apart",
+        )
+
+
+def _kinds(cluster: Cluster) -> Iterator[Finding]:
+    missing = cluster.kinds_missing()
+    for kind in missing:
+        yield Finding(
+            "kinds", Verdict.PROBLEM, f"The cluster does not serve {kind}, a kind of KAI Scheduler", INSTALL_KAI
+        )
+    if not missing:
+        yield Finding("kinds", Verdict.OK, "The cluster serves the kinds of KAI Scheduler")
+
+
+# ---------------------------------------------------------------- rights
+
+
+def _rights(cluster: Cluster, namespace: str) -> Iterator[Finding]:
+    lacks = missing_rights(cluster, namespace)
+    for right, verbs in lacks.items():
+        where = f"in namespace {namespace}" if right.inside else "in the whole cluster"
+        words = f"The account cannot {', '.join(verbs)} {right.name} {where}. Until it can, {right.without}"
+        file = rights.SESSIONS if right.sessions else rights.MANIFEST
+        verdict = Verdict.OPTIONAL if right.optional else Verdict.PROBLEM
+        yield Finding("rights", verdict, words, f"kubectl apply -f {file}")
+    if not lacks:
+        yield Finding("rights", Verdict.OK, f"The account has all rights, in namespace {namespace} and in the cluster")
+
+
+def missing_rights(cluster: Cluster, namespace: str) -> dict[rights.Right, tuple[str, ...]]:
+    """Returns right → its missing verbs, in the order of `RIGHTS`; complete rights are left out."""
+    asked = [(right, verb) for right in rights.RIGHTS for verb in right.verbs]
+    answers = dict[tuple[rights.Right, str], bool]()
+
+    def ask(right: rights.Right, verb: str) -> None:
+        where = namespace if right.inside else None
+        answers[right, verb] = cluster.may(verb, right.group, right.resource, where)
+
+    crew = Crew()
+    try:
+        refused = crew.run_all([partial(ask, *each) for each in asked])
+    finally:
+        crew.close()
+    if refused:
+        raise refused[0]
+    lacks = {right: tuple(verb for verb in right.verbs if not answers[right, verb]) for right in rights.RIGHTS}
+    return {right: verbs for right, verbs in lacks.items() if verbs}
+
+
+# ---------------------------------------------------------------- KAI Scheduler
+
+
+def _kai(cluster: Cluster) -> Iterator[Finding]:
+    try:
+        pods = cluster.list(POD).objects
+    except ApiRefusal:
+        yield Finding(
+            "kai", Verdict.UNKNOWN, "KAI Scheduler could not be checked, because the account cannot list pods"
+        )
+        return
+    found = [each for pod in pods if _alive(pod) for each in pod["spec"]["containers"] if _schedules(each)]
+    if not found:
+        words = f"No pod runs KAI Scheduler as {SCHEDULER} for nodes without the label {NODE_POOL}, so no pod of a task is bound"
+        yield Finding("kai", Verdict.PROBLEM, words, INSTALL_KAI)
+        return
+    container = found[0]
+    version = container.get("image", "").rpartition(":")[2]
+    if (numbers := _numbers(version)) is None:
+        yield Finding(
+            "kai", Verdict.UNKNOWN, f"The version of KAI Scheduler is unknown: its image is {container.get('image')}"
+        )
+    elif numbers < OLDEST_KAI:
+        yield Finding(
+            "kai", Verdict.PROBLEM, f"KAI Scheduler {version} is too old: runrig needs v0.13 or later", INSTALL_KAI
+        )
+    else:
+        yield Finding("kai", Verdict.OK, f"KAI Scheduler {version} runs")
+    yield from _flags_of(container)
+
+
+def _schedules(container: Object) -> bool:
+    """Returns True for the scheduler of KAI that binds runrig's pods."""
+    image = container.get("image", "").partition("@")[0]
+    if "scheduler" not in image.rpartition("/")[2] or "kai" not in image:
+        return False
+    flags = _flags(container)
+    return flags.get("scheduler-name", SCHEDULER) == SCHEDULER and not flags.get("partition-label-value")
+
+
+def _flags(container: Object) -> dict[str, str]:
+    """Returns its flags, as `--name=value` or `--name` for true. KAI's operator writes no others."""
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    pairs = (word.lstrip("-").partition("=") for word in words if word.startswith("-"))
+    return {name: value if equals else "true" for name, equals, value in pairs}
+
+
+_FLAGS: Mapping[str, tuple[str, Callable[[str], bool], str, Verdict]] = {
+    "default-staleness-grace-period": (
+        "-1s",
+        lambda value: value.startswith("-"),
+        "KAI ends a gang when one of its pods has ended",
+        Verdict.PROBLEM,
+    ),
+    "full-hierarchy-fairness": (
+        "true",
+        lambda value: value in ("", "true", "1", "t"),
+        "KAI ignores the minimum runtime of the root queue and may evict LOW work",
+        Verdict.PROBLEM,
+    ),
+    "update-pod-eviction-condition": (
+        "true",
+        lambda value: value in ("true", "1", "t"),
+        "an eviction by KAI is recognized only by its event",
+        Verdict.OPTIONAL,
+    ),
+}
+"""Flag → the value that runrig needs, whether a value ("": the default) is as good, what happens otherwise, and how bad that is."""
+
+
+def _flags_of(container: Object) -> Iterator[Finding]:
+    flags = _flags(container)
+    for name, (needed, good, otherwise, verdict) in _FLAGS.items():
+        value = flags.get(name, "")
+        if good(value.lower()):
+            yield Finding("kai-flags", Verdict.OK, f"KAI Scheduler runs with --{name}={value or needed}")
+        else:
+            command = (
+                "kubectl patch schedulingshard default --type merge "
+                f'-p \'{{"spec": {{"args": {{"{name}": "{needed}"}}}}}}\''
+            )
+            runs = f"with --{name}={value}" if value else f"without --{name}={needed}"
+            yield Finding("kai-flags", verdict, f"KAI Scheduler runs {runs}: {otherwise}", command)
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def _nodes(cluster: Cluster, uses: Uses) -> Iterator[Finding]:
+    try:
+        nodes = cluster.list(NODE).objects
+    except ApiRefusal:
+        yield Finding("nodes", Verdict.UNKNOWN, "Nodes could not be checked, because the account cannot list them")
+        return
+    with_gpus = [each for each in nodes if each.get("status", {}).get("allocatable", {}).get(uses.gpu, "0") != "0"]
+    if not with_gpus:
+        words = f"None of {_count(len(nodes), 'node')} reports {uses.gpu}: no GPU plugin runs, or it finds no GPU"
+        yield Finding("gpus", Verdict.PROBLEM, words, _PLUGIN)
+        return
+    yield Finding("gpus", Verdict.OK, f"{len(with_gpus)} of {_count(len(nodes), 'node')} report {uses.gpu}")
+    yield from _labels(with_gpus, uses)
+
+
+def _labels(nodes: Iterable[Object], uses: Uses) -> Iterator[Finding]:
+    """Yields findings about labels of *nodes*, which have GPUs."""
+    labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in nodes}
+    for label, used_by in uses.keys.items():
+        bare = [name for name in sorted(labels) if label not in labels[name]]
+        command = f"kubectl label node {bare[0]} {label}=VALUE" if bare else ""
+        if len(bare) == len(labels):
+            yield Finding("labels", Verdict.PROBLEM, f"No node has the label {label} of {used_by}", command)
+        elif bare:
+            words = f"{_names(bare)} without the label {label} of {used_by} get no gangs that require it"
+            yield Finding("labels", Verdict.OPTIONAL, words, command)
+        else:
+            yield Finding("labels", Verdict.OK, f"All nodes with GPUs have the label {label} of {used_by}")
+    for flavor, needed in uses.flavors.items():
+        if needed and not any(needed.items() <= each.items() for each in labels.values()):
+            text = " ".join(f"{name}={value}" for name, value in sorted(needed.items()))
+            words = f"No node with GPUs has the labels of flavor {flavor}: {text}"
+            yield Finding("labels", Verdict.PROBLEM, words, f"kubectl label node NODE {text}")
+
+
+# ---------------------------------------------------------------- words
+
+
+def _alive(pod: Object) -> bool:
+    ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    return not ended and "deletionTimestamp" not in pod["metadata"]
+
+
+def _numbers(version: str) -> tuple[int, int] | None:
+    found = _NUMBERS.match(version)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _names(nodes: list[str]) -> str:
+    shown = ", ".join(nodes[:_NAMED])
+    return f"Nodes {shown}" + (f" and {len(nodes) - _NAMED} others" if len(nodes) > _NAMED else "")
