@@ -17,6 +17,7 @@ CLUSTER = "pools: [{name: mine, quota: 2}, {name: spare, quota: 0}]\n"
 FORMS = (
     "/submit",
     "/run",
+    "/apply",
     "/workflow/runs-1/cancel",
     "/workflow/runs-1/again",
     "/pool/mine/edit",

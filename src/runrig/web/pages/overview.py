@@ -47,7 +47,8 @@ def overview(request: Asked, service: Serving, asker: Asking, reasons: Explainin
         shown = _overview(service, views, asker.visibility, reasons_of(views, reasons))
     first = None if at or not shown["empty"] else _first_pool(service, asker)
     request.state.personal = first is not None
-    return html(request, "overview.html", bar=bar, first=first, **shown)
+    acts = [("/apply", "Cluster file")] if asker.may(Permission.CHANGE_CLUSTER) and not at else []
+    return html(request, "overview.html", bar=bar, first=first, acts=acts, **shown)
 
 
 def _overview(service: Service, views: Views, visibility: Visibility, reasons: Explains) -> dict[str, Any]:
