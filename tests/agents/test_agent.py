@@ -20,9 +20,10 @@ CLUSTER = """\
 backend: {name: lab, type: simulated}
 nodes: [{name: "n{0..1}", resources: {gpu: 4, cpu: 8, memory: 8Gi}}]
 cohorts: [{name: org}]
-pools: [{name: vision, quota: 4, cohort: org}, {name: speech, quota: 4, cohort: org}]
+pools: [{name: vision, quota: 4, cohort: org, default_image: torch}, {name: speech, quota: 4, cohort: org}]
 """
 FOUR = {"command": ["sleep", "3600"], "gpus": 4, "name": "four"}
+FILE = "workflow: {name: four, tasks: [{name: main, image: any, command: [sleep, '3600']}]}"
 HOSTILE = """\
 import sys
 print("\\x1b[31mred\\x1b[0m \\x07bell")
@@ -52,6 +53,7 @@ def test_an_agent_submits_work_learns_why_it_waits_makes_the_proposed_change_and
         assert (await agent("wait", id=first["id"], status="RUNNING"))["reached"]
         shown = await agent("submit", work=FOUR, pool="vision")
         assert shown["would"]["verdict"]["verdict"] == "WAITS"
+        assert "image: torch" in shown["would"]["file"]
         second = await agent("submit", work=FOUR, pool="vision", key=shown["key"])
         why = await agent("why", id=second["id"])
         assert "in use by four-1" in why["sentence"]
@@ -183,10 +185,10 @@ def test_over_http_each_request_has_the_rights_of_its_own_token(tmp_path: Path) 
             async with agents.http(url, ann) as agent, agents.http(url, bob) as other:
                 assert (await agent("whoami"))["user"] == "ann"
                 assert (await other("whoami"))["user"] == "bob"
-                shown = await agent("submit", work=FOUR, pool="vision")
+                shown = await agent("submit", file=FILE, pool="vision")
                 with pytest.raises(Failed, match="key fits the same arguments only"):
-                    await other("submit", work=FOUR, pool="vision", key=shown["key"])
-                made = await agent("submit", work=FOUR, pool="vision", key=shown["key"])
+                    await other("submit", file=FILE, pool="vision", key=shown["key"])
+                made = await agent("submit", file=FILE, pool="vision", key=shown["key"])
                 with pytest.raises(Failed):
                     await other("cancel", id=made["id"])
                 assert (await other("list_workflows"))["workflows"] == []

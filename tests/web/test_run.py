@@ -34,6 +34,13 @@ def test_a_command_is_previewed_with_its_file_and_then_submitted_once(tmp_path: 
         )
 
 
+def test_the_image_is_that_of_the_pool_unless_one_is_typed(tmp_path: Path) -> None:
+    with site(tmp_path, cluster="pools: [{name: pool1, quota: 2, default_image: torch}]") as it:
+        for typed, image in (({}, "torch"), ({"image": "mine"}, "mine")):
+            shown = it.visitor().fill("/run", command="sleep 5", pool="pool1", **typed)
+            assert f"image: {image} command" in words_of(shown.text)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [

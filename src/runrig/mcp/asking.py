@@ -1,12 +1,15 @@
 """Arguments of the tools."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from runrig.domain.errors import InvalidInput
 from runrig.spec.one_task import NO_IMAGE, OneTask, looks_secret, name_of
 from runrig.spec.one_task import file_of as one_task_file
+
+if TYPE_CHECKING:
+    from runrig.client import AsyncClient
 
 Id = Annotated[str, Field(description="ID of a workflow, such as train-1.", min_length=1, max_length=200)]
 Filter = Annotated[str, Field(description="Only of this one; empty: of all.", max_length=200)]
@@ -29,14 +32,14 @@ class OneCommand(BaseModel):
     ]
     gpus: Annotated[int, Field(ge=0, le=1_000_000, description="GPUs of each node.")] = 1
     nodes: Annotated[int, Field(ge=1, le=10_000, description="All start together.")] = 1
-    image: Annotated[str, Field(description="Container image; needed on Kubernetes.")] = NO_IMAGE
+    image: Annotated[str, Field(description="Default: that of the pool. Kubernetes needs one.")] = ""
     name: Annotated[str, Field(description="Default: from the command.")] = ""
     time: Annotated[str, Field(description="Time limit, such as 4h. Default: the pool's.")] = ""
     cpus: Annotated[int | None, Field(ge=1)] = None
     memory: Annotated[str, Field(description="Memory of each node, such as 64Gi.")] = ""
     environment: Annotated[dict[str, str], Field(description="No secrets: they would be stored in the file.")] = {}
 
-    def task(self) -> OneTask:
+    def task(self, image: str | None) -> OneTask:
         for name in self.environment:
             if looks_secret(name):
                 raise InvalidInput.one(
@@ -46,7 +49,7 @@ class OneCommand(BaseModel):
         return OneTask(
             name=self.name or name_of(self.command),
             command=self.command,
-            image=self.image,
+            image=self.image or image or NO_IMAGE,
             gpus=self.gpus,
             nodes=self.nodes,
             cpus=self.cpus,
@@ -59,8 +62,12 @@ class OneCommand(BaseModel):
 Work = Annotated[OneCommand | None, Field(description="A command to submit, instead of a file.")]
 
 
-def file_of(work: OneCommand | None, file: str) -> str:
-    """Returns the text of the workflow file that was asked for. Raises InvalidInput unless it is exactly one."""
-    if (work is None) == (not file):
+async def file_of(client: "AsyncClient", work: OneCommand | None, file: str, pool: str) -> str:
+    """Returns the text of the workflow file to submit to *pool*. Raises InvalidInput unless exactly one is given."""
+    if work is None and file:
+        return file
+    if work is None or file:
         raise InvalidInput.one("use either work (a command) or file (the text of a workflow file)")
-    return file or one_task_file(work.task() if work else OneTask("", ()))
+    name = pool or (await client.me()).default_pool
+    image = (await client.pools.get(name)).default_image if name and not work.image else None
+    return one_task_file(work.task(image))

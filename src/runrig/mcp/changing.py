@@ -34,7 +34,8 @@ class Changing:
 
         Repeating the second call with the same key submits nothing twice.
         """
-        text = file_of(work, file)
+        async with self._access.client() as client:
+            text = await file_of(client, work, file, pool)
         wanted: PriorityName | None = priority or None
 
         async def would() -> dict[str, Any]:

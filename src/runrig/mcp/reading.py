@@ -216,8 +216,8 @@ class Reading:
         lost domain. Shows what would start, wait or be preempted. Changes nothing; slow on large clusters.
         """
         if work is not None or file:
-            text = file_of(work, file)
             async with self._access.client() as client:
+                text = await file_of(client, work, file, pool)
                 pool = pool or (await client.me()).default_pool or ""
                 question: dict[str, Any] = {"submission": {"pool": pool, "file": text}}
                 question["submission"] |= {"priority": priority} if priority else {}

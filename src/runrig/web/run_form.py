@@ -20,8 +20,8 @@ _PLACES = {"gpu": "gpus", "platform": "gpus", "cpu": "cpus", "count": "nodes", "
 """Field of a workflow file → field of the form, where the names differ."""
 
 
-def task_of(fields: Mapping[str, str]) -> OneTask:
-    """Raises InvalidInput with all problems, each at its field."""
+def task_of(fields: Mapping[str, str], image: str | None = None) -> OneTask:
+    """*image*: the default one of the pool. Raises InvalidInput with all problems, each at its field."""
     typed = DEFAULTS | {name: fields[name].strip() for name in FIELDS if fields.get(name, "").strip()}
     problems: list[Problem] = []
 
@@ -50,7 +50,7 @@ def task_of(fields: Mapping[str, str]) -> OneTask:
     if problems or command is None:
         raise InvalidInput(tuple(problems))
     name = typed.get("name") or name_of(command)
-    return OneTask(name=name, command=command, image=typed.get("image", NO_IMAGE), **found)
+    return OneTask(name=name, command=command, image=typed.get("image") or image or NO_IMAGE, **found)
 
 
 @contextmanager

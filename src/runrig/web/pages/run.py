@@ -29,7 +29,7 @@ async def run(request: Asked, service: Serving, asker: Asking) -> Response:
     def typed(key: str | None = None) -> Submission:
         check_pool(asker, fields)
         return Submission(
-            file_of(task_of(fields)),
+            file_of(task_of(fields, service.queries.pool(fields["pool"], asker.visibility).pool.default_image)),
             fields["pool"],
             asker.identity.user,
             priority=priority_of(fields),
