@@ -6,10 +6,11 @@
 import os
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +18,7 @@ from runrig.domain.gpu_use import GpuUse
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import LogFile, Output
+from runrig.ports.store import WorkflowQuery
 from runrig.spec.cluster import read_cluster
 from tests.worlds.served import Served, served
 
@@ -66,10 +68,11 @@ class Day:
         self._desk.later(0)
         self.screen += f"# {clock}\n"
 
-    def type(self, line: str) -> None:
-        """Rounds of the server go on meanwhile, as its own thread would do."""
+    def type(self, line: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Rounds of the server go on meanwhile, as its own thread would do.  *meanwhile*: what happens before the command ends."""
         with ThreadPoolExecutor(1) as typing:
             running = typing.submit(self.ann.runrig, *shlex.split(line), width=_WIDTH)
+            meanwhile()
             while not running.done():
                 self._desk.service.settle()
                 wait([running], timeout=0.01)
@@ -103,6 +106,19 @@ class Day:
     def runs(self, id: str, *tasks: str, attempt: int = 0) -> None:
         """The tasks run until they end."""
         self._see(TaskFact(Phase.RUNNING), id, tasks, attempt)
+
+    def finishes(self, id: str, *tasks: str, after_s: int, attempt: int = 0, text: str = "") -> None:
+        """Once the workflow runs, each task writes *text*, and all end well *after_s* later."""
+        while id not in self._ids() or self._desk.status(id) != "RUNNING":
+            self._desk.service.settle()
+        for task in tasks if text else ():
+            self.writes(id, task, text, attempt)
+        self._desk.time[0] += after_s
+        self._see(TaskFact(Phase.ENDED, 0, by_itself=True), id, tasks, attempt)
+        self._desk.later(0)
+
+    def _ids(self) -> set[str]:
+        return {each.id for each in self._desk.store.workflows(WorkflowQuery(limit=100))[0]}
 
     def ends(self, id: str, *tasks: str, code: int) -> None:
         self._see(TaskFact(Phase.ENDED, code, by_itself=code != _STOPPED), id, tasks, 0)
@@ -169,6 +185,14 @@ def the_day(day: Day) -> str:
     day.type("restart train-1 --failed --code .")
     day.at("15:32")
     day.type("cancel train-3")
+    day.at("15:40")
+    day.runs("report-1", "main")  # as soon as it is there
+    reported = partial(day.finishes, "report-1", "main", after_s=241, text="wrote report.pdf\n")
+    day.type("run -g 0 --code none -- python report.py", reported)
+    day.at("16:05")
+    day.type("attach report-1")
+    day.type("logs -f train-2", partial(day.finishes, "train-2", "main-0", "main-1", after_s=6900, attempt=1))
+    day.type("workflow query train-2")
     assert other == "lm-2"
     return day.screen
 
