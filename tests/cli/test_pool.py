@@ -326,9 +326,9 @@ def test_resource_list_has_a_row_per_node() -> None:
     answers = {"GET /api/v1/nodes": page(example_of(Node), down), "GET /api/v1/pools": page(VISION)}
     assert lines(answered(answers, "resource", "list").out) == [
         "Node  State     Flavor   Pools   GPUs  CPU   Memory",
-        "----  --------  -------  ------  ----  ----  -----------",
-        "n00   Ready     default  vision  1/2   4/96  16Gi/1024Gi",
-        "n01   NotReady  b200     -       1/2   4/96  16Gi/1024Gi",
+        "----  --------  -------  ------  ----  ----  --------",
+        "n00   Ready     default  vision  1/2   4/96  16Gi/1Ti",
+        "n01   NotReady  b200     -       1/2   4/96  16Gi/1Ti",
     ]
     assert lines(answered(answers, "resource", "list", "--mode", "free").out)[2:] == [
         "n00   Ready     default  vision  1     92   1008Gi",
@@ -349,9 +349,7 @@ def test_state_and_taints_show_why_a_node_accepts_no_pods() -> None:
         "GET /api/v1/nodes/n00": node,
         "GET /api/v1/pools": page(VISION),
     }
-    assert (
-        lines(answered(answers, "resource", "list").out)[2] == "n00   Tainted  default  vision  1/2   4/96  16Gi/1024Gi"
-    )
+    assert lines(answered(answers, "resource", "list").out)[2] == "n00   Tainted  default  vision  1/2   4/96  16Gi/1Ti"
     said = lines(answered(answers, "resource", "info", "n00").out)
     assert [line for line in said if line.startswith(("State", "Taint"))] == [
         "State                              Tainted",
@@ -367,9 +365,7 @@ def test_node_without_a_flavor_is_shown_as_such() -> None:
         "GET /api/v1/nodes/n00": node,
         "GET /api/v1/pools": page(VISION),
     }
-    assert (
-        lines(answered(answers, "resource", "list").out)[2] == "n00   NoFlavor  -       -      1/2   4/96  16Gi/1024Gi"
-    )
+    assert lines(answered(answers, "resource", "list").out)[2] == "n00   NoFlavor  -       -      1/2   4/96  16Gi/1Ti"
     said = lines(answered(answers, "resource", "info", "n00").out)
     assert [line.split() for line in said[:3]] == [["Node", "n00"], ["State", "NoFlavor"], ["GPUs", "used", "1/2"]]
 

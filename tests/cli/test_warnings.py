@@ -4,6 +4,8 @@ Warnings about Kueue manifests are in tests/kueue/read/test_every_warning.py.
 """
 
 import ast
+import contextlib
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 import runrig
+from runrig.cli.commands.mcp import _listening
 from runrig.domain.shown import DeclaredChange, Pool, Workflow, WorkflowSubmitted, WorkflowWhy
 from runrig.wire.base import example_of
 from tests.cli.canned_server import answered
@@ -120,6 +123,13 @@ LACKING = (
     "Warning: label rack of topology key rack is missing on {}. Gangs with topology requirements are not placed there"
 )
 
+
+def opens(_: Path) -> str:
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        _listening("0.0.0.0:0")[1].close()
+    return printed.getvalue()
+
+
 WARNINGS: list[tuple[Provoked, str]] = [
     # ------------------------------------------------------------ pools
     (exceeds(gpu=1), BEYOND.format("1 GPU")),
@@ -163,6 +173,7 @@ WARNINGS: list[tuple[Provoked, str]] = [
         submits("", {**SENT, "warnings": []}, *RUN, "-N", "2", "-d", "--", "python", "t.py"),
         "Warning: python starts once on each node. Use a launcher such as torchrun to start one process per GPU",
     ),
+    (opens, "Warning: tokens are sent to 0.0.0.0 without encryption. Use a proxy with TLS in front of it"),
     # ------------------------------------------------------------ scenarios
     (
         refused,
@@ -224,4 +235,4 @@ def test_every_warning_is_in_the_table(tmp_path: Path) -> None:
     finally:
         sys.setprofile(None)
     unseen = [(Path(file).name, lines[0]) for file, lines in written_ if not any((file, at) in seen for at in lines)]
-    assert (unseen, len(written_)) == ([], 15)
+    assert (unseen, len(written_)) == ([], 16)

@@ -92,6 +92,14 @@ def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> 
     return str(amount)
 
 
+def rounded_quantity(resource: str, amount: int) -> str:
+    """*amount* for tables, not to be parsed: bytes in their largest unit, with one decimal."""
+    if not is_bytes(resource):
+        return format_quantity(resource, amount)
+    unit = next((unit for unit in _BYTE_UNITS if abs(amount) >= int(_SUFFIXES[unit])), None)
+    return str(amount) if unit is None else f"{amount / int(_SUFFIXES[unit]):.1f}".removesuffix(".0") + unit
+
+
 def amount_in_a_sentence(resource: str, amount: int) -> str:
     """*amount* for people, not to be parsed: ``1,280``, ``64Gi``."""
     return _WHOLE.sub(lambda found: f"{int(found[0]):,}", format_quantity(resource, amount), count=1)

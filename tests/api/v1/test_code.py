@@ -251,4 +251,4 @@ def test_damaged_code_fails_what_uses_it_and_nothing_else(tmp_path: Path, harmed
 def test_pods_fetch_nothing_from_a_backend_without_them(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         answer = it.http.get("/api/v1/pod-code", headers={"Authorization": "Bearer header.claims.signature"})
-        assert problem(answer, 401, "NOTALLOWED")["detail"].startswith("the token is missing or invalid")
+        assert problem(answer, 401, "FORBIDDEN")["detail"].startswith("the token is missing or invalid")

@@ -132,11 +132,11 @@ def test_each_minute_is_kept_as_an_average_for_a_day() -> None:
 
     reads(0, (80, 60), (100, 62), (None, 1))
     reads(30, (90, 62), (100, 64), (None, 3))
-    assert minutes(0, 1) == []
-    reads(30, (10, 20), (30, 20), (None, 1))
     assert minutes(0, 1) == [(0, 92, 62)]
-    assert minutes(2) == [(0, None, 2)]
-    assert minutes(7) == [(0, None, None)]
+    reads(30, (10, 20), (30, 20), (None, 1))
+    assert minutes(0, 1) == [(0, 92, 62), (60, 20, 20)]
+    assert minutes(2) == [(0, None, 2), (60, None, 1)]
+    assert minutes(7) == [(0, None, None), (60, None, None)]
     watch._take("NVML reports 'GPU is lost'")
     now[0] += 600
     watch._take("NVML reports 'GPU is lost'")
@@ -146,6 +146,6 @@ def test_each_minute_is_kept_as_an_average_for_a_day() -> None:
     for _ in range(1500):
         reads(60, (50, 40))
     kept = minutes(0)
-    assert (len(kept), kept[-1]) == (24 * 60, (660 + 1499 * 60, 50, 40))
-    last = datetime.fromtimestamp(start + 660 + 1499 * 60, UTC)
+    assert (len(kept), kept[-1]) == (24 * 60 + 1, (660 + 1500 * 60, 50, 40))
+    last = datetime.fromtimestamp(start + 660 + 1500 * 60, UTC)
     assert watch.minutes((0,), start, start + 10**6)[-1] == GpuMinute(last, 50, 40)

@@ -77,7 +77,7 @@ class GpuWatch:
         self._uuids = uuids
         self._clock = clock
         self._time_of_day = time_of_day
-        self._now: list[tuple[GpuUse, ...]] = []
+        self._now: tuple[tuple[GpuUse, ...], ...] = ()
         self._minute = 0
         self._past: deque[tuple[int, tuple[_Means, ...]]] = deque(maxlen=_MINUTES)
         self._idle_since: dict[int, float] = {}
@@ -92,9 +92,10 @@ class GpuWatch:
         return self._read if silent_s < _SILENT_S else f"NVML has not answered for {silent_s:.0f} s"
 
     def minutes(self, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:
-        """See `Backend.gpu_minutes`. The current minute is left out."""
+        """See `Backend.gpu_minutes`. The current minute so far is the last one."""
         found = []
-        for minute, means in tuple(self._past):
+        now = [(self._minute, means)] if (means := _means(self._now)) else []
+        for minute, means in (*self._past, *now):
             if since <= minute < until:
                 busy = _mean(means[gpu][0] for gpu in gpus if gpu < len(means))
                 memory = _mean(means[gpu][1] for gpu in gpus if gpu < len(means))
@@ -121,16 +122,12 @@ class GpuWatch:
     def _take(self, read: tuple[GpuUse, ...] | str) -> None:
         self._read, self._read_at = read, self._clock()
         minute = int(self._time_of_day() // _MINUTE_S) * _MINUTE_S
-        if minute != self._minute and self._now:
-            means = (
-                (_mean(use.busy_percent for use in gpu), _mean(use.memory_used for use in gpu))
-                for gpu in zip(*self._now, strict=True)
-            )
-            self._past.append((self._minute, tuple(means)))
-            self._now = []
-        self._minute = minute
+        if minute != self._minute:
+            if self._now:
+                self._past.append((self._minute, _means(self._now)))
+            self._minute, self._now = minute, ()
         if not isinstance(read, str):
-            self._now.append(read)
+            self._now = (*self._now, read)
 
     def _of(self, index: int, uuid: str) -> GpuUse:
         import pynvml
@@ -155,6 +152,14 @@ class GpuWatch:
             return None
         now = self._clock()
         return now - self._idle_since.setdefault(index, now)
+
+
+def _means(reads: Sequence[Sequence[GpuUse]]) -> tuple[_Means, ...]:
+    """Returns those of each GPU; empty without *reads*."""
+    return tuple(
+        (_mean(use.busy_percent for use in gpu), _mean(use.memory_used for use in gpu))
+        for gpu in zip(*reads, strict=True)
+    )
 
 
 def _mean(values: Iterable[int | None]) -> int | None:

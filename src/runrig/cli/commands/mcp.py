@@ -11,6 +11,7 @@ from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput, ServerFault
 
 LISTEN = "127.0.0.1:8765"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @click.command(epilog=examples("runrig mcp", "runrig mcp --http", "runrig mcp --http --listen 127.0.0.1:9000"))
@@ -35,7 +36,7 @@ def mcp(before: ServerAddress, http: bool, listen: str, server: str | None, data
     if find_spec("mcp") is None:
         raise InvalidInput.one("this command needs the MCP SDK. Install it with: pip install 'runrig[mcp]'")
     from runrig.mcp.access import Access
-    from runrig.mcp.server import LOOPBACK, run_http, run_stdio
+    from runrig.mcp.server import run_http, run_stdio
 
     server, data = server or before.server, data or before.data
     ServerAddress(server, data).address()  # An invalid address is an error now, not at the first call.
@@ -45,8 +46,6 @@ def mcp(before: ServerAddress, http: bool, listen: str, server: str | None, data
         run_stdio(Access(server, data, per_request=False))
         return
     host, listener = _listening(listen)
-    if host not in LOOPBACK:
-        warn(f"Warning: tokens are sent to {host} without encryption. Use a proxy with TLS in front of it")
     name = f"[{host}]" if ":" in host else host
     click.echo(f"Listening on http://{name}:{listener.getsockname()[1]}/mcp")
     run_http(Access(server, data, per_request=True), listener)
@@ -60,6 +59,9 @@ def _listening(listen: str) -> tuple[str, socket.socket]:
         raise InvalidInput.one(f"--listen {listen!r:.80} is not an address. Use HOST:PORT, such as {LISTEN}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return host, socket.create_server((host, int(port)), family=family)
+        listener = socket.create_server((host, int(port)), family=family)
     except OSError as error:
         raise ServerFault(f"cannot listen on {listen}: {error.strerror or error}. Use another --listen") from None
+    if host not in _LOOPBACK:
+        warn(f"Warning: tokens are sent to {host} without encryption. Use a proxy with TLS in front of it")
+    return host, listener

@@ -88,14 +88,21 @@ def _state(node: Node) -> str:
 def _used(node: Node, resource: str) -> str:
     """Returns ``used/capacity``; ``-`` for a resource that the node does not have."""
     capacity = node["allocatable_fields"].get(resource, "0")
-    return "-" if capacity == "0" else f"{node['usage_fields'].get(resource, '0')}/{capacity}"
+    used = node["usage_fields"].get(resource, "0")
+    return "-" if capacity == "0" else "/".join(_rounded(resource, each) for each in (used, capacity))
+
+
+def _rounded(resource: str, amount: str) -> str:
+    from runrig.domain.quantities import parse_quantity, rounded_quantity
+
+    return rounded_quantity(resource, parse_quantity(resource, amount))
 
 
 def _free(node: Node, resource: str) -> str:
-    from runrig.domain.quantities import format_quantity
+    from runrig.domain.quantities import rounded_quantity
 
     amount = node["free"].get(resource)
-    return "-" if amount is None else format_quantity(resource, amount)
+    return "-" if amount is None else rounded_quantity(resource, amount)
 
 
 @resource.command("info", epilog=examples("runrig resource info n00", "runrig resource info n00 -t json"))
