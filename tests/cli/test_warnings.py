@@ -106,6 +106,7 @@ def submits(route: str, answer: dict[str, Any], *words: str) -> Provoked:
 RUN = ("run", "--pool", "vision", "-g", "1", "--code", "none")
 IGNORED = "image is ignored: the local backend runs commands directly on this machine"
 WAITS = {
+    "GET /api/v1/pools/vision": POOL,
     "GET /api/v1/workflows/train-1/wait": example_of(Workflow),
     "GET /api/v1/workflows/train-1/why": example_of(WorkflowWhy),
 }

@@ -79,6 +79,7 @@ OWNED: Mapping[str, Row | str] = {
     "POST /login": BOUNDED,
     "POST /logout": NOT_OWNED,  # it ends the session whose cookie and second secret were sent
     "POST /submit": NOT_OWNED,  # it asks for the right to submit to the pool that the form names
+    "POST /run": NOT_OWNED,  # it submits a workflow, or shows how that would end
     "POST /workflows/act": NOT_OWNED,  # it asks for the right to change each workflow that was chosen
     "PUT /api/v1/credentials/{name}": Row("/api/v1/credentials/own", {"values": {"key": "of a thief"}}),
 }

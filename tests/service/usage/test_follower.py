@@ -169,7 +169,7 @@ def test_what_cannot_be_folded_is_left_out_after_a_few_tries(
 ) -> None:
     monkeypatch.setattr("runrig.service.usage.follower.PAUSE_S", 0.0)
     monkeypatch.setattr("runrig.service.usage.follower.REST", 0.0)
-    with desk(tmp_path) as there:
+    with desk(tmp_path, judged=what != "an event") as there:
         there.submit("a", "pool1", Priority.NORMAL, gpus=1, duration=10.0)
         there.service.settle()
         event = update(schema.events).where(schema.events.c.kind == "Admit").values(action={"gang": 1})
