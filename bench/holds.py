@@ -21,7 +21,7 @@ from runrig.domain.workflows import Status
 from runrig.engine.explain.headlines import headlines
 from runrig.engine.foresight.would_start import starting_changes
 from runrig.service.mirror.asker import HOLD_S
-from runrig.service.queries.alive import MOST_LOOKS_HERE, alive_in
+from runrig.service.queries.alive import alive_here
 from runrig.service.queries.board import Boards
 from runrig.service.queries.pool_why import waiting_in
 from runrig.service.queries.visibility import ALL
@@ -81,7 +81,7 @@ def questions_in_steps(runs: int, nodes: int = NODES, many: int = WAITING) -> It
             partial(starting_changes, state, each.workflow, [each.pool], (Who.OWNER,), 1, foresight.NOW)
             for each in asked
         ]
-        yield _asked("why", [partial(alive_in, state, id, MOST_LOOKS_HERE) for id in ids])
+        yield _asked("why", [partial(alive_here, state, id) for id in ids])
         yield _asked(
             f"the headlines of {HEADLINES_AT_ONCE} in a list", [partial(headlines, state, each) for each in few]
         )

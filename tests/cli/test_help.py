@@ -27,6 +27,7 @@ def commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
 EVERY = [" ".join(names) for names in commands(cli)]
 RELEASE = """
     run | doctor | code | shell | attach | submit | list | status | logs | top | watch | wait | exec | cancel | restart
+    | array
     | up | serve | mcp | backup | restore | version | apply | verify | events | usage | export | completion
     | pool list | pool show | pool create | pool update | pool delete
     | pool close | pool open | pool pause | pool resume | pool default

@@ -337,3 +337,34 @@ def test_dry_run_of_run_shows_what_would_happen() -> None:
         "t-?: no GPUs, NORMAL, pool vision; would start now on n3\n",
         "Warning: careful\n",
     )
+
+
+def test_an_array_is_a_group_of_the_file_with_indices_or_values() -> None:
+    head = "workflow:\n  name: e\n  resources:\n    default:\n      gpu: 1\n  groups:\n  - name: elements\n    array:\n"
+    tail = "    tasks:\n    - name: main\n      image: none\n      command: "
+    assert printed("--array", "0-9%3", "--fail-fast", "--", "e.py", "{{array_index}}", "{{lr}}") == (
+        f'{head}      indices: "0-9"\n      most: 3\n      failFast: true\n'
+        f'{tail}[e.py, "{{{{array_index}}}}", "\\x7b{{lr}}}}"]\n'
+    )
+    assert printed("--sweep", "lr=0.1,1", "--sweep", "o=a", "--most", "1", "--", "e.py", "--lr={{lr}}", "{{x}}") == (
+        f'{head}      values:\n      - {{lr: "0.1", o: a}}\n      - {{lr: "1", o: a}}\n      most: 1\n'
+        f'{tail}[e.py, "--lr={{{{array:lr}}}}", "\\x7b{{x}}}}"]\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ("--array 0-", "Invalid value for '--array': '0-' is not a list of indices. Use for example 0-9, 1,3,5-7 or 0-15:4."),
+        ("--array 0-1000", "Invalid value for '--array': too many elements (1,001, maximum 1,000)"),
+        ("--array 0-9%0", "Invalid value for '--array': %0 is not a number of elements from 1 to 1000. Use for example 0-9%3."),
+        ("--array 0-9%3 --most 2", "--array 0-9%3 and --most 2 both set a limit. Use one of them."),
+        ("--array 0-9 --sweep a=1", "--array and --sweep exclude each other. Use one of them."),
+        ("--sweep a=1,1", "Invalid value for '--sweep': a has the value '1' twice. Omit one."),
+        ("--sweep a=1 --sweep a=2", "--sweep: a is given twice. List its values together, as in a=A,B."),
+        ("--fail-fast", "--fail-fast requires --array or --sweep"),
+        ("--most 3", "--most requires --array or --sweep"),
+    ],
+)  # fmt: skip
+def test_an_impossible_array_is_refused_before_anything_is_sent(args: str, says: str) -> None:
+    assert refusal(*args.split(), "--", "e.py") == (2, says)

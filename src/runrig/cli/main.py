@@ -65,6 +65,7 @@ class _Root(LazyGroup):
         "exec": ("runrig.cli.commands.exec:exec_", "Run a command in a task."),
         "wait": ("runrig.cli.commands.follow:wait", "Wait until a workflow has a status."),
         "cancel": ("runrig.cli.commands.change:cancel", "Cancel workflows."),
+        "array": ("runrig.cli.commands.change:array", "Change how many elements of an array run at a time."),
         "restart": ("runrig.cli.commands.submit:restart", "Submit a failed workflow again."),
         "workflow": ("runrig.cli.commands.workflow:workflow", "Submit, follow and change workflows."),
         "plan": ("runrig.cli.commands.plan:plan", "Preview the effect of a change."),

@@ -285,6 +285,9 @@ class WorkflowReads(Protocol):
     def holding(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
         """Returns how many pods are on a node and have not ended, by workflow and task as written, in one query."""
 
+    def statuses(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        """Returns how many task groups have each status, by workflow, in one query."""
+
     def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
         """Returns the first node by name and the number of nodes on which attempts run, by workflow, in one query.
         Workflows without any are left out.

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
+from runrig.domain.errors import NotFound
 from runrig.domain.natural_order import natural
 from runrig.domain.workflows import Task, TaskKey
 from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, merged, one_by_one, text_of
@@ -33,7 +34,7 @@ _readers = CapacityLimiter(READERS)
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """*task* None: all tasks, with the pod at the beginning of each line unless there can be only one. *last_lines*
+    """*task* None: all tasks, or those of *group*, with the pod at the beginning of each line unless there can be only one. *last_lines*
     None: from the beginning.
 
     *every_attempt*: not only the latest of each pod. *since*: only output from then on. *records*: each line as a JSON
@@ -49,6 +50,7 @@ class LogRequest:
     every_attempt: bool = False
     since: float | None = None
     records: bool = False
+    group: str | None = None
 
 
 class Follower:
@@ -155,9 +157,13 @@ def _only_one(attempts: Sequence[Task]) -> bool:
 
 def attempts_of(service: Service, request: LogRequest) -> tuple[Task, ...]:
     """Raises NotFound."""
-    return service.workflow_queries.attempts(
+    found = service.workflow_queries.attempts(
         request.workflow, task=request.task, retry_id=request.retry_id, every=request.every_attempt
     )
+    mine = tuple(each for each in found if request.group in (None, each.group))
+    if found and not mine:
+        raise NotFound(f"{request.workflow} has no task group {request.group!r:.80}")
+    return mine
 
 
 def stream(service: Service, request: LogRequest, stays: Stays) -> AsyncIterator[bytes]:

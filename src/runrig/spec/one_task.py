@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from runrig.domain.tokens import TOKEN
+from runrig.spec.arrays import parse_indices
 from runrig.spec.overrides import Retry
 
 TASK = "main"
+_GROUP = "elements"
 NO_IMAGE = "none"
 """An image for backends that ignore it; others refuse it."""
 
@@ -20,6 +22,24 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*")
 _NO_TEXT = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 _MARKER = re.compile(rf"(?!{TOKEN.pattern})\{{(?=[{{%#])")
 _LONGEST_NAME = 48
+
+
+@dataclass(frozen=True, slots=True)
+class OneArray:
+    """*indices*: such as ``0-9``; or *values*, one mapping for each element. *most* None: all at a time."""
+
+    indices: str | None = None
+    values: Sequence[Mapping[str, str]] = ()
+    most: int | None = None
+    fail_fast: bool = False
+
+    @property
+    def names(self) -> Sequence[str]:
+        return list(self.values[0]) if self.values else []
+
+    @property
+    def count(self) -> int:
+        return len(self.values) if self.indices is None else len(parse_indices(self.indices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +64,7 @@ class OneTask:
     time: str | None = None
     retry: Retry | None = None
     after: Sequence[str] = ()
+    array: OneArray | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -72,10 +93,35 @@ def _lines(task: OneTask) -> Iterator[str]:
         yield "  resources:"
         yield "    default:"
         yield from resources
-    yield "  tasks:"
+    if task.array is None:
+        yield "  tasks:"
+        yield from _task(task)
+    else:
+        yield "  groups:"
+        yield f"  - name: {_GROUP}"
+        yield from _array(task.array)
+        yield "    tasks:"
+        yield from (f"  {line}" for line in _task(task))
+
+
+def _array(array: OneArray) -> Iterator[str]:
+    yield "    array:"
+    if array.indices is not None:
+        yield f"      indices: {quoted(array.indices)}"
+    if array.values:
+        yield "      values:"
+        yield from (f"      - {_flow(values)}" for values in array.values)
+    if array.most is not None:
+        yield f"      most: {array.most}"
+    if array.fail_fast:
+        yield "      failFast: true"
+
+
+def _task(task: OneTask) -> Iterator[str]:
     yield f"  - name: {TASK}"
     yield f"    image: {scalar(task.image)}"
-    yield f"    command: [{', '.join(map(scalar, task.command))}]"
+    command = task.command if task.array is None else [_with_values(word, task.array.names) for word in task.command]
+    yield f"    command: [{', '.join(map(scalar, command))}]"
     if task.nodes > 1:
         yield f"    count: {task.nodes}"
         if task.min_nodes is not None and task.min_nodes < task.nodes:
@@ -85,6 +131,11 @@ def _lines(task: OneTask) -> Iterator[str]:
         yield f"    exitActions: {{RESCHEDULE: {quoted(task.retry.codes)}}}"
     yield from _map("environment", {name: scalar(value) for name, value in task.environment.items()})
     yield from _map("credentials", {name: _flow(keys) for name, keys in task.credentials.items()})
+
+
+def _with_values(word: str, names: Sequence[str]) -> str:
+    """Returns *word* with ``{{lr}}`` as the token ``{{array:lr}}`` if lr is one of *names*."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: f"{{{{array:{match[1]}}}}}" if match[1] in names else match[0], word)
 
 
 def _resources(task: OneTask) -> Iterator[str]:

@@ -70,6 +70,11 @@ _HOLDING = (
     .where(_TASK.workflow.in_(bindparam("ids", expanding=True)), _TASK.node.is_not(None), _TASK.end_time.is_(None))
     .group_by(_TASK.workflow, _TASK.spec)
 )
+_STATUSES = (
+    select(_GROUP.workflow, _GROUP.status, func.count(_GROUP.name))
+    .where(_GROUP.workflow.in_(bindparam("ids", expanding=True)))
+    .group_by(_GROUP.workflow, _GROUP.status)
+)
 _RUNNING_SINCE = (
     select(_GROUP.workflow, func.min(_GROUP.start_time))
     .where(_GROUP.workflow.in_(bindparam("ids", expanding=True)), _GROUP.status == Status.RUNNING)
@@ -263,6 +268,10 @@ class SqlStore:
 
     def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
         return self._counted(_PODS, ids)
+
+    def statuses(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        found = self._counted(_STATUSES, ids)
+        return {id: {Status(status).value: number for status, number in each.items()} for id, each in found.items()}
 
     def _counted(self, question: Select[str, str, int], ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
         found: dict[str, dict[str, int]] = {}

@@ -22,7 +22,7 @@ class Row:
     path: str
     body: Any = None
     query: Mapping[str, Any] = field(default_factory=dict)
-    of: Literal["runs", "waits", "held", "paused"] = "runs"
+    of: Literal["runs", "waits", "held", "paused", "array"] = "runs"
 
 
 ROWS: Mapping[str, Row] = {
@@ -181,6 +181,10 @@ ROWS: Mapping[str, Row] = {
     "POST /api/v1/workflows": Row("/api/v1/workflows", {"pool": "{pool}", "file": one_task("x")}),
     "POST /api/v1/workflows/{id}/attach": Row("/api/v1/workflows/{id}/attach"),
     "POST /api/v1/workflows/{id}/cancel": Row("/api/v1/workflows/{id}/cancel", {}),
+    "POST /api/v1/workflows/{id}/array": Row("/api/v1/workflows/{id}/array", {"most": 2}, of="array"),
+    "POST /api/v1/workflows/{id}/elements/{element}/cancel": Row(
+        "/api/v1/workflows/{id}/elements/0/cancel", {}, of="array"
+    ),
     "POST /api/v1/workflows/{id}/hold": Row("/api/v1/workflows/{id}/hold", of="waits"),
     "POST /api/v1/workflows/{id}/reassign": Row("/api/v1/workflows/{id}/reassign", {"priority": "LOW"}, of="waits"),
     "POST /api/v1/workflows/{id}/release": Row("/api/v1/workflows/{id}/release", of="held"),

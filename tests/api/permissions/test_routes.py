@@ -139,6 +139,8 @@ def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing
             access.tokens.create(user, "spare", actor=user)
         if row.of == "paused":
             it.api.desk.service.declarations.pause_pool("team", user="ada", reason="")
+        elif row.of == "array":
+            it.work_is_arrays()
         elif row.of != "runs":
             it.work_waits(held=row.of == "held")
         before = it.portrait()

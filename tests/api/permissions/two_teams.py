@@ -88,6 +88,19 @@ class TwoTeams:
         for pool, user in (("team", "tom"), ("team2", "uwe")) if held else ():
             do(self.api.desk.service, self.api.desk.service.submissions.holding(self.work[pool], user=user))
 
+    def work_is_arrays(self) -> None:
+        """From now on *work* is arrays of which one element runs."""
+        tasks = "array: {indices: 0-3, most: 1}, tasks: [{name: main, image: i, command: [c], resource: none}]"
+        texts = {
+            user: f"workflow:\n  name: {user}array\n  resources: {{none: {{cpu: 1}}}}\n  groups: [{{name: g, {tasks}}}]\n"
+            for user in ("tom", "uwe")
+        }
+        service = self.api.desk.service
+        self.work = {
+            pool: submit(service, texts[user], pool, user) for user, pool in (("tom", "team"), ("uwe", "team2"))
+        }
+        self.api.desk.service.settle()
+
     def portrait(self) -> tuple[object, ...]:
         """Everything that is kept, but for when tokens were used."""
         store = self.api.desk.store

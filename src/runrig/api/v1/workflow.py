@@ -73,10 +73,13 @@ def explain_workflow(
         Query(description="Also find changes that would start it: by the owner (own) or by anyone (all)"),
     ] = "none",
     depth: Annotated[int, Query(ge=1, le=2, description="Maximum number of the owner's changes to combine")] = 1,
+    element: Annotated[
+        str | None, Query(description="Only this element of an array. Default: the first in each status")
+    ] = None,
 ) -> WorkflowWhy:
     if changes == "none" and depth > 1:
         raise InvalidInput.one("depth requires changes=own or changes=all", "depth")
-    why = service.workflow_queries.why(id, asker.visibility)
+    why = service.workflow_queries.why(id, asker.visibility, element)
     if changes == "none" or not any(group.position for group in why.groups):
         return why
     return replace(why, changes=list_starting_changes(service, asker, request, id, changes, depth))
@@ -222,6 +225,7 @@ def get_workflow_logs(
         Literal["text", "records"],
         Query(description="Records: one JSON object per line with time, task, attempt, stream and text"),
     ] = "text",
+    group: Annotated[str | None, Query(description="Only this task group, such as an element of an array")] = None,
 ) -> Response:
     request = logs.LogRequest(
         id,
@@ -233,6 +237,7 @@ def get_workflow_logs(
         every_attempt=attempt == "all",
         since=None if since is None else since.timestamp(),
         records=format == "records",
+        group=group,
     )
     return StreamingResponse(logs.stream(service, request, stays), media_type=RECORDS if request.records else TEXT)
 

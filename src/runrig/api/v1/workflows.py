@@ -181,6 +181,35 @@ async def cancel_workflow(service: Serving, user: User, id: str, body: v1.Workfl
 
 
 @router.post(
+    "/api/v1/workflows/{id}/elements/{element}/cancel",
+    summary="Cancel one element of an array",
+    description="The next element that waits takes its turn (rule W4).",
+    dependencies=[_CHANGE],
+    responses=shows(v1.WorkflowCancelled, 404, 409, 413),
+)
+async def cancel_element(
+    service: Serving, user: User, id: str, element: str, body: v1.WorkflowCancel
+) -> v1.WorkflowCancelled:
+    command = service.submissions.cancelling_element(id, element, user=user, message=body.message)
+    return v1.WorkflowCancelled(id=f"{await service.arrivals.do(command)}/{element}")
+
+
+@router.post(
+    "/api/v1/workflows/{id}/array",
+    summary="Change how many elements of an array may run at a time",
+    description="Running elements continue (rule W4).",
+    dependencies=[_CHANGE],
+    responses=shows(v1.WorkflowArrayChanged, 404, 409, 413),
+)
+async def change_array(service: Serving, user: User, id: str, body: v1.WorkflowArrayEdit) -> v1.WorkflowArrayChanged:
+    if body.dry_run:
+        queued, left = await run_in_threadpool(service.submissions.check_most, id, body.most, user=user)
+        return v1.WorkflowArrayChanged(id=id, most=body.most, queued=queued, unqueued=left)
+    id = await service.arrivals.do(service.submissions.setting_most(id, body.most, user=user))
+    return v1.WorkflowArrayChanged(id=id, most=body.most)
+
+
+@router.post(
     "/api/v1/workflows/{id}/attach",
     summary="Tie a workflow to the command that follows it",
     description=f"Repeat this at least every {RENEW_S} seconds. After {LOST_S} seconds without it, the workflow is cancelled, and "

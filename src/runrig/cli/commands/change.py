@@ -8,12 +8,14 @@ import click
 from runrig.cli import completing, options
 from runrig.cli.confirm import asks, confirmed
 from runrig.cli.lazy import examples
+from runrig.cli.rendering.array_text import parts
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import document, sentence
 from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, Value, path
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
+from runrig.domain.workflows import MOST_ELEMENTS
 
 _REFUSED = 1
 _ALIVE = ("PENDING", "RUNNING")
@@ -65,6 +67,7 @@ def _each(
     epilog=examples(
         "runrig cancel train-1",
         'runrig cancel train-1 train-2 -m "wrong data"',
+        "runrig cancel sweep-4/7",
         "runrig cancel --pool vision --status PENDING",
         "runrig cancel --user alice --yes",
     )
@@ -87,7 +90,7 @@ def _each(
 @click.option("--force", "-f", is_flag=True, expose_value=False, help="No effect; accepted for scripts.")
 @with_session
 def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: bool, **filters: Any) -> None:
-    """Cancel workflows, by ID or by --pool, --user and --status.
+    """Cancel workflows, by ID or by --pool, --user and --status; ID/INDEX is one element of an array.
 
     With none of these, your latest workflow, after asking on a terminal. If a workflow cannot be cancelled, the others still are.
     """
@@ -109,7 +112,13 @@ def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: boo
         )
         return
     body = {"message": message or ""}
-    _each(session, found, lambda id: client.call("POST", path("workflows", id, "cancel"), body=body), "cancelled")
+
+    def cancel_one(id: str) -> Any:
+        workflow, element = parts(id)
+        where = ("workflows", workflow) if element is None else ("workflows", workflow, "elements", element)
+        return client.call("POST", path(*where, "cancel"), body=body)
+
+    _each(session, found, cancel_one, "cancelled")
 
 
 def _latest(session: Session, *, yes: bool) -> str:
@@ -228,3 +237,28 @@ def release(session: Session, ids: tuple[str, ...]) -> None:
     """
     client = session.client
     _each(session, ids, lambda id: client.call("POST", path("workflows", id, "release")), "released")
+
+
+@click.command(epilog=examples("runrig array sweep-4 --most 5", "runrig array sweep-4 --most 5 --dry-run"))
+@click.argument("id", shell_complete=completing.living_workflows)
+@click.option(
+    "--most", type=click.IntRange(1, MOST_ELEMENTS), required=True, metavar="N", help="Elements that may run at a time."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would happen, without changing anything.")
+@with_session
+def array(session: Session, id: str, most: int, dry_run: bool) -> None:
+    """Change how many elements of an array may run at a time. Running elements continue."""
+    body = {"most": most, "dry_run": dry_run}
+    answer = session.client.call("POST", path("workflows", id, "array"), body=body)
+    if session.show(answer):
+        return
+    if not dry_run:
+        say(f"{answer['id']} runs at most {most} of its elements at a time")
+    elif answer["unqueued"]:
+        say(f"{_elements(answer['unqueued'])} of {id} would leave the queue. Nothing was changed")
+    else:
+        say(f"{_elements(answer['queued'])} of {id} would enter the queue now. Nothing was changed")
+
+
+def _elements(number: int) -> str:
+    return f"{number} {'element' if number == 1 else 'elements'}"

@@ -11,6 +11,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
+from runrig.cli.rendering.array_text import parts
 from runrig.cli.rendering.matching import GAP, matching, pattern_of
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import on_terminal
@@ -32,6 +33,7 @@ _MOST_NAMED = 5
     epilog=examples(
         "runrig logs",
         "runrig logs train-1 -f --tail 20",
+        "runrig logs sweep-4/7",
         "runrig logs train-1 --task main --attempt all --times",
         "runrig logs train-1 --stream err --since 10m",
         "runrig logs train-1 -f --grep 'loss|Error' -C 3",
@@ -83,13 +85,16 @@ def logs(
 ) -> None:
     """Print the output of a workflow, ordered by time.
 
-    Without ID, that of your latest workflow. The output includes both streams of all tasks. For a failed
+    Without ID, that of your latest workflow. ID/INDEX is one element of an array.
+
+    The output includes both streams of all tasks. For a failed
     workflow, the reason is printed first, on stderr.
     """
     chosen, pattern = _attempt(attempt, retry), _pattern(grep, context)
-    id = or_latest(session, id)
+    id, element = parts(or_latest(session, id))
     query = {
         "task": task,
+        "group": element,
         "attempt": chosen,
         "stream": _STREAMS.get("err" if error else stream or "", "both"),
         "last_lines": count or (ON_TERMINAL if on_terminal() and not (follow or pattern) else None),
@@ -103,7 +108,7 @@ def logs(
         found = [each for each in records if each is not None]
         session.show({"workflow": id, "lines": [each["text"] for each in found], "records": found})
     else:
-        answer = session.client.get(path("workflows", id))
+        answer = _only(session.client.get(path("workflows", id)), element)
         for told in (*_attempts(answer, task, chosen), *_cause(answer)):
             warn(told)
         width = 0 if no_prefix or task is not None else width_of(answer)
@@ -117,6 +122,13 @@ def logs(
         session.client.get(
             path("workflows", id)
         )  # Without permission to read, the output ends early: that is an error.
+
+
+def _only(workflow: Answer, element: str | None) -> Answer:
+    """Returns *workflow* with only *element* of its array; None: as it is."""
+    if element is None:
+        return workflow
+    return {**workflow, "groups": [group for group in workflow["groups"] if group["name"] == element], "cause": None}
 
 
 def _attempt(attempt: str | None, retry: int | None) -> str | int | None:

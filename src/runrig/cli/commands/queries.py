@@ -10,11 +10,13 @@ from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.array_text import parts, summary
 from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Value, path
+from runrig.domain.errors import NotFound
 from runrig.domain.spans import times_in_words
 from runrig.domain.workflow_status import WorkflowStatus
 
@@ -146,11 +148,17 @@ def table_of(entries: list[dict[str, Any]]) -> Table:
             gpus_of(workflow),
             times.span(workflow["times"]["waited_s"]),
             times.span(workflow["times"]["running_s"] or None),
-            workflow["why"]["headline"] if workflow["why"] else nodes_of(workflow),
+            _details(workflow),
         )
         for workflow in entries
     ]
     return Table(_LISTED, rows)
+
+
+def _details(workflow: Mapping[str, Any]) -> str:
+    if workflow.get("array"):
+        return summary(workflow["array"])
+    return str(workflow["why"]["headline"]) if workflow["why"] else nodes_of(workflow)
 
 
 def nodes_of(workflow: Mapping[str, Any]) -> str:
@@ -171,9 +179,14 @@ def gpus_of(workflow: Mapping[str, Any]) -> str:
 @click.argument("id", shell_complete=completing.workflows)
 @with_session
 def query(session: Session, id: str) -> None:
-    """Show a workflow and all attempts of its tasks."""
+    """Show a workflow and all attempts of its tasks. ID/INDEX is one element of an array."""
     client = session.client
+    id, element = parts(id)
     answer = workflows.workflow(client.get(path("workflows", id)), client.url)
+    if element is not None:
+        answer["groups"] = [group for group in answer["groups"] if group["name"] == element]
+        if not answer["groups"]:
+            raise NotFound(f"{id} has no element {element!r:.80}")
     if session.show(answer):
         return
     facts(_header(answer))
@@ -202,6 +215,7 @@ def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
         ("Status", answer["status"]),
         ("Message", answer.get("failure_message") or None),
         ("Cause", answer["cause"] and f"{answer['cause']['sentence']} ({answer['cause']['task']})"),
+        ("Elements", _elements(answer.get("array"))),
         ("Pool", answer["pool"]),
         ("Priority", answer["priority"]),
         ("User", answer["submitted_by"]),
@@ -218,6 +232,12 @@ def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
         ("Overview", answer["overview"]),
         *(("Warning", warning) for warning in answer.get("warnings") or ()),
     )
+
+
+def _elements(array: Mapping[str, Any] | None) -> str | None:
+    if array is None:
+        return None
+    return summary(array) + (f"; at most {array['most']} at a time" if array["most"] else "")
 
 
 def _pods(pods: Mapping[str, Any]) -> str:

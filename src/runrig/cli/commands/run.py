@@ -1,6 +1,7 @@
 """`runrig run`: one command as a workflow of one task group."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +18,8 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
 from runrig.domain.after import parse_after
 from runrig.domain.errors import RunrigError
+from runrig.domain.workflows import MOST_ELEMENTS
+from runrig.spec.arrays import parse_array, parse_sweep
 from runrig.spec.one_task import file_of, starts_once_per_node
 from runrig.spec.overrides import parse_retry
 
@@ -30,6 +33,8 @@ _POSITIVE = click.IntRange(1, 10_000)
         "runrig run --gpus 8 --nodes 2 --time 4h -- torchrun train.py --lr 1e-4",
         "runrig run --gpus 0 -- bash -c 'nvidia-smi; env'",
         "id=$(runrig run -d -- python train.py); runrig wait $id",
+        "runrig run --array 0-9%3 -- python eval.py --seed '{{array_index}}'",
+        "runrig run --sweep lr=0.1,0.01 --sweep bs=16,32 -- python train.py --lr '{{lr}}'",
         "runrig run --print -- python train.py > train.yaml",
     ),
 )
@@ -51,6 +56,23 @@ _POSITIVE = click.IntRange(1, 10_000)
     help=AFTER_HELP,
     shell_complete=completing.workflows,
 )
+@click.option(
+    "--array",
+    type=Checked("INDICES[%N]", parse_array),
+    metavar="INDICES[%N]",
+    help="Run it once for each index, such as 0-9; %N: at most N at a time. {{array_index}} and RUNRIG_ARRAY_INDEX have the index.",
+)
+@click.option(
+    "--sweep",
+    type=Checked("NAME=V,V", parse_sweep),
+    metavar="NAME=V,V",
+    multiple=True,
+    help="Run it once for each value; {{NAME}} and the variable NAME have it (repeatable: every combination).",
+)
+@click.option(
+    "--most", type=click.IntRange(1, MOST_ELEMENTS), metavar="N", help="Of --array or --sweep, run at most N at a time."
+)
+@click.option("--fail-fast", is_flag=True, help="Of --array or --sweep, cancel the rest when one fails.")
 @click.option("-d", "--detach", is_flag=True, help="Print the ID and return.")
 @click.option("--attached", is_flag=True, help=attachment.ATTACHED_HELP)
 @click.option("--dry-run", is_flag=True, help="Show what would happen, without submitting it.")
@@ -89,6 +111,8 @@ def run(
         return
     client = session.client
     asked = Asked(task.gpus, task.nodes, task.priority or "NORMAL", chosen.pool or pool()["name"], task.time)
+    if task.array is not None:
+        asked = replace(asked, elements=task.array.count, most=task.array.most)
     body = {"pool": asked.pool, "file": file_of(task)}
     if dry_run:
         _show_dry_run(session, client, body, asked)

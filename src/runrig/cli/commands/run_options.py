@@ -16,7 +16,8 @@ from runrig.cli.transport import code, run_defaults
 from runrig.cli.transport.session import Session
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput
-from runrig.spec.one_task import NO_IMAGE, OneTask, looks_secret, name_of
+from runrig.spec.arrays import combinations, parse_array, parse_sweep
+from runrig.spec.one_task import NO_IMAGE, OneArray, OneTask, looks_secret, name_of
 from runrig.spec.overrides import parse_retry
 from runrig.spec.task import ENVIRONMENT_NAME
 from runrig.spec.values import parse_duration, parse_size
@@ -179,6 +180,10 @@ class Chosen:
     preferred: str | None = None
     retry: str | None = None
     after: tuple[str, ...] = ()
+    array: str | None = None
+    sweep: tuple[str, ...] = ()
+    most: int | None = None
+    fail_fast: bool = False
 
 
 def pool_of(session: Session, chosen: Chosen) -> Callable[[], dict[str, Any]]:
@@ -206,6 +211,7 @@ def task_of(session: Session, chosen: Chosen, pool: Callable[[], Mapping[str, An
     if chosen.min_nodes is not None and chosen.min_nodes > chosen.nodes:
         raise click.UsageError(f"--min-nodes {chosen.min_nodes} is more than --nodes {chosen.nodes}")
     _check_text(chosen.command)
+    array = _array(chosen)
     platform, gpus = chosen.gpus
     environment = _environment(click.get_current_context().meta[_ENVIRONMENT], chosen.env)
     credentials = _credentials(session.client, chosen.secret) if chosen.secret else {}
@@ -226,6 +232,7 @@ def task_of(session: Session, chosen: Chosen, pool: Callable[[], Mapping[str, An
         time=chosen.time,
         after=chosen.after,
         retry=parse_retry(chosen.retry) if chosen.retry else None,
+        array=array,
         labels={} if files is None else files.labels,
         environment=environment,
         credentials=credentials,
@@ -238,6 +245,28 @@ def _usual_image(pool: Callable[[], Mapping[str, Any]]) -> str:
     own = run_defaults.image_of_user()
     image: str | None = pool()["default_image"]
     return image or own or NO_IMAGE
+
+
+def _array(chosen: Chosen) -> OneArray | None:
+    """Returns the array of ``--array`` or ``--sweep``. Raises UsageError."""
+    if chosen.array and chosen.sweep:
+        raise click.UsageError("--array and --sweep exclude each other. Use one of them.")
+    if chosen.array:
+        asked = parse_array(chosen.array)
+        if asked.most is not None and chosen.most is not None:
+            raise click.UsageError(
+                f"--array {chosen.array} and --most {chosen.most} both set a limit. Use one of them."
+            )
+        return OneArray(asked.indices, (), asked.most or chosen.most, chosen.fail_fast)
+    if chosen.sweep:
+        try:
+            values = combinations([parse_sweep(each) for each in chosen.sweep])
+        except ValueError as error:
+            raise click.UsageError(f"--sweep: {error}") from None
+        return OneArray(None, values, chosen.most, chosen.fail_fast)
+    if chosen.fail_fast or chosen.most is not None:
+        raise click.UsageError(f"{'--fail-fast' if chosen.fail_fast else '--most'} requires --array or --sweep")
+    return None
 
 
 def _check_text(command: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ from runrig.cli.commands.queries import gpus_of, nodes_of
 from runrig.cli.commands.screen import MOST, repeated, watching
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
+from runrig.cli.rendering.array_text import summary
 from runrig.cli.rendering.nearest_limit import left_s, nearest_limit
 from runrig.cli.rendering.output import say, tell
 from runrig.cli.rendering.tables import Column, Table, show
@@ -106,6 +107,8 @@ def _row(entry: Answer) -> Sequence[str]:
 
 
 def _details(entry: Answer) -> Iterator[str]:
+    if entry.get("array"):
+        yield summary(entry["array"])
     if entry["status"] == "RUNNING":
         yield f"on {nodes_of(entry)}" if entry["node"] else "starting"
         yield f"ran {times.span(entry['times']['running_s'])}"

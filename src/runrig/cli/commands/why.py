@@ -10,6 +10,7 @@ from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import times, would_start
+from runrig.cli.rendering.array_text import parts
 from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.latest import or_latest
@@ -41,7 +42,11 @@ Answer = Mapping[str, Any]
 
 @click.command(
     epilog=examples(
-        "runrig why", "runrig why train-1 train-2", "runrig why train-1 -t json", "runrig why --pool vision"
+        "runrig why",
+        "runrig why train-1 train-2",
+        "runrig why sweep-4/7",
+        "runrig why train-1 -t json",
+        "runrig why --pool vision",
     )
 )
 @click.argument("ids", metavar="[ID...]", nargs=-1, shell_complete=completing.workflows)
@@ -56,7 +61,9 @@ Answer = Mapping[str, Any]
 def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool, depth: int) -> None:
     """Explain why workflows are waiting: everything that blocks them, and who preempted them.
 
-    Without IDs, your latest workflow. With -t json, one ID prints an object and several IDs print a list.
+    Without IDs, your latest workflow. ID/INDEX is one element of an array.
+
+    With -t json, one ID prints an object and several IDs print a list.
     `changes` has what would start it.
     """
     if ids and pool is not None:
@@ -76,7 +83,7 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
     """Prints the reasons before the search for changes begins."""
     # On a busy cluster a search for others' changes is slow; a search for the owner's is not.
     search = {"by": "all" if verbose else "own", "depth": str(depth)}
-    answers = [workflows.why(session.client.get(path("workflows", id, "why"))) for id in ids]
+    answers = [_why(session, *parts(id)) for id in ids]
     if session.as_json:
         whole = [answer | {"changes": _changes(session, answer, search)} for answer in answers]
         session.show(whole if len(whole) > 1 else whole[0])
@@ -86,6 +93,10 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
         if (found := _changes(session, answer, search)) is not None:
             say("\n".join(("", *would_start.section(found, verbose=verbose))))
         say(f"\nOverview  {page(session.client.url, 'workflow', answer['workflow'])}")
+
+
+def _why(session: Session, id: str, element: str | None) -> dict[str, Any]:
+    return workflows.why(session.client.get(path("workflows", id, "why"), {"element": element}))
 
 
 def _changes(session: Session, why: Answer, search: Mapping[str, str]) -> Answer | None:

@@ -8,7 +8,7 @@ from runrig.osmo.shape import Links, naive
 
 Answer = Mapping[str, Any]
 
-_OURS = ("times", "held_by")
+_OURS = ("times", "held_by", "array")
 
 
 def _links(url: str) -> Links:
@@ -31,13 +31,13 @@ def rendered(answer: Answer) -> dict[str, Any]:
 
 
 def listed(entry: Answer, url: str) -> dict[str, Any]:
-    ours = {name: entry[name] for name in (*_OURS, "node", "nodes", "why")}
+    ours = {name: entry.get(name) for name in (*_OURS, "node", "nodes", "why")}
     return workflows.entry(entry, _links(url)) | ours | {"held_since": naive(entry["held_since"])}
 
 
 def workflow(answer: Answer, url: str) -> dict[str, Any]:
     """Includes its groups and tasks."""
-    ours = {name: answer[name] for name in (*_OURS, "cause")}
+    ours = {name: answer.get(name) for name in (*_OURS, "cause")}
     return workflows.workflow(answer, _links(url)) | ours | {"held_since": naive(answer["held_since"])}
 
 

@@ -1,7 +1,7 @@
 """What `runrig run` and `attach` say about a workflow, on stderr."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runrig.cli.rendering import times
@@ -14,18 +14,25 @@ _WIDTH = 9
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The request of a command. *gpus*: of each node. *time* None: the pool's limit, if it has one."""
+    """The request of a command. *gpus*: of each node. *time* None: the pool's limit, if it has one. *elements* None: it is not an
+    array. *most* None: all elements may run at a time.
+    """
 
     gpus: int
     nodes: int
     priority: str
     pool: str
     time: str | None = None
+    elements: int | None = None
+    most: int | None = None
 
     def text(self) -> str:
         each = f"{self.nodes} nodes of {self.gpus}" if self.gpus else f"{self.nodes} nodes"
         total = f"{self.gpus * self.nodes or 'no'} GPU{'' if self.gpus * self.nodes == 1 else 's'}"
         gpus = f"{total} ({each})" if self.nodes > 1 else total
+        if self.elements is not None:
+            gpus = f"{self.elements} {'element' if self.elements == 1 else 'elements'} of {gpus}"
+            gpus += f", at most {self.most} at a time" if self.most is not None else ""
         return ", ".join([gpus, self.priority, f"pool {self.pool}", *([f"at most {self.time}"] if self.time else [])])
 
 
@@ -36,7 +43,7 @@ def first_lines(id: str, asked: Asked, seen: Answer) -> Iterator[str]:
     """
     limit_s = seen["exec_timeout_s"]
     if asked.time is None and limit_s is not None:
-        asked = Asked(asked.gpus, asked.nodes, asked.priority, asked.pool, format_duration(limit_s))
+        asked = replace(asked, time=format_duration(limit_s))
     nodes = nodes_of(seen)
     name = f"{id:{_WIDTH}}  "
     if nodes:
@@ -63,9 +70,9 @@ def last_lines(workflow: Answer) -> Iterator[str]:
     if workflow["status"] == "COMPLETED":
         yield f"{name}COMPLETED after {ran}"
         return
-    if cause and workflow["status"] == "FAILED":
+    if cause and workflow["status"] == "FAILED" and not workflow.get("array"):
         why = f": {cause['sentence']} ({cause['task']}, {cause['ending']})"
-    else:  # The message of others, such as a time limit, says more than what the task wrote before.
+    else:  # The message of others, such as a time limit or an array, is more than what one task wrote.
         why = f": {workflow['message']}" if workflow["message"] else ""
     yield f"{name}{workflow['status']} after {ran}{why}"
     changed = " --code ." if workflow["code"] else ""  # Otherwise the same code would fail again.

@@ -148,10 +148,20 @@ class WorkflowCalls(Calls):
         )
 
     @call
-    async def cancel(self, id: str, message: str = "") -> None:
-        """Cancels a workflow. *message*: tells its owner why. Raises Conflict if it has finished."""
-        body = {"message": message}
-        await self._ask(models.WorkflowCancelled, Request("POST", path("workflows", id, "cancel"), body=body))
+    async def cancel(self, id: str, message: str = "", *, element: int | None = None) -> None:
+        """Cancels a workflow, or one *element* of an array. *message*: tells its owner why. Raises Conflict if it has
+        finished.
+        """
+        where = path("workflows", id, "cancel")
+        if element is not None:
+            where = path("workflows", id, "elements", str(element), "cancel")
+        await self._ask(models.WorkflowCancelled, Request("POST", where, body={"message": message}))
+
+    @call
+    async def set_most(self, id: str, most: int, *, dry_run: bool = False) -> "models.WorkflowArrayChanged":
+        """Lets *most* elements of an array run at a time. *dry_run*: only returns how many would enter or leave the queue."""
+        body = {"most": most, "dry_run": dry_run}
+        return await self._ask(models.WorkflowArrayChanged, Request("POST", path("workflows", id, "array"), body=body))
 
     @call
     async def hold(self, id: str) -> None:

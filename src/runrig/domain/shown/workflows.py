@@ -71,10 +71,29 @@ shown_as(
 
 
 @dataclass(frozen=True, slots=True)
+class WorkflowArray(Shown):
+    """Number of *elements* of an array, which is the sum of *waiting* to *failed*. *most*: how many may be queued or running
+    at a time; null: all. *failed* includes cancelled elements.
+    """
+
+    elements: int
+    most: int | None
+    waiting: int
+    queued: int
+    running: int
+    completed: int
+    failed: int
+
+
+shown_as(WorkflowArray(elements=10, most=3, waiting=4, queued=0, running=3, completed=2, failed=1))
+
+
+@dataclass(frozen=True, slots=True)
 class WorkflowHead(Shown):
     """*times*: how it spent its time. *queued_s* and *duration_s* (null: no task has run) are deprecated and will be
     removed in the next release.
-    *held_by*, *held_since*: who put it on hold, and when; null: it is not on hold.
+    *held_by*, *held_since*: who put it on hold, and when; null: it is not on hold. *array*: how its elements stand; null: it
+    is not an array.
     """
 
     id: str
@@ -92,6 +111,7 @@ class WorkflowHead(Shown):
     duration_s: float | None
     held_by: str | None
     held_since: datetime | None
+    array: WorkflowArray | None
 
 
 _HEAD: dict[str, Any] = {
@@ -110,6 +130,7 @@ _HEAD: dict[str, Any] = {
     "duration_s": 12.5,
     "held_by": None,
     "held_since": None,
+    "array": None,
 }
 
 

@@ -17,13 +17,13 @@ MOST_LOOKS = 500
 """Maximum number of gangs evaluated; the verdict on gangs behind them is NOT_PROVEN."""
 
 
-def why_next(state: State, workflow: str, most_looks: int = MOST_LOOKS) -> Steps[Why]:
+def why_next(state: State, workflow: str, most_looks: int = MOST_LOOKS, element: str | None = None) -> Steps[Why]:
     """`why`, with a verdict on each waiting group: NOT_PROVEN if more than *most_looks* gangs are ahead.
 
     If it waits only because gangs ahead start, *reasons* are those after this cycle, and *blockers* is empty: nothing blocks it
-    yet. Does not change *state*.
+    yet. *element*: only this one of an array. Does not change *state*.
     """
-    found = yield from why_in_steps(state, workflow)
+    found = yield from why_in_steps(state, workflow, element)
     groups = []
     for each in found.groups:
         yield

@@ -7,7 +7,7 @@ from functools import partial
 from runrig.domain.cluster import KUBERNETES
 from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import Gang, Priority
-from runrig.domain.plan import Plan
+from runrig.domain.plan import Plan, Queue, Unqueue
 from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.domain.tags import Expected
 from runrig.domain.value import utc
@@ -93,6 +93,12 @@ class Submissions:
             reassign(writing.state, id, pool=pool, priority=priority)
             after = reassigned(writing.state.workflows[id], pool=pool, priority=priority)
             return () if after.held_by is not None else tuple(gangs_again(writing.state, after))
+
+    def check_most(self, id: str, most: int, *, user: str) -> tuple[int, int]:
+        """Returns how many elements `setting_most` would put into the queue, and how many would leave it. Raises as it does."""
+        with self._transactor.writing(user) as writing:
+            actions = arrays.set_most(writing.state, id, most).actions
+        return sum(isinstance(each, Queue) for each in actions), sum(isinstance(each, Unqueue) for each in actions)
 
     # ------------------------------------------------------------ commands that may be carried out together
 

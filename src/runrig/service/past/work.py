@@ -175,6 +175,10 @@ class StoreThen:
     def holding(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
         return {id: Counter(task.spec for task in self._on_nodes(id)) for id in ids}
 
+    def statuses(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        states = {id: self.alone(id)[0] for id in ids}
+        return {id: Counter(each.status.value for each in state.groups.values()) for id, state in states.items()}
+
     def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
         found = {id: {task.node for task in self._on_nodes(id) if task.node is not None} for id in ids}
         return {id: (min(nodes), len(nodes)) for id, nodes in found.items() if nodes}

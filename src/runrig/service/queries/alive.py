@@ -30,14 +30,14 @@ class Alive(NamedTuple):
     gpus: Mapping[str, int]
 
 
-def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Steps[Alive | None]:
-    """Returns the workflow *id* in *state*; None if it has ended. *most_looks*: as in `why_next`."""
+def alive_in(state: State, id: str, element: str | None = None, most_looks: int = MOST_LOOKS) -> Steps[Alive | None]:
+    """Returns the workflow *id* in *state*; None if it has ended. *element*, *most_looks*: as in `why_next`."""
     workflow = state.workflows.get(id)
     if workflow is None:
         return None
     pool = state.pools[workflow.pool]
     draining, passable = pool.state is PoolState.DELETING, pool.queueing is Queueing.BEST_EFFORT_FIFO
-    groups = (yield from why_next(state, id, most_looks)).groups
+    groups = (yield from why_next(state, id, most_looks, element)).groups
     return Alive(workflow, groups, report.holding(state, id), draining, passable, dict(_mentioned(state, groups)))
 
 

@@ -44,6 +44,7 @@ class GpusAsked:
     groups: int
     of_one: Mapping[str, int]
     exec_timeout_s: float | None
+    array: bool = False
 
     def held(self, pods: Mapping[str, int]) -> int:
         """Returns the GPUs of *pods*, by task as written."""
@@ -59,7 +60,12 @@ def gpus_asked(spec: WorkflowSpec) -> GpusAsked:
     fewer = {task.name: (task.pods, gpus) for task in tasks if task.least < task.pods and (gpus := _gpus(task))}
     of_one = {task.name: _gpus(task) for task in tasks}
     return GpusAsked(
-        sum(task.pods * of_one[task.name] for task in tasks), fewer, len(spec.groups), of_one, spec.exec_timeout_s
+        sum(task.pods * of_one[task.name] for task in tasks),
+        fewer,
+        len(spec.groups),
+        of_one,
+        spec.exec_timeout_s,
+        spec.array is not None,
     )
 
 

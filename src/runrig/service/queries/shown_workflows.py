@@ -1,6 +1,8 @@
 """Workflows, their groups and tasks in the form of responses. Pure."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from runrig.domain import workflows
@@ -10,12 +12,14 @@ from runrig.domain.shown.workflows import (
     TaskGroup,
     Workflow,
     WorkflowAfter,
+    WorkflowArray,
     WorkflowEntry,
     WorkflowHeadline,
     WorkflowTimes,
 )
 from runrig.domain.value import at
-from runrig.domain.workflows import Group, GroupSpec, Task, WorkflowSpec, task_uuid
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Group, GroupSpec, Status, Task, WorkflowSpec, task_uuid
 from runrig.engine.explain.headlines import Headline
 from runrig.engine.state.timing import times_of
 from runrig.ports.store import StoredWorkflow
@@ -29,11 +33,14 @@ def entry(
     asked: int | None,
     nodes: tuple[str, int],
     ends_by: float | None,
+    statuses: Mapping[str, int] | None,
 ) -> WorkflowEntry:
-    """*nodes*: the first one, by name, that runs a task ("" if there is none), and their number."""
+    """*statuses*: those of the elements of an array, and how many have each; None: it is not an array.
+
+    *nodes*: the first one, by name, that runs a task ("" if there is none), and their number."""
     first, count = nodes
     return WorkflowEntry(
-        **_head(it, now),
+        **_head(it, now, statuses),
         gpus=gpus,
         gpus_asked=asked,
         why=None,
@@ -55,7 +62,7 @@ def headline(found: Headline) -> WorkflowHeadline:
     )
 
 
-def _head(it: workflows.Workflow, now: float) -> dict[str, Any]:
+def _head(it: workflows.Workflow, now: float, statuses: Mapping[str, int] | None) -> dict[str, Any]:
     """*queued_s*: until its first task ran, until it ended without running, or until *now*."""
     begin, end = it.start_time, it.end_time or now
     return {
@@ -74,7 +81,23 @@ def _head(it: workflows.Workflow, now: float) -> dict[str, Any]:
         "duration_s": None if begin is None else round(max(0.0, end - begin), 6),
         "held_by": it.held_by,
         "held_since": at(it.held_since),
+        "array": None if statuses is None else _array(it, statuses),
     }
+
+
+def _array(it: workflows.Workflow, statuses: Mapping[str, int]) -> WorkflowArray:
+    def number(*which: Status) -> int:
+        return sum(statuses.get(each.value, 0) for each in which)
+
+    return WorkflowArray(
+        elements=sum(statuses.values()),
+        most=it.most,
+        waiting=number(Status.WAITING),
+        queued=number(Status.SCHEDULING),
+        running=number(Status.INITIALIZING, Status.RUNNING),
+        completed=number(Status.COMPLETED),
+        failed=number(*(each for each in Status if each.failed)),
+    )
 
 
 def _times(it: workflows.Workflow, now: float) -> WorkflowTimes:
@@ -110,8 +133,17 @@ def workflow(
     it, specs = stored.workflow, () if spec is None else spec.groups
     order = {group.name: place for place, group in enumerate(specs)}
     groups = sorted(stored.groups, key=lambda each: (order.get(each.name, len(order)), each.name))
+    statuses = None if spec is None or spec.array is None else Counter(each.status.value for each in groups)
+    tasks: dict[str, list[Task]] = {}
+    for task in stored.tasks:
+        tasks.setdefault(task.group, []).append(task)
+    downstream: dict[str, list[str]] = {}
+    for each in specs:
+        for name in each.upstream:
+            downstream.setdefault(name, []).append(each.name)
+    by_name = {each.name: each for each in specs}
     return Workflow(
-        **_head(it, now),
+        **_head(it, now, statuses),
         backend=backend,
         message=it.failure_message,
         cause=cause,
@@ -122,17 +154,23 @@ def workflow(
         queue_timeout_s=None if spec is None else spec.queue_timeout_s,
         code=None if spec is None else spec.code,
         after=tuple(WorkflowAfter(each.workflow, each.when.value, each.ended) for each in it.after),
-        groups=tuple([_group(it, group, specs, stored.tasks) for group in groups]),
+        groups=tuple(
+            [
+                _group(it, each, by_name.get(each.name), downstream.get(each.name, ()), tasks.get(each.name, ()))
+                for each in groups
+            ]
+        ),
         warnings=warnings,
     )
 
 
-def _group(it: workflows.Workflow, group: Group, specs: Sequence[GroupSpec], tasks: Sequence[Task]) -> TaskGroup:
-    """*tasks*: all attempts of the workflow."""
-    spec = next((each for each in specs if each.name == group.name), None)
+def _group(
+    it: workflows.Workflow, group: Group, spec: GroupSpec | None, downstream: Sequence[str], tasks: Sequence[Task]
+) -> TaskGroup:
+    """*tasks*: all attempts of the group."""
     order = {} if spec is None else {task.name: place for place, task in enumerate(spec.tasks)}
     attempts = sorted(
-        (task for task in tasks if task.group == group.name),
+        tasks,
         key=lambda task: (order.get(task.spec, len(order)), task.spec, task.index, task.retry_id),
     )
     return TaskGroup(
@@ -145,10 +183,24 @@ def _group(it: workflows.Workflow, group: Group, specs: Sequence[GroupSpec], tas
         attempt=group.attempt,
         preemptions=group.preemptions,
         upstream=() if spec is None else spec.upstream,
-        downstream=tuple([each.name for each in specs if group.name in each.upstream]),
+        downstream=tuple(downstream),
         pods=() if spec is None else pod_counts(spec, group, tasks),
         tasks=tuple([_task(it, task) for task in attempts]),
     )
+
+
+def as_it_runs(stored: StoredWorkflow) -> StoredWorkflow:
+    """Removes from *stored* the messages of running work: they describe an earlier attempt, and are shown with that
+    attempt.
+    """
+    workflow = stored.workflow
+    if workflow.status is WorkflowStatus.RUNNING:
+        workflow = replace(workflow, failure_message="")
+    groups = tuple(
+        replace(each, failure_message="") if each.status is Status.RUNNING and each.stopping is None else each
+        for each in stored.groups
+    )
+    return replace(stored, workflow=workflow, groups=groups)
 
 
 def _task(it: workflows.Workflow, task: Task) -> TaskAttempt:

@@ -22,7 +22,7 @@ from runrig.domain.workflows import Status, Task, TaskKey, Workflow
 from runrig.engine.explain.headlines import Headline, headlines
 from runrig.engine.explain.pool_why import MOST_ASKED
 from runrig.ports.backend import Output
-from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowReads
+from runrig.ports.store import SpecText, WorkflowQuery, WorkflowReads
 from runrig.service.queries import shown_workflows
 from runrig.service.queries.alive import alive_here, alive_in
 from runrig.service.queries.events import preempted_in_words, unnumbered
@@ -134,7 +134,7 @@ class WorkflowQueries:
         id = stored.workflow.id
         found = spreads(self._asker, self._store.log.events(workflow=id)) if prefers(spec) else ()
         return shown_workflows.workflow(
-            _as_it_runs(stored),
+            shown_workflows.as_it_runs(stored),
             spec,
             self._clock.now(),
             backend=self._backend.name,
@@ -204,6 +204,8 @@ class WorkflowQueries:
         running = [each.id for each in page if each.status is WorkflowStatus.RUNNING]
         nodes, since = self._store.nodes(running), self._store.running_since(running)
         holding = self._store.holding([each.id for each in page if each.end_time is None])
+        arrays = {hash for hash, asked in asked_by_hash.items() if asked.array}
+        statuses = self._store.statuses([each.id for each in page if each.spec_hash in arrays])
         now = self._clock.now()
         for each in page:
             asked, held, gpus = asked_by_hash.get(each.spec_hash), holding.get(each.id, {}), None
@@ -213,7 +215,9 @@ class WorkflowQueries:
             total = None if asked is None else asked.total
             limit, began = None if asked is None else asked.exec_timeout_s, since.get(each.id)
             ends_by = None if limit is None or began is None else began + limit
-            yield shown_workflows.entry(each, now, gpus, total, nodes.get(each.id, ("", 0)), ends_by)
+            yield shown_workflows.entry(
+                each, now, gpus, total, nodes.get(each.id, ("", 0)), ends_by, statuses.get(each.id)
+            )
 
     def _asked_by(self, hashes: Collection[str]) -> Mapping[str, GpusAsked]:
         """Returns the requests of each specification, by hash. Each is read once, because the content of a hash never
@@ -274,10 +278,12 @@ class WorkflowQueries:
             events = tuple(replace(each, action=unnumbered(each.action)) for each in events)
         return names, events
 
-    def why(self, id: str, visibility: Visibility = ALL) -> WorkflowWhy:
-        """Returns why it waits, and its preemptors. Raises NotFound."""
+    def why(self, id: str, visibility: Visibility = ALL, element: str | None = None) -> WorkflowWhy:
+        """Returns why it waits, and its preemptors. *element*: only this one of an array. Raises NotFound."""
         workflow = self.head(id, visibility)
-        alive = self._asker.ask_steps(alive_in, workflow.id, here=alive_here)[0]
+        alive = self._asker.ask_steps(alive_in, workflow.id, element, here=alive_here)[0]
+        if element is not None and alive is not None and all(each.group != element for each in alive.groups):
+            raise NotFound(f"{workflow.id} has no element {element!r:.80}")
         workflow, groups, holding, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
         if passable:
             groups = tuple(map(partial(self._passed, workflow), groups))
@@ -339,20 +345,6 @@ class WorkflowQueries:
 
     def output(self, key: TaskKey) -> Output | None:
         return self._backend.output(key)
-
-
-def _as_it_runs(stored: StoredWorkflow) -> StoredWorkflow:
-    """Removes from *stored* the messages of running work: they describe an earlier attempt, and are shown with that
-    attempt.
-    """
-    workflow = stored.workflow
-    if workflow.status is WorkflowStatus.RUNNING:
-        workflow = replace(workflow, failure_message="")
-    groups = tuple(
-        replace(each, failure_message="") if each.status is Status.RUNNING and each.stopping is None else each
-        for each in stored.groups
-    )
-    return replace(stored, workflow=workflow, groups=groups)
 
 
 def _when(event: Event | ClusterEvent) -> float:

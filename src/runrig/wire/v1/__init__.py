@@ -22,6 +22,8 @@ from runrig.wire.v1.sessions import ExecStart, PortForwardStart, Terminal
 from runrig.wire.v1.sign_in import SignInByCode, SignInByDevice, SignInRenewal
 from runrig.wire.v1.workflows import (
     PriorityName,
+    WorkflowArrayChanged,
+    WorkflowArrayEdit,
     WorkflowBatch,
     WorkflowCancel,
     WorkflowCancelled,

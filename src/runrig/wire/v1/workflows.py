@@ -158,6 +158,26 @@ class WorkflowReassigned(Shown):
     verdict: WorkflowDryRun | None
 
 
+class WorkflowArrayEdit(Request):
+    """*most*: how many elements may be queued or running at a time, 1 to 1,000. *dry_run*: only return the effect."""
+
+    model_config = example({"most": 5, "dry_run": False})
+
+    most: int
+    dry_run: bool = False
+
+
+class WorkflowArrayChanged(Shown):
+    """*queued*, *unqueued*: how many elements would enter and leave the queue now; null unless it was a dry run."""
+
+    model_config = example({"id": "sweep-4", "most": 5, "queued": None, "unqueued": None})
+
+    id: str
+    most: int
+    queued: int | None = None
+    unqueued: int | None = None
+
+
 class WorkflowNamed(Shown):
     """The workflow that was changed."""
 
