@@ -104,6 +104,12 @@ def test_json_has_the_preemptor_and_the_candidates_by_name(there: World) -> None
     ]
 
 
+def test_the_head_of_the_chain_is_shown_alone(there: World) -> None:
+    head = there.desk.store.log.head()
+    assert there.runrig("--head").out == f"{head}\n"
+    assert there.json("--head") == {"revision": there.desk.revision, "head": head}
+
+
 def test_a_filter_lists_what_matches_of_the_whole_log(there: World) -> None:
     whole = there.json()
     assert there.json("--workflow", "asr-1") == [each for each in whole if each["workflow"] == "asr-1"]

@@ -363,7 +363,7 @@ def sse(*messages: tuple[str, int, Any]) -> bytes:
 
 def test_the_stream_goes_on_where_it_broke() -> None:
     event = example_of(models.ClusterEvent)
-    page = answer(json.dumps({"items": [], "next_cursor": None, "revision": 4}))
+    page = answer(json.dumps({"items": [], "next_cursor": None, "revision": 4, "head": None}))
     turns = (page, sse(("commit", 6, [event])), sse(("reset", 2, {"revision": 2}), ("commit", 3, [event])))
     with scripted(*turns) as server, client_of(server.url) as client:
         stream = client.events.stream()

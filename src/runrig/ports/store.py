@@ -174,6 +174,9 @@ class EventLog(Log, Protocol):
     def last_time(self) -> float | None:
         """Returns the time of the last event; None if there is none."""
 
+    def head(self) -> str:
+        """Returns the hash of the newest commit; "" if no commit has one."""
+
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
         """Returns (the page, whether more follow)."""
 

@@ -17,7 +17,7 @@ from runrig.domain.plan import DropCohort, PutCohort, PutPool, SetFlavors
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Note
 from runrig.ports.store import ChangesQuery, RevisionsQuery
-from runrig.store import retention, schema
+from runrig.store import chain, retention, schema
 from runrig.store.dialect import put_rows
 from runrig.store.rows import event_of
 from runrig.store.transactions import Transactions
@@ -78,6 +78,10 @@ class SqlLog:
         with self._transactions.reading() as connection:
             found: float | None = connection.execute(newest).scalar_one_or_none()
         return found
+
+    def head(self) -> str:
+        with self._transactions.reading() as connection:
+            return chain.head_text(connection)
 
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
         # Keys first: sorting with the actions costs several times as much. All keys before the page is cut, because

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from runrig.verify.chain import Chain
+from runrig.verify.reading import commits
 from tests.api.client import api
 from tests.api.permissions.two_teams import FOREIGN, two_teams
 from tests.api.v1.ours import page_through, problem
@@ -32,6 +34,15 @@ def test_log_is_returned_in_ordered_pages(tmp_path: Path) -> None:
         after = it.http.get("/api/v1/events", params={"after": submitted["revision"]}).json()["items"]
         assert after == [each for each in whole["items"] if each["revision"] > submitted["revision"]]
         problem(it.http.get("/api/v1/events", params={"after": -1}), 422, "USAGE")
+
+
+def test_first_page_has_the_hash_of_the_newest_commit(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("x"))
+        page = it.http.get("/api/v1/events", params={"limit": 1}).json()
+        chain = Chain()
+        assert [each.revision for each in commits(str(tmp_path / "runrig.db"), chain)][-1] == page["revision"]
+        assert page["head"] == chain.last.hex()
 
 
 def test_kept_events_and_the_store_say_the_same(tmp_path: Path) -> None:

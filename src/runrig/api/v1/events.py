@@ -74,7 +74,7 @@ def list_events(
     )
     page = service.feed.page(place[0] if place else after or 0, visibility, most=limit, query=query)
     following = cursor_of((page.revision,)) if page.revision < page.newest else None
-    return ClusterEventPage(following, page.events, page.newest)
+    return ClusterEventPage(following, page.events, page.newest, service.feed.head())
 
 
 def _filter(

@@ -74,13 +74,17 @@ def _kinds(_: click.Context, __: click.Parameter, typed: tuple[str, ...]) -> tup
 )
 @click.option("--grep", metavar="RE", help="Show only events whose text matches this regular expression.")
 @click.option("--follow", "-f", is_flag=True, help="Show events as they happen; with --since, past ones first.")
+@click.option("--head", is_flag=True, help="Show only the hash of the newest commit, for `runrig verify --head`.")
 @with_session
-def events(session: Session, grep: str | None, follow: bool, **asked: Any) -> None:
+def events(session: Session, grep: str | None, follow: bool, head: bool, **asked: Any) -> None:
     """List cluster events that you may see, oldest first.
 
     A preemption names the preemptor, the rule, and the lower-cost candidates that could not be used. With -f, JSON is
     one line per event.
     """
+    if head:
+        _head(session)
+        return
     query = {"kind": asked.pop("kinds"), **asked}
     takes = _matching(grep)
     if not follow:
@@ -95,6 +99,12 @@ def events(session: Session, grep: str | None, follow: bool, **asked: Any) -> No
             click.echo(json.dumps(workflows.events([event])[0]))
         else:
             _print(event)
+
+
+def _head(session: Session) -> None:
+    page = session.client.get(path("events"), {"limit": 1})
+    if not session.show({"revision": page["revision"], "head": page["head"]}):
+        say(page["head"] or "the log has no hashes yet: the server was upgraded, and nothing has happened since")
 
 
 def _matching(grep: str | None) -> Callable[[Answer], bool]:

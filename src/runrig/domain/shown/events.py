@@ -100,10 +100,15 @@ shown_as(
 @dataclass(frozen=True, slots=True)
 class ClusterEventPage(Page[ClusterEvent]):
     """Oldest first. *revision*: of the last event of the log, even if you cannot see it; a stream can continue from
-    there.
+    there. *head*: hash of the newest commit, for `runrig verify --head`; null: the log has no hashes yet.
     """
 
     revision: int
+    head: str | None
 
 
-shown_as(ClusterEventPage(None, (example(ClusterEvent),), 7))
+shown_as(
+    ClusterEventPage(
+        None, (example(ClusterEvent),), 7, "3f9c0a7e51b2d8c64e90f1a3b7d5c28e6a04f9b1d3c7e582a60b94f8d1e3c57a"
+    )
+)

@@ -57,6 +57,10 @@ class Feed:
         with self._transactor.reading() as state:
             return state.revision
 
+    def head(self) -> str | None:
+        """Returns the hash of the newest commit; None if the log has none yet."""
+        return self._store.log.head() or None
+
     def page(
         self,
         after: int,
