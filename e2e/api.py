@@ -18,11 +18,14 @@ _TRIES = 20
 _PLURALS = {
     "Topology": "topologies",
     "PriorityClass": "priorityclasses",
+    "NetworkPolicy": "networkpolicies",
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
 }
 _CLUSTER_WIDE = {
     *(
         "Namespace",
+        "ClusterRole",
+        "ClusterRoleBinding",
         "Node",
         "PriorityClass",
         "CustomResourceDefinition",

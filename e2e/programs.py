@@ -47,6 +47,7 @@ BUILT = {
     each.name: each
     for each in (
         Program("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
+        Program("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
         Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
         Program("kube-apiserver", "kube", "k8s.io/kubernetes/cmd/kube-apiserver"),
         Program("kube-controller-manager", "kube", "k8s.io/kubernetes/cmd/kube-controller-manager"),

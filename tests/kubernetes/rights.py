@@ -30,7 +30,12 @@ def as_account(world: World, folder: Path, without: Collection[str] = (), *, fil
     for each in objects(world.namespace, without, files=files):
         if each["kind"] != "Namespace":  # which is there
             world.api.create(each)
-    where = f"/api/v1/namespaces/{world.namespace}/serviceaccounts/{world.namespace}/token"
+    log_in(world, folder, world.namespace)
+
+
+def log_in(world: World, folder: Path, account: str) -> None:
+    """From now on who starts in *world* logs in as this service account."""
+    where = f"/api/v1/namespaces/{world.namespace}/serviceaccounts/{account}/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = str(world.api.call("POST", where, request)["status"]["token"])
     kubeconfig = yaml.safe_load(world.plane.kubeconfig.read_text())
