@@ -129,6 +129,32 @@ def test_work_is_held_released_and_restarted(lab: Up) -> None:
     asyncio.run(script())
 
 
+def test_every_reading_tool_answers_briefly(lab: Up) -> None:
+    async def script() -> None:
+        async with agents.here(lab.data) as agent:
+            made = await agent.twice("submit", work=FOUR | {"name": "seen"}, pool="vision", priority="LOW")
+            await agent("wait", id=made["id"], status="RUNNING")
+            (entry,) = (await agent("list_workflows", mine=True, name="seen", status=["RUNNING"]))["workflows"]
+            assert (entry["id"], entry["gpus"], entry["pool"]) == ("seen-1", 4, "vision")
+            assert "more" in await agent("cluster_events", limit=1)
+            (first, *_) = (await agent("cluster_events", limit=1))["events"]
+            later = await agent("cluster_events", after=first["revision"], pool="vision", limit=100)
+            assert min(each["revision"] for each in later["events"]) > first["revision"]
+            assert (await agent("workflow_events", id="seen-1"))["events"][0]["kind"] == "Submit"
+            assert [each["name"] for each in (await agent("pools"))["pools"]] == ["speech", "vision"]
+            assert (await agent("pools", limit=1))["more"].startswith("there are more")
+            assert (await agent("pools", pool="vision"))["default_image"] == "torch"
+            assert [each["name"] for each in (await agent("nodes", pool="vision"))["nodes"]] == ["n0", "n1"]
+            assert (await agent("nodes", name="n0"))["resources"]["gpu"] == 4
+            assert (await agent("why_pool", pool="vision"))["pool"] == "vision"
+            for asked in ({"pool": "vision", "quota": 2}, {"drain": ["n0"]}, {"work": FOUR, "pool": "speech"}):
+                assert (await agent("plan", **asked))["rests"]
+            await agent.twice("cancel", id="seen-1")
+            await agent("wait", id="seen-1")
+
+    asyncio.run(script())
+
+
 def test_errors_say_what_to_do(lab: Up) -> None:
     async def script() -> None:
         async with agents.here(lab.data) as agent:

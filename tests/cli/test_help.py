@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -66,6 +67,21 @@ def test_commands_equal_the_documented_list() -> None:
         "example",
     ]
     assert sorted(EVERY) == sorted(groups + [name.strip() for name in RELEASE.split("|")])
+
+
+def test_the_docs_name_the_page_of_every_command_or_say_that_it_has_none() -> None:
+    from runrig.web.install import MODULES
+
+    paths = [str(getattr(route, "path", "")) for module in MODULES for route in module.router.routes]
+    section = (Path(__file__).parents[2] / "docs" / "page.md").read_text().partition("### Commands and pages")[2]
+    named = set(re.findall(r"`([^`]+)`", section.partition("\n## ")[0]))
+    addresses = {each for each in named if each.startswith("/")}
+    there = {re.sub(r"\{\w+\}", "*", path) for path in paths}
+    assert {re.sub(r"\b(ID|NAME)\b", "*", each) for each in addresses} <= there
+    leaves = {each for each in EVERY if each and not any(other.startswith(f"{each} ") for other in EVERY)}
+    words = named - addresses
+    assert {each for each in leaves if not {each, each.partition(" ")[0], each.rpartition(" ")[0]} & words} == set()
+    assert {each for each in words if not any(leaf == each or leaf.startswith(f"{each} ") for leaf in leaves)} == set()
 
 
 @pytest.mark.parametrize("command", EVERY)

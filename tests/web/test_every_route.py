@@ -13,7 +13,6 @@ from runrig.domain.gangs import Priority
 from runrig.web import rendering
 from runrig.web.install import MODULES
 from tests.api.client import URL
-from tests.cli.test_help import EVERY
 from tests.web.visitor import Site, site
 
 STREAMS = ("/page/live", "/page/output/{id}")
@@ -72,18 +71,6 @@ def test_cookie_alone_changes_nothing_on_the_page(tmp_path: Path) -> None:
         assert asked > 20
         assert it.desk.revision == revision
         assert visitor.get("/").status_code == 200, "and nobody is signed out"
-
-
-def test_the_docs_name_the_page_of_every_command_or_say_that_it_has_none() -> None:
-    section = (Path(__file__).parents[2] / "docs" / "page.md").read_text().partition("### Commands and pages")[2]
-    named = set(re.findall(r"`([^`]+)`", section.partition("\n## ")[0]))
-    addresses = {each for each in named if each.startswith("/")}
-    there = {re.sub(r"\{\w+\}", "*", path) for path in routes("GET")}
-    assert {re.sub(r"\b(ID|NAME)\b", "*", each) for each in addresses} <= there
-    leaves = {each for each in EVERY if each and not any(other.startswith(f"{each} ") for other in EVERY)}
-    words = named - addresses
-    assert {each for each in leaves if not {each, each.partition(" ")[0], each.rpartition(" ")[0]} & words} == set()
-    assert {each for each in words if not any(leaf == each or leaf.startswith(f"{each} ") for leaf in leaves)} == set()
 
 
 NAMES = ("mine", "quokka", "zebrafish")

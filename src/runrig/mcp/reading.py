@@ -36,7 +36,10 @@ _ENTRY = (
     "held_by",
     "labels",
 )
-_POOL = ("name", "gpus", "workflows", "closed_by", "paused_by", "default_run_time_s", "max_run_time_s", "subpools")
+_POOL = (
+    *("name", "gpus", "workflows", "closed_by", "closed_reason", "paused_by", "paused_reason", "subpools"),
+    *("default_run_time_s", "max_run_time_s", "gpus_per_workflow", "user_waiting"),
+)
 
 Status = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED"]
 
@@ -179,7 +182,7 @@ class Reading:
     async def pools(
         self, pool: Annotated[str, Field(description="One pool, with all its settings.")] = "", limit: Limit = 30
     ) -> dict[str, Any]:
-        """List pools: quota and use in GPUs, what is left, limits on run time, and whether they are closed or paused.
+        """List pools: quota and use in GPUs, what is left, limits on work, and whether they are closed or paused.
 
         gpus.available: quota that is left for HIGH and NORMAL work. LOW work can also borrow idle quota of other pools.
         """
