@@ -59,6 +59,11 @@ class ControlPlane:
         """What all containers have said; lines as a container runtime writes them: time, stream, F, text."""
         return self.folder / "state" / "pod.log"
 
+    @property
+    def scheduler(self) -> Process:
+        """What places pods: KAI's scheduler, or what stands in for it."""
+        return self.processes["kai-scheduler" if self.kai else "kube-scheduler"]
+
     def run(self, name: str, program: str, *arguments: str | Path, **environment: str) -> Process:
         """One more, which is to run until the end."""
         env = {"KUBECONFIG": str(self.kubeconfig), **environment}
@@ -275,9 +280,12 @@ def _start_kubelets(plane: ControlPlane) -> None:
 def _start_kai(plane: ControlPlane) -> None:
     """Its kubeconfig comes by the environment: the scheduler has no flag for it."""
     metrics, debug = free_ports(2)
-    never = "--default-staleness-grace-period=-1s"
+    asked = (
+        "--default-staleness-grace-period=-1s",
+        "--update-pod-eviction-condition=true",
+    )  # as docs/kubernetes.md says
     ports = (f"--listen-address=127.0.0.1:{metrics}", f"--plugin-server-port={debug}")
-    plane.run("kai-scheduler", "kai-scheduler", "--schedule-period=200ms", "--leader-elect=false", never, *ports)
+    plane.run("kai-scheduler", "kai-scheduler", "--schedule-period=200ms", "--leader-elect=false", *asked, *ports)
     off = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect=false")
     plane.run("kai-binder", "kai-binder", *off)
     if programs.find("kai-podgroupcontroller"):

@@ -51,7 +51,7 @@ def test_a_pod_that_runs_and_is_deleted_has_failed_and_does_not_come_again(
 def test_a_pod_that_is_deleted_before_it_is_bound_has_failed(world: World, tmp_path: Path, force: bool) -> None:
     stand_in_only(world)
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
-        with stopped(world.plane.processes["kube-scheduler"]):
+        with stopped(world.plane.scheduler):
             id = submit(here, gang("w", 1))
             here.until(lambda: len(here.pods(id)) == 1, "its pod is there")
             pod = here.pods(id)[f"{id}/main-0/0"]

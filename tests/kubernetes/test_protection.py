@@ -57,7 +57,7 @@ def test_a_gang_has_its_start_time_although_its_scheduler_died_while_it_bound_it
     with rig(world, tmp_path, CLUSTER) as here:
         id = here.submit(one_task("w", count=16), "pool", "LOW")
         here.until(lambda: any(node_of(pod) for pod in here.pods(id).values()), "the first pod has a node")
-        with begun_anew(world.plane.processes["kai-scheduler" if world.plane.kai else "kube-scheduler"]):
+        with begun_anew(world.plane.scheduler):
             here.until(lambda: started(here), "its start is noted while nobody schedules")
         here.runs(id)
         check_protected(here, id)

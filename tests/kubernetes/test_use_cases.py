@@ -8,7 +8,7 @@ import pytest
 
 from e2e.api import Object
 from tests.kubernetes.runrigs import Rig, begun_anew, node_of, one_task, pinned_to, rig, stopped
-from tests.kubernetes.world import EXAMPLES, World, bare_pod, stand_in_only
+from tests.kubernetes.world import EXAMPLES, World, bare_pod
 
 CLIQUE = "nvidia.com/gpu-clique"
 ZONE, SPINE, RACK = (f"topology.kubernetes.io/{name}" for name in ("zone", "spine", "rack"))
@@ -154,10 +154,9 @@ def test_a_gang_whose_node_is_taken_before_it_is_bound_is_taken_back_whole_and_p
     world: World, tmp_path: Path, taken: Callable[[Rig, str], None]
 ) -> None:
     """T7: its pods are there, and nobody binds them; meanwhile one of their nodes is not to be had any more."""
-    stand_in_only(world)
     with rig(world, tmp_path, EXAMPLES / "01-cluster.yaml", more="bind_timeout_s: 2\n") as here:
         start = here.now()
-        with begun_anew(world.plane.processes["kube-scheduler"]):
+        with begun_anew(world.plane.scheduler):
             id = submitted(here, "01-single-rack")
             first = here.until(lambda: pods if len(pods := here.pods(id)) == 4 else None, "its pods are there")
             assert [node_of(pod) for pod in first.values()] == [None] * 4
@@ -190,7 +189,6 @@ def test_a_gang_that_the_scheduler_refuses_for_a_cause_of_its_own_waits_with_its
     world: World, tmp_path: Path
 ) -> None:
     """T7: by our books there is room, but a pod of somebody else wants none of ours beside it."""
-    stand_in_only(world)
     cluster = "nodes: [{name: only, resources: {gpu: 8}}]\npools: [{name: research, quota: 8}]\n"
     single = EXAMPLES / "01-single-rack.yaml"
     with rig(world, tmp_path, cluster, more="bind_timeout_s: 2\n") as here:
@@ -215,7 +213,7 @@ def test_a_gang_of_which_no_scheduler_takes_notice_keeps_its_place_and_says_so(w
     """T7: KAI is down, which is no reason to take anything back."""
     with rig(world, tmp_path, EXAMPLES / "01-cluster.yaml", more="bind_timeout_s: 1\n") as here:
         start = here.now()
-        with stopped(world.plane.processes["kai-scheduler" if world.plane.kai else "kube-scheduler"]):
+        with stopped(world.plane.scheduler):
             id = submitted(here, "01-single-rack")
             here.until(lambda: "no scheduler has handled pod" in here.why(id), "it is said")
         assert len(here.runs(id)) == 4
@@ -264,7 +262,7 @@ def test_a_gang_whose_node_is_gone_before_it_is_bound_is_placed_elsewhere(world:
     """T7: nothing of it has run, so nothing is lost."""
     cluster = "nodes: [{name: 'n{0..1}', resources: {gpu: 8}}]\npools: [{name: research, quota: 8}]\n"
     with rig(world, tmp_path, cluster) as here:
-        with begun_anew(world.plane.processes["kube-scheduler"]):
+        with begun_anew(world.plane.scheduler):
             id = here.submit(one_task("w"), POOL)
             (pod,) = here.until(lambda: here.pods(id), "its pod is there").values()
             gone = pinned_to(pod)
