@@ -358,6 +358,20 @@ def test_a_nomination_may_end_when_what_it_waits_for_is_set_aside_in_the_same_co
     assert broken(log(TWO, LENT, TAKEN, [ends[0], ("SetAside", {"workflow": "other"})])) == {"R4"}
 
 
+@pytest.mark.parametrize(("at", "unlawful"), [(2.0, set[str]()), (0.5, {"P4"})])
+def test_what_a_later_nomination_makes_possible_counts_in_the_next_cycle(at: float, unlawful: set[str]) -> None:
+    """P5: `late` claims what stops in the pool of `early`, whose quota is then free."""
+    waiting = [*work("first", "a", at=1.0), *work("early", "a", at=1.5), *work("late", "b", at=at)]
+    commits = [
+        [pool("a", 2), pool("b", 1), *(node(f"n{each}", 1) for each in range(3))],
+        [*work("s", "a"), *work("v", "b", "LOW")],
+        [admit("s", ("n0", 1, [0])), admit("v", ("n2", 1, [0]))],
+        [*(of("Stop", each, cause="COMPLETED") for each in "sv"), *waiting, *work("low", "b", "LOW", at=3.0)],
+        [nominate("first", "n2", "v"), nominate("late", "n0", "s"), admit("low", ("n1", 1, [0]))],
+    ]
+    assert broken(log(*commits)) == unlawful
+
+
 @pytest.mark.parametrize(("queueing", "unlawful"), [("STRICT_FIFO", set[str]()), ("BEST_EFFORT_FIFO", {"P5"})])
 def test_low_work_that_borrows_waits_behind_later_low_work_within_the_quota_of_a_strict_pool(
     queueing: str, unlawful: set[str]

@@ -128,6 +128,10 @@ class Court:
         self._refusals[gang.bucket] = self.world.loosened
         return None
 
+    def had_its_turn(self, gang: Gang) -> bool:
+        """P5: a gang later in the order was nominated in this cycle, and claimed what stops; that can help only in the next one."""
+        return any(each.since == self.world.now and each.order > gang.order for each in self.world.nominated.values())
+
     def is_head(self, gang: Gang) -> bool:
         """No gang of its pool that waits or is nominated is ahead of it, whether or not LOW borrowed when the cycle came to it."""
         rows = [row[0][1] for bucket, row in self.world.waiting.items() if bucket[0] == gang.pool]

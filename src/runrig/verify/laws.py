@@ -75,7 +75,7 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
             theirs = not court.within(other)
             if court.world.tree.weighted or (theirs and (not borrows or other.order > gang.order)):
                 continue
-        if court.could_start(other) is None:
+        if court.could_start(other) is None or court.had_its_turn(other):
             continue
         yield f"it starts before {other.id}, which is ahead of it and could start"
 
@@ -112,7 +112,7 @@ def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
     for gang in court.waiting(lambda _: True, fresh=True):
         flavors = court.could_start(gang)
-        if flavors is not None:
+        if flavors is not None and not court.had_its_turn(gang):
             yield gang, f"it waits at the end of a cycle, and fits on {' and '.join(sorted({*flavors}))}"
 
 
