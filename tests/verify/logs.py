@@ -57,6 +57,22 @@ def waiting(name: str, pool: str, after: str, when: str = "ok") -> Event:
     }
 
 
+def array(name: str, pool: str, most: int, elements: int) -> list[Event]:
+    """An array whose elements are all in the queue."""
+    kind, action = submit(name, pool)
+    groups = [{"name": str(index)} for index in range(elements)]
+    submitted = kind, {"workflow": {**action["workflow"], "most": most}, "groups": groups}
+    return [submitted, *(element(queue(name, pool), index) for index in range(elements))]
+
+
+def element(event: Event, index: int) -> Event:
+    """*event* of a gang, for one element of an array instead."""
+    kind, action = event
+    gang = action["gang"]
+    named = f"{gang if isinstance(gang, str) else gang['id']}".replace("/g", f"/{index}")
+    return kind, {**action, "gang": named if isinstance(gang, str) else {**gang, "id": named}}
+
+
 def ended(name: str, status: str) -> Event:
     return "MoveWorkflow", {"workflow": name, "status": status, "message": "", "cancelled_by": None}
 

@@ -8,8 +8,10 @@ from runrig.verify.table import CODES
 from tests.verify.logs import (
     Event,
     admit,
+    array,
     broken,
     cohort,
+    element,
     ended,
     log,
     node,
@@ -270,6 +272,31 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         ],
         [TWO, [*work("w", "a"), ("Hold", {"workflow": "w", "by": "ann"}), admit("w", ("n0", 1, [0]))]],
         "W3",
+    ),
+    "W4: an element starts when another has ended": (
+        [
+            TWO,
+            array("w", "a", 1, 2),
+            [element(admit("w", ("n0", 1, [0])), 0)],
+            [element(of("Release", "w"), 0), element(admit("w", ("n0", 1, [1])), 1)],
+        ],
+        [TWO, array("w", "a", 1, 2), [element(admit("w", ("n0", 1, [at])), at) for at in range(2)]],
+        "W4",
+    ),
+    "W4: more elements run when more may": (
+        [
+            TWO,
+            array("w", "a", 1, 2),
+            [element(admit("w", ("n0", 1, [0])), 0), ("SetMost", {"workflow": "w", "most": 2})],
+            [element(admit("w", ("n0", 1, [1])), 1)],
+        ],
+        [
+            TWO,
+            array("w", "a", 2, 2),
+            [element(admit("w", ("n0", 1, [0])), 0), ("SetMost", {"workflow": "w", "most": 1})],
+            [element(admit("w", ("n0", 1, [1])), 1)],
+        ],
+        "W4",
     ),
     "W5: a workflow is queued when another has completed": (
         [TWO, [*work("w", "a"), waiting("v", "a", "w")], [ended("w", "COMPLETED"), queue("v", "a")]],

@@ -116,6 +116,15 @@ def others_have_ended(court: Court, gang: Gang, action: Action) -> Iterator[str]
             yield f"it is queued although {each['workflow']} is {status}"
 
 
+def elements_at_a_time(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Arrays, W4: an element starts only while fewer elements of its array are on nodes than may be."""
+    most = court.world.workflows.get(gang.workflow, {}).get("most")
+    if most is not None and gang.state != ADMITTED:
+        others = sum(each.state in (ADMITTED, STOPPING) for each in court.world.of_workflow(gang.workflow))
+        if others >= most:
+            yield f"{others} elements of {gang.workflow} are on nodes, and at most {most} may be"
+
+
 def hold(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Hold, W3: groups of a workflow on hold that have not started stay outside the queue; also W8."""
     row = court.world.workflows.get(gang.workflow, {})

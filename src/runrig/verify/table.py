@@ -27,7 +27,12 @@ OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
         ("W1", lives.inputs_are_done),
         ("W5", lives.others_have_ended),
     ),
-    "Admit": (*_STARTS, ("P4", laws.queue_order), ("W2", lives.no_gpu_twice)),
+    "Admit": (
+        *_STARTS,
+        ("P4", laws.queue_order),
+        ("W2", lives.no_gpu_twice),
+        ("W4", lives.elements_at_a_time),
+    ),
     "Nominate": (
         *_STARTS,
         ("R2", laws.reclaim),
