@@ -103,7 +103,7 @@ def submits(route: str, answer: dict[str, Any], *words: str) -> Provoked:
     return provoke
 
 
-RUN = ("run", "--pool", "vision", "-g", "1", "--code", "none")
+RUN = ("run", "--pool", "vision", "-g", "1", "--code", "none", "-i", "any:1")
 IGNORED = "image is ignored: the local backend runs commands directly on this machine"
 WAITS = {
     "GET /api/v1/pools/vision": POOL,
