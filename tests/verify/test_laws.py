@@ -27,6 +27,16 @@ from tests.verify.logs import (
     work,
 )
 
+
+def starts(index: int) -> list[Event]:
+    """An element of the array w is queued and starts."""
+    return [element(queue("w", "a"), index), element(admit("w", ("n0", 1, [index])), index)]
+
+
+def most(name: str, elements: int) -> Event:
+    return "SetMost", {"workflow": name, "most": elements}
+
+
 TWO = [node("n0", 4), pool("a", 2), pool("b", 2)]
 RACKS = [
     *(node(f"n{at}", 1, labels={"rack": f"r{at // 2}"}) for at in range(4)),
@@ -274,28 +284,13 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         "W3",
     ),
     "W4: an element starts when another has ended": (
-        [
-            TWO,
-            array("w", "a", 1, 2),
-            [element(admit("w", ("n0", 1, [0])), 0)],
-            [element(of("Release", "w"), 0), element(admit("w", ("n0", 1, [1])), 1)],
-        ],
-        [TWO, array("w", "a", 1, 2), [element(admit("w", ("n0", 1, [at])), at) for at in range(2)]],
+        [TWO, [*array("w", "a", 1), *starts(0)], [element(of("Release", "w"), 0), *starts(1)]],
+        [TWO, [*array("w", "a", 1), *starts(0)], starts(1)],
         "W4",
     ),
     "W4: more elements run when more may": (
-        [
-            TWO,
-            array("w", "a", 1, 2),
-            [element(admit("w", ("n0", 1, [0])), 0), ("SetMost", {"workflow": "w", "most": 2})],
-            [element(admit("w", ("n0", 1, [1])), 1)],
-        ],
-        [
-            TWO,
-            array("w", "a", 2, 2),
-            [element(admit("w", ("n0", 1, [0])), 0), ("SetMost", {"workflow": "w", "most": 1})],
-            [element(admit("w", ("n0", 1, [1])), 1)],
-        ],
+        [TWO, [*array("w", "a", 1), *starts(0)], [most("w", 2), *starts(1)]],
+        [TWO, [*array("w", "a", 2), *starts(0)], [most("w", 1), *starts(1)]],
         "W4",
     ),
     "W5: a workflow is queued when another has completed": (
