@@ -8,13 +8,21 @@ import pytest
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
-from runrig.domain.settings import SETTINGS, Choice, Codes, Duration, Keys, Number, Setting, Text
+from runrig.domain.settings import SETTINGS, Choice, Codes, Duration, Image, Keys, Number, Setting, Text
 from tests.api.client import AUTHORIZED, TOKEN, URL, Api
 from tests.web.visitor import Site, site, words_of
 from tests.worlds.command_line import runrig
 from tests.worlds.http import listening
 
-WORDS = {Text: "<b>", Number: "many", Choice: "LIFO", Duration: "soon", Keys: "rack", Codes: "RESCHEDULE"}
+WORDS = {
+    Text: "<b>",
+    Number: "many",
+    Choice: "LIFO",
+    Duration: "soon",
+    Image: "two images",
+    Keys: "rack",
+    Codes: "RESCHEDULE",
+}
 """Kind → text that it refuses. Any other names something that does not exist."""
 
 

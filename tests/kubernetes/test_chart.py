@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
@@ -32,9 +33,10 @@ USUAL += ["Role", "RoleBinding", "Service", "ServiceAccount"]
 
 
 def helm(*arguments: str | Path, fails: bool = False) -> str:
-    done = subprocess.run(
-        [programs.need("helm"), *arguments], capture_output=True, text=True, check=False, env={"HOME": "/nonexistent"}
-    )
+    with TemporaryDirectory() as home:  # It keeps what it found out about the cluster there.
+        done = subprocess.run(
+            [programs.need("helm"), *arguments], capture_output=True, text=True, check=False, env={"HOME": home}
+        )
     assert bool(done.returncode) is fails, done.stdout + done.stderr
     return done.stderr if fails else done.stdout
 

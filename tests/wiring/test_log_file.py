@@ -32,7 +32,7 @@ def log(*words: str) -> None:
 BROKEN = {
     "a full disk": ("/dev/full", "No space left on device"),
     "a folder in its place": ("/tmp", "Is a directory"),
-    "a folder that is gone": ("/nonexistent/server.log", "No such file or directory"),
+    "a folder that is gone": ("/proc/nonexistent/server.log", "No such file or directory"),
     "a file in the place of its folder": ("/etc/passwd/server.log", "Not a directory"),
 }
 
