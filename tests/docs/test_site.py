@@ -16,6 +16,7 @@ def files(entries: object) -> list[str]:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
+    """A new page needs a line in zensical.toml."""
     listed = files(tomllib.loads((site.ROOT / "zensical.toml").read_text())["project"]["nav"])
     every = [str(page.relative_to(site.ROOT)) for page in generate.pages()]
     records = [page for page in every if page.startswith("docs/decisions/0")]  # listed by docs/decisions/README.md
