@@ -69,6 +69,11 @@ REASONS: dict[Code, Entry] = {
         "Other pools use their quota, or withhold it with lending limits.",
         "Wait, or use NORMAL priority within your quota.",
     ),
+    Code.USER_LIMIT: Entry(
+        Reason(Code.USER_LIMIT, "W6", "vision", "gpu", have=8, need=2, own=8, said="cy"),
+        "The user holds all GPUs that the pool allows one user at the same time. Work of other users is not delayed.",
+        "Wait until work of the same user ends, use another pool, or ask for a higher limit.",
+    ),
     Code.COHORT_CYCLE: Entry(
         _reason(Code.COHORT_CYCLE, "Q5"),
         "The parents of cohorts lead back to where they begin.",

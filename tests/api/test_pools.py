@@ -46,6 +46,7 @@ SETTINGS: dict[str, Any] = {
     "grace_s": 30.0,
     "default_run_time_s": None,
     "max_run_time_s": None,
+    "user_gpus": None,
     "user_waiting": None,
     "gpus_per_workflow": None,
     "default_image": None,

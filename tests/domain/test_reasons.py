@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.older_gangs import Older
-from runrig.domain.reasons import Code, DomainRoom, Reason, Share
+from runrig.domain.older_gangs import Older, Share
+from runrig.domain.reasons import Code, DomainRoom, Reason
 from runrig.domain.value import Amounts
 
 GIB = 2**30
@@ -162,6 +162,21 @@ WORDS: list[tuple[Reason, str, str]] = [
         of(Code.COHORT_CYCLE, "pool a", ""),
         "the cohorts above pool a form a cycle; nothing below them can start until an administrator breaks it",
         "cohort cycle: pool a",
+    ),
+    (
+        Reason(Code.USER_LIMIT, "W6", "vision", "gpu", 8, 2, own=8, said="cy"),
+        "cy holds 8 GPUs; the limit of vision for one user is 8",
+        "limit of its user: holds 8 of 8 GPUs in vision",
+    ),
+    (
+        Reason(Code.USER_LIMIT, "W6", "vision", "gpu", 1, 8, own=8, said="cy", at_least=True),
+        "cy holds 1 GPU; the limit of vision for one user is 8, and it needs at least 8 GPUs",
+        "limit of its user: holds 1 of 8 GPUs in vision",
+    ),
+    (
+        Reason(Code.USER_LIMIT, "W6", "vision", "gpu", 0, 9, own=8, said="cy"),
+        "can never start: needs 9 GPUs, and the limit of vision for one user is 8",
+        "limit of its user: holds 0 of 8 GPUs in vision",
     ),
     (
         of(Code.NO_MATCHING_FLAVOR, "pool a", "h100", "P3"),

@@ -57,6 +57,7 @@ def portrait(state: State) -> dict[str, object]:
 def ledger_portrait(ledger: Ledger) -> dict[str, object]:
     tree = ledger.tree
     return {
+        "users": dict(sorted(ledger.users.held.items())),
         "keys": tree.keys,
         "tree": tree_portrait(tree),
         "free": {name: [dict(view) for view in room.free] for name, room in sorted(ledger.nodes.by_name.items())},

@@ -15,7 +15,7 @@ from runrig.domain.gangs import Gang, GangState, Law, Placement, Priority
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Nominate, Plan, Preempt, Replace, Withdraw
-from runrig.domain.pools import Queueing
+from runrig.domain.pools import Queueing, top_level
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey, WorkflowSpec
@@ -76,7 +76,7 @@ class Driver:
         self.do(plan.actions)
         return True
 
-    def submit(self, spec: WorkflowSpec, pool: str, priority: Priority) -> None:
+    def submit(self, spec: WorkflowSpec, pool: str, priority: Priority, user: str = "u") -> None:
         spec_hash = f"hash of {spec.name}"
         for each in (self.state, self.shadow):
             each.specs[spec_hash] = spec
@@ -87,7 +87,7 @@ class Driver:
                 spec_hash=spec_hash,
                 pool=pool,
                 priority=priority,
-                user="u",
+                user=user,
                 uuid="",
                 now=self.now,
             )
@@ -256,11 +256,24 @@ def check_admission(state: State, gang_id: str, placement: Placement) -> None:
     check_shape(state, gang, placement)
     views = [Oracle.now(state)]
     if entry.state is GangState.PENDING:
+        check_user(state, gang, placement)
         views.append(Oracle.decided(state))  # law R4: what others hold is not given to it
     for oracle in views:
         assert oracle.allows(gang, placement), f"{gang_id} is admitted beyond the headroom"
         check_room(oracle, gang, placement)
     check_balances(state, gang, placement)
+
+
+def check_user(state: State, gang: Gang, placement: Placement) -> None:
+    """Rule W6, for a gang that is pending: with it, its user holds at most what the pool allows, counted one by one."""
+    most, user = state.pools[gang.pool].user_gpus, state.workflows[gang.workflow].submitted_by
+    held = [(gang, placement)]
+    for each in state.ledger.entries.values():
+        if each.state is not GangState.PENDING and state.workflows[each.gang.workflow].submitted_by == user:
+            held.append((each.gang, each.placement))
+    top = top_level(gang.pool)
+    gpus = sum(each.gpus([one.count for one in placed]) for each, placed in held if top_level(each.pool) == top)
+    assert most is None or gpus <= most, f"{gang.id} takes {user} to {gpus} GPUs in {top}"
 
 
 def check_replacement(state: State, gang_id: str, placement: Placement) -> None:

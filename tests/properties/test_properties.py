@@ -19,6 +19,7 @@ from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, W
 from runrig.engine.lifecycle import holds, pausing, pools, submission_gate, workflows
 from runrig.engine.lifecycle import nodes as nodes_of
 from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.lifecycle.limits import check_gpus_at_once
 from runrig.engine.lifecycle.reassignments import reassign
 from tests.properties.machine import Driver, check_guarantees
 from tests.worlds.lawful import judge_commits
@@ -144,7 +145,7 @@ class Engine(RuleBasedStateMachine):
         spec = WorkflowSpec(
             f"w{self.submitted}", groups, exec_timeout_s=exec_timeout_s, queue_timeout_s=queue_timeout_s
         )
-        self.driver.submit(spec, pool, priority)
+        self.driver.submit(spec, pool, priority, user="ann" if self.submitted % 3 else "bob")
 
     @rule(
         at=st.integers(0, 11),
@@ -256,7 +257,9 @@ class Engine(RuleBasedStateMachine):
         cohort=st.sampled_from((None, *COHORTS)),
         strict=st.booleans(),
         weight=weights,
-        most=st.sampled_from(((None, None), (None, None), (2, None), (None, 3))),
+        most=st.sampled_from(
+            ((None, None, None), (None, None, None), (2, None, None), (None, 3, None), (None, None, 1), (None, None, 3))
+        ),
     )
     def put_pool(
         self,
@@ -265,14 +268,14 @@ class Engine(RuleBasedStateMachine):
         cohort: str | None,
         strict: bool,
         weight: int,
-        most: tuple[int | None, int | None],
+        most: tuple[int | None, int | None, int | None],
     ) -> None:
         """Rule W6: *most* has its limits."""
         before = self.driver.state.pools.get(name)
         queueing = Queueing.STRICT_FIFO if strict else Queueing.BEST_EFFORT_FIFO
         create = before is None or before.state is PoolState.ARCHIVED
         pool = Pool(name, share, cohort=cohort, queueing=queueing, weight=weight)
-        pool = replace(pool, user_waiting=most[0], gpus_per_workflow=most[1])
+        pool = replace(pool, user_waiting=most[0], gpus_per_workflow=most[1], user_gpus=most[2])
         self.driver.attempt(pools.put_pool, pool, create=create)
 
     @rule(parent=st.sampled_from(POOLS), short=st.sampled_from(SUBPOOLS), gpus=st.sampled_from((0, 1, 1, 2, 2, 3)))
@@ -380,6 +383,7 @@ class Engine(RuleBasedStateMachine):
         try:
             for group in state.spec_of(workflow).groups:
                 submission_gate._check(state, state.pools[flow.pool], group, gang_of(flow, group), who="it")
+                check_gpus_at_once(state, gang_of(flow, group), flow.submitted_by, "it")
         except RunrigError:
             return False
         return True

@@ -36,14 +36,16 @@ def node(name: str, gpus: int, **more: Any) -> Event:
     return "PutNode", {"node": fields | {"ready": True, "cordoned": False} | more}
 
 
-def submit(name: str, pool: str, priority: str = "NORMAL", at: float = 1.0, **upstream: list[str]) -> Event:
+def submit(
+    name: str, pool: str, priority: str = "NORMAL", at: float = 1.0, user: str = "ann", **upstream: list[str]
+) -> Event:
     workflow = {
         "id": name,
         "pool": pool,
         "priority": priority,
         "submit_time": at,
         "upstream": upstream,
-        "submitted_by": "ann",
+        "submitted_by": user,
     }
     return "Submit", {"workflow": workflow, "groups": [{"name": "g"}]}
 
@@ -96,9 +98,11 @@ def queue(name: str, pool: str, priority: str = "NORMAL", at: float = 1.0, gpus:
     return "Queue", {"gang": gang}
 
 
-def work(name: str, pool: str, priority: str = "NORMAL", at: float = 1.0, gpus: int = 1, **more: Any) -> list[Event]:
+def work(
+    name: str, pool: str, priority: str = "NORMAL", at: float = 1.0, gpus: int = 1, user: str = "ann", **more: Any
+) -> list[Event]:
     """Submitted and queued."""
-    return [submit(name, pool, priority, at), queue(name, pool, priority, at, gpus, **more)]
+    return [submit(name, pool, priority, at, user), queue(name, pool, priority, at, gpus, **more)]
 
 
 def placed(*shares: tuple[str, int, list[int]]) -> list[dict[str, Any]]:

@@ -349,6 +349,63 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         ],
         "W6",
     ),
+    "W6: a user holds at most so many GPUs in a pool and its subpools": (
+        [
+            [node("n0", 4), pool("a", 4, user_gpus=2), pool("a--x", 1, parent="a", user_gpus=2)],
+            [*work("v", "a"), admit("v", ("n0", 1, [0])), *work("w", "a--x"), admit("w", ("n0", 1, [1]))],
+        ],
+        [
+            [node("n0", 4), pool("a", 4, user_gpus=1), pool("a--x", 1, parent="a", user_gpus=1)],
+            [*work("v", "a"), admit("v", ("n0", 1, [0])), *work("w", "a--x"), admit("w", ("n0", 1, [1]))],
+        ],
+        "W6",
+    ),
+    "P4: a gang that a limit of its user stops is passed over": (
+        [
+            [node("n0", 4), pool("a", 4, queueing="STRICT_FIFO", user_gpus=2)],
+            [*work("v", "a", gpus=2), admit("v", ("n0", 1, [0, 1]))],
+            [*work("w", "a", at=2.0), *work("x", "a", at=3.0, user="bob"), admit("x", ("n0", 1, [2]))],
+        ],
+        [
+            [node("n0", 4), pool("a", 4, queueing="STRICT_FIFO", user_gpus=3)],
+            [*work("v", "a", gpus=2), admit("v", ("n0", 1, [0, 1]))],
+            [*work("w", "a", at=2.0), *work("x", "a", at=3.0, user="bob"), admit("x", ("n0", 1, [2]))],
+        ],
+        "P4",
+    ),
+    "P5: a user below the limit starts": (
+        [
+            [node("n0", 4), pool("a", 4, user_gpus=2)],
+            [*work("v", "a", gpus=2), admit("v", ("n0", 1, [0, 1])), *work("w", "a", at=2.0)],
+        ],
+        [
+            [node("n0", 4), pool("a", 4, user_gpus=3)],
+            [*work("v", "a", gpus=2), admit("v", ("n0", 1, [0, 1])), *work("w", "a", at=2.0)],
+        ],
+        "P5",
+    ),
+    "R1: a limit of the user is no reason to preempt": (
+        [
+            [node("n0", 2), pool("a", 2, user_gpus=2)],
+            [*work("v", "a", "LOW", gpus=2), admit("v", ("n0", 1, [0, 1])), *work("w", "a", at=2.0)],
+        ],
+        [
+            [node("n0", 2), pool("a", 2, user_gpus=3)],
+            [*work("v", "a", "LOW", gpus=2), admit("v", ("n0", 1, [0, 1])), *work("w", "a", at=2.0)],
+        ],
+        "R1",
+    ),
+    "A1: a limit of the user makes gangs smaller": (
+        [
+            [node("n0", 4), pool("a", 4, user_gpus=3)],
+            [*work("w", "a", **SEVERAL), admit("w", ("n0", 3, [0, 1, 2]))],
+        ],
+        [
+            [node("n0", 4), pool("a", 4, user_gpus=3)],
+            [*work("w", "a", **SEVERAL), admit("w", ("n0", 2, [0, 1]))],
+        ],
+        "A1",
+    ),
     "R7: a pause stops nothing": (
         [TWO, LENT, [pool("b", 2, paused_by="ann")]],
         [TWO, LENT, [pool("b", 2, paused_by="ann"), of("Stop", "low", cause="FAILED_CANCELED")]],

@@ -1,9 +1,11 @@
 """Gangs, the units that the engine admits as a whole, and their placement."""
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from runrig.domain.quantities import Requests
+from runrig.domain.quantities import GPU, Requests
+from runrig.domain.times import FOLLOWS
 from runrig.domain.value import Word
 
 
@@ -88,6 +90,7 @@ class Gang:
 
     *refused*: why the cluster's own scheduler did not place the previous attempt. The gang then waits until its pool or a node
     that it could use changes (rule T7). Empty: it was not refused.
+    *user*: who submitted it. Not stored: stored gangs have the user of their workflow.
     """
 
     id: str
@@ -97,10 +100,16 @@ class Gang:
     pod_sets: tuple[PodSet, ...]
     attempt: int = 0
     refused: str = ""
+    user: str = field(default="", compare=False, repr=False, metadata={FOLLOWS: True})
 
     @property
     def workflow(self) -> str:
         return self.id.partition("/")[0]
+
+    def gpus(self, counts: Iterable[int]) -> int:
+        """GPUs of *counts* pods, one number per pod set."""
+        sets = zip(counts, self.pod_sets, strict=True)
+        return sum(count * amount for count, each in sets for kind, amount in each.requests if kind == GPU)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,21 @@
 """Gangs that use quota which their pool no longer has."""
 
+import enum
 from dataclasses import dataclass
 
 from runrig.domain.quantities import listed
+
+
+class Share(enum.Enum):
+    """Which quota of *where* a QUOTA_FULL is about.
+
+    ALL: its quota; it has no subpools. OWN: what it has not given to its subpools. SUBTREE: its quota, which it shares with its
+    subpools.
+    """
+
+    ALL = "all"
+    OWN = "own"
+    SUBTREE = "subtree"
 
 
 @dataclass(frozen=True, slots=True)

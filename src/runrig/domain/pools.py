@@ -94,7 +94,8 @@ class Declared:
 
     *cohort* None: below the implicit root. *flavors* empty: every flavor, in the order of the cluster.
     *default_run_time_s*, *max_run_time_s*: the default and maximum of `exec_timeout` (rule P6); None: no limit.
-    *user_waiting*: the maximum of waiting workflows of one user in a top-level pool and its subpools (rule W6).
+    *user_gpus*: the maximum of GPUs that one user holds at the same time in a top-level pool and its subpools (rule W6).
+    *user_waiting*: the maximum of waiting workflows of one user there.
     *gpus_per_workflow*: the maximum of GPUs that all groups of one workflow request. None: no limit.
     *default_image*: of `runrig run` and `shell`. *shell_idle_s*: how long a `shell` can be without input; None: no limit.
     *closed_by*: who closed it to submissions; None while it is open. *closed_since*, *closed_reason*: when and why
@@ -116,6 +117,7 @@ class Declared:
     default_exit_actions: Any
     default_run_time_s: float | None = None
     max_run_time_s: float | None = None
+    user_gpus: int | None = None
     user_waiting: int | None = None
     gpus_per_workflow: int | None = None
     default_image: str | None = None
@@ -188,6 +190,11 @@ def run_time_problem(default_s: float | None, most_s: float | None) -> str | Non
 
 
 # ---------------------------------------------------------------- subpools
+
+
+def top_level(pool: str) -> str:
+    """The name of the pool, or of its parent."""
+    return pool.partition(SUBPOOL_DELIMITER)[0]
 
 
 def gpus_of(quotas: Quotas) -> dict[str, int]:

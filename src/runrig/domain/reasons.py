@@ -1,12 +1,18 @@
 """Why a gang is waiting: the rule that blocks it, where, and the numbers. A Reason prints as a sentence."""
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runrig.domain.after import must
-from runrig.domain.older_gangs import Older
-from runrig.domain.quantities import amount_in_a_sentence, amount_in_words, amount_of_flavor, kind_of_flavor, listed
+from runrig.domain.older_gangs import Older, Share
+from runrig.domain.quantities import (
+    GPU,
+    amount_in_a_sentence,
+    amount_in_words,
+    amount_of_flavor,
+    kind_of_flavor,
+    listed,
+)
 from runrig.domain.value import NO_AMOUNTS, Amounts, Shown, Word, at, shown_as, utc
 
 
@@ -23,6 +29,7 @@ class Code(Word):
     BORROWING_LIMIT = "BorrowingLimit"
     NO_IDLE_TO_BORROW = "NoIdleToBorrow"
     COHORT_CYCLE = "CohortCycle"
+    USER_LIMIT = "UserLimit"
     EXCEEDS_POTENTIAL = "ExceedsPotential"
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
     MISCONFIGURED = "Misconfigured"
@@ -95,24 +102,12 @@ class Concerned(Shown):
 shown_as(Concerned(Part.HOLDS, "vision", 4))
 
 
-class Share(enum.Enum):
-    """Which quota of *where* a QUOTA_FULL is about.
-
-    ALL: its quota; it has no subpools. OWN: what it has not given to its subpools. SUBTREE: its quota, which it shares with its
-    subpools.
-    """
-
-    ALL = "all"
-    OWN = "own"
-    SUBTREE = "subtree"
-
-
 @dataclass(frozen=True, slots=True)
 class Reason(Shown):
     """Why a group is waiting. *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words.
 
-    *domains*: the closest domains of the level, if none has enough. *own*: the pool's quota; *shared*: cohort → what it
-    guarantees on top. *gangs*: how many candidates use *have*, if the reason is about preemption; otherwise 0.
+    *domains*: the closest domains of the level, if none has enough. *own*: the pool's quota, for USER_LIMIT the limit;
+    *shared*: cohort → what it guarantees on top. *gangs*: how many candidates use *have*, if the reason is about preemption; otherwise 0.
     """
 
     UNTOLD = ("at_least", "named", "since", "share", "older", "said", "stopped")
@@ -148,7 +143,7 @@ class Reason(Shown):
     older: tuple[Older, ...] = ()
     """For QUOTA_FULL."""
     said: str = ""
-    """For PAUSED: why, in the words of who paused it; may be empty."""
+    """For PAUSED: why, in the words of who paused it; may be empty. For USER_LIMIT: the user."""
     stopped: str = ""
     """For STOPPED: what is stopped; empty: the queue."""
 
@@ -167,7 +162,8 @@ class Reason(Shown):
         return template.format(
             where=self.where,
             resource=self.resource,
-            have=self.have if self.code in _PODS else self.amount(self.have),
+            own=self.own,
+            have=self.have if self.code in _PODS or self.code is Code.USER_LIMIT else self.amount(self.have),
             over=self.amount(-self.have),
             fit="fits" if self.have == 1 else "fit",
             most=self.need,
@@ -305,6 +301,8 @@ def _of_order(it: Reason) -> str:
             )
         case Code.COHORT_CYCLE:
             return f"the cohorts above {it.where} form a cycle; nothing below them can start until an administrator breaks it"
+        case Code.USER_LIMIT:
+            return _user_limit(it)
         case Code.NO_MATCHING_FLAVOR:
             return _no_flavor(it)
         case Code.MISCONFIGURED:
@@ -327,6 +325,14 @@ def _of_order(it: Reason) -> str:
         case Code.WAITS_FOR_TARGETS:
             return f"{listed(it.holders) or 'preempted work'} must stop first"
     return "queued; not evaluated yet"
+
+
+def _user_limit(it: Reason) -> str:
+    needs = f"needs{' at least' if it.at_least else ''} {amount_in_words(GPU, it.need)}"
+    limit = f"the limit of {it.where} for one user is {it.own}"
+    if it.need > it.own:
+        return f"can never start: {needs}, and {limit}"
+    return f"{it.said} holds {amount_in_words(GPU, it.have)}; {limit}" + f", and it {needs}" * (it.have < it.own)
 
 
 def _no_flavor(it: Reason) -> str:
@@ -360,6 +366,7 @@ _HEADLINES = {
     Code.BORROWING_LIMIT: "borrowing limit: {have} left in {where}, needs {need}",
     Code.NO_IDLE_TO_BORROW: "idle quota: {have} in {where}, needs {need}",
     Code.COHORT_CYCLE: "cohort cycle: {where}",
+    Code.USER_LIMIT: "limit of its user: holds {have} of {own} GPUs in {where}",
     Code.EXCEEDS_POTENTIAL: "can never start: {where} has at most {have}, needs {need}",
     Code.NO_MATCHING_FLAVOR: "can never start: no {resource} in {where}",
     Code.REQUESTS_NOTHING: "can never start: no request",

@@ -292,6 +292,12 @@ SETTINGS: tuple[Setting, ...] = (
         removable=True,
     ),
     Setting(
+        "user_gpus",
+        Number(f"a whole number from 1 to {MOST_LIMIT}", "N", int, least=1, most=MOST_LIMIT),
+        "Maximum number of GPUs that one user holds at the same time in the pool and its subpools (rule W6)",
+        removable=True,
+    ),
+    Setting(
         "user_waiting",
         Number(f"a whole number from 1 to {MOST_LIMIT}", "N", int, least=1, most=MOST_LIMIT),
         "Maximum number of workflows of one user that wait in the pool and its subpools (rule W6)",

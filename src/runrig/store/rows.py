@@ -13,6 +13,7 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Event, GangRow, Note
 from runrig.domain.subjects import pool_of, workflow_of
+from runrig.domain.times import FOLLOWS
 from runrig.domain.workflows import Group, Task, Workflow
 from runrig.store import schema
 from runrig.store.codec import decode_action, encode_action
@@ -56,7 +57,7 @@ def same_fields(record: type, table: Table) -> RowKind:
     )
 
 
-_GANG = tuple(field.name for field in dataclasses.fields(Gang))
+_GANG = tuple(field.name for field in dataclasses.fields(Gang) if not field.metadata.get(FOLLOWS))
 _GANG_ROW = tuple(field.name for field in dataclasses.fields(GangRow) if field.name != "gang")
 _of_gang = attrgetter(*(name if name in _GANG_ROW else f"gang.{name}" for name in schema.gangs.columns.keys()))  # noqa: SIM118
 

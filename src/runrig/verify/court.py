@@ -133,8 +133,12 @@ class Court:
         return any(each.since == self.world.now and each.order > gang.order for each in self.world.nominated.values())
 
     def is_head(self, gang: Gang) -> bool:
-        """No gang of its pool that waits or is nominated is ahead of it, whether or not LOW borrowed when the cycle came to it."""
-        rows = [row[0][1] for bucket, row in self.world.waiting.items() if bucket[0] == gang.pool]
+        """No gang of its pool that waits or is nominated is ahead of it, whether or not LOW borrowed when the cycle came to it.
+
+        By W6, those that a limit of their user stops do not count.
+        """
+        heads = (self._first(row) for bucket, row in self.world.waiting.items() if bucket[0] == gang.pool)
+        rows = [each for each in heads if each is not None]
         rows += [each for each in self.world.nominated.values() if each.pool == gang.pool]
         borrows = not gang.firm and not self.within(gang)
         return not any(
@@ -143,8 +147,38 @@ class Court:
             if each is not gang
         )
 
+    def _first(self, row: Sequence[tuple[Any, Gang]], *, refused: bool = True) -> Gang | None:
+        """The first gang of *row* that no limit of its user stops. *refused*: also one that the cluster's scheduler refused."""
+        first = row[0][1]
+        if (refused or not first.refused) and not self.stopped_by_limit(first):
+            return first
+        return next(
+            (each for _, each in row if (refused or not each.refused) and not self.stopped_by_limit(each)), None
+        )
+
+    def user_room(self, gang: Gang) -> int | None:
+        """How many more GPUs the user of *gang* may hold in its pool by W6; None: no limit."""
+        most = self.world.pools[gang.pool].get("user_gpus")
+        return None if most is None else most - self._held_by_users().get(_holder(gang), 0)
+
+    def _held_by_users(self) -> dict[tuple[str, str], int]:
+        numbers = self._kept_numbers()
+        if "users" not in numbers:
+            held = numbers["users"] = dict[tuple[str, str], int]()
+            for gang in self.world.gangs.values():
+                if gang.placement:
+                    counts = [each["count"] for each in gang.placement]
+                    held[_holder(gang)] = held.get(_holder(gang), 0) + gpus_of(gang, counts)
+        found: dict[tuple[str, str], int] = numbers["users"]
+        return found
+
+    def stopped_by_limit(self, gang: Gang) -> bool:
+        """Law W6: a limit of its user stops the gang even at its smallest size, and others pass it."""
+        room = self.user_room(gang)
+        return room is not None and gpus_of(gang, sizes(gang)[-1]) > room
+
     def may_start(self, gang: Gang) -> bool:
-        """Returns True if only quota and nodes can block it: P4, Q5, T7, W3 and W8 allow it to start."""
+        """Returns True if only quota and nodes can block it: P4, Q5, T7, W3, W6 and W8 allow it to start."""
         row = self.world.workflows.get(gang.workflow, {})
         if gang.refused or row.get("held_by") or row.get("aside") or self.world.tree.in_circle(gang.pool):
             return False
@@ -158,7 +192,7 @@ class Court:
         for bucket, row in list(self.world.waiting.items()):
             if fresh and self._refusals.get(bucket) == self.world.loosened:
                 continue
-            first = row[0][1] if not row[0][1].refused else next((gang for _, gang in row if not gang.refused), None)
+            first = self._first(row, refused=False)
             if first is not None and asked(first) and self.may_start(first):
                 yield first
 
@@ -181,6 +215,16 @@ class Court:
     def layers_of(self, gang: Gang) -> tuple[int, ...]:
         """Where an admission must fit: what is nominated is charged already."""
         return (REAL,) if gang.state == NOMINATED else LAYERS
+
+
+def gpus_of(gang: Gang, counts: Sequence[int]) -> int:
+    """GPUs of *counts* pods, one number per pod set."""
+    return sum(count * need.get("gpu", 0) for count, need in zip(counts, gang.requests, strict=True))
+
+
+def _holder(gang: Gang) -> tuple[str, str]:
+    """The top-level pool and the user, whose GPUs are limited together by W6."""
+    return gang.pool.partition("--")[0], gang.user
 
 
 def no_room(

@@ -5,7 +5,7 @@ It is asked before a decision is carried out, or at the end of a cycle.
 
 from collections.abc import Iterator
 
-from .court import MOST_REQUEUES, Action, Commit, Court, no_room
+from .court import MOST_REQUEUES, Action, Commit, Court, gpus_of, no_room
 from .places import choices, sizes
 from .quota import CHARGED, LAYERS, REAL
 from .world import ADMITTED, NOMINATED, PENDING, STOPPING, Gang
@@ -87,6 +87,8 @@ def strict_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     for row in court.world.waiting.values():
         for order, other in row:
             if order < gang.order and other.pool == gang.pool and not other.refused and (gang.firm or other.firm):
+                if court.stopped_by_limit(other):
+                    continue
                 yield f"it starts while {other.id} waits ahead of it in STRICT_FIFO pool {gang.pool}"
                 return
     for other in court.world.nominated.values():
@@ -249,8 +251,9 @@ def fewer_pods(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     elif gang.state == NOMINATED and sum(counts) < sum(each["count"] for each in gang.placement):
         yield f"it starts with {counts} pods, fewer than it was nominated with"
     elif gang.state == PENDING and "targets" not in action and counts != ladder[0]:
-        larger = ladder[ladder.index(counts) - 1]
-        if any(court.fits(gang, court.way(gang, each, larger)) for each in choices(court.world, gang)):
+        larger, room = ladder[ladder.index(counts) - 1], court.user_room(gang)
+        allowed = room is None or gpus_of(gang, larger) <= room
+        if allowed and any(court.fits(gang, court.way(gang, each, larger)) for each in choices(court.world, gang)):
             yield f"it starts with {counts} pods, and fits with {larger}"
 
 

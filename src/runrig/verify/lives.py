@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .court import Action, Commit, Court, no_room
+from .court import Action, Commit, Court, gpus_of, no_room
 from .places import groups
 from .quota import CHARGED, LAYERS
 from .world import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement
@@ -196,6 +196,15 @@ def waiting_limit(court: Court, action: Action) -> Iterator[str]:
     ]
     if len(waiting) >= most:
         yield f"{workflow['id']} is submitted while {len(waiting)} workflows of {user} wait in {top}, which allows {most}"
+
+
+def user_gpus(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Limits, W6: one user holds up to `user_gpus` GPUs in a pool and its subpools. A nomination holds them already."""
+    room = court.user_room(gang) if gang.state == PENDING else None
+    gpus = gpus_of(gang, [each["count"] for each in action["placement"]])
+    if room is not None and gpus > room:
+        most = court.world.pools[gang.pool]["user_gpus"]
+        yield f"it takes {gpus} GPUs while {gang.user} holds {most - room} in {gang.pool.partition('--')[0]}, which allows each user {most}"
 
 
 def closed_pools(court: Court, action: Action) -> Iterator[str]:

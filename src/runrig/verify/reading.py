@@ -18,7 +18,7 @@ from .court import Commit
 from .world import KINDS
 
 FORMAT = 1
-NEWEST = "0027"
+NEWEST = "0028"
 """The newest tables that are known here."""
 CHAINED = "0024"
 """The first with hashes."""

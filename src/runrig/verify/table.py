@@ -17,6 +17,7 @@ _STARTS = (
     ("W1", lives.legal_step),
     ("W3", lives.hold),
     ("S8", lives.paused_pools),
+    ("W6", lives.user_gpus),
 )
 _STEP = (("W1", lives.legal_step),)
 OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {

@@ -20,8 +20,9 @@ class Gang:
     *amounts*: what it needs of quota; None: not computed yet.
     """
 
-    def __init__(self, row: Mapping[str, Any]) -> None:
+    def __init__(self, row: Mapping[str, Any], user: str = "") -> None:
         self.id: str = row["id"]
+        self.user = user
         self.pool: str = row["pool"]
         self.priority: str = row["priority"]
         self.submitted: float = row["submitted_at"]
@@ -299,7 +300,8 @@ class World:
         old = self.gangs.get(action["gang"]["id"])
         if old is not None:
             self.set(old, None)
-        gang = self.gangs[action["gang"]["id"]] = Gang(action["gang"])
+        user = self.workflows.get(action["gang"]["id"].partition("/")[0], {}).get("submitted_by", "")
+        gang = self.gangs[action["gang"]["id"]] = Gang(action["gang"], user)
         self._list(gang)
         if gang.workflow in self.workflows:
             self.workflows[gang.workflow]["begun"] = True

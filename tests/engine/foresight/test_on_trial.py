@@ -14,6 +14,7 @@ from runrig.domain.workflows import Status
 from runrig.engine.foresight.on_trial import OnTrial, TrialEdit
 from runrig.engine.ledger.ledger import Ledger
 from tests.engine.scheduling.test_sleeping import History, cycle, loaded
+from tests.engine.scheduling.test_user_limits import Limited
 from tests.exploring import tries
 from tests.properties.ledgers import ledger_portrait, sleepers_portrait
 
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.explored
 def drawn_step(mix: random.Random, history: History) -> Decision | TrialEdit | None:
     """A possible next step; None if there is none of the kind that was drawn."""
     ledger = history.ledger
-    kind = mix.choice(("end", "end", "again", "stop", "pool", "pool", "cohort", "node", "queueing", "drop", "drain"))
+    kind = mix.choice(
+        ("end", "end", "again", "stop", "pool", "pool", "cohort", "node", "queueing", "drop", "drain", "limit")
+    )
     match kind:
         case "end":
             return Release(mix.choice(sorted(ledger.entries))) if ledger.entries else None
@@ -53,6 +56,8 @@ def drawn_edit_of_pool(mix: random.Random, history: History, kind: str) -> PutPo
     pool = ledger.pools[mix.choice(sorted(ledger.pools))]
     if kind == "queueing":
         return PutPool(replace(pool, queueing=mix.choice(tuple(Queueing))))
+    if kind == "limit":
+        return PutPool(replace(pool, user_gpus=mix.choice((None, 1, 3))))
     if kind == "drain":
         idle = not any(each.gang.pool == pool.name for each in ledger.entries.values())
         return PutPool(replace(pool, state=PoolState.ARCHIVED)) if pool.parent and idle else None
@@ -66,8 +71,9 @@ def whole(ledger: Ledger) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", range(tries(16)))
-def test_a_what_if_run_leaves_no_trace(seed: int) -> None:
-    history, mix = History(seed), random.Random(seed)
+@pytest.mark.parametrize("of", [History, Limited], ids=["plain", "limits"])
+def test_a_what_if_run_leaves_no_trace(seed: int, of: type[History]) -> None:
+    history, mix = of(seed), random.Random(seed)
     for at in range(12):
         history.something_happens()
         if at % 3:

@@ -405,6 +405,10 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         "use another pool",
     ),
     (
+        lambda: ask(crowded(user_gpus=1), "lab", 2),
+        "w needs 2 GPUs at the same time, but pool lab allows each user at most 1 GPU. Request less, or use another pool",
+    ),
+    (
         lambda: ask(crowded(user_waiting=1), "lab", 1),
         "u already has 1 workflow waiting in pool lab, which allows 1 for each user. Wait until one of them starts, or "
         "cancel one",
@@ -450,4 +454,4 @@ def test_every_refusal_of_the_engine_is_tested() -> None:
     finally:
         sys.setprofile(None)
     unseen = [(Path(file).name, lines[0]) for file, lines in _written() if not any((file, at) in seen for at in lines)]
-    assert (unseen, len(_written())) == ([], 25)
+    assert (unseen, len(_written())) == ([], 26)

@@ -5,11 +5,11 @@ from dataclasses import replace
 from runrig.domain.gangs import GangState, Law, Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.observed import Observation, Phase, TaskFact
-from runrig.domain.older_gangs import Older
+from runrig.domain.older_gangs import Older, Share
 from runrig.domain.plan import DropNode, Nominate, Preempt, PutNode, PutPool, Withdraw
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, PODS, FlavorResource, requests_of
-from runrig.domain.reasons import Code, Concerned, Part, Reason, Share
+from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.explain.why import why

@@ -110,7 +110,7 @@ def create(session: Session, name: str, **settings: Any) -> None:
         "runrig pool update vision --quota 12",
         "runrig pool update vision --borrowing-limit none",
         "runrig pool update vision --default-run-time 4h --max-run-time 2d",
-        "runrig pool update vision --user-waiting 20 --gpus-per-workflow 64",
+        "runrig pool update vision --user-gpus 24 --user-waiting 20 --gpus-per-workflow 64",
     ),
 )
 @click.argument("name", shell_complete=completing.pools)

@@ -11,7 +11,7 @@ from itertools import islice
 from runrig.domain.blockers import Blocker, Tier
 from runrig.domain.gangs import Placement
 from runrig.domain.pools import Queueing
-from runrig.domain.quantities import has_several_flavors
+from runrig.domain.quantities import GPU, has_several_flavors
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.steps import Steps
 from runrig.engine.explain.quota_reasons import MOST_CONCERNED, name_of, never_allowed, quota_reasons
@@ -19,12 +19,12 @@ from runrig.engine.explain.shape_reasons import never_fits, shape_reasons
 from runrig.engine.ledger.fit import counts_for, place_on_nodes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import choices_left_out, flavor_choices
-from runrig.engine.ledger.queue import Entry
+from runrig.engine.ledger.queue import Entry, Order
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.quota.quota_node import CHARGED, Request, headroom, within_promise
-from runrig.engine.scheduling.queue_order import head_of
+from runrig.engine.scheduling.queue_order import head_of, kind_of
 
 MOST_CHOICES = 8
 """Maximum number of choices of flavors that are judged, in the order of the pool."""
@@ -38,12 +38,15 @@ def blockers(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
 
     Counts what is decided: nominated gangs count as running, their targets as stopped.
     """
-    found = [*behind_head(ledger, entry), *_of_waiting(entry)]
+    counts = least_counts(entry.gang.pod_sets)
+    of_user = list(_of_user(ledger, entry, counts))
+    found = [*behind_head(ledger, entry), *_of_waiting(entry), *of_user]
     leaf = ledger.leaf(entry)
     if not leaf.active:
         found.append(Blocker(Tier.QUOTA, (), Reason(Code.COHORT_CYCLE, "Q5", where=name_of(leaf))))
     else:
-        found += yield from _of_choices(ledger, entry, least_counts(entry.gang.pod_sets))
+        others = yield from _of_choices(ledger, entry, counts)
+        found += [each for each in others if not of_user or each.reason.code is not Code.WAITS_FOR_TARGETS]
     tiers = list(Tier)
     return tuple(sorted(found, key=lambda blocker: tiers.index(blocker.tier)))
 
@@ -53,7 +56,7 @@ def blockers_in_full(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]
     counts = entry.bucket.counts
     if counts == least_counts(entry.gang.pod_sets) or not ledger.leaf(entry).active:
         return ()
-    found = yield from _of_choices(ledger, entry, counts)
+    found = [*_of_user(ledger, entry, counts)] + (yield from _of_choices(ledger, entry, counts))
     return tuple(each for each in found if each.tier is not Tier.WAITING_FOR)
 
 
@@ -67,7 +70,10 @@ def first_reasons(found: Sequence[Blocker]) -> tuple[Reason, ...]:
 
 
 def strict_head(ledger: Ledger, pool: str) -> Entry | None:
-    """The gang that no other of the pool can pass; None if no gang of the pool waits, or if its queue is not STRICT_FIFO."""
+    """The gang that no other of the pool can pass. Gangs that a limit of their user stops do not count (rule W6).
+
+    None: no other gang waits, or the queue is not STRICT_FIFO.
+    """
     if ledger.pools[pool].queueing is not Queueing.STRICT_FIFO:
         return None
     nominated = [entry for entry in ledger.nominated.values() if entry.gang.pool == pool]
@@ -79,7 +85,32 @@ def behind_head(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
     head = strict_head(ledger, entry.gang.pool)
     if head is None or head is entry:
         return ()
+    if ledger.user_holds_too_much(entry.bucket) and _standing(ledger, entry) < _standing(ledger, head):
+        return ()
     return (Blocker(Tier.ORDER, (), Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,))),)
+
+
+def _standing(ledger: Ledger, entry: Entry) -> tuple[tuple[int, bool], Order]:
+    return kind_of(ledger, entry.bucket), entry.order
+
+
+def _of_user(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Iterator[Blocker]:
+    """Yields the limits of its user that *counts* pods exceed (rule W6)."""
+    need, users = entry.gang.gpus(counts), ledger.users
+    for holder, limit in users.of(ledger.pools[entry.gang.pool], entry.user):
+        if need > users.left(holder, limit):
+            reason = Reason(
+                Code.USER_LIMIT,
+                "W6",
+                holder[0],
+                GPU,
+                have=users.held[holder],
+                need=need,
+                own=limit,
+                said=entry.user,
+                at_least=counts != entry.bucket.counts,
+            )
+            yield Blocker(Tier.SUBMISSION if need > limit else Tier.QUOTA, (), reason)
 
 
 def _of_waiting(entry: Entry) -> Iterator[Blocker]:

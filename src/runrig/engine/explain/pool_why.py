@@ -6,7 +6,7 @@ Gangs with the same answer are evaluated once. Computed on demand.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from runrig.domain.pools import Queueing, paused_through
+from runrig.domain.pools import paused_through
 from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.why import PoolWhy, WaitingAlike, WaitingPlace, reason_paused
@@ -45,7 +45,7 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
 
     *known*: reasons that are used as they are; new ones are added.
     """
-    sums: dict[tuple[Code, str, str], _Sum] = {}
+    sums: dict[tuple[Code, str, str, str], _Sum] = {}
     unasked = total = gpus = 0
     reasons: dict[str, Reason] = {}
     kinds = yield from _kinds(state.ledger, pool, {} if known is None else known)
@@ -57,7 +57,7 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
             unasked += len(gangs)
         else:
             reasons |= dict.fromkeys({each.gang.id for each in gangs}.intersection(front), reason)
-            sums.setdefault((reason.code, reason.where, reason.resource), _Sum(reason)).gangs.extend(gangs)
+            sums.setdefault((reason.code, reason.where, reason.resource, reason.said), _Sum(reason)).gangs.extend(gangs)
     found = [*map(_alike, sums.values()), *_on_hold(state, pool), *_paused(state, pool)]
     found.sort(key=lambda held: (-held.gangs, held.reason.code.value, held.reason.where, held.reason.resource))
     places = (_place(entry, reasons.get(id)) for id, entry in front.items())
@@ -118,15 +118,16 @@ def _kinds(ledger: Ledger, pool: str, known: Known) -> Steps[list[tuple[Reason |
             found.append((Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left), (entry,)))
     queues = [rank.by_pool[pool] for rank in ledger.ranks.values() if pool in rank.by_pool]
     buckets = sorted((bucket for queue in queues for bucket in queue.buckets), key=lambda each: each.waiting[0].order)
-    if ledger.pools[pool].queueing is Queueing.STRICT_FIFO and buckets:
-        head = strict_head(ledger, pool)
-        assert head is not None
-        behind = [entry for bucket in buckets for entry in bucket.waiting if entry is not head]
+    head = strict_head(ledger, pool)
+    if head is not None:
+        stopped = [bucket for bucket in buckets if ledger.user_holds_too_much(bucket)]
+        others = [entry for bucket in buckets if bucket not in stopped for entry in bucket.waiting]
+        behind = [entry for entry in others if entry is not head]
         if head in head.bucket.waiting:
             found.append(((yield from _explained(ledger, head, known)), (head,)))
         if behind:
             found.append((Reason(Code.BEHIND_HEAD, "P4", where=pool, holders=(head.gang.id,)), behind))
-        return found
+        buckets = stopped
     for at, bucket in enumerate(buckets):
         reason = (yield from _explained(ledger, bucket.waiting[0], known)) if at < MOST_ASKED else None
         found.append((reason, bucket.waiting))

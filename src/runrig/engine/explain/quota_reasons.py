@@ -5,9 +5,9 @@ from heapq import nsmallest
 from operator import itemgetter
 
 from runrig.domain.blockers import QuotaLeft
-from runrig.domain.older_gangs import Older
+from runrig.domain.older_gangs import Older, Share
 from runrig.domain.pools import PoolState
-from runrig.domain.reasons import Code, Concerned, Part, Reason, Share
+from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.value import Amounts
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.guarantees import shared_by

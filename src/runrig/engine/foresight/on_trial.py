@@ -120,6 +120,10 @@ class OnTrial:
             case PutPool(pool):
                 before = ledger.pools.get(pool.name)
                 assert before is not None, f"pool {pool.name} does not exist: what-if runs do not create pools"
+                if (before.user_gpus is None) != (pool.user_gpus is None):  # waiting gangs move to other buckets
+                    waiting = ledger.waiting_in(pool.name)
+                    stands: list[Stands] = [(each.gang.id, each, EntryBefore.of(each)) for each in waiting]
+                    self._undo.append(partial(self._put_back, stands))
                 self._edit(partial(ledger.put_pool, pool), partial(ledger.put_pool, before))
                 again = rejected_in(ledger, pool.name.__eq__)
             case PutCohort(Cohort(name)) | DropCohort(Cohort(name)):

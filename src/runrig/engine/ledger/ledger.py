@@ -8,7 +8,7 @@ gang (`take_out`, `put_back`).
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from runrig.domain.gangs import Gang, GangState, Placement
@@ -26,12 +26,15 @@ from runrig.domain.plan import (
     Unqueue,
     Withdraw,
 )
+from runrig.domain.pools import Pool
+from runrig.domain.quantities import LARGEST
 from runrig.domain.records import GangRow
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.accounts import Accounts
 from runrig.engine.ledger.entry_before import EntryBefore
 from runrig.engine.ledger.queue import Bucket, BucketKey, Entry, Rank, bucket_key
 from runrig.engine.ledger.sleeping import CANDIDATES, above_nominal
+from runrig.engine.ledger.user_limits import UserLimits
 from runrig.engine.quota.quota_node import CHARGED, LAYERS
 
 
@@ -39,10 +42,13 @@ class Ledger(Accounts):
     """All gangs. *effort*: counts the work of searches for targets, to limit long cycles. *ranks*: pending gangs by rank.
 
     *left_alone*: gangs that can be neither preempted nor relied on (rule W8).
+    *user_of*: workflow → who submitted it; "" if unknown. Only called for gangs that do not have their user.
     """
 
-    def __init__(self, *, place: bool = True) -> None:
+    def __init__(self, *, place: bool = True, user_of: Callable[[str], str] = lambda _: "") -> None:
         super().__init__(place=place)
+        self._user_of = user_of
+        self.users = UserLimits()
         self.effort = 0
         self.pending: dict[BucketKey, Bucket] = {}
         self.ranks: dict[int, Rank] = {}
@@ -62,6 +68,15 @@ class Ledger(Accounts):
     def settled(self) -> bool:
         """True if a cycle cannot free anything: no gang is preemptible, stopping or nominated. O(pools)."""
         return not (self.nominated or self.stopping or any(self.preemptible.values()))
+
+    def user_room(self, entry: Entry) -> int:
+        """How many more GPUs the user of the waiting *entry* may hold (rule W6); `LARGEST` without a limit. O(1)."""
+        user = entry.bucket.key.user
+        return self.users.room(self.pools[entry.gang.pool], user) if user else LARGEST
+
+    def user_holds_too_much(self, bucket: Bucket) -> bool:
+        """True if a limit of its user stops the gangs of *bucket*, even at their smallest size (rule W6). O(pod sets)."""
+        return bool(bucket.key.user) and bucket.least_gpus > self.user_room(bucket.waiting[0])
 
     def waiting_for(self, gang: str) -> Collection[Entry]:
         """The nominated gangs that wait for *gang* to stop."""
@@ -126,8 +141,29 @@ class Ledger(Accounts):
                 self._nominate(self.entries[row.gang.id], row.placement, still_there)
 
     def _queue(self, gang: Gang) -> None:
-        entry = self.entries[gang.id] = Entry(gang, self.pending.get(bucket_key(gang)))
+        user = gang.user or self._user_of(gang.workflow)
+        entry = self.entries[gang.id] = Entry(gang, self._bucket_of(gang, user), user)
         self._wait(entry)
+
+    def _bucket_of(self, gang: Gang, user: str) -> Bucket:
+        limited = user if any(self.users.of(self.pools[gang.pool], user)) else ""
+        key = bucket_key(gang, limited)
+        return self.pending.get(key) or Bucket(key)
+
+    def put_pool(self, pool: Pool) -> None:
+        """Also sorts the waiting gangs of *pool* anew if limits of users begin or end there. O(gangs) then."""
+        before = self.pools.get(pool.name)
+        super().put_pool(pool)
+        if before is not None and (before.user_gpus is None) != (pool.user_gpus is None):
+            for entry in self.waiting_in(pool.name):
+                self._no_longer_waits(entry)
+                entry.bucket = self._bucket_of(entry.gang, entry.user)
+                self._wait(entry)
+
+    def waiting_in(self, pool: str) -> list[Entry]:
+        """The pending gangs of *pool*, unordered."""
+        queues = [rank.by_pool[pool] for rank in self.ranks.values() if pool in rank.by_pool]
+        return [entry for queue in queues for bucket in queue.buckets for entry in bucket.waiting]
 
     def _wait(self, entry: Entry) -> None:
         entry.state = GangState.PENDING
@@ -186,6 +222,7 @@ class Ledger(Accounts):
         self._leave_nodes(entry)
         entry.placement, entry.request = placement, self.request_of(entry, placement)
         if placement:
+            self.users.count(entry.gang, entry.user, placement, 1)
             self.placed[entry.gang.id] = entry
             self.placed_in.setdefault(entry.gang.pool, {})[entry.gang.id] = entry
         for each in placement:
@@ -194,6 +231,7 @@ class Ledger(Accounts):
 
     def _leave_nodes(self, entry: Entry) -> None:
         if self.placed.pop(entry.gang.id, None) is not None:
+            self.sleepers.gave_back(self.users.count(entry.gang, entry.user, entry.placement, -1))
             placed = self.placed_in[entry.gang.pool]
             del placed[entry.gang.id]
             if not placed:

@@ -13,7 +13,7 @@ import numpy as np
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement, Requirement
 from runrig.domain.pools import Pool
-from runrig.domain.quantities import GPU, Requests
+from runrig.domain.quantities import Requests
 from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request
 
 Order = tuple[int, float, str]
@@ -30,13 +30,17 @@ SPARE = 64
 
 
 class BucketKey(NamedTuple):
-    """Gangs that get the same answer: same leaf, rank and shape, and all or none of them refused (rule T7)."""
+    """Gangs that get the same answer: same leaf, rank and shape, and all or none of them refused (rule T7).
+
+    *user*: who submitted them, if a limit of GPUs applies to that user there (rule W6); otherwise empty.
+    """
 
     pool: str
     firm: bool
     rank: int
     shape: tuple[tuple[int, int | None, Requests, str | None, tuple[Requirement, ...]], ...]
     refused: bool = False
+    user: str = ""
 
 
 class Pass(enum.IntEnum):
@@ -168,6 +172,11 @@ class Bucket:
         """The queue position of its head by rule P4, without the id: by rank, then by time of submission."""
         return -self.rank, self.waiting[0].gang.submitted_at
 
+    @property
+    def least_gpus(self) -> int:
+        """GPUs of the smallest size that its gangs accept (rule A1)."""
+        return self.waiting[0].gang.gpus([count if least is None else least for count, least, *_ in self.key.shape])
+
     def add(self, entry: "Entry") -> None:
         last = not self.waiting or self.waiting[-1].order < entry.order  # usually True: gangs arrive in order
         self.waiting.insert(len(self.waiting) if last else self.ahead_of(entry), entry)
@@ -182,12 +191,12 @@ class Bucket:
 
 def asked(gang: Gang) -> int:
     """GPUs of the gang at full size."""
-    return sum(each.count * amount for each in gang.pod_sets for kind, amount in each.requests if kind == GPU)
+    return gang.gpus([each.count for each in gang.pod_sets])
 
 
-def bucket_key(gang: Gang) -> BucketKey:
+def bucket_key(gang: Gang, user: str = "") -> BucketKey:
     shape = tuple([(each.count, each.min_count, each.requests, each.platform, each.topology) for each in gang.pod_sets])
-    return BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape, bool(gang.refused))
+    return BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape, bool(gang.refused), user)
 
 
 class PoolQueue:
@@ -297,12 +306,14 @@ class Entry:
         "preempted_by",
         "request",
         "state",
+        "user",
         "waits_for",
     )
 
-    def __init__(self, gang: Gang, bucket: Bucket | None = None) -> None:
-        """*bucket*: the existing bucket with its key, if any."""
+    def __init__(self, gang: Gang, bucket: Bucket | None = None, user: str = "") -> None:
+        """*bucket*: the bucket to which it belongs; None: a new one, as if no limit of GPUs applied to *user*."""
         self.gang = gang
+        self.user = user
         self.state = GangState.PENDING
         self.bucket = bucket or Bucket(bucket_key(gang))
         self.placement: Placement = ()

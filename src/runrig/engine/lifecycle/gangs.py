@@ -12,7 +12,8 @@ def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
         for each in group.tasks
     )
     gang_id = f"{workflow.id}/{group.name}"
-    return Gang(gang_id, workflow.pool, workflow.priority, workflow.submit_time, pod_sets, attempt)
+    who, when = workflow.submitted_by, workflow.submit_time
+    return Gang(gang_id, workflow.pool, workflow.priority, when, pod_sets, attempt, user=who)
 
 
 def first_gangs(workflow: Workflow, spec: WorkflowSpec) -> tuple[Gang, ...]:

@@ -31,7 +31,7 @@ from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_r
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle.after import check_possible
 from runrig.engine.lifecycle.gangs import first_gangs, gang_of
-from runrig.engine.lifecycle.limits import check_limits, check_moved
+from runrig.engine.lifecycle.limits import check_gpus_at_once, check_limits, check_moved
 from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.constraint_tree import check_requirements
@@ -188,6 +188,7 @@ def refusal(state: State, entry: Entry, *, nodes: bool = True) -> Refused | None
     try:
         check_requirements(pool, state.spec_of(workflow))
         _check(state, pool, state.group_spec((workflow, group)), entry.gang, who="it", nodes=nodes)
+        check_gpus_at_once(state, entry.gang, state.workflows[workflow].submitted_by, "it")
     except Refused as refused:
         return refused
     return None

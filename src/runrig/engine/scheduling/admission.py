@@ -13,9 +13,10 @@ from collections.abc import Generator, Iterator, Set
 from itertools import repeat
 
 from runrig.domain.errors import At, FailedAt
-from runrig.domain.gangs import Gang, Placement
+from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.plan import Admit, Decision, Nominate, Preempt, Withdraw
 from runrig.domain.pools import Queueing
+from runrig.domain.quantities import LARGEST
 from runrig.engine.ledger.fit import find_place, starts_now, with_gpus
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Bucket, Entry, Pass, in_order
@@ -46,6 +47,12 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[De
     """
     yield from _nominated(ledger)
     looked = _Looked(ledger, heads_per_pool)
+    yield from _passes(ledger, looked)
+    while looked.opens_again():
+        yield from _passes(ledger, looked)
+
+
+def _passes(ledger: Ledger, looked: "_Looked") -> Generator[Decision | None, None, None]:
     _ = ledger.tree  # update the tree first: a rebuilt tree wakes all buckets
     firm = [bucket for bucket in ledger.sleepers.awake if bucket.firm]
     put_off = may_start(ledger, firm=True)
@@ -58,21 +65,27 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[De
 
 
 class _Looked:
-    """Which gangs this cycle skips: refused ones, and those behind the head of a STRICT_FIFO pool.
+    """Which gangs this cycle skips: those that a limit of their user stops, refused ones, and those behind the head of a
+    STRICT_FIFO pool.
 
     Buckets of a STRICT_FIFO pool do not sleep, because their head counts whether it is tried or not. They remember that they
-    failed.
+    failed. A head that a limit of its user stops is passed over and sleeps like any other: it delays no other user (rule W6).
     """
 
     def __init__(self, ledger: Ledger, heads_per_pool: int | None) -> None:
         self._ledger = ledger
         self._most = heads_per_pool
         self._count: dict[str, int] = {}
-        self._closed = strict_and_waiting(ledger)
+        self._closed: dict[str, Entry | None] = dict.fromkeys(
+            strict_and_waiting(ledger)
+        )  # pool → its head, if it failed
 
     def skips(self, entry: Entry, turn: Pass) -> bool:
         pool = entry.bucket.pool
         if pool in self._closed or entry.bucket.asleep is not None:
+            return True
+        if self._ledger.user_holds_too_much(entry.bucket):
+            put_to_sleep(self._ledger, entry, turn)
             return True
         if entry.gang.refused or entry.bucket.parked == self._ledger.sleepers.changes:
             self.failed(entry, turn)
@@ -90,9 +103,21 @@ class _Looked:
         """Skips the bucket of *entry* until something that it lacks may be available: all of its gangs would get the same answer."""
         if self._ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
             self._ledger.sleepers.park(entry.bucket)
-            self._closed.add(entry.gang.pool)
+            self._closed[entry.gang.pool] = entry
         else:
             put_to_sleep(self._ledger, entry, turn)
+
+    def opens_again(self) -> bool:
+        """True if the head of a STRICT_FIFO pool no longer counts: since it failed, its user has reached a limit elsewhere."""
+        heads = {pool: entry for pool, entry in self._closed.items() if entry is not None and entry.bucket.key.user}
+        opened = [pool for pool, entry in heads.items() if _waits_for_its_user(self._ledger, entry)]
+        for pool in opened:
+            del self._closed[pool]
+        return bool(opened)
+
+
+def _waits_for_its_user(ledger: Ledger, entry: Entry) -> bool:
+    return entry.state is GangState.PENDING and ledger.user_holds_too_much(entry.bucket)
 
 
 def strict_and_waiting(ledger: Ledger) -> set[str]:
@@ -183,17 +208,22 @@ Start = Placement | Targets
 def look_at(ledger: Ledger, entry: Entry) -> Start | None:
     """How the waiting *entry* would start if it were its turn now; None if it cannot. Does not change the ledger.
 
-    Tries the full gang first, for HIGH and NORMAL also with preemption, then smaller gangs, largest first (rule A1).
+    Tries the full gang first, for HIGH and NORMAL also with preemption, then smaller gangs, largest first (rule A1). Sizes
+    above a limit of its user are not tried (rule W6).
     """
+    room = ledger.user_room(entry)
 
     def attempt(counts: tuple[int, ...]) -> Start | None:
         placement = find_place(ledger, entry, counts)
         return find_targets(ledger, entry, counts) if placement is None else placement
 
-    found = attempt(entry.bucket.counts)
-    if found is None:
-        found = largest(entry.gang.pod_sets, attempt)
-    return found
+    def allowed(counts: tuple[int, ...]) -> bool:
+        return entry.gang.gpus(counts) <= room
+
+    if room == LARGEST:
+        return attempt(entry.bucket.counts) or largest(entry.gang.pod_sets, attempt)
+    full = attempt(entry.bucket.counts) if allowed(entry.bucket.counts) else None
+    return full or largest(entry.gang.pod_sets, attempt, allowed)
 
 
 def _low(

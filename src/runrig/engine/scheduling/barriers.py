@@ -33,12 +33,23 @@ Lack = tuple[str, QuotaNode, int, int, int]
 
 def put_to_sleep(ledger: Ledger, entry: Entry, turn: Pass) -> None:
     """Puts the bucket of *entry*, which failed in *turn*, to sleep until what it lacks may be available."""
+    if ledger.user_holds_too_much(entry.bucket):
+        ledger.sleepers.sleep(entry.bucket, turn, dict(_of_user(ledger, entry)))
+        return
     if turn is Pass.BORROWING and _draws_less_than_asked(ledger, entry):
         return
     before: dict[Barrier, int] = {}
     for barrier, need in () if entry.gang.refused else _lacks(ledger, entry):
         before[barrier] = min(need, before.get(barrier, need))
     ledger.sleepers.sleep(entry.bucket, turn, before)
+
+
+def _of_user(ledger: Ledger, entry: Entry) -> Iterator[Short]:
+    """The limits that stop its user (rule W6). A change of a limit wakes all buckets."""
+    users, need = ledger.users, entry.bucket.least_gpus
+    for holder, limit in users.of(ledger.pools[entry.gang.pool], entry.user):
+        if need > users.left(holder, limit):
+            yield ledger.sleepers.barrier(("user", *holder, limit), (holder,), partial(users.left, holder, limit)), need
 
 
 def _draws_less_than_asked(ledger: Ledger, entry: Entry) -> bool:

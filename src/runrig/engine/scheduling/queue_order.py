@@ -272,13 +272,15 @@ def first_in(ledger: Ledger, pool: str, most: int) -> dict[str, Entry]:
 
 
 def head_of(ledger: Ledger, pool: str) -> Entry | None:
-    """The gang of *pool* that the next cycle evaluates first; None if none waits. O(its buckets)."""
+    """The gang of *pool* that the next cycle evaluates first; None if none waits but those that a limit of their user stops
+    (rule W6). O(its buckets).
+    """
     here = [
         bucket
         for rank in ledger.ranks.values()
         for bucket in (rank.by_pool[pool].buckets if pool in rank.by_pool else ())
     ]
-    heads = [(kind_of(ledger, bucket), bucket.waiting[0]) for bucket in here]
+    heads = [(kind_of(ledger, bucket), bucket.waiting[0]) for bucket in here if not ledger.user_holds_too_much(bucket)]
     return min(heads, key=lambda each: (each[0], each[1].order))[1] if heads else None
 
 

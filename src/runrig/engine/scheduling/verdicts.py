@@ -6,6 +6,7 @@ the ledger.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -96,10 +97,12 @@ def _comes_before(ledger: Ledger, bucket: Bucket, entry: Entry) -> bool:
 
 
 def _tried(ledger: Ledger) -> Iterator[Bucket]:
-    """Yields buckets whose head the next cycle may try, in the current state."""
-    sleepers, closed = ledger.sleepers, strict_and_waiting(ledger)
+    """Yields buckets whose head the next cycle may try, in the current state; possibly more than once."""
+    closed = strict_and_waiting(ledger)
     heads: dict[str, Head] = {}
-    for bucket in sleepers.awake:
+    for bucket in chain(ledger.sleepers.awake, _waking(ledger)):
+        if ledger.user_holds_too_much(bucket):
+            continue  # passed over, also as the head of a STRICT_FIFO pool (rule W6)
         if ledger.pools[bucket.pool].queueing is not Queueing.STRICT_FIFO:
             if _may_start(ledger, bucket):
                 yield bucket
@@ -107,7 +110,6 @@ def _tried(ledger: Ledger) -> Iterator[Bucket]:
             standing = (kind_of(ledger, bucket), bucket.waiting[0].order)
             heads[bucket.pool] = min(heads.get(bucket.pool, (*standing, bucket)), (*standing, bucket), key=_standing)
     yield from (bucket for *_, bucket in heads.values() if _may_start(ledger, bucket))
-    yield from _waking(ledger)
 
 
 def _may_start(ledger: Ledger, bucket: Bucket) -> bool:

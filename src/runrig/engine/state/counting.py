@@ -1,14 +1,14 @@
 """Numbers of workflows, kept so that no submission has to count all of them."""
 
-from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.pools import top_level
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 from runrig.engine.state.tables import Tables
 
 
-def top_level(pool: str) -> str:
-    """The name of the pool, or of its parent."""
-    return pool.partition(SUBPOOL_DELIMITER)[0]
+def submitter(workflow: Workflow | None) -> str:
+    """The user who submitted *workflow*; "" if it is unknown."""
+    return "" if workflow is None else workflow.submitted_by
 
 
 def count(state: Tables, workflow: Workflow, by: int) -> None:

@@ -53,7 +53,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.placement.pod_slots import LastSlots, PodSlot
 from runrig.engine.state import timing
 from runrig.engine.state.attempts import new_attempt, queue_tasks, start_tasks, started_again
-from runrig.engine.state.counting import count
+from runrig.engine.state.counting import count, submitter
 from runrig.engine.state.deadlines import GroupDeadline, deadlines_of
 from runrig.engine.state.dependents import Dependents
 from runrig.engine.state.group_table import GroupTable
@@ -84,7 +84,7 @@ class State:
         self.fixed_nodes = fixed_nodes
         self.topology = topology
         self.revision = 0
-        self.ledger = Ledger(place=place)
+        self.ledger = Ledger(place=place, user_of=lambda id: submitter(self.workflows.get(id)))
         self.nodes: dict[str, Node] = {}
         self.taken_over: dict[str, Node] = {}
         self.workflows: dict[str, Workflow] = {}

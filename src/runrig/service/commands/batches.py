@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.plan import Plan
+from runrig.domain.pools import top_level
 from runrig.domain.shown.workflows import WorkflowSubmitted
-from runrig.engine.state.counting import top_level
 from runrig.service.commands.submission import ParsedSubmission, Submission, read
 from runrig.service.commands.submissions import Submissions
 from runrig.service.runtime.reconciler import Reconciler

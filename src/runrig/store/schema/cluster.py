@@ -70,6 +70,7 @@ pools = Table(
     Column("gpus_per_workflow", WHOLE),
     Column("default_image", Words),
     Column("shell_idle_s", Double),
+    Column("user_gpus", WHOLE),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),

@@ -1,0 +1,251 @@
+"""Limits of the GPUs that one user holds at the same time (rule W6), in the queue. Histories are drawn by seed, as in
+`test_sleeping`, with users and limits.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.gangs import Gang, GangState, Placement
+from runrig.domain.plan import Admit, Decision, Nominate, Queue
+from runrig.domain.pools import Pool, Queueing, top_level
+from runrig.domain.records import GangRow
+from runrig.domain.steps import drained
+from runrig.engine.explain.pool_why import pool_why
+from runrig.engine.explain.why import why
+from runrig.engine.foresight.dry_run import dry_run
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.lifecycle import pools
+from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.scheduling.admission import decide
+from runrig.engine.state.state import State
+from tests.engine.scheduling.test_sleeping import CYCLES, PRIORITIES, History, forsaken, loaded
+from tests.exploring import EXPLORING, tries
+from tests.worlds.engine import HIGH, LOW, NORMAL, World, gpu_quota, task, workflow
+
+USERS = ("ann", "bob", "cy")
+
+
+class Limited(History):
+    """A history in which pools limit the GPUs of one user, most of the time, and often are STRICT_FIFO."""
+
+    def _declare_pool(self, name: str, cohort: str | None) -> None:
+        super()._declare_pool(name, cohort)
+        strict = self.mix.random() < 0.4
+        for pool in self._family(name):
+            queueing = Queueing.STRICT_FIFO if strict else Queueing.BEST_EFFORT_FIFO
+            self.ledger.put_pool(replace(pool, queueing=queueing))
+        self._limit(name)
+
+    def _family(self, name: str) -> list[Pool]:
+        return [each for each in self.ledger.pools.values() if name in (each.name, each.parent)]
+
+    def _limit(self, name: str) -> None:
+        most = self.mix.choice((None, 1, 2, 4, 4, 6, 8) if name != "p0" else (1, 2, 4))
+        for pool in self._family(name):
+            self.ledger.put_pool(replace(pool, user_gpus=most))
+
+    def _submit(self) -> None:
+        self.number += 1
+        pod_sets = tuple(self._pod_set(name) for name in self.mix.choice((["x"], ["x"], ["x"], ["x", "y"])))
+        pool, priority = self.mix.choice(sorted(self.ledger.pools)), self.mix.choice(PRIORITIES)
+        at, user = float(self.mix.randrange(self.number + 3)), self.mix.choice(USERS)
+        self.ledger.apply(Queue(Gang(f"g{self.number:04}", pool, priority, at, pod_sets, user=user)), self.now)
+
+    def _declare(self) -> None:
+        if self.mix.random() < 0.3:
+            self._limit(self.mix.choice(sorted(self.ledger.pools)).partition("--")[0])
+        else:
+            super()._declare()
+
+
+def gpus_of(gang: Gang, placement: Placement) -> int:
+    return gang.gpus([each.count for each in placement])
+
+
+def recounted(ledger: Ledger) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for entry in ledger.entries.values():
+        if entry.state is not GangState.PENDING:
+            found[top_level(entry.gang.pool), entry.gang.user] += gpus_of(entry.gang, entry.placement)
+    return +found
+
+
+def checked_cycle(ledger: Ledger, now: float) -> list[Decision]:
+    """The decisions of a cycle. Nothing that is pending takes its user above the limit; counts equal a recount."""
+    made = []
+    for decision in decide(ledger):
+        if decision is None:
+            continue
+        if isinstance(decision, Admit | Nominate):
+            entry = ledger.entries[decision.gang]
+            most = ledger.pools[entry.gang.pool].user_gpus
+            if most is not None and entry.state is GangState.PENDING:
+                held = recounted(ledger)[top_level(entry.gang.pool), entry.gang.user]
+                assert held + gpus_of(entry.gang, decision.placement) <= most, decision
+        ledger.apply(decision, now)
+        made.append(decision)
+        assert ledger.users.held == recounted(ledger)
+    return made
+
+
+def without(ledger: Ledger, stopped: set[str]) -> Ledger:
+    """*ledger* loaded from rows, without the gangs *stopped*."""
+    again = loaded(ledger)
+    kept = [each for each in ledger.entries.values() if each.gang.id not in stopped]
+    for name in [*again.entries]:
+        again.take_out(again.entries.pop(name))
+    again.restore(
+        GangRow(each.gang, each.state, each.placement, each.waits_for, each.admitted_at, each.preempted_by, each.law)
+        for each in kept
+    )
+    return again
+
+
+@pytest.mark.explored
+@pytest.mark.parametrize("seed", range(3, 3 + tries(36)))
+def test_nobody_is_beyond_a_limit_and_it_holds_up_nobody_else(seed: int) -> None:
+    history, limited = Limited(seed), 0
+    for _ in range(CYCLES):
+        for _ in range(history.mix.choice((1, 1, 1, 2, 6))):
+            history.something_happens()
+        history.now += 1
+        ledger = history.ledger
+        stopped = {each.gang.id for each in ledger.entries.values() if stops(ledger, each.gang.id)}
+        limited += len(stopped)
+        everybody_awake = checked_cycle(loaded(ledger), history.now)
+        if (
+            not ledger.nominated and not ledger.tree.weighted
+        ):  # a nomination may end and make room; see rule P4 for weights
+            assert checked_cycle(without(ledger, stopped), history.now) == everybody_awake
+        assert checked_cycle(ledger, history.now) == everybody_awake
+        assert checked_cycle(loaded(ledger), history.now) == [], "a full cycle leaves nothing to decide (rule P5)"
+        assert forsaken(ledger) == []
+        limited += sum(stops(ledger, name) for name in ledger.entries)
+    assert limited or EXPLORING, "a limit stops somebody, else this compares nothing"
+
+
+def stops(ledger: Ledger, gang: str) -> bool:
+    entry = ledger.entries[gang]
+    return entry.state is GangState.PENDING and ledger.user_holds_too_much(entry.bucket)
+
+
+def lab(most: int | None, *, strict: bool = False, nodes: int = 8) -> World:
+    queueing = Queueing.STRICT_FIFO if strict else Queueing.BEST_EFFORT_FIFO
+    pool = Pool("lab", gpu_quota(8), queueing=queueing, user_gpus=most)
+    world = World({"lab": pool}, {"n0": nodes})
+    sub = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
+    world.do(*pools.put_pool(world.state, sub, create=True).actions)
+    return world
+
+
+def limited_to(world: World, most: int | None) -> None:
+    changed = replace(world.state.pools["lab"], user_gpus=most)
+    world.do(*pools.put_pool(world.state, changed, create=False).actions)
+
+
+def test_subpools_count_with_their_pool_and_others_start() -> None:
+    world = lab(2)
+    world.submit("a", "lab", NORMAL, 1, user="cy")
+    world.submit("b", "lab--a", NORMAL, 1, user="cy")
+    world.submit("c", "lab", NORMAL, 1, user="cy")
+    world.submit("d", "lab", NORMAL, 1, user="ann")
+    assert world.cycle() == ["admit a", "admit b", "admit d"]
+    assert [str(each) for each in why(world.state, "c-1").groups[0].reasons] == [
+        "cy holds 2 GPUs; the limit of lab for one user is 2"
+    ]
+    world.finish("b-1")
+    assert world.cycle() == ["admit c"]
+
+
+def test_in_a_strict_pool_the_next_user_passes_and_the_stopped_one_is_not_the_head() -> None:
+    world = lab(2, strict=True)
+    for name, user, gpus in (("a", "cy", 2), ("b", "cy", 2), ("c", "ann", 2), ("d", "bob", 6), ("e", "ann", 1)):
+        limited_to(world, None if name == "d" else 2)  # d is larger than the limit, and was there before it
+        world.submit(name, "lab", NORMAL, gpus, user=user)
+    limited_to(world, 2)
+    assert world.cycle() == ["admit a", "admit c"]
+    assert {name: [str(each) for each in why(world.state, f"{name}-1").groups[0].reasons] for name in "bde"} == {
+        "b": ["cy holds 2 GPUs; the limit of lab for one user is 2"],
+        "d": ["can never start: needs 6 GPUs, and the limit of lab for one user is 2"],
+        "e": ["ann holds 2 GPUs; the limit of lab for one user is 2"],
+    }
+    limited_to(world, 6)
+    assert world.cycle() == ["admit b"]  # then d waits for quota as the head, and holds up e
+    assert [str(each) for each in why(world.state, "e-1").groups[0].reasons] == [
+        "behind d-1/t-group, the head of a STRICT_FIFO queue"
+    ]
+
+
+def test_a_pool_tells_who_is_stopped_by_a_limit() -> None:
+    for strict in (False, True):
+        world = lab(2, strict=strict)
+        for name, user, gpus in (("a", "cy", 2), ("b", "cy", 2), ("c", "ann", 2), ("d", "ann", 1), ("e", "cy", 1)):
+            world.submit(name, "lab", NORMAL, gpus, user=user)
+        world.cycle()
+        found = drained(pool_why(world.state, "lab"))
+        assert sorted((str(each.reason), each.gangs) for each in found.held) == [
+            ("ann holds 2 GPUs; the limit of lab for one user is 2", 1),
+            ("cy holds 2 GPUs; the limit of lab for one user is 2", 2),
+        ]
+
+
+def test_a_head_that_reaches_a_limit_elsewhere_lets_others_pass_in_the_same_cycle() -> None:
+    world = World({"lab": Pool("lab", gpu_quota(4), user_gpus=3, queueing=Queueing.STRICT_FIFO)}, {"n0": 4})
+    sub = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
+    world.do(*pools.put_pool(world.state, sub, create=True).actions)
+    for name, pool, user, gpus in (
+        ("runs", "lab", "bob", 1),
+        ("head", "lab", "cy", 2),  # 1 GPU is left to lab itself
+        ("elsewhere", "lab--a", "cy", 2),
+        ("next", "lab", "ann", 1),
+    ):
+        world.submit(name, pool, NORMAL, gpus, user=user)
+    assert world.cycle() == ["admit runs", "admit elsewhere", "admit next"]
+
+
+def test_a_limit_is_never_a_reason_to_preempt() -> None:
+    """Its own LOW work counts, so NORMAL work of the same user waits for it; another user preempts it."""
+    world = lab(4, nodes=4)
+    world.submit("low", "lab", LOW, 4, user="cy")
+    world.cycle()
+    world.submit("firm", "lab", HIGH, 2, user="cy")
+    assert world.cycle() == []
+    world.submit("other", "lab", NORMAL, 2, user="ann")
+    assert world.cycle() == ["nominate other", "preempt low for other (PRIORITY)"]
+
+
+def test_what_was_reserved_before_the_limit_was_lowered_starts_and_what_runs_continues() -> None:
+    world = lab(None, nodes=4)
+    world.submit("low", "lab", LOW, 4, user="ann")
+    world.cycle()
+    world.submit("firm", "lab", NORMAL, 3, user="cy")
+    assert world.cycle() == ["nominate firm", "preempt low for firm (PRIORITY)"]
+    limited_to(world, 2)
+    assert world.cycle() == ["admit firm"]
+    world.submit("late", "lab", NORMAL, 1, user="cy")
+    assert world.cycle() == []
+    assert world.state.ledger.users.held == {("lab", "cy"): 3}
+
+
+def test_fewer_pods_start_if_the_limit_allows_no_more() -> None:
+    world = lab(5)
+    world.submit("a", "lab", spec=workflow("a", task("x", 2, count=4, minimum=1)), user="cy")
+    assert world.cycle() == ["admit a"]
+    (entry,) = world.state.ledger.entries.values()
+    assert [each.count for each in entry.placement] == [2]
+    assert world.state.ledger.users.held == {("lab", "cy"): 4}
+    assert State.load(world.state.rows()).ledger.users.held == {("lab", "cy"): 4}
+
+
+def test_a_dry_run_of_work_that_is_not_submitted_knows_its_user() -> None:
+    world = lab(2)
+    world.submit("a", "lab", NORMAL, 2, user="cy")
+    world.cycle()
+    spec = workflow("new", task("t", 1))
+    for user, words in (("cy", ["cy holds 2 GPUs; the limit of lab for one user is 2"]), ("ann", [])):
+        like = replace(world.state.workflows["a-1"], id="new-1", name="new", submit_time=99.0, submitted_by=user)
+        (found,) = dry_run(world.state, [gang_of(like, spec.groups[0])], 99.0)
+        assert [str(each) for each in found.reasons] == words
+        assert found.verdict.starts == (user == "ann")
