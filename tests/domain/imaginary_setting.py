@@ -50,11 +50,11 @@ def main() -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         with (
-            site(folder, cluster=CLUSTER) as there,
+            site(folder, cluster=CLUSTER, judged=False) as there,
             listening(lambda port: create_app(there.desk.service, token=TOKEN, port=port, user="ann")) as port,
         ):
             found = asked(there, port)
-        with site(folder, cluster=None) as again:
+        with site(folder, cluster=None, judged=False) as again:
             found["stored"] = again.desk.service.queries.pool("a").pool.motto  # type: ignore[attr-defined]
     json.dump(found, sys.stdout)
 

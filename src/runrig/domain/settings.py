@@ -108,7 +108,7 @@ class Image(SettingKind):
         fits = value is None or (
             0 < len(value) <= LONGEST_TEXT and value.isprintable() and value == "".join(value.split())
         )
-        return None if fits else "must be an image reference without spaces, such as ubuntu:24.04"
+        return None if fits else f"must be an image reference without spaces, such as ubuntu:24.04, not {value!r:.80}"
 
 
 @dataclass(frozen=True, slots=True)
