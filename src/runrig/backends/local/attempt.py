@@ -114,12 +114,14 @@ class Attempt:
             return held is None
 
     def forbid(self, code: int, message: str) -> TaskFact | None:
-        """Ends it before it begins; returns None if a supervisor was faster."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self.claim() as held:
-            if held is None or os.fstat(held).st_size:
-                return None
-            return self.end(code, message)
+        """Ends it before it begins; returns None if a supervisor was faster, or the disk is full."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self.claim() as held:
+                return None if held is None or os.fstat(held).st_size else self.end(code, message)
+        except OSError as error:
+            # A supervisor cannot begin in a damaged folder either.
+            return TaskFact(Phase.ENDED, code, message) if error.errno in NO_FILE else None
 
     def ask_to_stop(self, grace_s: float, known: int | None) -> None:
         """Asks its supervisor to stop it. A supervisor without a pid yet checks for the request later.

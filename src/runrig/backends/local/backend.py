@@ -40,7 +40,6 @@ _LEAVES_S = 0.02
 _TRIES = 3
 _LOST = "its supervisor was killed, and its processes with it; the exit code is unknown"
 _REBOOTED = "the machine restarted while it was running"
-_STOPPED = "stopped before it started"
 
 _log = logging.getLogger(__name__)
 
@@ -371,19 +370,14 @@ class LocalBackend:
         if live.ended or (live.grace_s is not None and live.grace_s <= grace_s):
             return
         if live.fact is STARTING:
-            self._forbid(live, supervisor.STOPPED, _STOPPED)
+            self._forbid(live, supervisor.STOPPED, "stopped before it started")
         if not live.ended and live.attempt.prepared:
             live.attempt.ask_to_stop(grace_s, live.child if live.child in self._children else None)
             live.grace_s = grace_s
 
     def _forbid(self, live: Live, code: int, message: str) -> None:
         """Ends the attempt if it has not begun; if the disk is full, a later call retries."""
-        try:
-            ended = live.attempt.forbid(code, message)
-        except OSError as error:
-            # A supervisor cannot begin in a damaged folder either.
-            ended = TaskFact(Phase.ENDED, code, message) if error.errno in NO_FILE else None
-        if ended is not None:
+        if (ended := live.attempt.forbid(code, message)) is not None:
             self._see(live, ended)
 
     def _see(self, live: Live, fact: TaskFact) -> None:
