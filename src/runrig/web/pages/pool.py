@@ -45,7 +45,7 @@ class Queued:
 
     number: int
     pool: str
-    place: WaitingPlace
+    waits: WaitingPlace
     by: str
 
 
