@@ -62,10 +62,9 @@ def test_what_starts_is_seen_without_loading_the_page_again(server: Lab, chromiu
         page = watched.goto("/")
         expect(page.locator("#pulse")).to_have_text("live", timeout=PATIENCE_MS)
         page.evaluate("() => { window.stayed = true; }")
-        before = int(page.locator("[data-drawn]").get_attribute("data-drawn") or 0)
         server.submit("new", 1, pool="pool2")
         expect(page.locator("#lately")).to_contain_text("new-1", timeout=PATIENCE_MS)
-        page.wait_for_selector(f"[data-drawn]:not([data-drawn='{before}'])")
+        expect(page.locator("#nodes")).to_contain_text("new-1", timeout=PATIENCE_MS)
         assert page.evaluate("window.stayed")
         server.server.runrig("workflow", "cancel", "new-1")
         watched.is_content()
@@ -129,7 +128,7 @@ def test_what_would_start_it_is_found_while_the_page_is_read(server: Lab, chromi
 
 def test_without_script_there_is_a_table_for_the_map_and_a_link_for_the_search(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium, java_script_enabled=False) as watched:
-        page = watched.goto("/")
+        page = watched.goto("/map")
         expect(page.locator("canvas")).to_be_hidden(timeout=PATIENCE_MS)
         expect(page.locator("#domains table")).to_be_visible(timeout=PATIENCE_MS)
         page = watched.goto("/workflow/b-1")

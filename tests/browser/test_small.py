@@ -24,7 +24,13 @@ def test_every_page_is_whole_and_can_be_read(cluster: Large, chromium: Browser, 
     context = cluster.context(chromium, width, 844, scheme)
     try:
         watched = Watched(context.new_page(), cluster)
-        for path in ("/pool/vision", "/pool/nlp?over=1h", "/pool/nlp?over=7d&used=30d", "/pool/nlp--chat?over=30d"):
+        for path in (
+            "/",
+            "/pool/vision",
+            "/pool/nlp?over=1h",
+            "/pool/nlp?over=7d&used=30d",
+            "/pool/nlp--chat?over=30d",
+        ):
             cluster.goto(watched.page, path)
             for summary in watched.page.locator("main summary").all():
                 summary.click()

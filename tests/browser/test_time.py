@@ -17,7 +17,7 @@ def revision(page: Page) -> int:
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_the_page_follows_the_slider_and_comes_back(server: Lab, chromium: Browser, width: int, scheme: str) -> None:
     with looking(server, chromium, width=width, height=900, scheme=scheme) as watched:
-        page = watched.goto("/")
+        page = watched.goto("/map")
         page.wait_for_selector("[data-drawn]")
         page.get_by_text("Earlier").click()
         expect(page.locator("#time svg path")).to_have_count(3, timeout=PATIENCE_MS)

@@ -27,7 +27,7 @@ def test_parts_are_stacked_and_equal_neighbours_are_one_step() -> None:
 
 def test_a_long_queue_is_cut_where_the_axis_ends() -> None:
     chart = chart_of(PoolOverTime(0.0, 10.0, (point(0, 4, waited=1_000),)), "words", lambda _: "said")
-    assert (chart.ticks, chart.cut) == ((16, 12, 8, 4, 0), 1_000)
+    assert (chart.ticks, chart.cut) == ((12, 9, 6, 3, 0), 1_000)
     assert chart_of(PoolOverTime(0.0, 10.0, ()), "words", lambda _: "said").ticks == (4, 3, 2, 1, 0)
 
 

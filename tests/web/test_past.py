@@ -39,6 +39,7 @@ def body(text: str) -> str:
     )
     text = re.sub(now_only, "", text, flags=re.DOTALL)
     text = re.sub(r'<p class="acts">.*?</p>|<section [^>]*"what-title".*?</section>', "", text, flags=re.DOTALL)
+    text = re.sub(r'<section [^>]*"(?:yours|trend)-title".*?</section>\s*', "", text, flags=re.DOTALL)
     text = re.sub(r'<section id="would".*?</section>|<p class="untold panel">.*?</p>', "", text, flags=re.DOTALL)
     return re.sub(r'<section [^>]*"output-title".*?</section>', "", text, flags=re.DOTALL)
 

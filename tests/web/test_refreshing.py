@@ -28,7 +28,7 @@ PEOPLE = {
 }
 SHARED = ("/", "/waiting", "/waiting?pool=pool1", "/map", "/map?table=1", "/map?gang=b-1", "/map?size=1x1")
 OWN = ("/workflows", "/workflow/a-1", "/pool/pool1", "/node/n0")
-SECTION = re.compile(r'<(\w+) [^>]*\bid="([^"]+)"[^>]*\bdata-live\b')
+SECTION = re.compile(r'<(\w+) [^>]*\bid="([^"]+)"[^>]*\bdata-live(?!=)')
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from runrig.service.usage.over_time import PoolOverTime, PoolPoint
 
 WIDE, HIGH = 1000, 200
 TICKS = 4
-MOST_WAITING = 2
+MOST_WAITING = 1.5
 """The axis ends at this many times what is held or guaranteed; a longer queue is cut there."""
 
 # All parts are numbers or escaped text.

@@ -11,16 +11,22 @@ from runrig.domain.access import Permission
 from runrig.domain.plan import MoveGroup, MoveTask, PutNode, Queue, Release, RestartTask, RetryTask
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import amount_of_flavor
+from runrig.domain.shown.workflows import WorkflowEntry
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import Asker
 from runrig.service.service import Service
+from runrig.web.attempts import said_of
 from runrig.web.domains import MapView, domains_of
 from runrig.web.folding import Line, folded
+from runrig.web.node_cards import cards_of
+from runrig.web.over_time import drawn
 from runrig.web.pages.parts import Asked, Explaining, colours_of
 from runrig.web.pages.past import At, Views, looking, reasons_of
-from runrig.web.refreshing import shared
+from runrig.web.pages.workflows import causes_of
+from runrig.web.refreshing import is_refresh, shared
 from runrig.web.rendering import html
 from runrig.web.tree import figures_of, rows_of
 from runrig.web.waiting import Explains
@@ -34,6 +40,9 @@ LOOKED_BACK = 400
 MOST_POOLS = 6
 """Number of pools whose reasons the overview shows: those with the most pending work."""
 MOST_CARDS = 8
+MOST_YOURS, MOST_ENDED = 6, 3
+"""Number of the user's workflows that run, that wait, and that ended."""
+ENDED = tuple(each.value for each in WorkflowStatus if each.finished)
 MOST_WAITING = 50
 """Number of pools whose reasons `/waiting` shows unless one is selected: those with the most pending work."""
 _SMALL = (MoveTask, MoveGroup, RetryTask, RestartTask, Queue, Release, PutNode)
@@ -47,8 +56,29 @@ def overview(request: Asked, service: Serving, asker: Asking, reasons: Explainin
         shown = _overview(service, views, asker.visibility, reasons_of(views, reasons))
     first = None if at or not shown["empty"] else _first_pool(service, asker)
     request.state.personal = first is not None
+    yours = None if at or is_refresh(request) else _yours(service, asker)
     acts = [("/apply", "Cluster file")] if asker.may(Permission.CHANGE_CLUSTER) and not at else []
-    return html(request, "overview.html", bar=bar, first=first, acts=acts, **shown)
+    return html(request, "overview.html", bar=bar, first=first, acts=acts, yours=yours, **shown)
+
+
+@router.get("/page/yours", dependencies=[needs(Permission.LIST_POOLS)])
+def yours(request: Asked, service: Serving, asker: Asking) -> Response:
+    """The parts of the overview that are the user's own, for its script."""
+    with looking(request, service, ""):
+        return html(request, "only_yours.html", yours=_yours(service, asker))
+
+
+def _yours(service: Service, asker: Asker) -> dict[str, Any]:
+    """Returns what runs, what waits, and the last that ended, of the user; and their pool over time."""
+    user, queries = asker.identity.user, service.workflow_queries
+    found: list[WorkflowEntry] = []
+    for statuses, limit in ((("RUNNING",), MOST_YOURS), (("PENDING",), MOST_YOURS), (ENDED, MOST_ENDED)):
+        query = WorkflowQuery(users=(user,), statuses=statuses, limit=limit)
+        found += queries.workflows(query, asker.visibility)[0]
+    items = queries.with_headlines(found, asker.visibility)
+    pool = _first_pool(service, asker)
+    chart = drawn(service, pool, "24h", queries.now(), asker.visibility) if pool else None
+    return {"user": user, "work": items, "causes": causes_of(service, items), "said_of": said_of, "chart": chart}
 
 
 def _overview(service: Service, views: Views, visibility: Visibility, reasons: Explains) -> dict[str, Any]:
@@ -65,6 +95,7 @@ def _overview(service: Service, views: Views, visibility: Visibility, reasons: E
         "figures": figures_of(board),
         "rows": rows,
         "colours": colours_of(service, [row.name for row in rows if row.kind == "pool"], visibility),
+        "nodes": cards_of(board),
         "view": MapView(levels=board.levels, rows=domains_of(board)),
         "overpromised": [
             amount_of_flavor(key, amount, named=not key.startswith("default/"))

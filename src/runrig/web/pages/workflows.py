@@ -118,10 +118,10 @@ def _found(views: Views, visibility: Visibility, query: WorkflowQuery, page: int
     if isinstance(views, Then):
         views.bring([each.id for each in found if not each.status.finished])
     items = views.workflow_queries.with_headlines(found, visibility)
-    return {"items": items, "more": more, "causes": _causes(views, items)}
+    return {"items": items, "more": more, "causes": causes_of(views, items)}
 
 
-def _causes(views: Views, items: Iterable[WorkflowEntry]) -> dict[str, WorkflowCause]:
+def causes_of(views: Views, items: Iterable[WorkflowEntry]) -> dict[str, WorkflowCause]:
     """Returns why FAILED ones failed, by id, if their output shows it."""
     found: dict[str, WorkflowCause] = {}
     for each in items:

@@ -42,11 +42,18 @@ async function refresh() {
   // Many tabs hear of a change at the same moment.
   if (pause > PAUSE_MS) await new Promise((resolve) => setTimeout(resolve, Math.random() * (pause - PAUSE_MS)));
   try {
-    const found = await fetched(location.pathname + location.search, { "X-Page-Refresh": "1" }, (answer) => {
-      pause = 1000 * answer.getResponseHeader("X-Page-Pause") || pause;
-    });
-    for (const each of document.querySelectorAll("[data-live]")) swap(each.id, found);
-    shown = Number(found.body.dataset.revision || told);
+    const here = location.pathname + location.search;
+    const sections = [...document.querySelectorAll("[data-live]")];
+    let least = told;
+    // What is one's own has an address of its own, since the rest is shared by all with the same roles.
+    for (const address of new Set([here, ...sections.map((each) => each.dataset.live || here)])) {
+      const found = await fetched(address, { "X-Page-Refresh": "1" }, (answer) => {
+        pause = 1000 * answer.getResponseHeader("X-Page-Pause") || pause;
+      });
+      for (const each of sections) swap(each.id, found);
+      least = Math.min(least, Number(found.body.dataset.revision || told));
+    }
+    shown = least;
     document.dispatchEvent(new Event("refreshed"));
   } catch (error) {
     // What may no longer be seen does not stay on the screen.  After anything else the next change asks again.
