@@ -49,6 +49,14 @@ def running(server: Up, *args: str) -> Iterator[subprocess.Popen[str]]:
             child.kill()
 
 
+def rest_of(child: subprocess.Popen[str]) -> str:
+    """What it prints until it ends. `communicate` would leave out what was read ahead with an earlier line."""
+    assert child.stdout is not None
+    said = child.stdout.read()
+    child.wait(PATIENCE_S)
+    return said
+
+
 def status(server: Up, id: str) -> str:
     return str(server.json("workflow", "query", id)["status"])
 
@@ -122,7 +130,8 @@ def test_waiting_run_shows_why_and_when_it_starts(server: Up) -> None:
         assert child.stderr is not None
         said = [child.stderr.readline() for _ in range(3)]
         assert server.runrig("cancel", holder).code == 0
-        out, rest = child.communicate(timeout=PATIENCE_S)
+        rest = child.stderr.read()
+        out = rest_of(child)
     assert (child.returncode, out) == (0, "ran\n")
     assert said[0] == "later-1    PENDING   1 GPU, NORMAL, pool default\n"
     assert said[1].startswith("           waits: needs 1 GPU, but ")
@@ -144,7 +153,7 @@ def test_ctrl_c_detaches_and_attach_continues(server: Up) -> None:
     script = "echo started; while [ ! -e go ]; do sleep 0.05; done; echo went on; exit 5"
     with running(server, "run", "--name", "left", *shell(script)) as child:
         child.send_signal(signal.SIGINT)
-        said, _ = child.communicate(timeout=PATIENCE_S)
+        said = rest_of(child)
     assert child.returncode == 3
     assert "left-1 keeps running.  Return to it: runrig attach left-1\n" in said
     assert status(server, "left-1") == "RUNNING"
@@ -163,7 +172,7 @@ def test_second_ctrl_c_cancels(server: Up) -> None:
         while "keeps running" not in child.stdout.readline():
             pass
         child.send_signal(signal.SIGINT)
-        said, _ = child.communicate(timeout=PATIENCE_S)
+        said = rest_of(child)
     assert (child.returncode, said.splitlines()[-1]) == (125, "twice-1 is cancelled")
     assert server.runrig("wait", "twice-1").code == 125
 
@@ -173,7 +182,7 @@ def test_attached_workflow_ends_with_the_command(server: Up, number: signal.Sign
     name = f"tied-{number.name}"
     with running(server, "run", "--attached", "--name", name, *shell("echo started; sleep 600")) as child:
         child.send_signal(number)
-        said, _ = child.communicate(timeout=PATIENCE_S)
+        said = rest_of(child)
     assert (child.returncode, said.splitlines()[-1]) == (125, f"{name}-1 is cancelled")
     assert server.runrig("wait", f"{name}-1").code == 125
 
@@ -303,6 +312,6 @@ def test_a_server_that_is_killed_and_started_again_loses_and_repeats_no_line(tmp
             first.child.kill()
             first.child.wait(PATIENCE_S)
             with up(tmp_path / "data", "--gpus", "1", "--port", port):
-                said, _ = running_child.communicate(timeout=PATIENCE_S)
+                said = rest_of(running_child)
     assert [line for line in said.splitlines() if line.startswith("line")] == [f"line {k}" for k in range(1, 41)]
     assert running_child.returncode == 6

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from runrig.api.absent import why_absent
 from runrig.api.problems import written
-from runrig.domain.errors import InvalidInput, NotFound, Problem, RunrigError, ServerFault
+from runrig.domain.errors import InvalidInput, NotFound, NotLoggedIn, Problem, RunrigError, ServerFault
 from runrig.domain.statuses import headers_of, status_of
 from runrig.service.runtime import logs
 
@@ -35,6 +35,8 @@ def install(app: FastAPI) -> None:
             _log.error("%s", logs.line("request_failed", error=error.message), exc_info=error)
         refused = answer(request, status, error.message, error.code, details_of(error))
         refused.headers.update(headers_of(error))
+        if isinstance(error, NotLoggedIn):  # The guard does the same.
+            refused.headers["connection"] = "close"
         return refused
 
     @app.exception_handler(RequestValidationError)
