@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from runrig.domain.blockers import Blocker, Tier, Verdict
-from runrig.domain.gangs import GangState, Placement, Priority
+from runrig.domain.gangs import Gang, GangState, Placement, Priority
 from runrig.domain.plan import Admit, Nominate
-from runrig.domain.pools import Queueing, paused_through
+from runrig.domain.pools import Queueing, paused_through, top_level
 from runrig.domain.reasons import Code
 from runrig.domain.shown.sentence import first_of
 from runrig.domain.shown.why import GroupWhy
@@ -111,15 +111,34 @@ def check_submission(empty: Oracle, entry: Entry, choice: Placement, told: list[
 
 
 def stands_behind(decided: Oracle, state: State, entry: Entry) -> bool:
-    """Somebody else of its STRICT_FIFO pool is nominated, or comes before it (law P4)."""
+    """Its STRICT_FIFO pool has a head, and that is another (law P4).  Those that a limit of their user stops are passed over (law W6)."""
     pool = state.pools[entry.gang.pool]
     if pool.queueing is not Queueing.STRICT_FIFO:
         return False
-    others = [each for each in state.ledger.entries.values() if each.gang.pool == pool.name and each is not entry]
-    if any(each.state is GangState.NOMINATED for each in others):
-        return True
-    waits = [each for each in others if each.state is GangState.PENDING]
-    return any(_place_in_line(decided, state, each) < _place_in_line(decided, state, entry) for each in waits)
+    here = [each for each in state.ledger.entries.values() if each.gang.pool == pool.name]
+    heads = [each for each in here if each.state is GangState.NOMINATED]
+    heads = heads or [each for each in here if each.state is GangState.PENDING and not stopped_by_user(state, each)]
+    first = min((_place_in_line(decided, state, each) for each in heads), default=None)
+    if first is None or entry in heads:
+        return first is not None and first < _place_in_line(decided, state, entry)
+    return not stopped_by_user(state, entry) or first < _place_in_line(decided, state, entry)
+
+
+def stopped_by_user(state: State, entry: Entry) -> bool:
+    """Even with its fewest pods its user would hold more than the pool allows (law W6)."""
+    most, gang = state.pools[entry.gang.pool].user_gpus, entry.gang
+    return most is not None and gpus_held_beside(state, gang) + gang.gpus(least_counts(gang.pod_sets)) > most
+
+
+def gpus_held_beside(state: State, gang: Gang) -> int:
+    """GPUs that the user of *gang*, which is pending, holds in its top-level pool, counted one by one."""
+    user, top = state.workflows[gang.workflow].submitted_by, top_level(gang.pool)
+    return sum(
+        each.gang.gpus([part.count for part in each.placement])
+        for each in state.ledger.entries.values()
+        if each.state is not GangState.PENDING
+        if (state.workflows[each.gang.workflow].submitted_by, top_level(each.gang.pool)) == (user, top)
+    )
 
 
 def _place_in_line(decided: Oracle, state: State, entry: Entry) -> tuple[int, bool, float, str]:

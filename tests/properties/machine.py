@@ -15,7 +15,7 @@ from runrig.domain.gangs import Gang, GangState, Law, Placement, Priority
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Nominate, Plan, Preempt, Replace, Withdraw
-from runrig.domain.pools import Queueing, top_level
+from runrig.domain.pools import Queueing
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey, WorkflowSpec
@@ -29,7 +29,7 @@ from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.pod_slots import shares_of, slots_of
 from runrig.engine.state.state import State
 from runrig.verify.court import Commit
-from tests.properties.answers import check_agreement
+from tests.properties.answers import check_agreement, gpus_held_beside
 from tests.properties.ledgers import portrait
 from tests.properties.oracle import Oracle, asked, holds_now
 from tests.worlds.lawful import commit_of
@@ -265,15 +265,10 @@ def check_admission(state: State, gang_id: str, placement: Placement) -> None:
 
 
 def check_user(state: State, gang: Gang, placement: Placement) -> None:
-    """Rule W6, for a gang that is pending: with it, its user holds at most what the pool allows, counted one by one."""
-    most, user = state.pools[gang.pool].user_gpus, state.workflows[gang.workflow].submitted_by
-    held = [(gang, placement)]
-    for each in state.ledger.entries.values():
-        if each.state is not GangState.PENDING and state.workflows[each.gang.workflow].submitted_by == user:
-            held.append((each.gang, each.placement))
-    top = top_level(gang.pool)
-    gpus = sum(each.gpus([one.count for one in placed]) for each, placed in held if top_level(each.pool) == top)
-    assert most is None or gpus <= most, f"{gang.id} takes {user} to {gpus} GPUs in {top}"
+    """Rule W6, for a gang that is pending: with it, its user holds at most what the pool allows."""
+    most = state.pools[gang.pool].user_gpus
+    gpus = gpus_held_beside(state, gang) + gang.gpus([each.count for each in placement])
+    assert most is None or gpus <= most, f"{gang.id} takes its user to {gpus} GPUs"
 
 
 def check_replacement(state: State, gang_id: str, placement: Placement) -> None:
