@@ -151,7 +151,7 @@ class Ledger(Accounts):
         return self.pending.get(key) or Bucket(key)
 
     def put_pool(self, pool: Pool) -> None:
-        """Also sorts the waiting gangs of *pool* anew if limits of users begin or end there. O(gangs) then."""
+        """Also sorts the gangs of *pool* anew if limits of users begin or end there. O(gangs) then."""
         before = self.pools.get(pool.name)
         super().put_pool(pool)
         if before is not None and (before.user_gpus is None) != (pool.user_gpus is None):
@@ -159,6 +159,8 @@ class Ledger(Accounts):
                 self._no_longer_waits(entry)
                 entry.bucket = self._bucket_of(entry.gang, entry.user)
                 self._wait(entry)
+            for entry in self.placed_in.get(pool.name, {}).values():  # A nominated gang may have to wait again.
+                entry.bucket = self._bucket_of(entry.gang, entry.user)
 
     def waiting_in(self, pool: str) -> list[Entry]:
         """The pending gangs of *pool*, unordered."""
