@@ -51,7 +51,7 @@ def test_commands_take_one_element(there: Served) -> None:
     tasks = said(there, "workflow", "query", "sweep-1/5")
     assert ("main-5" in tasks, "main-4" in tasks) == (True, False)
     assert said(there, "cancel", "sweep-1/5") == "sweep-1/5 is cancelled\n"
-    assert "2 run, 1 failed, 3 wait" in said(there, "list")
+    assert "2 run, 1 cancelled, 3 wait" in said(there, "list")
     for command in (("why",), ("cancel",), ("logs",), ("workflow", "query")):
         done = there.runrig(*command, "sweep-1/9")
         assert (done.code, len(done.err.splitlines())) == (2, 1)

@@ -38,7 +38,7 @@ def _stop(it: Api) -> None:
 
 
 def counts(elements: int, **numbers: int) -> dict[str, int]:
-    none = dict.fromkeys(("waiting", "queued", "running", "completed", "failed"), 0)
+    none = dict.fromkeys(("waiting", "queued", "running", "completed", "failed", "cancelled"), 0)
     return {"elements": elements, "most": 2, **none, **numbers}
 
 
@@ -78,7 +78,7 @@ def test_one_element_is_cancelled_and_the_next_takes_its_turn(tmp_path: Path) ->
             "FAILED_CANCELED",
             "cancelled by ann: wrong",
         )
-        assert shown["array"]["failed"] == 2
+        assert (shown["array"]["failed"], shown["array"]["cancelled"]) == (0, 2)
         assert problem(_post(it, "/sweep-1/elements/3/cancel"), 409, "CONFLICT")
         assert problem(_post(it, "/sweep-1/elements/9/cancel"), 404, "NOTFOUND")
 

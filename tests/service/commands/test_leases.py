@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.errors import Conflict, NotFound, ServerFault
 from runrig.domain.plan import MoveWorkflow
 from runrig.service.commands.leases import TICKS
 from tests.worlds.service import Desk, desk, do
@@ -81,3 +81,26 @@ def test_a_lease_that_cannot_be_ended_now_is_ended_later(tmp_path: Path, monkeyp
         assert it.status(id) == "PENDING"
         tick(it, 1)
         assert it.status(id) == "FAILED_CANCELED"
+
+
+def test_a_workflow_that_cannot_be_cancelled_keeps_no_other_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path) as it:
+        bad, good = it.submit("bad"), it.submit("good")
+        it.later(0)
+        for id in (bad, good):
+            it.service.leases.renew(id)
+        head = it.store.head
+
+        def damaged(id: str) -> object:
+            if id == bad:
+                raise ServerFault("its row is damaged")
+            return head(id)
+
+        monkeypatch.setattr(it.store, "head", damaged)
+        tick(it, TICKS)
+        monkeypatch.undo()
+        assert cancelled(it, bad, good) == [False, True]
+        tick(it, 1)
+        assert cancelled(it, bad, good) == [True, True]

@@ -10,6 +10,7 @@ def summary(array: Mapping[str, Any]) -> str:
         "run": array["running"],
         "done": array["completed"],
         "failed": array["failed"],
+        "cancelled": array["cancelled"],
         "wait": array["queued"] + array["waiting"],
     }
     return ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)

@@ -72,8 +72,8 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class WorkflowArray(Shown):
-    """Number of *elements* of an array, which is the sum of *waiting* to *failed*. *most*: how many may be queued or running
-    at a time; null: all. *failed* includes cancelled elements.
+    """Number of *elements* of an array, which is the sum of *waiting* to *cancelled*. *most*: how many may be queued or
+    running at a time; null: all.
     """
 
     elements: int
@@ -83,9 +83,10 @@ class WorkflowArray(Shown):
     running: int
     completed: int
     failed: int
+    cancelled: int
 
 
-shown_as(WorkflowArray(elements=10, most=3, waiting=4, queued=0, running=3, completed=2, failed=1))
+shown_as(WorkflowArray(elements=10, most=3, waiting=4, queued=0, running=3, completed=2, failed=1, cancelled=0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,14 +48,18 @@ class Leases:
             left[workflow.id] = TICKS
 
     def tick(self) -> None:
-        """Cancels the workflows whose lease has run out. Raises what the store raises; the rest is then still due."""
+        """Cancels the workflows whose lease has run out. One that cannot be cancelled is due again at the next tick."""
         with self._lock:
             left = self._leases()
             for id in left:
                 left[id] -= 1
             over = sorted(id for id, ticks in left.items() if ticks <= 0)
         for id in over:
-            self._cancel(id)
+            try:
+                self._cancel(id)
+            except Exception as error:  # noqa: BLE001 - the others must end
+                _log.error("%s", logs.line("lease_not_ended", workflow=id, error=repr(error)), exc_info=error)
+                continue
             with self._lock:
                 left.pop(id, None)
 

@@ -96,7 +96,8 @@ def _array(it: workflows.Workflow, statuses: Mapping[str, int]) -> WorkflowArray
         queued=number(Status.SCHEDULING),
         running=number(Status.INITIALIZING, Status.RUNNING),
         completed=number(Status.COMPLETED),
-        failed=number(*(each for each in Status if each.failed)),
+        failed=number(*(each for each in Status if each.failed and each is not Status.FAILED_CANCELED)),
+        cancelled=number(Status.FAILED_CANCELED),
     )
 
 

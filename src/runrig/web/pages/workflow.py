@@ -41,6 +41,8 @@ router = APIRouter(route_class=Route, include_in_schema=False)
 
 MOST_EVENTS = 500
 """The latest ones; the log has all of them."""
+MOST_LANES = 100
+"""The latest attempts."""
 MOST_TASKS = 100
 MOST_TABS = 6
 """Tasks with a tab of their own; more are in a list."""
@@ -102,11 +104,14 @@ def workflow(
         it=shown,
         why=why,
         waits=any(group.position is not None for group in why.groups),
-        graph=graph([_box(group) for group in shown.groups]),
+        graph=None
+        if shown.array
+        else graph([_box(group) for group in shown.groups]),  # Its elements do not depend on each other.
         preempted=sorted((each for group in why.groups for each in group.preempted), key=lambda each: each.at),
         failed=shown.status == "FAILED" and shown.cause is not None,
         failure=_failure(shown),
-        attempts=attempts,
+        attempts=attempts[-MOST_LANES:],
+        left_out=max(0, len(attempts) - MOST_LANES),
         begin=min((each.queued for each in attempts), default=now),
         end=max([each.end or now for each in attempts], default=now),
         now=now,
