@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -73,6 +74,14 @@ def test_nothing_is_accepted_into_a_file_that_is_gone(
         until(lambda: not_ready(client))
 
 
+def at_rest(server: Server) -> bool:
+    """Nothing was stored for a second: a folder that turns read-only under a write ends the process."""
+    log = server.data / "runrig.db-wal"
+    before = log.stat().st_mtime_ns
+    time.sleep(1.0)
+    return log.stat().st_mtime_ns == before
+
+
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
     """Nothing in *folder* can be written, not even by whoever has it open."""
@@ -91,6 +100,7 @@ def read_only(folder: Path) -> Iterator[None]:
 def test_a_server_outlives_a_folder_that_turns_read_only_and_goes_on_afterwards(tmp_path: Path) -> None:
     with running(tmp_path) as (server, client):
         assert submit(client, "before")[0] == 200
+        until(lambda: at_rest(server))
         with read_only(server.data):
             status, message = submit(client, "between")
             assert status == 503

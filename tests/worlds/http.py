@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from tests.patience import PATIENCE_S
+
+IDLE_S = 2.0
+"""Seconds after which a client opens another connection: servers close an idle one after five."""
 
 
 class Gone(Exception):
@@ -42,6 +46,7 @@ class Client:
     def __init__(self, address: str, headers: Mapping[str, str], timeout_s: float = PATIENCE_S) -> None:
         self._connection = http.client.HTTPConnection(address, timeout=timeout_s)
         self._headers = {"Content-Type": "application/json", **headers}
+        self._used = time.monotonic()
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Status and JSON of the answer.  Raises Gone if there is none."""
@@ -54,10 +59,14 @@ class Client:
         return answer.decode()
 
     def _asked(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+        if time.monotonic() - self._used > IDLE_S:
+            self._connection.close()  # The server may be closing it; the next request opens another.
         try:
             self._connection.request(method, path, None if body is None else json.dumps(body), self._headers)
             response = self._connection.getresponse()
-            return response.status, response.read()
+            answer = response.status, response.read()
+            self._used = time.monotonic()
+            return answer
         except (OSError, http.client.HTTPException) as error:
             raise Gone(repr(error)) from error
 
