@@ -143,6 +143,8 @@ class Service:
         self.usage_queries = UsageQueries(store.usage, clock, self.usage, self.queries)
         listening = self._transactor.listening
         self.notices = Notices(store, self.access.users.known, listening, self.metrics, Webhook(notify_allow), address)
+        parts = (self.usage, self.retention, self.keeper, self.notices, self.leases)
+        self._threads = [each.thread for each in parts]
         self.metrics.attach(self._monitor_snapshot)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
@@ -163,11 +165,8 @@ class Service:
 
     def start(self) -> None:
         self._reconciler.start()
-        self.usage.start()
-        self.retention.start()
-        self.keeper.start()
-        self.notices.start()
-        self.leases.start()
+        for thread in self._threads:
+            thread.start()
 
     def settle(self) -> None:
         """Runs rounds until nothing changes, for callers without the service's thread."""
@@ -179,11 +178,9 @@ class Service:
         self.metrics.detach()
         self.asker.close()
         self.sessions.close()
-        self.retention.stop()
-        self.keeper.stop()
-        self.usage.stop()
-        self.notices.stop()
-        self.leases.stop()
+        for thread in self._threads:
+            thread.stop()
+        self.notices.close()
         self._reconciler.stop()
         self.access.uses.write()
         self._backend.close()

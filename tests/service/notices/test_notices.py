@@ -128,7 +128,7 @@ def test_a_notice_is_tried_again_with_the_same_id_and_then_given_up(
 def test_a_running_server_tells_what_it_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         turn_on(it, there.url, when=(When.START,))
-        it.service.notices.start()
+        it.service.notices.thread.start()
         for name in ("a", "b"):
             it.submit(name)
             it.later(0)

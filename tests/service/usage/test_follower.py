@@ -179,10 +179,10 @@ def test_what_cannot_be_folded_is_left_out_after_a_few_tries(
         with there.store.transactions.writing() as connection:
             connection.execute(event if what == "an event" else position)
         follower = Follower(there.store, there.service.clock)
-        follower.start()
+        follower.thread.start()
         damaged = there.revision
         until(lambda: _folded_revision(there.store) == damaged)
-        follower.stop()
+        follower.thread.stop()
         there.later(2.0 * HOUR_S)
         _fold_all(follower)
         assert _position(there.store).folded.revision == there.revision

@@ -13,6 +13,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.commands.submissions import Submissions
 from runrig.service.runtime import logs
+from runrig.service.runtime.background import Background
 from runrig.service.runtime.transactor import Transactor
 
 TICK_S = 5.0
@@ -33,8 +34,7 @@ class Leases:
         self._left: dict[str, int] | None = None
         """Workflow → ticks left; None: before they are loaded."""
         self._lock = threading.Lock()
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.thread = Background("leases", self.tick, lambda *_: TICK_S, delay_s=TICK_S)
 
     def renew(self, id: str) -> None:
         """Begins or renews the lease of a workflow. Raises NotFound; Conflict if it has ended or has too many tags."""
@@ -78,19 +78,3 @@ class Leases:
             page, _ = self._store.workflows(WorkflowQuery(tags=(TAG,), statuses=_ALIVE, limit=_MOST))
             self._left = {workflow.id: TICKS for workflow in page}
         return self._left
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(TICK_S):
-            try:
-                self.tick()
-            except Exception as error:  # noqa: BLE001 - the thread must survive all errors
-                _log.error("%s", logs.line("leases_failed", error=repr(error)), exc_info=error)

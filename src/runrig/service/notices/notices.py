@@ -31,6 +31,7 @@ from runrig.service.queries.events import preempted_in_words
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime import logs
+from runrig.service.runtime.background import Background
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.transactor import Listener
 
@@ -60,13 +61,10 @@ class Notices:
     ) -> None:
         self._store = store
         self._user_named = user_named
-        self._listening = listening
         self._metrics = metrics
         self._webhook = webhook
         self._address = address
-        self._changed = threading.Event()
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.thread = Background("notices", self._step, lambda *_: LOOK_S / 4, idle_s=LOOK_S, listening=listening)
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="notices")
         self._sending: set[str] = set()
         self._testing: set[str] = set()
@@ -223,39 +221,21 @@ class Notices:
             self._store.notices.tried(delivery, time.time(), result, due)
             self._metrics.notified("delivered" if result == DELIVERED else "given_up" if over else "failed")
         except Exception as error:  # noqa: BLE001 - a failed delivery stays due
-            if not self._stopped.is_set():
+            if not self.thread.stopped.is_set():
                 _log.error("%s", logs.line("notice_failed", error=repr(error)), exc_info=error)
-                self._stopped.wait(LOOK_S)
+                self.thread.stopped.wait(LOOK_S)
         finally:
             self._sending.discard(delivery.user)
-            self._changed.set()
+            self.thread.wake()
 
-    # ------------------------------------------------------------ the thread
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Returns when the current step has ended; a delivery on its way is repeated by the next server."""
-        self._stopped.set()
-        self._changed.set()
-        if self._thread is not None:
-            self._thread.join()
+    def close(self) -> None:
+        """Sends nothing more. A delivery on its way is repeated by the next server."""
         self._senders.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self) -> None:
-        with self._listening(lambda _: self._changed.set()):
-            while not self._stopped.is_set():
-                self._changed.wait(LOOK_S)
-                self._changed.clear()
-                try:
-                    self.collect()
-                    if self._settings:
-                        self.send()
-                except Exception as error:  # noqa: BLE001 - the thread must survive all errors
-                    _log.error("%s", logs.line("notices_failed", error=repr(error)), exc_info=error)
-                self._stopped.wait(LOOK_S / 4)
+    def _step(self) -> None:
+        self.collect()
+        if self._settings:
+            self.send()
 
 
 def _happened(event: Event) -> When | None:

@@ -3,9 +3,6 @@
 Uses its own thread and connections. It reads the tables, which blocks no other work, and writes one small row.
 """
 
-import logging
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 
@@ -14,7 +11,7 @@ from runrig.domain.quantities import GPU
 from runrig.domain.records import GangRow
 from runrig.engine.ledger.queue import Entry
 from runrig.ports.past import Checkpoint, Growth, PastStore, Present
-from runrig.service.runtime import logs
+from runrig.service.runtime.background import Background
 from runrig.service.runtime.transactor import Listener
 
 DECISIONS = 400
@@ -30,8 +27,6 @@ REST = 100.0
 RETENTION_S = 60.0
 """Seconds between checks whether retention deleted all checkpoints, while the log does not grow."""
 
-_log = logging.getLogger(__name__)
-
 
 class Keeper:
     """*listening*: reports commits. *rest*: called at intervals."""
@@ -44,10 +39,13 @@ class Keeper:
     ) -> None:
         self._store = store
         self._rest = rest
-        self._listening = listening
-        self._changed = threading.Event()
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.thread = Background(
+            "checkpoints",
+            self._step,
+            lambda took_s, _: max(PAUSE_S, min(AGE_S, REST * took_s)),
+            idle_s=RETENTION_S,
+            listening=listening,
+        )
         self._grown: Growth | None = None
         """Since the last checkpoint."""
         self._least = 0
@@ -81,30 +79,9 @@ class Keeper:
         many, old = grown.decisions >= DECISIONS, grown.decisions > 0 and grown.time - last.time >= AGE_S
         return (many or old) and grown.size >= self._least
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Returns when the current step has ended."""
-        self._ended.set()
-        self._changed.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        with self._listening(lambda _: self._changed.set()):
-            while not self._ended.is_set():
-                self._changed.clear()
-                began = time.monotonic()
-                try:
-                    self.step()
-                    self._rest()
-                except Exception as error:  # noqa: BLE001 - the thread must survive all errors
-                    _log.error("%s", logs.line("checkpoint_failed", error=repr(error)), exc_info=error)
-                took = time.monotonic() - began
-                if not self._ended.wait(max(PAUSE_S, min(AGE_S, REST * took))):
-                    self._changed.wait(RETENTION_S)
+    def _step(self) -> None:
+        self.step()
+        self._rest()
 
 
 def checkpoint_of(present: Present, preempted: int) -> Checkpoint:

@@ -1,18 +1,16 @@
 """Deletes finished workflows after some time, with their logs, specifications and events. The audit trail of pools and
 access stays.
 
-Runs in its own thread and in small steps, so that others can commit in between, and pauses longer than it works. A
-failed step is logged and retried; nothing depends on its timing.
+Runs in small steps, so that others can commit in between, and pauses longer than it works.
 """
 
 import logging
-import threading
-import time
 
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
 from runrig.service.runtime import logs
+from runrig.service.runtime.background import Background
 from runrig.service.runtime.metrics import Metrics
 
 DAYS = 90.0
@@ -38,9 +36,8 @@ class Retention:
         self._clock = clock
         self._days = days
         self._metrics = metrics
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
         self._due: list[str] = []
+        self.thread = Background("retention", self.step, lambda took_s, more: took_s * REST if more else EVERY_S)
 
     def step(self) -> bool:
         """Deletes a small expired piece; returns False if there is none. Raises what the store raises; the piece then stays due."""
@@ -56,10 +53,11 @@ class Retention:
             before = self._clock.now() - self._days * 86_400
             unfolded = self._store.usage.unfolded_since()  # What is deleted must be in the sums of usage.
             before = before if unfolded is None else min(before, unfolded)
-            self._due = list(self._store.retention.expired(before, WORKFLOWS_AT_ONCE))
+            due = list(self._store.retention.expired(before, WORKFLOWS_AT_ONCE))
             # Files first: without the row of their workflow they would never be deleted.
-            for id in self._due:
+            for id in due:
                 self._backend.discard(id)
+            self._due = due
         if not self._due:
             return False
         gone = self._store.retention.prune(self._due, ROWS_AT_ONCE).workflows
@@ -68,23 +66,3 @@ class Retention:
             self._metrics.pruned(gone)
             _log.info("%s", logs.line("pruned", workflows=gone))
         return True
-
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Returns when the current step has ended."""
-        self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            began = time.monotonic()
-            try:
-                more = self.step()
-            except Exception as error:  # noqa: BLE001 - the thread must survive all errors
-                _log.error("%s", logs.line("retention_failed", error=repr(error)), exc_info=error)
-                more, self._due = False, []
-            self._stopped.wait((time.monotonic() - began) * REST if more else EVERY_S)

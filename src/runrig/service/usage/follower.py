@@ -19,6 +19,7 @@ from runrig.ports.past import ClusterAt, Declared
 from runrig.ports.store import Store
 from runrig.ports.usage import Position
 from runrig.service.runtime import logs
+from runrig.service.runtime.background import Background
 
 VERSION = 1
 """Changes with the rules by which usage is counted."""
@@ -52,8 +53,8 @@ class Follower:
         self._saved_revision = -1
         self._caught_up = False
         self._failures = 0  # In a row, to read and fold an event.
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.thread = Background("usage", self._step, lambda took_s, _: max(PAUSE_S, REST * took_s))
+        """What is not written when it stops is folded again by the next server."""
 
     def step(self) -> bool:
         """Folds the next part of the log; returns False if there is none. Raises what the store raises; nothing is lost then."""
@@ -92,26 +93,13 @@ class Follower:
         now = microseconds(self._clock.now())
         return (now // MICROSECONDS, ()) if self._fold is None else self._fold.minutes(now)
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Returns when the current step has ended. What is not written is folded again by the next server."""
-        self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            began = time.monotonic()
-            try:
-                self.step()
-            except Exception as error:  # noqa: BLE001 - the thread must survive all errors
-                _log.error("%s", logs.line("usage_failed", error=repr(error)), exc_info=error)
-                if self._failures >= MOST_FAILURES:
-                    self.begin_anew()
-            self._stopped.wait(max(PAUSE_S, REST * (time.monotonic() - began)))
+    def _step(self) -> None:
+        try:
+            self.step()
+        except Exception:
+            if self._failures >= MOST_FAILURES:
+                self.begin_anew()
+            raise
 
     def begin_anew(self) -> None:
         """Leaves out what is not folded yet, for an event that cannot be folded. Usage is complete again from now on."""
