@@ -1,5 +1,6 @@
 """The pages of a cluster of four nodes in use: whole in every view, by keyboard alone, and with hostile text."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -27,9 +28,11 @@ def test_every_page_is_whole_and_can_be_read(cluster: Large, chromium: Browser, 
         for path in (
             "/",
             "/pool/vision",
-            "/pool/nlp?over=1h",
-            "/pool/nlp?over=7d&used=30d",
+            "/pool/nlp?over=1h&used=30d",
             "/pool/nlp--chat?over=30d",
+            "/me",
+            "/me/notices",
+            "/me/token",
         ):
             cluster.goto(watched.page, path)
             for summary in watched.page.locator("main summary").all():
@@ -62,12 +65,42 @@ def test_the_page_of_a_pool_is_used_by_keyboard_alone(cluster: Large, chromium: 
         context.close()
 
 
+def test_a_token_is_created_and_revoked_by_keyboard_alone(cluster: Large, chromium: Browser) -> None:
+    context = cluster.context(chromium)
+    try:
+        watched = Watched(context.new_page(), cluster)
+        page = watched.page
+        cluster.goto(page, "/me")
+        page.get_by_role("link", name="Create…").focus()
+        page.keyboard.press("Enter")
+        box = page.get_by_role("dialog", name="Create a token")
+        expect(box.get_by_label("Name")).to_be_focused()
+        page.keyboard.type("ci")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog", name="Created token ci").locator("#secret")).to_have_text(
+            re.compile(r"\S{43}")
+        )
+        page.get_by_role("link", name="Done").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Revoke ci").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Revoke token ci").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name="Revoke ci")).to_have_count(0)
+        expect(page.get_by_role("link", name="Revoke laptop")).to_be_visible()
+        watched.is_content()
+    finally:
+        context.close()
+
+
 def test_hostile_text_stays_text(cluster: Large, chromium: Browser) -> None:
     context = cluster.context(chromium)
     try:
         watched = Watched(context.new_page(), cluster)
         cluster.goto(watched.page, "/pool/nlp--chat")
         expect(watched.page.locator("#paused")).to_contain_text(HOSTILE)
+        cluster.goto(watched.page, "/me")
+        expect(watched.page.get_by_role("row", name="laptop")).to_contain_text(HOSTILE)
         watched.is_content()
     finally:
         context.close()

@@ -33,6 +33,10 @@ PAGES = (
     "/pool/pool1/subpool",
     "/pool/pool1/delete",
     "/pool/pool1/what-if?quota=4",
+    "/me/pool",
+    "/me/notices",
+    "/me/notices/off",
+    "/me/token",
 )
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>'\""
 

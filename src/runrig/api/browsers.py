@@ -16,7 +16,7 @@ ENTRANCE = ("/login", "/logout", "/login/oidc", "/login/oidc/return")
 """Open paths, where sessions begin and end."""
 PAGES = ("/waiting", "/workflows", "/map", "/me", "/run", "/submit", "/apply")
 """Pages other than the overview `/`."""
-BELOW = ("/workflow/", "/workflows/", "/pool/", "/node/", "/page/")
+BELOW = ("/me/", "/workflow/", "/workflows/", "/pool/", "/node/", "/page/")
 """Prefixes of further pages, and of the data that pages load."""
 CSRF_HEADER = "x-csrf-token"
 CSRF_FIELD = "csrf"

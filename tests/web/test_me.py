@@ -1,0 +1,98 @@
+"""One's own page: the default pool, limits with what is used, notices, and tokens, whose text is shown once."""
+
+import re
+from pathlib import Path
+
+from runrig.domain.access import role_named
+from runrig.service.notices.webhook import Webhook
+from tests.service.notices.receiver import HERE, receiving
+from tests.web.visitor import fields_of, site, words_of
+
+CLUSTER = (
+    "pools: [{name: vision, quota: 4, user_gpus: 3, user_waiting: 5, gpus_per_workflow: 2}, {name: nlp, quota: 2}]"
+)
+
+
+def test_the_page_shows_limits_with_what_the_user_holds_and_waits_for(tmp_path: Path) -> None:
+    with site(tmp_path, gpus=6, cluster=CLUSTER) as it:
+        for _ in range(2):
+            it.desk.submit("a", "vision", gpus=2)
+        it.desk.service.settle()
+        words = words_of(it.visitor().page("/me"))
+        assert "GPUs at the same time in vision 2 of 3" in words
+        assert "waiting workflows in vision 1 of 5" in words
+        assert "GPUs of one workflow in vision at most 2" in words
+        assert "Your pools do not limit users." in words_of(it.person("eve", "nlp-user").page("/me"))
+
+
+def test_the_default_pool_is_chosen_among_those_that_the_user_submits_to(tmp_path: Path) -> None:
+    with site(tmp_path, cluster=CLUSTER.replace("]", ", {name: spare, quota: 0}]")) as it:
+        eve = it.person("eve", "nlp-user", "spare-user", "vision-viewer")
+        profile, pools = it.desk.service.access.profile, ["nlp", "spare", "vision"]
+        assert re.findall("<option[^>]*>([^<]*)</option>", eve.page("/me/pool")) == ["None", "nlp", "spare"]
+        assert eve.fill("/me/pool", pool="vision").status_code == 403
+        assert eve.fill("/me/pool", pool="nlp").headers["location"] == "/me"
+        assert profile("eve").default_of(pools) == "nlp"
+        assert "<option selected>nlp</option>" in eve.page("/me/pool")
+        assert eve.fill("/me/pool", pool="").status_code == 303
+        assert profile("eve").default_of(pools) is None
+
+
+def test_a_token_is_shown_once_and_a_repeated_form_creates_no_second_one(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        eve = it.person("eve", "pool1-user")
+        form = fields_of(eve.page("/me/token")) | {"name": "ci", "roles": "pool1-user", "expires": "7d"}
+        texts = [words_of(eve.post("/me/token", form).text) for _ in range(2)]
+        assert texts[0] == texts[1]
+        row = it.desk.service.access.tokens.named("eve", "ci")
+        assert row.expires_at is not None
+        assert (row.roles, int(row.expires_at - row.created_at)) == (("pool1-user",), 7 * 86_400)
+        (secret,) = [each for each in texts[0].split() if len(each) == 43]
+        assert it.visitor(secret).get("/").status_code == 200
+        assert secret not in eve.page("/me")
+        for typed, said in (
+            ({"name": "ci"}, "already has a token"),
+            ({"name": "a b"}, "a b"),
+            ({"name": "x", "expires": "1s"}, "choose a lifetime"),
+        ):
+            refused = eve.fill("/me/token", **typed)
+            assert refused.status_code in (409, 422)
+            assert said in words_of(refused.text)
+        assert eve.fill("/me/revoke/ci").headers["location"] == "/me"
+        assert [each.name for each in it.desk.service.access.tokens.of("eve")] == ["t"]
+        assert eve.get("/me/revoke/ci").status_code == 404
+
+
+def test_notices_are_turned_on_tested_and_turned_off(tmp_path: Path) -> None:
+    with receiving(tmp_path) as (receiver, trusts), site(tmp_path) as it:
+        it.desk.service.notices._webhook = Webhook(HERE, trusts)
+        visitor, to = it.visitor(), f"{receiver.url}?<b>"
+        made = words_of(visitor.fill("/me/notices", to=to, min_run="10m").text)
+        setting = it.desk.store.notices.settings()[0]
+        assert (setting.to, setting.when, setting.min_run_s) == (to, ("fail", "preempt"), 600)
+        assert setting.secret in made
+        page = visitor.page("/me")
+        assert (setting.secret in page, "?<b>" in page, "fail, preempt: " in words_of(page)) == (False, False, True)
+        assert fields_of(visitor.page("/me/notices"))["min_run"] == "10m"
+        assert setting.secret not in visitor.fill("/me/notices", start="on").text, "the same address keeps its secret"
+        assert "The test notice arrived" in words_of(visitor.post("/me/notices/test", fields_of(page)).text)
+        assert [each["event"] for each in receiver.documents] == ["test"]
+        for typed, said in (
+            ({"to": "http://a.example.org"}, "https"),
+            ({"min_run": "soon"}, "'soon' is not a duration"),
+        ):
+            wrong = visitor.fill("/me/notices", **typed)
+            assert (wrong.status_code, said in words_of(wrong.text)) == (422, True)
+        assert visitor.fill("/me/notices/off").headers["location"] == "/me"
+        assert it.desk.store.notices.settings() == ()
+        failed = words_of(visitor.post("/me/notices/test", fields_of(page)).text)
+        assert "The test notice did not arrive Notices are off." in failed
+
+
+def test_a_token_of_some_roles_cannot_change_what_all_tokens_of_the_user_share(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.person("eve", "pool1-user", "pool2-user")
+        made = it.desk.service.access.tokens.create("eve", "ci", actor="eve", roles=[role_named("pool1-user")])
+        narrow = it.visitor(made.text)
+        assert "Turn on" not in narrow.page("/me")
+        assert [narrow.get(path).status_code for path in ("/me/pool", "/me/notices", "/me/notices/off")] == [403] * 3
