@@ -131,8 +131,8 @@ REASONS: dict[Code, Entry] = {
     ),
     Code.KAI_NOT_PLACED: Entry(
         _reason(Code.KAI_NOT_PLACED, "T7", "0/3 nodes are available"),
-        "The scheduler of the Kubernetes cluster rejected the gang.",
-        "Look for pods of others, taints and resource quotas on its nodes.",
+        "The Kubernetes cluster rejected the gang or evicted one of its pods.",
+        "Look for pods of others, taints, pressure and resource quotas on its nodes.",
     ),
     Code.STOPPED: Entry(
         _reason(Code.STOPPED, "P4", "training"),

@@ -253,9 +253,9 @@ WORDS: list[tuple[Reason, str, str]] = [
     ),
     (
         of(Code.KAI_NOT_PLACED, "0/3 nodes are available", ""),
-        "KAI Scheduler did not place it (0/3 nodes are available); "
+        "the cluster did not place or keep it (0/3 nodes are available); "
         "retried when its pool or a usable node changes, or after at most 1 hour",
-        "not placed by KAI",
+        "not placed by the cluster",
     ),
     # ------------------------------------------------------------ order, holds and preemption
     (of(Code.HELD, "ann", ""), "put on hold by ann", "on hold (ann)"),

@@ -1,11 +1,14 @@
 """The three examples of scheduling.md, preemption, how pods end, and what they said: on a real API server, pods in and pods out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from e2e.api import path_of
 from tests.kubernetes.runrigs import Rig, Seen, node_of, one_task, rig, stopped
 from tests.kubernetes.world import EXAMPLES, World
 
@@ -137,18 +140,48 @@ def of_attempt(here: Rig, id: str, retry: int) -> list[Mapping[str, Any]]:
     return [task for task in tasks if task["retry_id"] == retry]
 
 
-def test_what_the_clusters_scheduler_evicts_is_queued_again_and_waits_for_a_change_of_nodes(
-    world: World, tmp_path: Path
+def evicted_by_api(here: Rig, key: str) -> str:
+    """As `kubectl drain` does; what is said about it."""
+    pod = here.pods()[key]
+    named = {"name": pod["metadata"]["name"], "namespace": here.world.namespace}
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": named}
+    here.world.api.call("POST", f"{path_of(pod)}/eviction", eviction)
+    return "EvictionByEvictionAPI"
+
+
+def evicted_because(reason: str, status: Mapping[str, str] = {}) -> Callable[[Rig, str], str]:
+    """As a program of the cluster does that sets the condition and stops the pod; what is said about it."""
+
+    def evict(here: Rig, key: str) -> str:
+        words = f"because of {reason}"
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": words}
+        ended = {"phase": "Failed", "conditions": [condition], **status}
+        here.set_status(key, ended, exitCode=143, reason="Error")
+        return status.get("message", words)
+
+    return evict
+
+
+LOW_ON_MEMORY = {"reason": "Evicted", "message": "The node was low on resource: memory"}
+EVICTIONS = {
+    "api": (evicted_by_api, "FAILED_EVICTED"),
+    "taint": (evicted_because("DeletionByTaintManager"), "FAILED_EVICTED"),
+    "kubelet": (evicted_because("TerminationByKubelet", LOW_ON_MEMORY), "FAILED_EVICTED"),
+    "scheduler": (evicted_because("PreemptionByScheduler"), "FAILED_PREEMPTED"),
+}
+
+
+@pytest.mark.parametrize(("evict", "status"), EVICTIONS.values(), ids=EVICTIONS)
+def test_what_the_cluster_evicts_is_queued_again_and_waits_for_a_change_of_nodes(
+    world: World, tmp_path: Path, evict: Callable[[Rig, str], str], status: str
 ) -> None:
-    """R6, T7: KAI says so in a condition of the pod; it would do the same again."""
+    """R6, T7: the cluster would do the same again."""
     with rig(world, tmp_path, ONE_POOL) as here:
         id = here.submit(one_task("w", count=2), "pool", LOW)
         here.runs(id)
-        words = "Pod was preempted by another workload"
-        condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": words}
-        here.set_status(f"{id}/main-0/0", {"phase": "Failed", "conditions": [condition]}, exitCode=143, reason="Error")
+        words = evict(here, f"{id}/main-0/0")
         here.wait(id, "PENDING")
-        assert statuses(here, id) == ["FAILED_PREEMPTED", "SCHEDULING"] * 2
+        assert statuses(here, id) == [status, "SCHEDULING"] * 2
         said = here.until(lambda: said if "KaiNotPlaced" in (said := codes(here, id)) else None, "it waits")
         assert (said, words in here.why(id)) == (["KaiNotPlaced"], True)
         here.until(lambda: not here.pods(), "both pods are gone")

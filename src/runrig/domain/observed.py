@@ -19,13 +19,15 @@ class TaskFact:
     """The backend's report on one attempt.
 
     *exit_code*: set if and only if ENDED (3001: the task was lost; 3003: it could not start).
-    *by_itself*: it certainly ended before it was asked to stop.
+    *by_itself*: it certainly ended before it was asked to stop. *evicted*: the cluster took it off its node, for a reason that is not
+    its own: a drain, a taint, a node that is low on memory.
     """
 
     phase: Phase
     exit_code: int | None = None
     message: str = ""
     by_itself: bool = False
+    evicted: bool = False
 
 
 _RUNNING = TaskFact(Phase.RUNNING)

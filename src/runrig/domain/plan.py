@@ -233,10 +233,10 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The cluster's own scheduler did not place the gang in time, or evicted it: the whole gang stops and is queued again (rule
-    T7).
+    """The cluster did not place the gang in time, or evicted a pod of it: the whole gang stops and is queued again (rule T7).
 
-    *said*: the scheduler's message. *cause*: FAILED_BACKEND_ERROR, or FAILED_PREEMPTED if it was evicted.
+    *said*: the cluster's message. *cause*: FAILED_BACKEND_ERROR if the cluster's scheduler did not place it, FAILED_PREEMPTED if that
+    scheduler evicted it, FAILED_EVICTED if its node, a drain or a taint did.
     """
 
     gang: str

@@ -317,7 +317,7 @@ def _of_order(it: Reason) -> str:
             return f"behind {listed(it.holders)}, the head of a STRICT_FIFO queue"
         case Code.KAI_NOT_PLACED:
             again = "retried when its pool or a usable node changes, or after at most 1 hour"
-            return f"KAI Scheduler did not place it ({it.where}); {again}"
+            return f"the cluster did not place or keep it ({it.where}); {again}"
         case Code.STOPPED:
             return f"{it.stopped or f'queue {it.where}'} is stopped; nothing starts until it is resumed"
         case Code.FLAVOR_NOT_FOUND:
@@ -376,7 +376,7 @@ _HEADLINES = {
     Code.KEYS_CHANGED: "topology keys of {where} changed",
     Code.PLACEMENT_NOT_PROVEN: "no placement found (search limit)",
     Code.BEHIND_HEAD: "behind {holders}",
-    Code.KAI_NOT_PLACED: "not placed by KAI",
+    Code.KAI_NOT_PLACED: "not placed by the cluster",
     Code.WAITS_FOR_TARGETS: "waiting for {holders} to stop",
     Code.NO_TARGETS: "nothing to preempt",
     Code.WOULD_BORROW: "{where} would borrow {need}, so it reclaims nothing",

@@ -526,6 +526,86 @@ def test_rules_about_3006_apply_to_it(action: ExitAction, status: Status) -> Non
     assert world.state.ledger.entries == {}
 
 
+# ---------------------------------------------------------------- evicted by its node, a drain or a taint
+
+
+def evict(world: Doubted, code: int, name: str = "w", task: str = "t-0") -> list[Action]:
+    """The cluster evicts the pod; what the next cycle does."""
+    key = next(key for key in world.state.active if (key.workflow, key.task) == (f"{name}-1", task))
+    world.facts[key] = TaskFact(Phase.ENDED, code, EVICTED, evicted=True)
+    return world.turn()
+
+
+@pytest.mark.parametrize("code", [3001, 3004])
+@pytest.mark.parametrize("task", ["t-0", "u-0"])
+def test_a_gang_with_a_pod_that_the_cluster_evicts_is_queued_again(code: int, task: str) -> None:
+    world = two_nodes()
+    world.put("w", pods("t", 1, 1), pods("u", 2, 1))
+    world.turn()
+    world.turn()
+    assert Refuse("w-1/g", EVICTED, Status.FAILED_EVICTED) in evict(world, code, task=task)
+    world.turn()
+    assert world.waiting() == (GangState.PENDING, 1, EVICTED)
+    ends = first_attempts(world, "t-0", "u-0", "u-1")
+    assert {(each.status, each.exit_code, each.failure_message) for each in ends} == {
+        (Status.FAILED_EVICTED, 3004, EVICTED)
+    }
+    assert started(world.turn()) == []
+    change(world, "n0", labels={"x": "1"})
+    assert started(world.turn()) == ["w"]
+
+
+def test_a_gang_evicted_from_a_cordoned_node_starts_on_another_one() -> None:
+    world = two_nodes()
+    world.put("w", pods("t", 1, 2))
+    world.turn()
+    world.turn()
+    change(world, str(world.nodes_of()["t-0"]), ready=False)
+    evict(world, 3001)
+    world.turn()
+    assert (world.waiting(), world.nodes_of()) == ((GangState.ADMITTED, 1, ""), {"t-0": "n1"})
+
+
+@pytest.mark.parametrize(
+    ("action", "status"), [(ExitAction.FAIL, Status.FAILED), (ExitAction.COMPLETE, Status.COMPLETED)]
+)
+def test_rules_about_its_code_apply_to_an_evicted_task(action: ExitAction, status: Status) -> None:
+    world = two_nodes()
+    world.put("w", replace(pods("t", 1, 1), exit_rules=(ExitRule(action, 3001, 3001),)))
+    world.turn()
+    world.turn()
+    evict(world, 3001)
+    assert (ended_as(world), world.state.ledger.entries) == (status, {})
+
+
+def test_an_evicted_task_restarts_by_its_rules_and_is_queued_again_when_its_retries_are_used_up() -> None:
+    world = two_nodes()
+    world.put("w", replace(pods("t", 1, 1), exit_rules=(ExitRule(ExitAction.RESCHEDULE, 3004, 3004),), retries=1))
+    world.turn()
+    world.turn()
+    evict(world, 3004)
+    assert world.tasks() == {"t-0": (1, "INITIALIZING")}
+    world.turn()
+    evict(world, 3004)
+    assert world.waiting() == (GangState.PENDING, 1, EVICTED)
+
+
+def test_a_gang_that_fits_nowhere_else_is_queued_again_each_time_it_is_drained() -> None:
+    """Without an eviction, this happens once (T1)."""
+    world = Doubted({"team": PLENTY}, {"n0": 2})
+    world.put("w", replace(pods("t", 1, 2), exit_rules=(ExitRule(ExitAction.RESCHEDULE, 3001, 3001),)))
+    world.turn()
+    for attempt in range(1, 4):
+        world.turn()
+        change(world, "n0", ready=False)
+        evict(world, 3001)
+        world.turn()
+        assert world.waiting() == (GangState.PENDING, attempt, "")
+        change(world, "n0", ready=True)
+        world.turn()
+        assert world.waiting() == (GangState.ADMITTED, attempt, "")
+
+
 def test_a_gang_preempted_by_runrig_is_not_refused() -> None:
     world = two_nodes(team=4)
     world.put("low", pods("t", 2, 2), priority=LOW)

@@ -125,6 +125,10 @@ PAIRS: list[tuple[Action, str]] = [
         "w-1/g was evicted by the cluster's scheduler and requeued (KaiNotPlaced): Pod a was preempted (Bound to nodes, rule T7)",
     ),
     (
+        Refuse("w-1/g", "evicted by its node: low on memory", Status.FAILED_EVICTED),
+        "w-1/g was evicted by the cluster and requeued (KaiNotPlaced): evicted by its node: low on memory (Bound to nodes, rule T7)",
+    ),
+    (
         TryAgain("w-1/g"),
         "w-1/g is retried after an earlier rejection by the cluster's scheduler (Bound to nodes, rule T7)",
     ),

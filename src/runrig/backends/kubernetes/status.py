@@ -7,6 +7,7 @@ process of the task runs, since others get its GPUs then.
 - The task is the container `main`. Sidecars do not keep it running or change its code, unless `main` never ended.
 - Deleting or evicting a pod behind runrig's back ends the task, even if it exits with 0 on SIGTERM. A task that had ended
   before keeps its code.
+- A pod is *evicted* by the condition `DisruptionTarget`. The kubelet does not set it if the pod exceeded a limit of its own.
 - A task that never began has none of the user's exit codes. It gets 3003 if the program cannot be started, 3001 if the node
   rejects the pod, and 3005 if the node does not start it in time.
 """
@@ -45,8 +46,7 @@ _WAITS = {
 _PATIENCE_S = {_CONFIG_ERROR: CONFIG_ERROR_S, _LOST_SIGHT: LOST_SIGHT_S}
 _SIGNS_OF_FAILURE = ("Failed", "BackOff", "Error")
 _CANNOT_START = ("StartError", "ContainerCannotRun")
-_PREEMPTED = "PreemptionByScheduler"
-_NOT_TAKEN = ("Unschedulable", "BindingError")
+_PREEMPTED, _NODE_GONE, _NOT_TAKEN = "PreemptionByScheduler", "DeletionByPodGC", ("Unschedulable", "BindingError")
 _PLAIN = ("Error", "Completed")
 """Reasons that add nothing to the exit code."""
 _LONGEST = 500
@@ -57,7 +57,8 @@ _End = tuple[int, str]
 def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s: float = START_TIMEOUT_S) -> TaskFact:
     """*now*: seconds since the epoch. *stopping*: runrig asked it to stop. *start_timeout_s*: how long a pod with a node can take."""
     if over(pod) or given_up(pod, now):
-        return TaskFact(Phase.ENDED, *_end(pod, now, stopping=stopping), by_itself=stopping and _ended_by_itself(pod))
+        by_itself = stopping and _ended_by_itself(pod)
+        return TaskFact(Phase.ENDED, *_end(pod, now, stopping=stopping), by_itself, _evicted(pod))
     if _started(pod):
         return TaskFact(Phase.RUNNING)
     stuck = _stuck(pod, now) or (None if stopping else _late(pod, now, start_timeout_s))
@@ -233,6 +234,11 @@ def _taken_away(pod: Object) -> _End | None:
     if disruption:
         return ExitCode.BACKEND_ERROR, _said(f"removed by the cluster ({reason or 'DisruptionTarget'})", words)
     return None
+
+
+def _evicted(pod: Object) -> bool:
+    """Returns True if the cluster removed it for a reason that is not its own; False if its node is gone (rule T1)."""
+    return bool(_disruption(pod).get("reason", _NODE_GONE) != _NODE_GONE)
 
 
 def preempted(words: str | None) -> str:

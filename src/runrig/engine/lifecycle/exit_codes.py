@@ -14,11 +14,23 @@ MOST_MOVES = 100
 
 def exit_action(state: State, task: Task, code: int) -> ExitAction:
     """The action for *code* by the task's own rules, then its pool's; by default, 0 completes and everything else fails."""
-    spec = _task_spec(state, task)
-    rule = _matching(spec.exit_rules, code) or _matching(_pool_rules(state, task.workflow), code)
+    rule = _rule(state, task, code)
     if rule is not None:
         return rule.action
     return ExitAction.COMPLETE if code == 0 else ExitAction.FAIL
+
+
+def _rule(state: State, task: Task, code: int) -> ExitRule | None:
+    spec = _task_spec(state, task)
+    return _matching(spec.exit_rules, code) or _matching(_pool_rules(state, task.workflow), code)
+
+
+def requeued_if_evicted(state: State, task: Task, code: int) -> bool:
+    """True if the rules leave it to runrig what follows an eviction: the whole gang is requeued (rule T7)."""
+    if task.restarting:
+        return False
+    rule = _rule(state, task, code)
+    return rule is None or (rule.action is ExitAction.RESCHEDULE and limit_reached(state, task, code) is not None)
 
 
 def starts_again(state: State, task: Task, code: int) -> bool:

@@ -35,6 +35,7 @@ from runrig.engine.lifecycle.exit_codes import (
     concerns_all,
     exit_action,
     limit_reached,
+    requeued_if_evicted,
     starts_again,
 )
 from runrig.engine.lifecycle.finished_groups import end_waiting, go_on, holds_nodes, stop_groups
@@ -153,8 +154,8 @@ def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Act
     key = (task.workflow, task.group)
     code = ExitCode.UNKNOWN if fact.exit_code is None else fact.exit_code
     group = state.groups[key]
-    if group.stopping is None and code == ExitCode.PREEMPTED:
-        yield Refuse(group.gang_id, fact.message or _SILENT, Status.FAILED_PREEMPTED)
+    if group.stopping is None and (cause := _thrown_out(state, task, fact, code)):
+        yield Refuse(group.gang_id, fact.message or _SILENT, cause)
         group = state.groups[key]
     if group.stopping in BY_OTHERS and fact.by_itself and not starts_again(state, task, code):
         yield from _end_before_stop(state, task, code, fact.message)
@@ -170,13 +171,20 @@ def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Act
         yield from _end(state, task, code, fact.message)
     elif (yield from find_new_nodes(state, task, lost)):
         yield from _start_again(state, task, code, fact.message)
-    elif group.attempt == group.preemptions + group.refusals + group.drains:
+    elif fact.evicted or group.attempt == group.preemptions + group.refusals + group.drains:
         yield from _leave(state, task, fact.message)
     else:
         code = ExitCode.BACKEND_ERROR if task.restarting else code
         yield from _end(state, task, code, f"{_no_place(fact.message)}, and its group had already been requeued once")
     if not state.on_nodes(key):
         yield from _finish_group(state, key)
+
+
+def _thrown_out(state: State, task: Task, fact: TaskFact, code: int) -> Status | None:
+    """The status that its gang gets if the cluster evicted *task*; None if it did not, or if an exit action decides."""
+    if code == ExitCode.PREEMPTED:
+        return Status.FAILED_PREEMPTED
+    return Status.FAILED_EVICTED if fact.evicted and requeued_if_evicted(state, task, code) else None
 
 
 def _start_again(state: State, task: Task, code: int, message: str) -> Iterator[Action]:

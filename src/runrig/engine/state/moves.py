@@ -24,6 +24,8 @@ from runrig.domain.transitions import GROUP, TASK, check
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import THE_SERVER, Group, Status, Task, Workflow
 
+_SCHEDULER = {Status.FAILED_PREEMPTED: "thrown out by", Status.FAILED_BACKEND_ERROR: "not taken by"}
+
 
 def task_moved(task: Task, action: MoveTask, at: float) -> Task:
     check(TASK, task.key, task.status, MoveTask, action.status)
@@ -94,8 +96,7 @@ def group_decided(group: Group, action: Decision, at: float) -> Group:
         case Stop(_, cause):
             moved = replace(group, stopping=cause, drains=group.drains + (cause is Status.FAILED_EVICTED))
         case Refuse(_, said, cause):
-            what = "thrown out by" if cause is Status.FAILED_PREEMPTED else "not taken by"
-            message = f"{what} the cluster's scheduler: {said}"
+            message = said if cause is Status.FAILED_EVICTED else f"{_SCHEDULER[cause]} the cluster's scheduler: {said}"
             moved = replace(group, stopping=cause, failure_message=message, refusals=group.refusals + 1)
         case _:
             return group

@@ -228,12 +228,17 @@ def _(action: plan.Replace) -> str:
     return f"{action.gang} lost nodes and moved to {_places(action.placement)} {cited('T1')}"
 
 
+_REFUSED = {
+    Status.FAILED_BACKEND_ERROR: "not placed by the cluster's scheduler",
+    Status.FAILED_PREEMPTED: "evicted by the cluster's scheduler",
+    Status.FAILED_EVICTED: "evicted by the cluster",
+}
+
+
 @in_words.register
 def _(action: plan.Refuse) -> str:
-    what = "evicted" if action.cause is Status.FAILED_PREEMPTED else "not placed"
-    return (
-        f"{action.gang} was {what} by the cluster's scheduler and requeued (KaiNotPlaced): {action.said} {cited('T7')}"
-    )
+    what = _REFUSED[action.cause]
+    return f"{action.gang} was {what} and requeued (KaiNotPlaced): {action.said} {cited('T7')}"
 
 
 @in_words.register
