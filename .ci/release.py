@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 from click_man.core import write_man_pages
+from image_base import DOCKERFILE, base_of, pinned
 
 from runrig.cli.lazy import LazyGroup
 from runrig.cli.main import cli
@@ -35,6 +36,7 @@ def main(uv: str) -> None:
     step("check the metadata and the README", check_metadata)
     step("write manual pages and completions", write_pages)
     step("list what it contains (SBOM)", lambda: write_bom(uv))
+    step("find the digest of the image's base", write_image_base)
     with tempfile.TemporaryDirectory() as folder:
         step("install the server in a fresh environment", lambda: try_server(uv, Path(folder)))
         step("install the client in a fresh environment", lambda: try_client(uv, Path(folder)))
@@ -98,6 +100,15 @@ def write_bom(uv: str) -> None:
     bom = json.loads(run(uv, "export", *options))
     assert bom["components"], "no package is listed"
     (DIST / "runrig.cdx.json").write_text(json.dumps(bom, indent=1) + "\n")
+
+
+def write_image_base() -> None:
+    """The base of the image with its digest, for `docker build --build-arg BASE=`."""
+    found = pinned(base_of(DOCKERFILE.read_text()))
+    if found is None:
+        print("its registry cannot be reached, left out ... ", end="")
+    else:
+        (DIST / "image-base.txt").write_text(f"{found}\n")
 
 
 def write_checksums() -> None:

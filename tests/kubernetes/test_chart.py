@@ -27,6 +27,8 @@ EVERYTHING = {
     "tls": {"secretName": "tls"},
     "serviceMonitor": {"enabled": True},
     "sessions": True,
+    "codeUrl": "http://runrig.test:8700",
+    "grafanaBoard.enabled": True,
 }
 USUAL = ["ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "NetworkPolicy", "PersistentVolumeClaim"]
 USUAL += ["Role", "RoleBinding", "Service", "ServiceAccount"]
@@ -54,7 +56,7 @@ def sets(values: Mapping[str, object]) -> list[str]:
     ("values", "kinds"),
     [
         ({}, USUAL),
-        (EVERYTHING, sorted([*USUAL, "PodDisruptionBudget", "ServiceMonitor"], key=str)),
+        (EVERYTHING, sorted([*USUAL, "ConfigMap", "PodDisruptionBudget", "ServiceMonitor"])),
     ],
     ids=["usual", "everything"],
 )
@@ -66,6 +68,9 @@ def test_every_object_of_the_chart_is_taken_by_the_api_server(
     objects = [each for each in yaml.safe_load_all(text) if each]
     expected = [kind for kind in kinds if not (values and kind == "PersistentVolumeClaim")]
     assert sorted(each["kind"] for each in objects) == expected
+    (config,) = (each["data"]["serve.yaml"] for each in objects if "serve.yaml" in each.get("data", {}))
+    url = {"code_url": values["codeUrl"]} if values else {}
+    assert yaml.safe_load(config)["backend"] == {"type": "kubernetes", "namespace": world.namespace, **url}
     for each in objects:
         if each["kind"] != "ServiceMonitor":  # of an operator that is not here
             world.api.create(each, dry_run=True)
