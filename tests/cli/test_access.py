@@ -201,7 +201,7 @@ def test_work_goes_to_the_only_pool_that_accepts_it(home: Home, tmp_path: Path) 
     assert (refused.code, refused.err) == (
         2,
         "Error: you can submit to 2 pools (pool1, pool2). Choose one with --pool, "
-        "or set a default with 'runrig pool default POOL'\n",
+        "or set a default with `runrig pool default POOL`\n",
     )
 
 

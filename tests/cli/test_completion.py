@@ -146,7 +146,7 @@ def test_completion_answers_keys_pressed_in_a_terminal(bash: Bash) -> None:
     ],
     ids=" ".join,
 )
-def test_names_are_those_of_the_server(bash: Bash, words: tuple[str, ...], offered: list[str]) -> None:
+def test_completed_names_come_from_the_server(bash: Bash, words: tuple[str, ...], offered: list[str]) -> None:
     assert sorted(bash.offers(*words)) == offered
 
 
@@ -181,7 +181,7 @@ def test_missing_server_is_not_an_error(bash: Bash) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_answer_is_not_waited_for(bash: Bash) -> None:
+def test_completion_does_not_wait_for_a_slow_server(bash: Bash) -> None:
     """It takes the connection, and says nothing as long as the test lasts: the shell goes on all the same."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"

@@ -8,7 +8,7 @@ import pytest
 from tests.worlds.served import Served, served
 from tests.worlds.service import one_task
 
-UNSET = "You have no default pool. Set one with 'runrig pool default POOL': pool1, pool2.\n"
+UNSET = "You have no default pool. Set one with `runrig pool default POOL`: pool1, pool2.\n"
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_the_default_pool_is_shown_set_used_and_removed(there: Served) -> None:
     assert (refused.code, refused.err) == (
         2,
         "Error: you can submit to 2 pools (pool1, pool2). Choose one with --pool, or set a default with "
-        "'runrig pool default POOL'\n",
+        "`runrig pool default POOL`\n",
     )
 
 

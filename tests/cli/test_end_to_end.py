@@ -87,7 +87,7 @@ def test_waiting_workflows_are_moved_and_reprioritised(server: Up) -> None:
     assert server.runrig(*low, "--dry-run").out.startswith(f"{moves} would wait: ")
     assert server.json(*low, "--dry-run")["verdicts"][moves]["verdict"] == "WAITS"
     assert server.json("workflow", "query", moves)["priority"] == "NORMAL"
-    assert server.runrig(*low).out == f"{moves} is of priority LOW\n"
+    assert server.runrig(*low).out == f"{moves} now has priority LOW\n"
     assert server.runrig("workflow", "move", moves, "--pool", "side").out == f"{moves} is in pool side\n"
     assert server.json("workflow", "move", moves, holder, "--pool", "side")["moved"] == []
     assert f"{moves} moved to pool side, priority LOW" in server.runrig("workflow", "events", moves).out

@@ -190,7 +190,7 @@ def _commit(revision: int) -> str:
 _END = answer(json.dumps({"detail": "the token has expired", "code": "FORBIDDEN"}), "401 Unauthorized")
 
 
-def test_following_goes_on_from_the_last_revision_whatever_breaks() -> None:
+def test_following_continues_from_the_last_revision_whatever_breaks() -> None:
     """A broken stream, a server that is away, a sign of life, too long a pause, another log."""
     quiet = ": still here\nid: 9\n\n"
     turns = (

@@ -95,7 +95,7 @@ def test_help_describes_the_command_and_has_an_example(command: str) -> None:
 
 
 @pytest.mark.parametrize("group", [(), ("workflow",)])
-def test_the_line_of_a_lazy_command_is_there_without_importing_it(group: tuple[str, ...]) -> None:
+def test_help_line_of_a_lazy_command_is_shown_without_importing_it(group: tuple[str, ...]) -> None:
     found: click.Command = cli
     for name in group:
         assert isinstance(found, LazyGroup)
@@ -127,7 +127,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("command", ["list", "status", "why x-1", "logs x-1", "pool default"])
-def test_a_command_that_asks_the_server_imports_no_part_of_it(command: str) -> None:
+def test_command_that_only_calls_the_server_does_not_import_it(command: str) -> None:
     imported = imported_by("--server", "http://127.0.0.1:1", *command.split())
     assert HEAVY & imported == {"h11"}
 

@@ -121,7 +121,7 @@ def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota() -> None:
 
 
 def test_empty_pool_list_says_how_to_create_a_pool() -> None:
-    assert listed(page()) == ["No pools yet. Create one with 'runrig pool create NAME --quota GPUS'."]
+    assert listed(page()) == ["No pools yet. Create one with `runrig pool create NAME --quota GPUS`."]
 
 
 def test_pool_list_sends_its_options() -> None:
@@ -301,7 +301,7 @@ def test_pool_pause_and_resume_say_what_they_do() -> None:
     assert server.asked[0] == ("POST /api/v1/pools/vision/pause", [], {"reason": "the disks are checked"})
     assert said[0].out == (
         "pool vision is paused: nothing new starts. Running workflows continue, and its idle quota can be borrowed. "
-        "Resume it with 'runrig pool resume vision'.\n"
+        "Resume it with `runrig pool resume vision`.\n"
     )
     assert lines(said[1].out)[2].split()[:2] == ["vision", "PAUSED"]
     assert "by root at 2027-01-15T14:02:00 (the disks are checked)" in said[2].out

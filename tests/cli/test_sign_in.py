@@ -136,7 +136,7 @@ def test_refusal_by_the_provider_is_one_line(place: Place) -> None:
         4,
         "",
         "Error: the identity provider refused: invalid_grant. "
-        f"Sign in again: 'runrig login {place.url} --method oidc'\n",
+        f"Sign in again: `runrig login {place.url} --method oidc`\n",
     )
 
 

@@ -38,7 +38,7 @@ def test_list_has_a_row_per_subpool() -> None:
     ]
     none = answered({f"GET {POOLS}": page(PARENT)}, "pool", "subpool", "list", "team")
     assert (
-        none.out == "pool team has no subpools. Create one with 'runrig pool subpool create team NAME --quota GPUS'.\n"
+        none.out == "pool team has no subpools. Create one with `runrig pool subpool create team NAME --quota GPUS`.\n"
     )
 
 

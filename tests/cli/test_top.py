@@ -80,7 +80,7 @@ def test_without_an_id_it_shows_only_my_tasks_of_all_my_workflows(server: Served
     assert sorted(task["workflow"] for task in server.json("top")["tasks"]) == mine
 
 
-def test_nothing_that_runs_is_one_sentence(server: Served) -> None:
+def test_without_running_tasks_it_prints_one_sentence(server: Served) -> None:
     assert server.runrig("top").out == "No tasks are running.\n"
 
 

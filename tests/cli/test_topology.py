@@ -287,7 +287,7 @@ def test_refusal_of_the_server_is_shown() -> None:
     no_size = refused("invalid size '8by8'", "USAGE")
     done = answered({ROUTE: (422, no_size)}, "topology", "show", "--size", "8by8")
     assert (done.code, done.out, done.err) == (2, "", "Error: invalid size '8by8'\n")
-    assert drawn(page()) == ["No pools yet. Create one with 'runrig pool create NAME --quota GPUS'."]
+    assert drawn(page()) == ["No pools yet. Create one with `runrig pool create NAME --quota GPUS`."]
 
 
 def test_no_control_character_is_printed() -> None:

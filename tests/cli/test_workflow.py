@@ -102,11 +102,11 @@ def test_submit_uses_the_only_pool_by_default() -> None:
     [
         (
             ["b", "a"],
-            "you can submit to 2 pools (a, b). Choose one with --pool, or set a default with 'runrig pool default POOL'",
+            "you can submit to 2 pools (a, b). Choose one with --pool, or set a default with `runrig pool default POOL`",
         ),
         (
             [],
-            "you cannot submit to any pool. An administrator can create one with 'runrig pool create NAME --quota GPUS', "
+            "you cannot submit to any pool. An administrator can create one with `runrig pool create NAME --quota GPUS`, "
             "or grant you a role.",
         ),
     ],

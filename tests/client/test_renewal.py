@@ -184,7 +184,7 @@ def test_the_event_loop_goes_on_while_somebody_follows(slow: Slow, monkeypatch: 
 def test_who_asks_is_told_that_the_provider_refuses(slow: Slow) -> None:
     async def refused() -> None:
         async with AsyncClient(slow.url) as client:
-            with pytest.raises(NotAllowed, match=r"invalid_grant\. Sign in again: 'runrig login "):
+            with pytest.raises(NotAllowed, match=r"invalid_grant\. Sign in again: `runrig login "):
                 await client.version()
 
     slow.answer = REFUSED

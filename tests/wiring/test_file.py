@@ -212,7 +212,7 @@ CASES = [
     ),
     (
         "tls: {cert: cert.pem, key: open.pem}",
-        (3, "key: open.pem is readable by all users of this machine. Run chmod 600 open.pem"),
+        (3, "key: open.pem is readable by all users of this machine. Run `chmod 600 open.pem`"),
     ),
     (
         "tls: {cert: url, key: key.pem}",
@@ -278,12 +278,12 @@ def test_a_password_in_a_file_that_others_may_read_is_refused_and_not_shown(fold
     assert problems(text, folder, mode=0o644) == [
         (
             3,
-            "database: it contains a password, and other users can read this file. Run chmod 600 on it, or use database: {file: FILE}.",
+            "database: it contains a password, and other users can read this file. Run `chmod 600` on it, or use database: {file: FILE}.",
         )
     ]
     (folder / "url").chmod(0o644)
     assert problems(LEAST + "database: {file: url}", folder) == [
-        (3, "file: url is readable by all users of this machine. Run chmod 600 url")
+        (3, "file: url is readable by all users of this machine. Run `chmod 600 url`")
     ]
 
 

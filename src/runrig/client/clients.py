@@ -43,7 +43,7 @@ class ServerCalls(Calls, ABC):
             self._new_network(),
             address,
             one_line(token, "token=") if token else SignIn(found, address),
-            f"; log in with 'runrig login {address.url}' or set RUNRIG_TOKEN",
+            f"; log in with `runrig login {address.url}` or set RUNRIG_TOKEN",
             patience_s=patience(address, os.environ) if patience_s is None else patience_s,
             tls=tls,
             keeps=True,

@@ -60,7 +60,7 @@ class SignIn:
             answer = Transport(self._address, None).call("POST", f"{SIGN_IN}/renewal", body=body, timeout_s=ANSWER_S)
         except NotAllowed as error:
             raise NotAllowed(
-                f"{error.message}. Sign in again: 'runrig login {url} --method oidc'", error.details
+                f"{error.message}. Sign in again: `runrig login {url} --method oidc`", error.details
             ) from None
         except RunrigError as error:
             if time.time() >= renewal.ends_at:

@@ -137,7 +137,7 @@ class _Reader:
         key = self._file(inner.need("key", "key: FILE"))
         key_field = inner.get("key")
         if key is not None and key_field is not None and key.stat().st_mode & stat.S_IRWXO:
-            key_field.wrong(f"{key} is readable by all users of this machine. Run chmod 600 {key}")
+            key_field.wrong(f"{key} is readable by all users of this machine. Run `chmod 600 {key}`")
         if cert is None or key is None:
             return None
         try:
@@ -210,7 +210,7 @@ class _Reader:
             return None
         if self._mode & (stat.S_IRWXG | stat.S_IRWXO) and _has_password(text):
             field.wrong(
-                "it contains a password, and other users can read this file. Run chmod 600 on it, or use database: {file: FILE}."
+                "it contains a password, and other users can read this file. Run `chmod 600` on it, or use database: {file: FILE}."
             )
         return self._url(field, text)
 
@@ -225,7 +225,7 @@ class _Reader:
             if path is None:
                 return None
             if path.stat().st_mode & stat.S_IRWXO:
-                file.wrong(f"{path} is readable by all users of this machine. Run chmod 600 {path}")
+                file.wrong(f"{path} is readable by all users of this machine. Run `chmod 600 {path}`")
             return self._url(file, path.read_text(encoding="utf-8").strip())
         assert variable is not None
         name = variable.text()
@@ -317,7 +317,7 @@ class _Reader:
         if field is None or path is None:
             return None
         if path.stat().st_mode & (stat.S_IRWXO | stat.S_IWGRP):
-            field.wrong(f"{path} is readable or writable by other users. Run chmod 600 {path}")
+            field.wrong(f"{path} is readable or writable by other users. Run `chmod 600 {path}`")
         try:
             read_keys(path.read_text(encoding="ascii", errors="replace"))
         except ValueError as error:

@@ -24,7 +24,7 @@ from tests.cli.canned_server import answered, entry, page, refused
         ("tab\tand\nline é 模型 👍", "tab\tand\nline é 模型 👍"),
     ],
 )
-def test_a_block_of_text_keeps_newlines_and_tabs_only(said: str, shown: str) -> None:
+def test_text_block_keeps_only_newlines_and_tabs(said: str, shown: str) -> None:
     assert sanitize.block(said) == shown
 
 

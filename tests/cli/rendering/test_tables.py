@@ -26,7 +26,7 @@ def on_screen(table: Table, width: int) -> list[str]:
     return [click.unstyle(line) for line in drawn(table, width)]
 
 
-def test_sentences_take_lines_as_short_as_their_longest_word_and_names_are_whole() -> None:
+def test_sentences_are_wrapped_at_their_longest_word_and_names_stay_whole() -> None:
     columns = (Column("Name"), Column("Message", prose=True))
     rows = [("模型模型", "no room for all 24 pods of pretraining-2026"), ("b", "-")]
     assert on_screen(Table(columns, rows, sums=("sum", "2")), 34) == [
@@ -40,7 +40,7 @@ def test_sentences_take_lines_as_short_as_their_longest_word_and_names_are_whole
     ]
 
 
-def test_a_name_for_which_its_row_has_no_room_has_a_line_of_its_own() -> None:
+def test_name_too_long_for_its_row_gets_its_own_line() -> None:
     columns = (Column("Pool"), Column("Flavor"), Column("Quota", 1), Column("Used", 0))
     rows = [
         ("vision-pretraining", "h100", "16", "8"),

@@ -169,7 +169,7 @@ def test_only_changed_files_are_sent_and_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_files_that_change_meanwhile_are_sent_as_they_then_are(tmp_path: Path) -> None:
+def test_files_that_change_during_the_upload_are_sent_as_they_then_are(tmp_path: Path) -> None:
     folder = fill(tmp_path / "mine", **{"a.py": "1\n", "b.py": "2\n", "run.log": "line 1\n", "gone.tmp": ""})
     with server(tmp_path / "data") as (client, it):
         chosen = choose(folder)
@@ -183,7 +183,7 @@ def test_files_that_change_meanwhile_are_sent_as_they_then_are(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_file_that_never_stops_changing_is_named_with_the_line_that_leaves_it_out(
+def test_file_that_never_stops_changing_is_named_with_the_line_that_excludes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, state = fill(tmp_path / "mine", **{"state.db": "0"}), iter(range(1, 100))
@@ -203,14 +203,14 @@ def test_a_file_that_never_stops_changing_is_named_with_the_line_that_leaves_it_
     )
 
 
-def test_the_data_folder_of_a_server_is_no_code(tmp_path: Path) -> None:
+def test_data_folder_of_a_server_is_never_sent(tmp_path: Path) -> None:
     lab = {f"lab/{name}": "" for name in ("token", "credential.key", "runrig.db", "tasks/a/out")}
     fill(tmp_path, **lab, **{"keys/credential.key": "", "keys/a.py": "", "token": ""})
     assert paths(tmp_path) == ["keys/a.py", "keys/credential.key", "token", "train.py"]
 
 
 @pytest.mark.slow
-def test_the_code_of_a_workflow_comes_back_as_it_was_sent(tmp_path: Path) -> None:
+def test_code_of_a_workflow_is_downloaded_as_it_was_sent(tmp_path: Path) -> None:
     folder = fill(tmp_path / "mine", **{"lib/a.py": "1\n", "run.sh": "#!/bin/sh\n"})
     (folder / "run.sh").chmod(0o755)
     (folder / "latest").symlink_to("lib")

@@ -44,7 +44,7 @@ def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code:
     with serving(answers) as server:
         text = runrig("--server", server.url, "workflow", "query", "w", env={"RUNRIG_TOKEN": "t"})
         json = runrig("--server", server.url, "workflow", "query", "w", "-t", "json", env={"RUNRIG_TOKEN": "t"})
-    way = f" (invalid token; log in with 'runrig login {server.url}' or set RUNRIG_TOKEN)"
+    way = f" (invalid token; log in with `runrig login {server.url}` or set RUNRIG_TOKEN)"
     message = "no: 9 of 8" + (way if status == 401 else "")
     assert (text.code, text.out, text.err) == (exit_code, "", f"Error: {message}\n")
     assert (json.code, json.json, json.err) == (exit_code, {"message": message, "code": code}, "")
@@ -74,7 +74,7 @@ def test_without_a_server_one_line_names_the_address_and_the_way_out() -> None:
     )
 
 
-def test_another_program_on_the_port_is_not_taken_for_a_server() -> None:
+def test_another_program_on_the_port_is_not_mistaken_for_a_server() -> None:
     done = answered({"GET /api/v1/pools": (200, "<html>")}, "pool", "list")
     assert done.code == 10
     assert "is not a runrig server ('<html>')" in done.err
@@ -83,7 +83,7 @@ def test_another_program_on_the_port_is_not_taken_for_a_server() -> None:
 def test_response_of_another_version_is_reported_as_such() -> None:
     done = answered({"GET /api/v1/pools": {"pools": []}}, "pool", "list")
     assert (done.code, done.out) == (10, "")
-    assert "(no 'items'). Check the server address and version with 'runrig version'" in done.err
+    assert "(no 'items'). Check the server address and version with `runrig version`" in done.err
 
 
 @pytest.mark.slow

@@ -165,7 +165,7 @@ def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> No
 
     They keep their submit time.
     """
-    _reassign(session, ids, {"pool": pool}, f"in pool {pool}", "moved", dry_run=dry_run)
+    _reassign(session, ids, {"pool": pool}, f"is in pool {pool}", "moved", dry_run=dry_run)
 
 
 @click.command(
@@ -189,7 +189,7 @@ def reprioritise(session: Session, ids: tuple[str, ...], priority: str, dry_run:
 
     They keep their submit time.
     """
-    _reassign(session, ids, {"priority": priority}, f"of priority {priority}", "reprioritised", dry_run=dry_run)
+    _reassign(session, ids, {"priority": priority}, f"now has priority {priority}", "reprioritised", dry_run=dry_run)
 
 
 def _reassign(
@@ -207,7 +207,7 @@ def _reassign(
     if dry_run:
         _each(session, ids, change, "checked", lambda id: f"{id} {_would(verdicts[id])}", verdicts)
     else:
-        _each(session, ids, change, done, lambda id: f"{id} is {words}")
+        _each(session, ids, change, done, lambda id: f"{id} {words}")
 
 
 def _would(verdict: Mapping[str, Any] | None) -> str:

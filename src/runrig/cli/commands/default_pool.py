@@ -37,5 +37,5 @@ def _sentence(client: Transport, default: str | None, pools: list[str]) -> str:
         left = f"{max(0, gpus['available'] + gpus['shared_left']):,} left"
         return f"Your default pool is {default}: quota {amount_in_words(GPU, gpus['quota'])}, {left}."
     if pools:
-        return f"You have no default pool. Set one with 'runrig pool default POOL': {', '.join(pools)}."
+        return f"You have no default pool. Set one with `runrig pool default POOL`: {', '.join(pools)}."
     return "You have no default pool, and no pool that you can submit to. Ask an administrator for a role."

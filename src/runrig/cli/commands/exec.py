@@ -112,7 +112,7 @@ def _running(session: Session, id: str, group: str) -> list[str]:
         raise click.UsageError(f"{id} has no group {group!r} (groups: {there})")
     names = [task["name"] for task in found["tasks"] if task["status"] == "RUNNING"]
     if not names:
-        raise click.UsageError(f"{group} has no running task. See 'runrig workflow query {id}'.")
+        raise click.UsageError(f"{group} has no running task. See `runrig workflow query {id}`.")
     return names
 
 

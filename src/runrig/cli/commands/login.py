@@ -86,7 +86,7 @@ def _token(file: str | None) -> str:
     token = one_line(text, source)
     if token is None:
         raise InvalidInput.one(
-            f"there is no token in {source}. Create one with 'runrig token create' on a machine that is logged in."
+            f"there is no token in {source}. Create one with `runrig token create` on a machine that is logged in."
         )
     return token
 
@@ -97,7 +97,7 @@ def _token(file: str | None) -> str:
 def logout(context: click.Context, url: str | None) -> None:
     """Delete the stored token of a server.
 
-    Default: the server of the last login. The token stays valid; revoke it with 'runrig token delete'.
+    Default: the server of the last login. The token stays valid; revoke it with `runrig token delete`.
     """
     logins = saved.read()
     server_address = context.find_object(ServerAddress) or ServerAddress()

@@ -63,7 +63,7 @@ def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, 
     if table.rows:
         show(table)
     else:
-        say("No pools yet. Create one with 'runrig pool create NAME --quota GPUS'.")
+        say("No pools yet. Create one with `runrig pool create NAME --quota GPUS`.")
 
 
 @pool.command("show", epilog=examples("runrig pool show vision", "runrig pool show vision --at '2026-01-31 13:00:00'"))
@@ -147,7 +147,7 @@ def close(session: Session, name: str, reason: str) -> None:
     found = session.client.call("POST", path("pools", name, "close"), body={"reason": reason})
     if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
         say(
-            f"pool {name} is closed to submissions; queued workflows still start. Reopen it with 'runrig pool open {name}'."
+            f"pool {name} is closed to submissions; queued workflows still start. Reopen it with `runrig pool open {name}`."
         )
 
 
@@ -175,7 +175,7 @@ def pause(session: Session, name: str, reason: str) -> None:
     if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
         say(
             f"pool {name} is paused: nothing new starts. Running workflows continue, and its idle quota can be borrowed. "
-            f"Resume it with 'runrig pool resume {name}'."
+            f"Resume it with `runrig pool resume {name}`."
         )
 
 

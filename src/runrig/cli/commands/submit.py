@@ -141,11 +141,11 @@ def default_pool(client: Transport) -> str:
     """Returns the server's default pool. Raises InvalidInput with the pool names if there is none."""
     none = (
         "you cannot submit to any pool. An administrator can create one with "
-        "'runrig pool create NAME --quota GPUS', or grant you a role."
+        "`runrig pool create NAME --quota GPUS`, or grant you a role."
     )
     me = client.get(path("me"))
     default: str | None = me["default_pool"]
-    return default or only_pool(me["pools"], none, ", or set a default with 'runrig pool default POOL'")
+    return default or only_pool(me["pools"], none, ", or set a default with `runrig pool default POOL`")
 
 
 def only_pool(names: Iterable[str], none: str, default: str = "") -> str:

@@ -69,7 +69,7 @@ def list_subpools(session: Session, parent: str, archived: bool) -> None:
     if answer["subpools"]:
         show(pool_table.of_subpools(answer["subpools"]))
     else:
-        say(f"pool {parent} has no subpools. Create one with 'runrig pool subpool create {parent} NAME --quota GPUS'.")
+        say(f"pool {parent} has no subpools. Create one with `runrig pool subpool create {parent} NAME --quota GPUS`.")
 
 
 @subpool.command(

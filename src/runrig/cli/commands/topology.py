@@ -49,4 +49,4 @@ def show_topology(session: Session, pool: str | None, size: str | None, level: s
     if answer["maps"]:
         topology_map.show(answer, everything=nodes or level is not None, nodes=nodes)
     else:
-        say("No pools yet. Create one with 'runrig pool create NAME --quota GPUS'.")
+        say("No pools yet. Create one with `runrig pool create NAME --quota GPUS`.")

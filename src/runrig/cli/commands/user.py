@@ -66,7 +66,7 @@ def show_user(session: Session, name: str) -> None:
 def create(session: Session, name: str, roles: tuple[str, ...]) -> None:
     """Create a user.
 
-    To let them log in, create a token: 'runrig token create TOKEN --user NAME'.
+    To let them log in, create a token: `runrig token create TOKEN --user NAME`.
     """
     made = session.client.call("POST", path("users"), body={"name": name, "roles": list(roles)})
     _tell(session, made, "created")

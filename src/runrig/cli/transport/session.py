@@ -29,7 +29,7 @@ class Session:
     def client(self) -> Transport:
         address = self.server_address.address()
         token = self.server_address.token(address)
-        hint = f"; log in with 'runrig login {address.url}' or set RUNRIG_TOKEN"
+        hint = f"; log in with `runrig login {address.url}` or set RUNRIG_TOKEN"
         if address.loopback and token is None:
             hint = f", and {self.server_address.data_folder()} has none; set the data folder of the server with --data"
         return Transport(address, SignIn(self.server_address, address), hint, patience_s=patience(address, os.environ))
@@ -74,7 +74,7 @@ def with_session(command: Command, *, formats: tuple[str, ...] = (TEXT, JSON)) -
         except KeyError as error:
             raise ServerFault(
                 f"unexpected response from {session.client.url} (no {error}). Check the server address and version with "
-                "'runrig version'"
+                "`runrig version`"
             ) from error
 
     return _format(*formats)(_SERVER(_DATA(run)))

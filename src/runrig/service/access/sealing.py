@@ -40,7 +40,7 @@ class KeyFile:
                 found = os.fstat(file.fileno())
                 if not stat.S_ISREG(found.st_mode) or found.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
                     raise ServerFault(
-                        f"key file {path} must be a regular file that only its owner can read. Run chmod 600 on it"
+                        f"key file {path} must be a regular file that only its owner can read. Run `chmod 600` on it"
                     )
                 return read_keys(file.read(64 * 1024).decode("ascii"))
         except FileNotFoundError:
