@@ -154,7 +154,7 @@ def test_over_http_a_call_without_a_token_never_uses_that_of_this_machine(monkey
         (("--server", "ftp://x"), "is not a server address"),
     ],
 )
-def test_mcp_refuses_addresses_that_are_none(arguments: tuple[str, ...], message: str) -> None:
+def test_mcp_refuses_invalid_addresses(arguments: tuple[str, ...], message: str) -> None:
     done = runrig("mcp", *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err

@@ -78,7 +78,7 @@ def test_admin_creates_and_removes_a_user_a_token_and_a_role(tmp_path: Path) -> 
         assert ([each["number"] for each in page["items"]], page["next_cursor"]) == ([4, 3, 2, 1], None)
 
 
-def test_users_have_only_their_own_tokens(tmp_path: Path) -> None:
+def test_users_see_only_their_own_tokens(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         bob, _carl = made(it, "bob", "pool1-user"), made(it, "carl", "pool1-admin")
         status, second = asked(it, bob, "POST", "/api/v1/tokens", {"name": "ci"})

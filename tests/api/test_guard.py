@@ -17,7 +17,7 @@ SUBMIT = "/api/pool/pool1/workflow"
     "value",
     ["", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN, "Bearer "],
 )
-def test_nothing_is_answered_or_stored_without_the_token(tmp_path: Path, value: str) -> None:
+def test_nothing_is_answered_or_stored_without_a_token(tmp_path: Path, value: str) -> None:
     with api(tmp_path) as it:
         before = it.desk.revision
         answer = it.http.post(SUBMIT, json={"file": one_task("a")}, headers={"Authorization": value})
@@ -34,7 +34,7 @@ def test_nothing_is_answered_or_stored_without_the_token(tmp_path: Path, value: 
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/api/version", "/api/nothing", "/", "//api/pool"])
-def test_every_other_path_needs_the_token_too(tmp_path: Path, path: str) -> None:
+def test_every_other_path_requires_a_token_too(tmp_path: Path, path: str) -> None:
     with api(tmp_path) as it:
         assert it.http.get(path, headers={"Authorization": ""}).status_code == 401
 
@@ -43,7 +43,7 @@ def test_every_other_path_needs_the_token_too(tmp_path: Path, path: str) -> None
     "origin",
     ["https://evil.example", "http://127.0.0.1:9999", "http://127.0.0.1", "null", "https://127.0.0.1:8700", ""],
 )
-def test_a_page_of_another_origin_cannot_submit_or_cancel(tmp_path: Path, origin: str) -> None:
+def test_page_of_another_origin_cannot_submit_or_cancel(tmp_path: Path, origin: str) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a"))
         before = it.desk.revision
@@ -90,7 +90,7 @@ def test_health_is_open_and_readiness_follows_the_loop(tmp_path: Path) -> None:
         )
 
 
-def test_a_large_body_is_refused_with_or_without_its_length(tmp_path: Path) -> None:
+def test_large_body_is_refused_with_or_without_a_length(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         body = b'{"file": "' + b"x" * LARGEST_BODY + b'"}'
 
@@ -106,7 +106,7 @@ def test_a_large_body_is_refused_with_or_without_its_length(tmp_path: Path) -> N
             )
 
 
-def test_two_slashes_before_api_are_one(tmp_path: Path) -> None:
+def test_two_slashes_before_api_count_as_one(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         answer = it.http.get("http://127.0.0.1:8700//api/version")
         assert (answer.status_code, answer.json()["version"]) == (200, "0.1.0")

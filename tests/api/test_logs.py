@@ -128,7 +128,7 @@ def test_following_ends_if_the_task_ended_before_it_began(tmp_path: Path) -> Non
         assert asyncio.run(read()) == b"first\nlast\n"
 
 
-def test_a_local_task_runs_soon_after_it_was_submitted(tmp_path: Path) -> None:
+def test_local_task_starts_soon_after_its_submission(tmp_path: Path) -> None:
     with local(tmp_path) as (_, http):
         id = http.post("/api/pool/default/workflow", json={"file": FLAG.format(flag=tmp_path / "x")}).json()["name"]
         answer = http.get(f"/api/v1/workflows/{id}/wait", params={"for": "RUNNING", "timeout": 20}).json()

@@ -74,7 +74,7 @@ STREAMS = (
 
 @pytest.mark.parametrize("path", STREAMS)
 @pytest.mark.parametrize("how", ENDS)
-def test_a_stream_ends_with_the_right_to_it(
+def test_stream_ends_when_the_permission_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, how: str
 ) -> None:
     with world(tmp_path, monkeypatch) as it:

@@ -29,7 +29,7 @@ def state_of(it: Api) -> Any:
     return dataclasses.asdict(it.desk.store.load()), len(it.desk.store.log.events())
 
 
-def test_a_subpool_is_the_pool_quota_object_with_its_place(tmp_path: Path) -> None:
+def test_subpool_has_the_format_of_a_pool_quota_with_its_parent(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         made = it.call("POST", ROUTE, {"name": "a", "quota": 4})
         place = ("name", "parent", "subpool_name", "subpool_state", "state", "status")
@@ -45,7 +45,7 @@ def test_a_subpool_is_the_pool_quota_object_with_its_place(tmp_path: Path) -> No
         assert numbers(it.call("PATCH", f"{ROUTE}/a", {"quota": "35%"}))[0] == 3
 
 
-def test_a_share_in_percent_is_that_of_the_moment_in_which_it_was_asked_for(tmp_path: Path) -> None:
+def test_percentage_share_is_computed_when_the_command_runs(tmp_path: Path) -> None:
     """S1, S5."""
     with api(tmp_path, cluster=TEAM, gpus=20) as it:
         assert it.call("POST", ROUTE, {"name": "a", "quota": "33.3%"})["quota"] == 3
@@ -55,7 +55,7 @@ def test_a_share_in_percent_is_that_of_the_moment_in_which_it_was_asked_for(tmp_
         assert it.call("PATCH", f"{ROUTE}/a", {"quota": "100%"})["quota"] == 20
 
 
-def test_with_several_flavors_a_share_is_said_of_each_and_a_percentage_is_of_each(tmp_path: Path) -> None:
+def test_with_several_flavors_a_share_is_given_for_each_and_a_percentage_applies_to_each(tmp_path: Path) -> None:
     """S1, S5."""
     route = "/api/configs/pool/mixed/subpool"
     with api(tmp_path, cluster=KINDS) as it:
@@ -72,7 +72,7 @@ def test_with_several_flavors_a_share_is_said_of_each_and_a_percentage_is_of_eac
         assert it.call("PATCH", f"{route}/a", {"quota": "b200=1"})["quota"] == 1
 
 
-def test_delete_drains_with_its_numbers_and_the_name_can_come_back(tmp_path: Path) -> None:
+def test_delete_drains_with_its_numbers_and_the_name_can_be_reused(tmp_path: Path) -> None:
     """R7, S3."""
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         it.call("POST", ROUTE, {"name": "a", "quota": 4})
@@ -96,7 +96,7 @@ def test_delete_drains_with_its_numbers_and_the_name_can_come_back(tmp_path: Pat
         assert (idle["state"], idle["cancelled"]) == ("ARCHIVED", [])
 
 
-def test_a_smaller_share_is_soft(tmp_path: Path) -> None:
+def test_smaller_share_stops_nothing(tmp_path: Path) -> None:
     """R7."""
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         it.call("POST", ROUTE, {"name": "a", "quota": 4})
@@ -106,7 +106,7 @@ def test_a_smaller_share_is_soft(tmp_path: Path) -> None:
         assert it.desk.status(id) == "RUNNING"
 
 
-def test_a_dry_run_says_what_would_be_and_changes_nothing(tmp_path: Path) -> None:
+def test_dry_run_shows_the_effect_and_changes_nothing(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         it.call("POST", ROUTE, {"name": "a", "quota": 4})
         before = state_of(it)
@@ -116,7 +116,7 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(tmp_path: Path) -> Non
         assert state_of(it) == before
 
 
-def test_pools_by_name_bring_their_subpools_along_if_asked_to(tmp_path: Path) -> None:
+def test_pools_selected_by_name_include_their_subpools_on_request(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         for short in "ba":
             it.call("POST", ROUTE, {"name": short, "quota": 1})
@@ -178,7 +178,7 @@ def test_invalid_share_is_refused_and_nothing_changes(tmp_path: Path, quota: Any
         assert state_of(it) == before
 
 
-def test_an_update_may_take_all_gpus_of_a_subpool_and_give_them_back(tmp_path: Path) -> None:
+def test_update_can_take_all_gpus_of_a_subpool_and_return_them(tmp_path: Path) -> None:
     """S1, P3, R7."""
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         for name, nothing in (("z", 0), ("y", "0%"), ("x", "0.0%"), ("w", "0")):
@@ -238,7 +238,7 @@ def test_invalid_name_is_refused_and_nothing_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a--b", "_a", "A", "а", "x" * 300, "a'; DROP TABLE pools", "<b>"])
-def test_strange_names_in_the_address_are_not_there(tmp_path: Path, name: str) -> None:
+def test_unusual_names_in_a_path_are_not_found(tmp_path: Path, name: str) -> None:
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
         before = state_of(it)
         for method, body in (("GET", None), ("PUT", {"quota": 1}), ("PATCH", {"quota": 1}), ("DELETE", None)):

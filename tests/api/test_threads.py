@@ -14,7 +14,7 @@ ROUTES = [route for module in application._MODULES for route in module.router.ro
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}")
-def test_only_what_a_route_does_itself_takes_a_thread(route: Any) -> None:
+def test_only_the_work_of_a_route_takes_a_thread(route: Any) -> None:
     assert isinstance(route, Route)
     assert [each for each in _below(route.dependant) if not isinstance(each, Needs | Open)] == []
 

@@ -46,7 +46,7 @@ def level(key: dict[str, str], domains: int, gangs: Any = None) -> dict[str, Any
     return {**key, "domains": domains, "gangs": gangs}
 
 
-def test_one_map_for_each_list_of_keys_those_without_last(tmp_path: Path) -> None:
+def test_topology_has_one_map_per_list_of_keys_and_nodes_without_keys_last(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         answer = it.get("/api/v1/topology")
     node = domain(None, ["n0"], state="Ready")
@@ -114,7 +114,7 @@ def test_a_subpool_has_the_keys_of_its_parent(tmp_path: Path) -> None:
     assert (found["pools"], found["keys"]) == (["team--a"], [HOST])
 
 
-def test_a_level_narrows_what_is_shown_to_the_maps_that_have_it(tmp_path: Path) -> None:
+def test_level_limits_the_result_to_maps_that_have_it(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         of_rack = it.get("/api/v1/topology", level="rack")["maps"]
         of_host = it.get("/api/v1/topology", level="host")["maps"]
@@ -168,13 +168,13 @@ def test_a_size_is_pods_or_pods_times_gpus(text: str, size: tuple[int, int], tmp
         assert it.get("/api/v1/topology", size=text)["size"] == {"pods": size[0], "gpus": size[1]}
 
 
-def test_it_needs_the_token_as_every_route(tmp_path: Path) -> None:
+def test_topology_requires_a_token_like_every_route(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         del it.http.headers["Authorization"]
         assert it.error("GET", "/api/v1/topology")[0] == 401
 
 
-def test_the_document_shows_the_answer_and_the_errors_of_this_route(tmp_path: Path) -> None:
+def test_document_shows_the_response_and_errors_of_this_route(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         responses = it.get("/openapi.json")["paths"]["/api/v1/topology"]["get"]["responses"]
         said = it.http.get("/api/v1/topology", params={"size": "8by8"}).json()

@@ -27,7 +27,7 @@ def _fails(*args: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("number", "says"), [(signal.SIGTERM, ""), (signal.SIGINT, "stopped\n")])
-def test_up_says_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, number: int, says: str) -> None:
+def test_up_reports_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, number: int, says: str) -> None:
     folder = tmp_path / "data"
     with up(folder, "--gpus", "3") as it:
         server = json.loads((folder / "server.json").read_text())
@@ -47,7 +47,7 @@ def test_up_says_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, number: i
         assert (folder / "token").read_text().strip() == token
 
 
-def test_an_idle_server_takes_next_to_no_processor_time(tmp_path: Path) -> None:
+def test_idle_server_uses_almost_no_processor_time(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--gpus", "1") as it:
         assert it.said
         # Beside other work it may not have come to rest at once.
@@ -86,7 +86,7 @@ def test_a_port_in_use_is_named_before_the_server_is_imported(tmp_path: Path) ->
     assert f"port {port} of 127.0.0.1" in done.stderr
 
 
-def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, message = _fails("--data", str(tmp_path / "file" / "data"), "--port", "0")
     assert code == 10
@@ -113,7 +113,7 @@ def test_invalid_cluster_file_creates_nothing(tmp_path: Path, text: str, words: 
     assert not (tmp_path / "data").exists()
 
 
-def test_a_second_server_and_another_backend_are_refused(tmp_path: Path) -> None:
+def test_second_server_and_another_backend_are_refused(tmp_path: Path) -> None:
     folder = str(tmp_path / "data")
     with up(Path(folder), "--gpus", "1"):
         code, message = _fails("--data", folder, "--port", "0")

@@ -30,7 +30,7 @@ def status(it: Api, id: str) -> Any:
     return it.get(f"/api/v1/workflows/{id}")["status"]
 
 
-def test_why_names_work_older_than_the_subpool_and_waits_for_its_end(tmp_path: Path) -> None:
+def test_why_names_work_older_than_the_subpool_and_waits_for_it(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         submit(it, "n", "team", 4, duration=100)
         give(it, "a", 2)
@@ -44,7 +44,7 @@ def test_why_names_work_older_than_the_subpool_and_waits_for_its_end(tmp_path: P
         assert (status(it, "n-1"), status(it, "one-1")) == ("COMPLETED", "RUNNING")
 
 
-def test_enough_of_several_older_workflows_have_to_end(tmp_path: Path) -> None:
+def test_enough_of_several_older_workflows_must_end(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         submit(it, "m", "team", 2, duration=100)
         submit(it, "n", "team", 2)

@@ -503,7 +503,7 @@ def test_all_problems_of_a_file_are_reported_with_their_positions(tmp_path: Path
         "/api/v1/workflows/nope-1/wait",
     ],
 )
-def test_unknown_workflow_is_404(tmp_path: Path, path: str) -> None:
+def test_unknown_workflow_gets_404(tmp_path: Path, path: str) -> None:
     with api(tmp_path) as it:
         status, answer = it.error("GET", path)
         assert (status, answer["error_code"], "'nope-1'" in answer["message"]) == (404, "NOTFOUND", True)

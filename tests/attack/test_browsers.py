@@ -47,7 +47,7 @@ def untouched(target: Target) -> Iterator[None]:
     assert target.portrait() == before
 
 
-def test_a_stolen_cookie_without_its_word_changes_nothing_and_reads_no_data(target: Target) -> None:
+def test_stolen_cookie_without_its_second_secret_changes_nothing_and_reads_no_data(target: Target) -> None:
     cookie = sign_in(target)
     with untouched(target):
         for method, path, body in EDITS:
@@ -60,7 +60,7 @@ def test_a_stolen_cookie_without_its_word_changes_nothing_and_reads_no_data(targ
 
 
 @pytest.mark.parametrize("header", [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")])
-def test_another_origin_changes_nothing_even_with_the_word(target: Target, header: tuple[str, str]) -> None:
+def test_other_origin_changes_nothing_even_with_the_second_secret(target: Target, header: tuple[str, str]) -> None:
     cookie = sign_in(target)
     csrf = word(target, cookie)
     with untouched(target):
@@ -69,7 +69,7 @@ def test_another_origin_changes_nothing_even_with_the_word(target: Target, heade
             refused(target, target.ask(method, path, headers=headers, body=body), 401, 403)
 
 
-def test_another_origin_signs_nobody_in(target: Target) -> None:
+def test_other_origin_cannot_sign_in_a_user(target: Target) -> None:
     """Else a page could sign its visitors in as somebody else, and see what they then submit."""
     headers = [*target.headers(None), FORM, ("Origin", "https://evil.example")]
     secret = f"shown={target.tokens['admin']}".encode()
@@ -78,7 +78,7 @@ def test_another_origin_signs_nobody_in(target: Target) -> None:
     assert "set-cookie" not in answer.headers
 
 
-def test_neither_cookies_nor_words_stand_in_the_log_or_in_the_database(target: Target) -> None:
+def test_neither_cookies_nor_second_secrets_appear_in_log_or_database(target: Target) -> None:
     cookie = sign_in(target)
     secrets = [cookie.partition("=")[2], word(target, cookie)]
     stored = repr(target.portrait(volatile=True))

@@ -51,7 +51,7 @@ def rests(target: Target) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in files if file.is_file() and file.name != "runrig.db"}
 
 
-def test_no_value_is_told_logged_or_kept_in_the_clear(shared: Target) -> None:
+def test_no_value_is_shown_logged_or_stored_unencrypted(shared: Target) -> None:
     for method, path, body in SPILLS:
         answer = shared.ask(method, path, body=body, user="ann")
         assert answer.status < 500, answer
@@ -64,7 +64,7 @@ def test_no_value_is_told_logged_or_kept_in_the_clear(shared: Target) -> None:
     assert [row[:2] for row in stored["credentials"]] == [("ann", "a")]
 
 
-def test_nobody_reaches_the_credentials_of_others(shared: Target) -> None:
+def test_credentials_of_other_users_cannot_be_accessed(shared: Target) -> None:
     assert shared.ask("PUT", f"{OURS}/mine", body={"values": {"k": "v"}}, user="ann").status == 201
     for user in ("admin", "tim", "eve", "nobody", "vera"):
         assert shared.ask("GET", OURS, user=user).json["items"] == []
@@ -78,7 +78,7 @@ def test_nobody_reaches_the_credentials_of_others(shared: Target) -> None:
     assert [each["name"] for each in shared.ask("GET", OURS, user="ann").json["items"]] == ["a", "mine"]
 
 
-def test_a_stolen_database_opens_nothing(shared: Target, tmp_path: Path) -> None:
+def test_stolen_database_reveals_no_value(shared: Target, tmp_path: Path) -> None:
     shared.ask("PUT", f"{OURS}/b", body={"values": {"k": CANARY}}, user="ann")
     dump = "\n".join(sqlite3.connect(shared.data / "runrig.db").iterdump())
     for secret in (KEY, KEY.hex().encode(), written_keys((KEY,)).strip().encode()):
@@ -86,7 +86,7 @@ def test_a_stolen_database_opens_nothing(shared: Target, tmp_path: Path) -> None
     assert not list(shared.data.rglob("*.key"))
 
 
-def test_variables_in_a_query_are_in_no_log_and_no_trail(shared: Target) -> None:
+def test_variables_in_a_query_appear_in_no_log_or_trail(shared: Target) -> None:
     """As the reference client sends `workflow submit --set-env`."""
     body = json.dumps({"file": "workflow: {name: q, tasks: [{name: m, image: i, command: [c], duration: 1}]}\n"})
     for user, path in (("ann", "team"), ("eve", "team"), ("ann", "nowhere")):
@@ -123,7 +123,7 @@ workflow:
 """
 
 
-def test_tasks_are_handed_values_and_the_data_folder_keeps_none(tmp_path: Path) -> None:
+def test_tasks_get_values_and_the_data_folder_keeps_none(tmp_path: Path) -> None:
     """With `up` and real processes; afterwards nothing is left, in files, logs, tables and answers."""
     (tmp_path / "uses.yaml").write_text(USES)
     with real(tmp_path / "data", "--gpus", "0") as it:

@@ -38,7 +38,7 @@ def half(target: Target, user: str) -> bytes:
     return request("POST", "/api/pool/team/workflow", headers)
 
 
-def test_the_oldest_stranger_of_an_address_goes_where_there_are_too_many(target: Target) -> None:
+def test_oldest_anonymous_connection_of_an_address_is_closed_if_there_are_too_many(target: Target) -> None:
     with ExitStack() as stack:
         others = idle(stack, target, OF_ADDRESS, "127.0.0.3")
         first, *rest = idle(stack, target, OF_ADDRESS, "127.0.0.2")
@@ -49,7 +49,7 @@ def test_the_oldest_stranger_of_an_address_goes_where_there_are_too_many(target:
         assert [each for each in (*others[-3:], *rest[-3:]) if each.is_closed(0.01)] == []
 
 
-def test_who_shows_no_token_has_ten_seconds_and_who_does_has_more(tmp_path: Path) -> None:
+def test_anonymous_connection_has_ten_seconds_and_an_authenticated_one_has_more(tmp_path: Path) -> None:
     soon = f"from runrig.api.http import crowd; crowd.STRANGER_S = 1.0; {RUN}"
     with serve(tmp_path, run=soon) as target, wire(target.port) as stranger, wire(target.port) as known:
         ask = request("GET", "/api/version", target.headers()[:-1])
@@ -60,7 +60,7 @@ def test_who_shows_no_token_has_ten_seconds_and_who_does_has_more(tmp_path: Path
         assert known.send(ask).answer().status == 200
 
 
-def test_one_user_has_half_of_the_connections_at_most(target: Target) -> None:
+def test_one_user_gets_at_most_half_of_the_connections(target: Target) -> None:
     with ExitStack() as stack:
         held = [stack.enter_context(wire(target.port, "127.0.0.4")).send(half(target, "ann")) for _ in range(OF_USER)]
         until(lambda: target.ask("GET", "/api/version", user="ann", source="127.0.0.4").status == 503)
@@ -74,7 +74,7 @@ def test_one_user_has_half_of_the_connections_at_most(target: Target) -> None:
     until(lambda: target.ask("GET", "/api/version", user="ann").status == 200)
 
 
-def test_the_word_of_a_proxy_is_believed_and_nobody_elses(target: Target) -> None:
+def test_only_a_configured_proxy_can_name_the_client(target: Target) -> None:
     def login(address: str) -> bytes:
         more = [("X-Forwarded-For", address), ("Content-Type", "application/json"), ("Content-Length", "100")]
         return request("POST", "/api/auth/jwt/access_token", [*target.headers(None), *more])
@@ -96,7 +96,7 @@ def test_the_word_of_a_proxy_is_believed_and_nobody_elses(target: Target) -> Non
         assert said == "100 connections of 127.0.0.5 have not sent a valid token, and this is the oldest"
 
 
-def test_2500_idle_connections_lock_nobody_out_and_are_not_logged_one_by_one(tmp_path: Path) -> None:
+def test_2500_idle_connections_do_not_lock_out_users_and_are_not_logged_individually(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < IDLE + 200:
         pytest.skip(f"this machine allows {hard} open files")

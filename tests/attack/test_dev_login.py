@@ -27,7 +27,7 @@ def named(target: Target, *more: tuple[str, str], host: str | None = None, user:
     return [("Host", host or f"127.0.0.1:{target.port}"), ("x-osmo-user", user), *more, ("Connection", "close")]
 
 
-def test_the_user_gets_in_by_name_with_its_own_roles(shared: Target) -> None:
+def test_user_logs_in_by_name_with_its_own_roles(shared: Target) -> None:
     said = shared.ask("GET", "/api/profile/settings", headers=named(shared)).json
     assert (said["profile"]["username"], said["roles"], said["token"]) == ("dev", ["osmo-user"], None)
     body = {"file": TREASURE.replace("treasure", "mine")}
@@ -41,7 +41,7 @@ def test_the_user_gets_in_by_name_with_its_own_roles(shared: Target) -> None:
 @pytest.mark.parametrize(
     "user", ["admin", getpass.getuser(), "Dev", "dev ", "dev,admin", "", "../dev", "de\u200bv", "serve"]
 )
-def test_nobody_else_gets_in_by_name(target: Target, user: str) -> None:
+def test_other_users_cannot_log_in_by_name(target: Target, user: str) -> None:
     headers = named(target, user=user)
     answer = target.ask("GET", "/api/v1/workflows", headers=headers)
     if user == "dev ":  # spaces around a value are none of it
@@ -50,14 +50,14 @@ def test_nobody_else_gets_in_by_name(target: Target, user: str) -> None:
     assert refused(target, answer, 400, 401)["message"].startswith((ALONE, "the request"))
 
 
-def test_two_names_are_none(target: Target) -> None:
+def test_duplicate_name_headers_are_ignored(target: Target) -> None:
     for names in (("dev", "admin"), ("admin", "dev"), ("dev", "dev")):
         headers = named(target, ("x-osmo-user", names[1]), user=names[0])
         refused(target, target.ask("GET", "/api/v1/workflows", headers=headers), 401)
 
 
 @pytest.mark.parametrize("value", ["Bearer wrong", "Bearer ", "", "Basic ZGV2OmRldg=="])
-def test_a_name_does_not_help_who_shows_a_wrong_token(target: Target, value: str) -> None:
+def test_name_does_not_help_a_client_with_a_wrong_token(target: Target, value: str) -> None:
     headers = named(target, ("Authorization", value))
     refused(target, target.ask("GET", "/api/v1/workflows", headers=headers, source="127.5.0.1"), 401)
 
@@ -73,12 +73,12 @@ def test_a_name_does_not_help_who_shows_a_wrong_token(target: Target, value: str
         ("Sec-Fetch-Site", "none"),
     ],
 )
-def test_what_came_through_a_proxy_or_from_a_page_does_not_get_in(target: Target, header: tuple[str, str]) -> None:
+def test_requests_through_a_proxy_or_from_a_page_cannot_log_in_by_name(target: Target, header: tuple[str, str]) -> None:
     answer = target.ask("GET", "/api/v1/workflows", headers=named(target, header))
     assert refused(target, answer, 401)["message"].startswith(DIRECT)
 
 
-def test_a_name_that_was_rebound_and_a_foreign_page_are_not_even_asked_who_they_are(target: Target) -> None:
+def test_rebound_names_and_foreign_pages_are_refused_before_authentication(target: Target) -> None:
     for host in ("evil.example", f"evil.example:{target.port}", "127.0.0.1", f"127.0.0.1.evil.example:{target.port}"):
         refused(target, target.ask("GET", "/api/v1/workflows", headers=named(target, host=host)), 403)
     for origin in ("http://evil.example", "null", f"https://127.0.0.1:{target.port}", "http://localhost:3000"):
@@ -104,13 +104,13 @@ def test_a_name_that_was_rebound_and_a_foreign_page_are_not_even_asked_who_they_
         ("PATCH", "/api/v1/pools/team", {"quota": 100}),
     ],
 )
-def test_who_got_in_by_name_takes_nothing_along_and_gets_no_further(
+def test_login_by_name_creates_no_credentials_and_gives_no_further_access(
     target: Target, method: str, path: str, body: object
 ) -> None:
     refused(target, target.ask(method, path, headers=named(target), body=body), 403)
 
 
-def test_the_name_acts_for_nobody_else(target: Target) -> None:
+def test_named_user_cannot_act_for_others(target: Target) -> None:
     headers = named(target, ("x-osmo-roles", "osmo-admin"), ("x-osmo-allowed-pools", "team2"))
     assert target.ask("GET", "/api/profile/settings", headers=headers).json["roles"] == ["osmo-user"]
     for token in ("dev login", "owner"):
@@ -119,7 +119,7 @@ def test_the_name_acts_for_nobody_else(target: Target) -> None:
 
 
 @pytest.mark.parametrize("role", ["admin", "team-admin"])
-def test_who_becomes_an_administrator_does_not_get_in_by_name_any_more(shared: Target, role: str) -> None:
+def test_user_who_becomes_an_administrator_can_no_longer_log_in_by_name(shared: Target, role: str) -> None:
     def status() -> int:
         return shared.ask("GET", "/api/v1/workflows", headers=named(shared)).status
 
@@ -132,14 +132,14 @@ def test_who_becomes_an_administrator_does_not_get_in_by_name_any_more(shared: T
     assert status() == 200
 
 
-def test_a_disabled_user_does_not_get_in_by_name(shared: Target) -> None:
+def test_disabled_user_cannot_log_in_by_name(shared: Target) -> None:
     assert shared.ask("PATCH", "/api/v1/users/dev", body={"disabled": True}).status == 200
     said = refused(shared, shared.ask("GET", "/api/v1/workflows", headers=named(shared)), 401)["message"]
     assert said.startswith(BY_NOW)
     assert shared.ask("PATCH", "/api/v1/users/dev", body={"disabled": False}).status == 200
 
 
-def test_without_the_option_a_name_opens_nothing_and_the_answer_says_what_does(tmp_path: Path) -> None:
+def test_without_the_option_login_by_name_is_refused_with_the_way_out(tmp_path: Path) -> None:
     with up(tmp_path / "up") as target, serve(tmp_path / "serve") as other:
         for each in (target, other):
             for user in ("dev", "admin", "ann", getpass.getuser()):
@@ -155,7 +155,7 @@ def _start(folder: Path, user: str, cluster: str = CLUSTER) -> Done:
         return Done(child.wait(), out, err)
 
 
-def test_it_does_not_start_for_an_administrator(tmp_path: Path) -> None:
+def test_server_does_not_start_with_dev_login_for_an_administrator(tmp_path: Path) -> None:
     roles = "roles: [{user: ada, role: admin}, {user: tina, role: admin, pool: team}]\n"
     for user, why in (
         (getpass.getuser(), "this user runs the server and has all permissions"),
@@ -170,6 +170,6 @@ def test_it_does_not_start_for_an_administrator(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("user", ["", "a b", "-x", "serve", "x" * 200])
-def test_it_does_not_start_for_what_is_no_name(tmp_path: Path, user: str) -> None:
+def test_server_does_not_start_with_an_invalid_user_name(tmp_path: Path, user: str) -> None:
     done = _start(tmp_path, user)
     assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)

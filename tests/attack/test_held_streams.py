@@ -51,7 +51,7 @@ def held(stack: ExitStack, target: Target, path: str, headers: list[tuple[str, s
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_held_open_ends_with_the_right_to_it(target: Target, way: str) -> None:
+def test_open_streams_end_when_the_permission_is_lost(target: Target, way: str) -> None:
     user = f"held-{way}"
     target.ok("POST", "/api/v1/users", {"name": user, "roles": ["team2-user"]})
     target.tokens[user] = target.ok("POST", f"/api/v1/users/{user}/tokens", {"name": "t"})["token"]
@@ -81,9 +81,7 @@ def ended(connection: Wire) -> bool:
 
 
 @pytest.mark.parametrize(("way", "code", "said"), [("role", 2, "not found"), ("token", 4, "token")])
-def test_who_follows_on_a_command_line_is_told_that_it_did_not_end(
-    target: Target, way: str, code: int, said: str
-) -> None:
+def test_following_command_reports_that_its_stream_was_cut_off(target: Target, way: str, code: int, said: str) -> None:
     user = f"follows-{way}"
     target.ok("POST", "/api/v1/users", {"name": user, "roles": ["team2-user"]})
     secret = target.ok("POST", f"/api/v1/users/{user}/tokens", {"name": "t"})["token"]

@@ -48,7 +48,7 @@ def ends(target: Target) -> tuple[int, float]:
     return target.process.wait(PATIENCE_S), time.monotonic() - began
 
 
-def test_a_pipe_in_place_of_its_output_holds_nobody_up_and_not_the_end_of_the_server(tmp_path: Path) -> None:
+def test_pipe_in_place_of_the_output_blocks_neither_readers_nor_the_shutdown(tmp_path: Path) -> None:
     with local(tmp_path) as target, ExitStack() as stack:
         name = submitted(target, tmp_path, "rm ../stdout.log; mkfifo ../stdout.log")
         for number in range(READERS):
@@ -60,7 +60,7 @@ def test_a_pipe_in_place_of_its_output_holds_nobody_up_and_not_the_end_of_the_se
         assert ends(target)[0] == 0
 
 
-def test_what_stands_in_place_of_its_output_is_not_shown(tmp_path: Path) -> None:
+def test_file_that_replaces_the_output_is_not_shown(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("canary of the server")
     scripts = (

@@ -30,7 +30,7 @@ SPILLS = (
 )
 
 
-def test_what_is_secret_in_a_workflow_stays_in_its_specification(tmp_path: Path) -> None:
+def test_secrets_of_a_workflow_stay_in_its_specification(tmp_path: Path) -> None:
     with serve(tmp_path) as target:
         for method, path, body in SPILLS:
             assert target.ask(method, path, body=body).status < 500, (method, path)

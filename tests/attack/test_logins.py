@@ -64,7 +64,7 @@ class _Attacker(threading.Thread):
 
 
 @pytest.mark.parametrize("way", [_token, _form])
-def test_ten_thousand_failed_logins_are_stopped_and_a_good_token_gets_in(
+def test_ten_thousand_failed_logins_are_limited_and_a_valid_token_still_works(
     tmp_path: Path, way: Callable[[str], Attempt]
 ) -> None:
     with serve(tmp_path) as target, target.unharmed():
@@ -93,7 +93,7 @@ def _flood(target: Target, way: Callable[[str], Attempt]) -> None:
     assert target.log.stat().st_size - log_before < 500 * TRIES
 
 
-def test_another_address_is_still_told_what_is_wrong_and_then_to_wait(target: Target) -> None:
+def test_other_addresses_still_get_the_error_and_then_a_retry_time(target: Target) -> None:
     said = set()
     for _ in range(LISTENED_TO + 5):
         headers = [("Host", f"127.0.0.1:{target.port}"), ("Authorization", "Bearer wrong")]
@@ -103,7 +103,7 @@ def test_another_address_is_still_told_what_is_wrong_and_then_to_wait(target: Ta
     assert 429 in said
 
 
-def test_who_does_not_say_the_truth_about_the_address_is_not_believed(target: Target) -> None:
+def test_false_client_addresses_are_ignored(target: Target) -> None:
     """Without a proxy nobody may say whom he calls for."""
     said = Counter[int]()
     for number in range(3 * LISTENED_TO):

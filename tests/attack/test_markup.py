@@ -110,7 +110,7 @@ def write(target: Target) -> dict[str, int]:
     return told
 
 
-def test_all_that_people_write_stays_text_on_every_page(target: Target) -> None:
+def test_user_input_stays_text_on_every_page(target: Target) -> None:
     told = write(target)
     taken = {what for what, status in told.items() if status < 400}
     assert taken >= {
@@ -179,7 +179,7 @@ def crawled(target: Target) -> Iterator[tuple[str, str]]:
         f"/api/v1/pools?{quote(EVIL, safe='')}=1",
     ],
 )
-def test_no_answer_of_a_door_is_a_page(target: Target, path: str) -> None:
+def test_api_responses_are_never_html(target: Target, path: str) -> None:
     """Opened as an address, too, a browser runs nothing of it."""
     answer = target.ask("GET", path)
     assert answer.status < 500

@@ -12,7 +12,7 @@ KEY = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_a_page_of_another_origin_does_nothing_even_with_the_token(target: Target, origin: str) -> None:
+def test_page_of_another_origin_can_do_nothing_even_with_the_token(target: Target, origin: str) -> None:
     headers = [*target.headers(), ("Origin", origin)]
     for method, path, body in (
         ("GET", "/api/workflow/treasure-1/spec", None),
@@ -25,7 +25,7 @@ def test_a_page_of_another_origin_does_nothing_even_with_the_token(target: Targe
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_a_browser_that_asks_first_is_told_no(target: Target, origin: str) -> None:
+def test_cors_preflight_is_refused(target: Target, origin: str) -> None:
     asks = [
         ("Host", f"127.0.0.1:{target.port}"),
         ("Origin", origin),
@@ -38,13 +38,13 @@ def test_a_browser_that_asks_first_is_told_no(target: Target, origin: str) -> No
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_name_that_was_rebound_to_this_address_is_not_served(target: Target, host: str) -> None:
+def test_name_rebound_to_this_address_is_refused(target: Target, host: str) -> None:
     token = ("Authorization", f"Bearer {target.tokens['admin']}")
     for path in ("/api/workflow/treasure-1/spec", "/openapi.json"):
         refused(target, target.ask("GET", path, headers=[("Host", host), token]), 403)
 
 
-def test_a_request_for_another_host_is_not_passed_on(target: Target) -> None:
+def test_request_for_another_host_is_not_forwarded(target: Target) -> None:
     for line in ("http://evil.example/api/version", "//evil.example/api/version", "evil.example:443"):
         method = "CONNECT" if line.endswith("443") else "GET"
         refused(target, target.ask(method, line), 400, 404, 405)
@@ -52,7 +52,7 @@ def test_a_request_for_another_host_is_not_passed_on(target: Target) -> None:
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", None])
 @pytest.mark.parametrize("user", ["admin", None])
-def test_a_websocket_is_refused_cleanly(target: Target, origin: str | None, user: str | None) -> None:
+def test_unexpected_websocket_is_refused_cleanly(target: Target, origin: str | None, user: str | None) -> None:
     said = [header for header in target.headers(user) if header[0] != "Connection"]
     headers = [*said, *UPGRADE, KEY, *([] if origin is None else [("Origin", origin)])]
     for path in ("/api/stream", "/api/workflow", "/"):
@@ -64,7 +64,7 @@ def test_a_websocket_is_refused_cleanly(target: Target, origin: str | None, user
             refused(target, answer, 401 if origin is None and user is None else 403 if origin else 404)
 
 
-def test_a_form_of_another_page_submits_nothing(target: Target) -> None:
+def test_form_of_another_page_submits_nothing(target: Target) -> None:
     """What needs no question first: a simple request, without a token because a form cannot send one."""
     body = b'{"file": "' + TREASURE.replace("\n", "\\n").encode() + b'"}'
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
@@ -78,13 +78,13 @@ def test_a_form_of_another_page_submits_nothing(target: Target) -> None:
 @pytest.mark.parametrize(
     "name", ["", " ", "ann\x7f", "\u202eann", "x" * 129, "runrig", "cluster file", "ann\u0000", "\u2028"]
 )
-def test_a_name_that_nobody_can_have_is_not_believed(target: Target, name: str) -> None:
+def test_impossible_user_name_is_ignored(target: Target, name: str) -> None:
     head = [*target.headers(), ("x-osmo-user", name)]
     answer = target.raw(request("POST", "/api/workflow/nothing-1/cancel", head))
     refused(target, answer, 400, 403, 404, 422)
 
 
-def test_two_of_a_header_that_decides_are_refused(target: Target) -> None:
+def test_duplicate_security_headers_are_refused(target: Target) -> None:
     host = f"127.0.0.1:{target.port}"
     for extra in (("Host", host), ("Origin", f"http://{host}"), ("Origin", "https://evil.example")):
         twice = [extra, ("Origin", "https://evil.example")]

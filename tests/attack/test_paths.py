@@ -73,13 +73,13 @@ READS = (
 
 
 @pytest.mark.parametrize("path", TRICKS)
-def test_a_path_that_is_none_changes_nothing(target: Target, path: str) -> None:
+def test_invalid_path_changes_nothing(target: Target, path: str) -> None:
     for user, statuses in (("admin", ()), (None, (400, 401))):
         refused(target, target.ask("POST", path.encode(), user=user, body={"file": TREASURE}), *statuses)
 
 
 @pytest.mark.parametrize("path", READS)
-def test_a_path_that_is_none_shows_nothing(target: Target, path: str) -> None:
+def test_invalid_path_shows_nothing(target: Target, path: str) -> None:
     refused(target, target.ask("GET", path.encode()))
     refused(target, target.ask("GET", path.encode(), user=None), 400, 401)
 
@@ -104,12 +104,12 @@ def test_a_path_that_is_none_shows_nothing(target: Target, path: str) -> None:
         "a;b",
     ],
 )
-def test_no_subpool_gets_a_name_that_is_a_path(target: Target, name: str) -> None:
+def test_subpool_name_cannot_be_a_path(target: Target, name: str) -> None:
     refused(target, target.ask("POST", "/api/configs/pool/team/subpool", body={"name": name, "quota": 1}), 409, 422)
     assert name == "a" or refused(target, target.ask("POST", "/api/v1/cohorts", body={"name": f"{name}/.."}), 422)
 
 
-def test_the_same_path_twice_is_checked_as_one(target: Target) -> None:
+def test_equivalent_paths_are_checked_alike(target: Target) -> None:
     """//api/ is what the reference client calls: the checks see what the routes see."""
     for path in ("//api/pool", "///api/pool", "/api/pool"):
         assert target.ask("GET", path).status == 200

@@ -45,7 +45,7 @@ def sign_in(it: Signing, code: str = "c") -> SignedIn:
     return it.signs.by_code(code, verifier=VERIFIER, redirect_uri=BACK, nonce=NONCE, own=OWN, source=ELSEWHERE)
 
 
-def test_the_forger_gets_in_as_long_as_it_is_honest(it: Signing) -> None:
+def test_forging_client_gets_in_while_it_is_honest(it: Signing) -> None:
     assert sign_in(it).user == "oidc:mallory"
 
 
@@ -147,7 +147,7 @@ LIES: dict[str, tuple[Lie, str]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_no_forged_id_token_lets_anybody_in(it: Signing, lying: Forger, lie: str) -> None:
+def test_no_forged_id_token_is_accepted(it: Signing, lying: Forger, lie: str) -> None:
     change, words = LIES[lie]
     change(lying)
     with pytest.raises(NotAllowed, match=words):
@@ -156,25 +156,25 @@ def test_no_forged_id_token_lets_anybody_in(it: Signing, lying: Forger, lie: str
 
 
 @pytest.mark.parametrize("skew_s", [-50, 50])
-def test_clocks_may_be_a_little_apart(it: Signing, lying: Forger, skew_s: int) -> None:
+def test_small_clock_differences_are_accepted(it: Signing, lying: Forger, skew_s: int) -> None:
     now = int(time.time()) + skew_s
     lying.claims.update(iat=now, nbf=now, exp=now + 5)
     assert sign_in(it).user == "oidc:mallory"
 
 
 @pytest.mark.parametrize("groups", ["root", None, 7, {"root": 1}, [["root"], {"a": 1}, None], ["ROOT", "root ", ""]])
-def test_only_a_list_of_names_or_a_name_gives_roles(it: Signing, lying: Forger, groups: object) -> None:
+def test_roles_come_only_from_a_name_or_a_list_of_names(it: Signing, lying: Forger, groups: object) -> None:
     lying.claims["groups"] = groups
     assert it.roles(sign_in(it).token) == (["admin"] if groups == "root" else [])
 
 
 @pytest.mark.parametrize("name", ["admin/../x", "a b", "-x", "x" * 300, "\ud800", "é", "oidc:root", 7, None])
-def test_no_name_of_the_provider_is_taken_as_it_comes(it: Signing, lying: Forger, name: object) -> None:
+def test_user_names_of_the_provider_are_never_used_unchanged(it: Signing, lying: Forger, name: object) -> None:
     lying.claims["preferred_username"] = name
     assert sign_in(it).user == "oidc:42"
 
 
-def test_an_email_or_a_hash_is_the_name_where_nothing_better_is(it: Signing, lying: Forger) -> None:
+def test_user_name_falls_back_to_email_or_hash(it: Signing, lying: Forger) -> None:
     lying.claims |= {"preferred_username": None, "email": "m@example.org"}
     assert sign_in(it).user == "oidc:m@example.org"
     lying.claims |= {"email": None, "sub": "auth0|7"}
@@ -182,7 +182,7 @@ def test_an_email_or_a_hash_is_the_name_where_nothing_better_is(it: Signing, lyi
     assert sign_in(it).user == f"oidc:{account[:16]}"
 
 
-def test_more_roles_than_a_token_holds_are_refused(lying: Forger, tmp_path: Path) -> None:
+def test_more_roles_than_a_token_can_have_are_refused(lying: Forger, tmp_path: Path) -> None:
     roles = {f"g{number}": (f"a-rather-long-name-of-a-pool-{number}-user",) for number in range(500)}
     with signing(tmp_path, settings(lying.issuer, roles)) as it:
         lying.claims["groups"] = list(roles)
@@ -190,7 +190,7 @@ def test_more_roles_than_a_token_holds_are_refused(lying: Forger, tmp_path: Path
             sign_in(it)
 
 
-def test_our_own_tokens_are_no_sign_ins_and_the_other_way_round(it: Signing, lying: Forger) -> None:
+def test_own_tokens_are_not_sign_ins_and_vice_versa(it: Signing, lying: Forger) -> None:
     key = it.access.authentication.key
     sign_in(it)
     for claims in (
@@ -227,7 +227,7 @@ DOCUMENTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("lie", DOCUMENTS)
-def test_a_provider_that_says_what_it_may_not_is_not_used(it: Signing, lying: Forger, lie: str) -> None:
+def test_provider_with_a_forbidden_configuration_is_not_used(it: Signing, lying: Forger, lie: str) -> None:
     change, words = DOCUMENTS[lie]
     lying.document |= change
     with pytest.raises(ProviderUnusable, match=words):
@@ -249,7 +249,7 @@ def test_a_provider_that_says_what_it_may_not_is_not_used(it: Signing, lying: Fo
     ],
     ids=["a redirect", "deep", "no text", "no object", "too much", "broken", "too little"],
 )
-def test_odd_answers_are_no_answers(
+def test_malformed_provider_responses_are_refused(
     it: Signing, lying: Forger, path: str, answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(provider.TimeLeft.__init__, "__defaults__", (0.5,))
@@ -260,7 +260,7 @@ def test_odd_answers_are_no_answers(
     assert it.access.users.all() == ()
 
 
-def test_too_many_keys_are_not_all_read(it: Signing, lying: Forger) -> None:
+def test_excess_provider_keys_are_not_read(it: Signing, lying: Forger) -> None:
     lying.keys = [{"kty": "RSA", "kid": str(number)} for number in range(2000)] + lying.keys
     with pytest.raises(NotAllowed, match="which the identity provider does not publish"):
         sign_in(it)
@@ -269,7 +269,7 @@ def test_too_many_keys_are_not_all_read(it: Signing, lying: Forger) -> None:
 # ---------------------------------------------------------------- many, and slow
 
 
-def test_who_tries_codes_waits_and_the_provider_is_not_asked(it: Signing, lying: Forger) -> None:
+def test_guessing_codes_is_slowed_down_without_asking_the_provider(it: Signing, lying: Forger) -> None:
     lying.answers["/o/token"] = lambda: said({"error": "invalid_grant", "error_description": "no\x1b[2J"}, 400)
     for _ in range(FAILURES.at_once):
         with pytest.raises(NotAllowed, match=r"^the identity provider refused: invalid_grant$"):
@@ -283,7 +283,7 @@ def test_who_tries_codes_waits_and_the_provider_is_not_asked(it: Signing, lying:
     assert sign_in(it).user == "oidc:mallory"
 
 
-def test_a_slow_provider_takes_few_threads_and_little_time(
+def test_slow_provider_uses_few_threads_and_little_time(
     it: Signing, lying: Forger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(provider.TimeLeft.__init__, "__defaults__", (2.0,))
@@ -313,7 +313,7 @@ def test_a_slow_provider_takes_few_threads_and_little_time(
     assert "no complete response within" in errors[0].message
 
 
-def test_an_answer_that_drips_ends_in_time(it: Signing, lying: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dripping_response_ends_in_time(it: Signing, lying: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider.TimeLeft.__init__, "__defaults__", (1.0,))
     ended = threading.Event()
 
@@ -328,7 +328,7 @@ def test_an_answer_that_drips_ends_in_time(it: Signing, lying: Forger, monkeypat
     until(lambda: not [each for each in threading.enumerate() if each.name == "provider"])
 
 
-def test_what_is_told_of_the_provider_cannot_harm_a_terminal(it: Signing, lying: Forger) -> None:
+def test_messages_of_the_provider_cannot_harm_a_terminal(it: Signing, lying: Forger) -> None:
     lying.answers["/o/token"] = lambda: said({"error": "\x1b]0;x", "error_description": "a\nb"}, 400)
     with pytest.raises(NotAllowed, match=r"^the identity provider refused: no reason given$"):
         sign_in(it)
@@ -338,7 +338,7 @@ def test_what_is_told_of_the_provider_cannot_harm_a_terminal(it: Signing, lying:
         it.signs.start_device(ELSEWHERE)
 
 
-def test_the_tokens_of_the_provider_are_in_no_repr_and_no_log(it: Signing, caplog: pytest.LogCaptureFixture) -> None:
+def test_provider_tokens_appear_in_no_repr_and_no_log(it: Signing, caplog: pytest.LogCaptureFixture) -> None:
     found = sign_in(it, code="the-code")
     for secret in ("the-code", ACCESS, "a-refresh-token", found.token, VERIFIER):
         assert secret not in caplog.text

@@ -24,13 +24,13 @@ def _bounded(target: Target) -> Iterator[None]:
     assert target.memory() - before < MOST_MEMORY
 
 
-def test_a_body_that_says_it_is_too_large_is_not_read(target: Target) -> None:
+def test_body_with_an_excessive_length_is_not_read(target: Target) -> None:
     for length in (LARGEST_BODY + 1, 10**13, 10**19):
         head = request("POST", SUBMIT, [*target.headers(), JSON, ("Content-Length", str(length))])
         refused(target, target.raw(head), 413)
 
 
-def test_a_client_that_still_sends_is_told_why(target: Target) -> None:
+def test_client_that_is_still_sending_gets_the_reason(target: Target) -> None:
     """Its answer must not get lost because the rest of the body was never read."""
     body = b"x" * (4 * LARGEST_BODY)
     for _ in range(5):
@@ -38,7 +38,7 @@ def test_a_client_that_still_sends_is_told_why(target: Target) -> None:
         refused(target, target.ask("POST", SUBMIT, user=None, body=body), 401)
 
 
-def test_a_body_in_chunks_is_counted_as_it_comes(target: Target) -> None:
+def test_chunked_body_is_counted_as_it_arrives(target: Target) -> None:
     head = request("POST", SUBMIT, [*target.headers(), JSON, ("Transfer-Encoding", "chunked")])
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     with wire(target.port) as connection:
@@ -47,12 +47,12 @@ def test_a_body_in_chunks_is_counted_as_it_comes(target: Target) -> None:
         assert connection.is_closed(10)
 
 
-def test_a_body_in_a_hundred_thousand_chunks_is_one_body(target: Target) -> None:
+def test_body_in_a_hundred_thousand_chunks_is_one_body(target: Target) -> None:
     head = request("POST", SUBMIT, [*target.headers(), JSON, ("Transfer-Encoding", "chunked")])
     refused(target, target.raw(head, b"1\r\n[\r\n" * 100_000 + b"0\r\n\r\n"), 400, 422)
 
 
-def test_a_packed_body_is_not_unpacked(target: Target) -> None:
+def test_compressed_body_is_not_unpacked(target: Target) -> None:
     headers = [*target.headers(), JSON, ("Content-Encoding", "gzip")]
     refused(target, target.ask("POST", SUBMIT, headers=headers, body=b"\x1f\x8b\x08" + b"\0" * 1000), 400, 415, 422)
 
@@ -88,7 +88,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_that_no_client_sends_is_refused(target: Target, name: str) -> None:
+def test_body_that_no_client_would_send_is_refused(target: Target, name: str) -> None:
     body = BODIES[name]
     for path in (SUBMIT, "/api/v1/pools", "/api/configs/pool/team/subpool", "/api/v1/apply", "/api/v1/cohorts"):
         refused(target, target.ask("POST", path, body=body), 400, 422)
@@ -127,12 +127,12 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_workflow_file_that_explodes_is_refused(target: Target, name: str) -> None:
+def test_workflow_file_that_expands_endlessly_is_refused(target: Target, name: str) -> None:
     refused(target, target.ask("POST", SUBMIT, body={"file": FILES[name]}), 400, 413, 422)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_cluster_file_that_explodes_is_refused(target: Target, name: str) -> None:
+def test_cluster_file_that_expands_endlessly_is_refused(target: Target, name: str) -> None:
     refused(target, target.ask("POST", "/api/v1/apply", body={"file": FILES[name], "dry_run": True}), 400, 413, 422)
 
 
@@ -151,13 +151,13 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_that_explodes_is_refused(target: Target, name: str) -> None:
+def test_template_that_expands_endlessly_is_refused(target: Target, name: str) -> None:
     text = f"{ONE % ''}\n# {TEMPLATES[name]}\n"
     for query in ("validation_only=true", "dry_run=true", ""):
         refused(target, target.ask("POST", f"{SUBMIT}?{query}", body={"file": text}), 400, 413, 422)
 
 
-def test_a_flood_of_headers_is_refused(target: Target) -> None:
+def test_excess_headers_are_refused(target: Target) -> None:
     host = ("Host", f"127.0.0.1:{target.port}")
     for flood in (
         [(f"X-{n}", "1") for n in range(10_000)],
@@ -171,7 +171,7 @@ def test_a_flood_of_headers_is_refused(target: Target) -> None:
             assert connection.is_closed(10)
 
 
-def test_a_flood_in_the_address_is_refused(target: Target) -> None:
+def test_overlong_url_is_refused(target: Target) -> None:
     for path in ("/" + "x" * 1_000_000, "/api/workflow?" + "pools=x&" * 100_000, "/" + "a/" * 100_000):
         refused(target, target.ask("GET", path), 400)
     short = "/api/workflow?" + "&".join(["pools=x"] * 4000)

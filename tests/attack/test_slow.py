@@ -40,7 +40,7 @@ def _drips(connection: Wire, drop: bytes) -> float:
     raise AssertionError("the server waits for ever")
 
 
-def test_a_head_that_does_not_end_is_dropped_with_a_word(target: Target) -> None:
+def test_endless_head_is_dropped_with_a_message(target: Target) -> None:
     for beginning in (b"", b"G", b"GET /api/version HTTP/1.1\r\nHost: x\r\n"):
         with wire(target.port) as connection:
             start = time.monotonic()
@@ -51,7 +51,7 @@ def test_a_head_that_does_not_end_is_dropped_with_a_word(target: Target) -> None
             assert READ_TIMEOUT_S * 0.9 < time.monotonic() - start < READ_TIMEOUT_S + SLACK_S
 
 
-def test_a_body_that_does_not_end_is_dropped_with_a_word(target: Target) -> None:
+def test_endless_body_is_dropped_with_a_message(target: Target) -> None:
     for beginning in (b"", b'{"file": "'):
         with wire(target.port) as connection:
             connection.send(_post(target) + beginning)
@@ -70,7 +70,7 @@ def test_a_body_that_does_not_end_is_dropped_with_a_word(target: Target) -> None
     ],
     ids=["head", "empty lines", "body", "body after an answer", "body after a refusal"],
 )
-def test_a_drip_now_and_then_does_not_hold_a_connection(
+def test_occasional_bytes_do_not_keep_a_connection_open(
     target: Target, beginning: Callable[[Target], bytes], drop: bytes
 ) -> None:
     with wire(target.port) as connection:
@@ -78,7 +78,7 @@ def test_a_drip_now_and_then_does_not_hold_a_connection(
         assert _drips(connection, drop) < READ_TIMEOUT_S + SLACK_S / 2
 
 
-def test_a_second_request_is_given_as_much_time_as_the_first(target: Target) -> None:
+def test_second_request_has_as_much_time_as_the_first(target: Target) -> None:
     ask = request("GET", "/api/version", target.headers()[:-1])
     with wire(target.port) as connection:
         end = time.monotonic() + 2 * READ_TIMEOUT_S
@@ -88,14 +88,14 @@ def test_a_second_request_is_given_as_much_time_as_the_first(target: Target) -> 
         refused(target, connection.answer(), 408)
 
 
-def test_a_long_answer_is_not_a_slow_request(target: Target) -> None:
+def test_long_response_is_not_a_slow_request(target: Target) -> None:
     """What is asked has arrived: how long the answer takes is the server's business."""
     start = time.monotonic()
     target.ok("GET", f"/api/v1/workflows/treasure-1/wait?timeout={2 * READ_TIMEOUT_S}")
     assert time.monotonic() - start > 1.9 * READ_TIMEOUT_S
 
 
-def test_a_session_in_a_task_may_be_quiet_for_longer_than_a_request(target: Target) -> None:
+def test_session_in_a_task_can_be_silent_for_longer_than_a_request(target: Target) -> None:
     key = target.ok("POST", "/api/workflow/treasure-1/portforward/main?task_ports=80")[0]["key"]
     address = f"ws://127.0.0.1:{target.port}/api/router/portforward/treasure-1/client/{key}"
     with connect(
@@ -108,7 +108,7 @@ def test_a_session_in_a_task_may_be_quiet_for_longer_than_a_request(target: Targ
             socket.recv(PATIENCE_S)
 
 
-def test_those_who_wait_do_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_waiting_clients_do_not_delay_others(tmp_path: Path) -> None:
     """Who is held up waits until those are hung up on, which here is far away."""
     with ExitStack() as stack:
         target = stack.enter_context(serve(tmp_path, read_timeout_s=PATIENCE_S, connections=CONNECTIONS))
@@ -121,7 +121,7 @@ def test_those_who_wait_do_not_hold_up_the_others(tmp_path: Path) -> None:
             assert time.monotonic() - start < PATIENCE_S / 4
 
 
-def test_where_all_connections_are_taken_the_oldest_without_a_token_goes(target: Target) -> None:
+def test_oldest_anonymous_connection_is_closed_when_all_are_in_use(target: Target) -> None:
     with ExitStack() as stack:
         first, *_ = (stack.enter_context(wire(target.port)) for _ in range(CONNECTIONS))
         assert target.ask("GET", "/api/version").status == 200

@@ -60,7 +60,7 @@ def _head(target: Target, line: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_request_of_two_meanings_is_refused_and_hides_none(target: Target, name: str) -> None:
+def test_ambiguous_request_is_refused_and_hides_no_other(target: Target, name: str) -> None:
     with wire(target.port) as connection:
         head = _head(target, b"POST /api/pool/team/workflow HTTP/1.1")
         hidden = _head(target, b"POST /api/workflow/treasure-1/cancel HTTP/1.1") + b"\r\n"
@@ -70,7 +70,7 @@ def test_a_request_of_two_meanings_is_refused_and_hides_none(target: Target, nam
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_what_is_no_request_is_refused_and_ends_the_connection(target: Target, name: str) -> None:
+def test_invalid_request_is_refused_and_ends_the_connection(target: Target, name: str) -> None:
     with wire(target.port) as connection:
         connection.send(_head(target, LINES[name]) + b"\r\n")
         refused(target, connection.answer(), 400)
@@ -78,7 +78,7 @@ def test_what_is_no_request_is_refused_and_ends_the_connection(target: Target, n
 
 
 @pytest.mark.parametrize("name", CHUNKS)
-def test_a_body_of_wrong_chunks_is_refused(target: Target, name: str) -> None:
+def test_body_with_invalid_chunks_is_refused(target: Target, name: str) -> None:
     head = _head(target, b"POST /api/pool/team/workflow HTTP/1.1") + b"Transfer-Encoding: chunked\r\n"
     with wire(target.port) as connection:
         connection.send(head + b"Content-Type: application/json\r\n\r\n" + CHUNKS[name])
@@ -86,7 +86,7 @@ def test_a_body_of_wrong_chunks_is_refused(target: Target, name: str) -> None:
         assert connection.is_closed(10)
 
 
-def test_requests_one_behind_another_each_need_the_token(target: Target) -> None:
+def test_each_pipelined_request_needs_a_token(target: Target) -> None:
     """The second of a connection is not let in because the first was."""
     first = _head(target, b"GET /api/version HTTP/1.1") + b"\r\n"
     second = f"GET /api/workflow/treasure-1/spec HTTP/1.1\r\nHost: 127.0.0.1:{target.port}\r\n\r\n".encode()

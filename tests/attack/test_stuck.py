@@ -86,13 +86,13 @@ def serves(target: Target) -> bool:
 
 
 @pytest.mark.parametrize("said", [lambda: b"", lambda: hello()[:3], lambda: hello()[:-1], hello, lambda: b"\x16" * 9])
-def test_a_handshake_that_does_not_end_is_cut(target: Target, said: Callable[[], bytes]) -> None:
+def test_endless_handshake_is_cut_off(target: Target, said: Callable[[], bytes]) -> None:
     with wire(target.port) as connection:
         connection.send(said())
         assert connection.is_closed()
 
 
-def test_a_handshake_byte_by_byte_is_cut_when_the_time_is_over(target: Target) -> None:
+def test_slow_handshake_is_cut_off_when_its_time_is_over(target: Target) -> None:
     start = time.monotonic()
     with wire(target.port) as connection:
         for byte in hello() * 3:
@@ -104,13 +104,13 @@ def test_a_handshake_byte_by_byte_is_cut_when_the_time_is_over(target: Target) -
     assert time.monotonic() - start > STRANGER_S * 0.9
 
 
-def test_a_request_without_tls_is_cut(target: Target) -> None:
+def test_request_without_tls_is_cut_off(target: Target) -> None:
     with wire(target.port) as connection:
         connection.send(request("GET", "/api/version", target.headers()))
         assert connection.is_closed()
 
 
-def test_many_handshakes_that_do_not_end_hold_up_nobody(target: Target) -> None:
+def test_many_endless_handshakes_delay_nobody(target: Target) -> None:
     with all_go(target.process.pid, lambda: serves(target)) as stack:
         before = sockets(target.process.pid)
         for number in range(CROWD):
@@ -129,13 +129,13 @@ def deaf(stack: ExitStack, port: int, asks: bytes, tls: ssl.SSLContext | None = 
     assert connection.recv(1) == b"H"
 
 
-def test_who_does_not_read_a_long_list_is_cut_off(target: Target) -> None:
+def test_client_that_does_not_read_a_long_list_is_cut_off(target: Target) -> None:
     with all_go(target.process.pid, lambda: serves(target)) as stack:
         for _ in range(3):
             deaf(stack, target.port, request("GET", "/api/resources", target.headers()[:-1]), target.tls)
 
 
-def test_who_reads_a_long_list_slowly_gets_it_whole(target: Target) -> None:
+def test_client_that_reads_a_long_list_slowly_gets_all_of_it(target: Target) -> None:
     """For longer than one that reads nothing is put up with."""
     whole = target.ask("GET", "/api/resources").body
     start = time.monotonic()
@@ -150,7 +150,7 @@ def test_who_reads_a_long_list_slowly_gets_it_whole(target: Target) -> None:
     assert (read > len(whole), time.monotonic() - start > 3 * READ_TIMEOUT_S) == (True, True)
 
 
-def test_who_does_not_read_the_logs_that_he_follows_is_cut_off(tmp_path: Path) -> None:
+def test_client_that_follows_logs_without_reading_is_cut_off(tmp_path: Path) -> None:
     soon = f"from runrig.api.http import connections; connections.config.__kwdefaults__['read_timeout_s'] = 1.0; {RUN}"
     data = tmp_path / "data"
     with started(["up", "--data", str(data), "--port", "0", "--gpus", "1"], tmp_path / "stderr", soon) as (running, _):

@@ -35,7 +35,7 @@ def submission(target: Target, user: str, file: str, *variables: str) -> bytes:
     return request("POST", "/api/pool/team/workflow", headers, body)
 
 
-def test_80_heavy_templates_of_one_user_do_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_80_slow_templates_of_one_user_do_not_delay_others(tmp_path: Path) -> None:
     with serve(tmp_path) as target, ExitStack() as stack:
         most, over = [0], Event()
 

@@ -113,7 +113,7 @@ def turned_away(
     return answers[-1], refused(target, answers[-1], 401)
 
 
-def test_no_route_opens_without_a_token_or_with_a_wrong_one(target: Target) -> None:
+def test_every_route_refuses_missing_and_wrong_tokens(target: Target) -> None:
     host = ("Host", f"127.0.0.1:{target.port}")
     body = {"file": TREASURE, "quota": 1, "name": "x"}
     forged = _unsigned({"sub": "admin", "exp": int(time.time()) + 300})
@@ -124,7 +124,7 @@ def test_no_route_opens_without_a_token_or_with_a_wrong_one(target: Target) -> N
 
 
 @pytest.mark.parametrize("number", range(28))
-def test_nothing_that_looks_like_a_token_is_one(target: Target, number: int) -> None:
+def test_text_that_resembles_a_token_is_refused(target: Target, number: int) -> None:
     tried = credentials(target.tokens["admin"])
     assert len(tried) == 28
     host = ("Host", f"127.0.0.1:{target.port}")
@@ -145,13 +145,13 @@ def test_nothing_that_looks_like_a_token_is_one(target: Target, number: int) -> 
         )
 
 
-def test_the_token_in_the_address_opens_nothing(target: Target) -> None:
+def test_token_in_the_url_is_ignored(target: Target) -> None:
     token = target.tokens["admin"]
     for query in (f"token={token}", f"access_token={token}", f"Authorization=Bearer%20{token}"):
         refused(target, target.ask("GET", f"/api/workflow?{query}", user=None), 401)
 
 
-def test_the_open_paths_say_next_to_nothing(target: Target) -> None:
+def test_open_paths_reveal_almost_nothing(target: Target) -> None:
     for path, said in (("/healthz", {"status": "ok"}), ("/readyz", {"status": "ready"})):
         assert target.ask("GET", path, user=None).json == said
         refused(target, target.ask("POST", path, user=None, body={}), 401, 405)
@@ -161,7 +161,7 @@ def test_the_open_paths_say_next_to_nothing(target: Target) -> None:
 @pytest.mark.parametrize(
     "body", [None, {}, [], "x", {"refresh_token": "x"}, {"token": ["x"]}, {"token": None}, b"token=x", b"\xff"]
 )
-def test_the_login_of_the_reference_client_opens_nothing_without_a_token(target: Target, body: object) -> None:
+def test_login_of_the_osmo_client_requires_a_token(target: Target, body: object) -> None:
     address = _somewhere(2000 + len(repr(body)))
     for query in ("", "?access_token=x", "?refresh_token=" + "x" * 1000):
         answer = target.ask("POST", f"/api/auth/jwt/access_token{query}", user=None, body=body, source=address)

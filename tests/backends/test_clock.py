@@ -33,7 +33,7 @@ class Machine:
         self.wall += seconds
 
 
-def test_a_step_of_the_clock_is_no_time_that_has_passed() -> None:
+def test_clock_change_does_not_count_as_elapsed_time() -> None:
     for step, said in (
         (90 * MINUTE, "90.0 minutes ahead of"),
         (90 * DAY, "90.0 days ahead of"),
@@ -48,7 +48,7 @@ def test_a_step_of_the_clock_is_no_time_that_has_passed() -> None:
         assert clock.doubt == f"the system clock is {said} the server's time"
 
 
-def test_up_to_a_minute_is_believed() -> None:
+def test_difference_of_up_to_a_minute_is_accepted() -> None:
     machine = Machine()
     clock = machine.clock()
     machine.step(MINUTE)
@@ -57,7 +57,7 @@ def test_up_to_a_minute_is_believed() -> None:
     assert clock.doubt == "the system clock is 61 s ahead of the server's time"
 
 
-def test_what_is_accepted_moves_the_time_forward_and_never_back() -> None:
+def test_accepting_moves_the_time_forward_and_never_back() -> None:
     machine = Machine()
     clock = machine.clock()
     machine.step(HOUR)
@@ -70,7 +70,7 @@ def test_what_is_accepted_moves_the_time_forward_and_never_back() -> None:
     assert clock.doubt is not None
 
 
-def test_two_who_accept_at_once_move_the_time_once() -> None:
+def test_two_concurrent_acceptances_move_the_time_once() -> None:
     machine = Machine()
     others: list[ServerClock] = []
 
@@ -87,14 +87,14 @@ def test_two_who_accept_at_once_move_the_time_once() -> None:
     assert (clock.now(), clock.doubt) == (T0 + HOUR, None)
 
 
-def test_a_server_goes_on_where_the_log_ends() -> None:
+def test_server_continues_from_the_end_of_the_log() -> None:
     behind = Machine().clock(T0 + 2 * HOUR)
     assert (behind.now(), behind.doubt) == (T0 + 2 * HOUR, "the system clock is 2.0 hours behind the server's time")
     usual = Machine().clock(T0 - 20 * HOUR)
     assert (usual.now(), usual.doubt) == (T0, None)
 
 
-def test_a_gap_of_more_than_a_day_is_not_believed_until_it_is_accepted() -> None:
+def test_gap_of_more_than_a_day_must_be_accepted() -> None:
     busy = Machine().clock(T0 - 3 * DAY)
     assert (busy.now(), busy.doubt) == (T0 - 3 * DAY, "the system clock is 3.0 days ahead of the server's time")
     idle = Machine().clock(T0 - 3 * DAY, busy=False)
@@ -104,7 +104,7 @@ def test_a_gap_of_more_than_a_day_is_not_believed_until_it_is_accepted() -> None
         assert (clock.now(), clock.doubt) == (T0, None)
 
 
-def test_what_was_accepted_is_known_after_a_restart(tmp_path: Path) -> None:
+def test_accepted_difference_survives_a_restart(tmp_path: Path) -> None:
     machine = Machine(tmp_path / "accepted")
     clock = machine.clock()
     machine.step(-2 * HOUR)
@@ -122,7 +122,7 @@ def test_what_was_accepted_is_known_after_a_restart(tmp_path: Path) -> None:
     assert machine.clock(right.now()).doubt is not None, "it was right in between, so this is news"
 
 
-def test_a_gap_behind_an_accepted_clock_is_not_believed_either(tmp_path: Path) -> None:
+def test_gap_behind_an_accepted_clock_must_be_accepted_too(tmp_path: Path) -> None:
     machine = Machine(tmp_path / "accepted")
     clock = machine.clock()
     machine.step(-90 * DAY)
@@ -134,14 +134,14 @@ def test_a_gap_behind_an_accepted_clock_is_not_believed_either(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["", "soon", "nan", "-inf", "7200.0"])
-def test_a_file_that_says_nothing_is_as_none(tmp_path: Path, text: str) -> None:
+def test_invalid_file_counts_as_none(tmp_path: Path, text: str) -> None:
     machine = Machine(tmp_path / "accepted")
     (tmp_path / "accepted").write_text(text)
     clock = machine.clock(T0 + HOUR)
     assert (clock.now(), clock.doubt) == (T0 + HOUR, "the system clock is 60.0 minutes behind the server's time")
 
 
-def test_what_cannot_be_kept_is_told(tmp_path: Path) -> None:
+def test_unwritable_file_is_reported(tmp_path: Path) -> None:
     machine = Machine(tmp_path / "gone" / "accepted")
     clock = machine.clock()
     machine.step(-HOUR)
@@ -150,7 +150,7 @@ def test_what_cannot_be_kept_is_told(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["later", "step", "accept", "restart"]), st.floats(0, 1e7), st.booleans())))
-def test_times_never_go_back_whatever_happens(steps: list[tuple[str, float, bool]]) -> None:
+def test_times_never_decrease(steps: list[tuple[str, float, bool]]) -> None:
     with TemporaryDirectory() as folder:
         _check_times(Machine(Path(folder) / "accepted"), steps)
 

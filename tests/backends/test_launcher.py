@@ -3,7 +3,7 @@
 from runrig.backends.launcher import hostfile_of, port_of, variables
 
 
-def test_torchrun_and_mpirun_find_the_nodes_and_the_gpus_of_each() -> None:
+def test_torchrun_and_mpirun_find_all_nodes_and_their_gpus() -> None:
     assert variables(nodes=2, rank=1, gpus=8, address="main-0.g", port=29500, hostfile="/hosts") == {
         "PET_NNODES": "2",
         "PET_NODE_RANK": "1",
@@ -29,7 +29,7 @@ def test_a_node_without_gpus_still_starts_one_process() -> None:
     assert hostfile_of(["a"], 0) == "a slots=1\n"
 
 
-def test_gangs_on_one_address_have_ports_of_their_own() -> None:
+def test_gangs_on_one_address_have_their_own_ports() -> None:
     ports = {port_of(f"train-{number}/main-group", attempt) for number in range(20) for attempt in range(5)}
     assert all(20_000 <= port <= 29_999 for port in ports)
     assert len(ports) > 95, "hardly any two are equal"

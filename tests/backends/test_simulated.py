@@ -38,7 +38,7 @@ def facts(backend: SimulatedBackend) -> dict[TaskKey, TaskFact]:
     return {**dict.fromkeys(seen.running, RUNNING), **seen.tasks}
 
 
-def test_a_task_runs_at_once_and_ends_after_its_duration() -> None:
+def test_task_starts_immediately_and_ends_after_its_duration() -> None:
     time = RealTime()
     backend = simulated(time)
     short, usual = launch(task="short", duration_s=5.0), launch(task="usual")
@@ -54,7 +54,7 @@ def test_a_task_runs_at_once_and_ends_after_its_duration() -> None:
 
 
 @pytest.mark.parametrize(("grace_s", "after_s"), [(0.0, 0.0), (0.5, 0.5), (30.0, 1.0)])
-def test_a_stopped_task_ends_within_a_second(grace_s: float, after_s: float) -> None:
+def test_stopped_task_ends_within_a_second(grace_s: float, after_s: float) -> None:
     time = RealTime()
     backend = simulated(time)
     task = launch(grace_s=grace_s)
@@ -67,7 +67,7 @@ def test_a_stopped_task_ends_within_a_second(grace_s: float, after_s: float) -> 
     assert facts(backend) == {task.key: stopped(143)}
 
 
-def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code() -> None:
+def test_task_that_ended_before_its_stop_keeps_its_exit_code() -> None:
     time = RealTime()
     backend = simulated(time)
     task = launch(duration_s=5.0)
@@ -77,7 +77,7 @@ def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code() -> None:
     assert facts(backend) == {task.key: ended(0)}
 
 
-def test_an_end_while_it_was_asked_to_stop_is_not_certainly_its_own() -> None:
+def test_end_during_a_stop_request_is_ambiguous() -> None:
     time = RealTime()
     backend = simulated(time)
     task = launch(duration_s=5.0)
@@ -88,7 +88,7 @@ def test_an_end_while_it_was_asked_to_stop_is_not_certainly_its_own() -> None:
     assert facts(backend) == {task.key: stopped(0)}
 
 
-def test_a_task_that_is_stopped_before_it_starts_never_does() -> None:
+def test_task_stopped_before_its_start_never_starts() -> None:
     backend = simulated(RealTime())
     task = launch()
     backend.sync(stopping(task))
@@ -96,7 +96,7 @@ def test_a_task_that_is_stopped_before_it_starts_never_does() -> None:
     assert facts(backend) == {task.key: stopped(143)}
 
 
-def test_a_task_that_comes_again_lasts_its_time_from_then_on() -> None:
+def test_task_that_restarts_runs_for_its_full_duration_again() -> None:
     time = RealTime()
     backend = simulated(time)
     task, other = launch(duration_s=5.0), launch(task="other", duration_s=8.0)
@@ -110,7 +110,7 @@ def test_a_task_that_comes_again_lasts_its_time_from_then_on() -> None:
     assert facts(backend) == {task.key: ended(0), other.key: ended(0)}
 
 
-def test_those_that_are_stopped_long_before_their_end_leave_nothing_behind() -> None:
+def test_tasks_stopped_early_leave_nothing_behind() -> None:
     time = RealTime()
     backend = simulated(time)
     stays = launch(duration_s=10.0)
@@ -121,7 +121,7 @@ def test_those_that_are_stopped_long_before_their_end_leave_nothing_behind() -> 
     assert facts(backend) == {stays.key: ended(0), launch(task="t2999").key: RUNNING}
 
 
-def test_time_goes_as_fast_as_asked_in_whole_microseconds_and_never_back() -> None:
+def test_time_has_the_requested_speed_in_whole_microseconds_and_never_decreases() -> None:
     time = RealTime(at=1000.0)
     clock = SimulatedClock(60.0, real_time=time)
     assert clock.now() == 1000.0
@@ -138,7 +138,7 @@ def test_speed_zero_is_refused() -> None:
         SimulatedClock(0)
 
 
-def test_tasks_and_time_go_on_while_the_server_is_down(tmp_path: Path) -> None:
+def test_tasks_and_time_continue_while_the_server_is_down(tmp_path: Path) -> None:
     time = RealTime()
     first = simulated(time, tmp_path, speed=10.0)
     short, long = launch(task="short", duration_s=50.0), launch(task="long", duration_s=500.0)
@@ -151,7 +151,7 @@ def test_tasks_and_time_go_on_while_the_server_is_down(tmp_path: Path) -> None:
     assert facts(second) == {short.key: stopped(0), long.key: stopped(0)}
 
 
-def test_changes_are_appended_and_all_are_found_after_a_restart(tmp_path: Path) -> None:
+def test_changes_are_appended_and_found_after_a_restart(tmp_path: Path) -> None:
     time = RealTime()
     first = simulated(time, tmp_path)
     short, long, late = launch(task="short"), launch(task="long"), launch(task="late")
@@ -168,7 +168,7 @@ def test_changes_are_appended_and_all_are_found_after_a_restart(tmp_path: Path) 
     assert facts(simulated(time, tmp_path)) == {long.key: RUNNING, late.key: stopped(143)}
 
 
-def test_the_file_of_tasks_does_not_grow_without_end(tmp_path: Path) -> None:
+def test_file_of_tasks_does_not_grow_forever(tmp_path: Path) -> None:
     backend = simulated(RealTime(), tmp_path)
     lines = 0
     for at in range(600):
@@ -178,7 +178,7 @@ def test_the_file_of_tasks_does_not_grow_without_end(tmp_path: Path) -> None:
     assert facts(simulated(RealTime(), tmp_path)).keys() == {launch(task="t599").key}
 
 
-def test_a_wait_ends_with_the_next_task_or_when_woken() -> None:
+def test_wait_ends_with_the_next_task_or_when_woken() -> None:
     backend = SimulatedBackend(NODES, SimulatedClock(1000.0))
     task = launch(duration_s=20.0)
     backend.sync(running(task))
@@ -189,7 +189,7 @@ def test_a_wait_ends_with_the_next_task_or_when_woken() -> None:
     backend.wait(1e9)
 
 
-def test_the_log_says_that_nothing_ran(tmp_path: Path) -> None:
+def test_log_says_that_nothing_ran(tmp_path: Path) -> None:
     backend = simulated(RealTime(), tmp_path)
     output = backend.output(launch().key)
     assert output is not None
@@ -204,7 +204,7 @@ def test_the_system_clock_has_whole_microseconds() -> None:
     assert now == round(now, 6)
 
 
-def test_a_task_of_another_workflow_with_its_name_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_task_of_another_workflow_with_its_name_is_not_mistaken_for_it(tmp_path: Path) -> None:
     """The database was exchanged for one in which another workflow has the id; an earlier version notes no workflow."""
     time = RealTime()
     tasks = [launch(task=name, duration_s=5.0) for name in ("same", "another", "earlier")]

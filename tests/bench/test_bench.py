@@ -11,7 +11,7 @@ from bench import decisions, reference, report
 pytestmark = pytest.mark.slow
 
 
-def test_a_scenario_checks_its_decisions_and_stands_beside_its_reference(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scenario_checks_its_decisions_and_is_shown_next_to_its_reference(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["Q3_reclaim_1", "--runs", "1", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert list(told) == ["calibration", "decisions", "summary"]
@@ -19,7 +19,7 @@ def test_a_scenario_checks_its_decisions_and_stands_beside_its_reference(capsys:
     assert [(row["scenario"], row["reference"]) for row in told["decisions"]] == [("Q3_reclaim_1", 5.6)]
 
 
-def test_a_section_that_fails_is_told_and_the_others_go_on(
+def test_failing_section_is_reported_and_the_others_continue(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(_: int) -> Section:
@@ -45,7 +45,7 @@ def test_every_scenario_has_a_reference_figure() -> None:
     assert set(decisions.SCENARIOS) == set(reference.MILLISECONDS)
 
 
-def test_an_unknown_scenario_is_named_with_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_scenario_is_reported_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["Q9"])
     assert stopped.value.code == 2

@@ -7,7 +7,7 @@ from bench import edits
 pytestmark = pytest.mark.slow
 
 
-def test_declarations_are_taken_over_where_they_are_declared_and_taken_back() -> None:
+def test_declarations_are_applied_and_removed_again() -> None:
     found = list(edits.measured(1, gangs=100, sizes=(100,)))
     assert [each.what for each in found] == [
         "a pool's quota",

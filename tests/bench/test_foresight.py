@@ -7,7 +7,7 @@ from bench import foresight
 pytestmark = pytest.mark.slow
 
 
-def test_each_question_is_asked_and_its_answers_are_carried_out() -> None:
+def test_each_query_is_asked_and_its_suggestions_are_carried_out() -> None:
     found = list(foresight.measured(1, nodes=125, many=300))
     assert [each.what for each in found] == [
         "why: headline, position, all blockers",
@@ -25,7 +25,7 @@ def test_each_question_is_asked_and_its_answers_are_carried_out() -> None:
     assert [each.what for each in found if not each.checked] == [found[0].what, found[-3].what]
 
 
-def test_a_fork_that_takes_too_long_is_cut_and_one_that_fails_is_told() -> None:
+def test_slow_fork_is_cut_off_and_a_failing_one_is_reported() -> None:
     def forever() -> None:
         while True:
             """On and on."""

@@ -17,7 +17,7 @@ SMALL = Size(branches=(2, 1), queues=2)
 BOTH = pytest.mark.parametrize("settings", MODES.values(), ids=("classical", "fair"))
 
 
-def test_the_full_tree_has_156_cohorts_and_1000_queues() -> None:
+def test_full_tree_has_156_cohorts_and_1000_queues() -> None:
     system = declared(Size())
     assert (len(system.cohorts), len(system.queues)) == (156, 1000)
     assert (system.cohorts[0].name, system.queues[-1].name, system.queues[-1].cohort) == (
@@ -28,14 +28,14 @@ def test_the_full_tree_has_156_cohorts_and_1000_queues() -> None:
 
 
 @BOTH
-def test_the_scenarios_check_their_own_outcome(settings: Settings) -> None:
+def test_scenarios_check_their_own_outcome(settings: Settings) -> None:
     assert admit(settings, SMALL) > 0
     assert nofit(settings, SMALL) > 0
     assert reclaim(settings, 1, SMALL) > 0
     assert reclaim(settings, 2, SMALL) > 0
 
 
-def test_a_wrong_outcome_stops_a_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_outcome_stops_a_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.kueue.GPUS_PER_POOL", 7)
     with pytest.raises(AssertionError, match="a100"):
         admit(Settings(), SMALL)
@@ -50,7 +50,7 @@ def test_one_head_per_queue_and_cycle(settings: Settings) -> None:
     assert admitted == [["w0", "w1", "w2", "w3"], ["w4", "w5", "w6", "w7"], []]
 
 
-def test_the_traces_hand_in_what_the_reference_ran() -> None:
+def test_traces_submit_what_the_reference_ran() -> None:
     handed_in = arrivals(BASELINE)
     assert (len(handed_in), handed_in[0].at_ms, handed_in[-1].at_ms) == (15_000, 100, 60_000)
     assert (
@@ -84,7 +84,7 @@ def test_a_replay_of_two_queues(settings: Settings) -> None:
 
 
 @BOTH
-def test_a_small_baseline_comes_to_an_end(settings: Settings) -> None:
+def test_small_baseline_finishes(settings: Settings) -> None:
     """Two queues of each of two cohorts, a tenth of the work: they do not meet across cohorts."""
     batches = tuple(dataclasses.replace(each, count=each.count // 10) for each in BASELINE.batches)
     one, two = (replay(settings, Trace(cohorts, 2, batches)) for cohorts in (1, 2))
@@ -98,7 +98,7 @@ def test_every_scenario_and_replay_has_reference_figures() -> None:
     assert set(REPLAYS) == set(reference.REPLAYS)
 
 
-def test_imported_queues_stand_beside_their_reference(
+def test_imported_queues_are_shown_next_to_their_reference(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.calibration.once", lambda *_: 0.02)
@@ -110,7 +110,7 @@ def test_imported_queues_stand_beside_their_reference(
     ]
 
 
-def test_a_replay_is_told_in_two_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replay_prints_two_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.calibration.once", lambda *_: 0.02)
     theirs = reference.Replayed(1.0, 1100, 9, None, 14, 4, {"small": 225}, {})
     tiny = {"tiny": lambda: replay(Settings(), TINY)}

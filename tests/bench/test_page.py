@@ -8,7 +8,7 @@ from bench import page
 pytestmark = pytest.mark.slow
 
 
-def test_tabs_of_a_small_cluster_cost_something() -> None:
+def test_tabs_of_a_small_cluster_use_processor_time() -> None:
     found = {str(row["what"]): row for row in page._tabs(200, 3, 3.0)}
     assert list(found) == [
         "no tab: 5 workflows a second",

@@ -8,7 +8,7 @@ from bench import program
 pytestmark = pytest.mark.slow
 
 
-def test_each_command_answers_beside_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_command_gets_an_answer_from_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "LEAST_RUNS", 1)
     found = {str(row["what"]): row for row in program.rows(1, workflows=12)}
     assert list(found) == [

@@ -7,7 +7,7 @@ from bench import questions
 pytestmark = pytest.mark.slow
 
 
-def test_every_question_is_asked_of_a_small_cluster() -> None:
+def test_every_query_is_asked_on_a_small_cluster() -> None:
     found = list(questions.questions(1, sizes=(200,), pools=10, lines=(100,), logs=(20,)))
     assert [(each.what, each.at) for each in found] == [
         ("resources, all at once", "200 nodes and tasks"),
@@ -22,6 +22,6 @@ def test_every_question_is_asked_of_a_small_cluster() -> None:
     assert all(each.locked is None or 0 < each.locked < each.times.least for each in found)
 
 
-def test_a_start_finds_all_that_waits() -> None:
+def test_start_finds_all_waiting_work() -> None:
     (start,) = questions.starts(1, sizes=(2_000,))
     assert (start.waiting, 0.5e3 < start.memory < 2.5e3) == (2_000, True)

@@ -7,7 +7,7 @@ from bench import parts, store, submits
 pytestmark = pytest.mark.slow
 
 
-def test_a_cycle_admits_and_stores_all_that_wait() -> None:
+def test_cycle_admits_and_stores_all_waiting_work() -> None:
     found = list(store.commits(1, gangs=20))
     assert [(each.store, each.admissions, each.entries) for each in found] == [
         ("sqlite", 20, 20),
@@ -31,7 +31,7 @@ def test_every_submission_of_every_client_is_answered() -> None:
     ]
 
 
-def test_a_list_has_all_pools_beside_what_has_finished() -> None:
+def test_list_has_all_pools_and_finished_work() -> None:
     found = list(store.pool_lists(1, finished=30, each=3))
     assert [(each.store, each.what) for each in found] == [
         (kind, what) for kind in ("sqlite", "postgresql") for what in ("all pools", "one parent")
@@ -39,7 +39,7 @@ def test_a_list_has_all_pools_beside_what_has_finished() -> None:
     assert all(each.answer > 1000 for each in found)
 
 
-def test_the_holder_of_all_nodes_is_released_and_those_who_waited_start() -> None:
+def test_release_of_all_nodes_starts_the_waiting_gangs() -> None:
     first, second = parts.measured([(125, 90)])
     assert (first.what, first.actions, first.released) == ("first cycle", 0, None)
     assert second.what == "holder ends"
@@ -47,7 +47,7 @@ def test_the_holder_of_all_nodes_is_released_and_those_who_waited_start() -> Non
     assert second.released is not None
 
 
-def test_clients_at_once_are_all_answered_and_their_time_is_told_apart() -> None:
+def test_concurrent_clients_are_all_answered_and_timed_separately() -> None:
     row = submits._row("sqlite", waiting=2, each=20, runs=1)
     assert (row["store"], row["waiting"]) == ("sqlite", 2)
     assert 0 < float(row["clients"]) < float(row["server"])

@@ -47,7 +47,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- the cluster, and the check
 
 
-def test_the_full_cluster_has_25_blocks_of_25_racks_of_16_hosts() -> None:
+def test_full_cluster_has_25_blocks_of_25_racks_of_16_hosts() -> None:
     assert [FULL.domain(key.key, FULL.nodes - 1) for key in KEYS] == [24, 624, 9999]
     busy = FULL._replace(busy=True)
     assert Counter(map(busy.taken, range(busy.nodes))) == {0: 1112, **dict.fromkeys(range(1, 9), 1111)}
@@ -68,7 +68,7 @@ def placed(pods: dict[int, int]) -> Placement:
         ((required("rack", 4),), {0: 4, 4: 6}, Used(2, 2, 1)),
     ],
 )
-def test_a_legal_placement_is_told_by_what_it_lies_in(
+def test_valid_placement_is_described_by_its_domain(
     near: tuple[Requirement, ...], pods: dict[int, int], used: Used
 ) -> None:
     assert check(TINY, [(gang("w-1/g", 10, near), placed(pods))]) == used
@@ -84,14 +84,12 @@ def test_a_legal_placement_is_told_by_what_it_lies_in(
         ((required("block"), required("rack", 8)), {0: 8, 12: 2}, r"in \{0, 1\}"),
     ],
 )
-def test_an_illegal_placement_stops_a_scenario(
-    near: tuple[Requirement, ...], pods: dict[int, int], problem: str
-) -> None:
+def test_invalid_placement_stops_a_scenario(near: tuple[Requirement, ...], pods: dict[int, int], problem: str) -> None:
     with pytest.raises(AssertionError, match=problem):
         check(TINY, [(gang("w-1/g", 10, near), placed(pods))])
 
 
-def test_gangs_and_what_keeps_the_cluster_busy_count_together() -> None:
+def test_measured_gangs_and_background_load_count_together() -> None:
     two = [(gang(f"w{each}-1/g", 5), placed({0: 5})) for each in range(2)]
     assert check(TINY, two[:1]) == Used(1, 1, 1)
     with pytest.raises(AssertionError, match=r"too much on \[0\]"):
@@ -124,7 +122,7 @@ def test_gangs_and_what_keeps_the_cluster_busy_count_together() -> None:
         (Asked(91, busy=True), NOWHERE),
     ],
 )
-def test_a_place_for_one_gang(asked: Asked, used: Used) -> None:
+def test_one_gang_is_placed(asked: Asked, used: Used) -> None:
     assert place(asked, 1, TINY).used == used
 
 
@@ -134,7 +132,7 @@ def test_gangs_of_half_a_rack_fill_whole_racks(stream: Stream) -> None:
     assert (seconds > 0, used) == (True, Used(48, 3, 2))
 
 
-def test_a_stream_that_does_not_fit_is_no_fast_one() -> None:
+def test_stream_that_does_not_fit_is_not_fast() -> None:
     with pytest.raises(AssertionError, match="8 of 10 started"):
         throughput(Stream(RACK), HALVES, pools=2, gangs=10)
 
@@ -143,14 +141,14 @@ def test_a_stream_that_does_not_fit_is_no_fast_one() -> None:
     ("near", "pods", "told", "domains"),
     [(BLOCK, 32, 4, (2, 1)), (RACK, 16, 2, (1, 1)), (RACK, 8, 1, (1, 1))],
 )
-def test_all_that_stop_are_in_the_domain_that_is_required(
+def test_all_targets_are_in_the_required_domain(
     near: tuple[Requirement, ...], pods: int, told: int, domains: tuple[int, int]
 ) -> None:
     found = preempt(Blocked(near, pods, told, HALVES), 1)
     assert (found.many, found.used) == (told, Used(pods, *domains))
 
 
-def test_no_more_stop_than_are_needed_where_nearness_is_preferred() -> None:
+def test_preference_stops_no_more_gangs_than_needed() -> None:
     found = preempt(Blocked(NEAR_RACK, 32, 4, HALVES), 1)
     assert (found.many, found.used.hosts) == (4, 32)
 
@@ -160,7 +158,7 @@ def test_as_many_pods_start_as_a_rack_has_gpus() -> None:
     assert (found.many, found.used) == (32, Used(4, 1, 1))
 
 
-def test_why_names_the_law_of_nodes_behind_any_queue() -> None:
+def test_why_names_the_rule_about_nodes_behind_any_queue() -> None:
     assert [explain(waiting, 1, TINY).many for waiting in (0, 7)] == [0, 7]
 
 
@@ -173,7 +171,7 @@ def test_every_scenario_has_a_reference_figure() -> None:
     assert set(BLOCKED) == set(reference.PREEMPTED)
 
 
-def test_places_stand_beside_the_reference_with_a_median_at_the_end(
+def test_placements_are_shown_next_to_the_reference_with_a_median_at_the_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.topology.place", partial(place, cluster=TINY))
@@ -191,7 +189,7 @@ def test_places_stand_beside_the_reference_with_a_median_at_the_end(
     ]
 
 
-def test_fewer_pods_and_why_have_tables_of_their_own(
+def test_partial_admission_and_why_have_their_own_tables(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.topology.fewer", partial(fewer, cluster=TINY))

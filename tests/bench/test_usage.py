@@ -3,7 +3,7 @@
 from bench import usage
 
 
-def test_every_question_is_asked_of_what_was_folded() -> None:
+def test_every_query_is_asked_about_folded_usage() -> None:
     found = {row["what"]: row["rows"] for row in usage.rows(1, workflows=400)}
     assert list(found)[:2] == ["fold", "write an hour, the longest"]
     assert list(found)[2:] == list(usage.QUESTIONS)

@@ -5,7 +5,7 @@ from pathlib import Path
 from bench import verify
 
 
-def test_the_log_that_is_measured_is_lawful_and_has_ends_of_cycles(tmp_path: Path) -> None:
+def test_measured_log_is_lawful_and_contains_ends_of_cycles(tmp_path: Path) -> None:
     verify.history(tmp_path, waiting=400, rounds=3)
     _, totals = verify.timed(tmp_path / "runrig.db")
     assert totals["decisions"] > 400

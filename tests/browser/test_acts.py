@@ -67,7 +67,7 @@ def press(page: Page, name: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_every_form_can_be_read(mine: Lab, chromium: Browser, width: int, height: int, scheme: str) -> None:
+def test_every_form_is_accessible(mine: Lab, chromium: Browser, width: int, height: int, scheme: str) -> None:
     with looking(mine, chromium, width=width, height=height, scheme=scheme) as watched:
         for path in FORMS:
             page = watched.goto(path)
@@ -76,7 +76,7 @@ def test_every_form_can_be_read(mine: Lab, chromium: Browser, width: int, height
         watched.is_content()
 
 
-def test_a_file_is_submitted_seen_to_start_and_cancelled(mine: Lab, chromium: Browser) -> None:
+def test_file_is_submitted_seen_to_start_and_cancelled(mine: Lab, chromium: Browser) -> None:
     with looking(mine, chromium) as watched:
         page = watched.goto("/workflows")
         page.get_by_role("link", name="Submit…").click()
@@ -108,7 +108,7 @@ def test_a_file_is_submitted_seen_to_start_and_cancelled(mine: Lab, chromium: Br
         watched.is_content()
 
 
-def test_a_command_is_run_with_the_keyboard_alone(mine: Lab, chromium: Browser) -> None:
+def test_command_is_run_with_the_keyboard_alone(mine: Lab, chromium: Browser) -> None:
     with looking(mine, chromium) as watched:
         page = watched.goto("/workflows")
         page.get_by_role("link", name="Submit…").focus()
@@ -145,7 +145,7 @@ def test_a_command_is_run_with_the_keyboard_alone(mine: Lab, chromium: Browser) 
         watched.is_content()
 
 
-def test_a_chosen_file_is_read_and_what_is_wrong_with_it_is_said_beside_it(mine: Lab, chromium: Browser) -> None:
+def test_chosen_file_is_read_and_its_errors_are_shown_next_to_it(mine: Lab, chromium: Browser) -> None:
     path = written(mine.folder, file("chosen", 1) + "  colour: red\n", "chosen.yaml")
     with looking(mine, chromium) as watched:
         page = watched.goto("/submit")
@@ -161,7 +161,7 @@ def test_a_chosen_file_is_read_and_what_is_wrong_with_it_is_said_beside_it(mine:
         watched.is_content()
 
 
-def test_why_it_waits_is_seen_and_a_larger_pool_lets_it_start(mine: Lab, chromium: Browser) -> None:
+def test_reason_is_shown_and_a_larger_pool_lets_it_start(mine: Lab, chromium: Browser) -> None:
     with looking(mine, chromium) as watched:
         page = watched.goto("/workflow/waits-1")
         expect(page.locator(".sentence")).to_contain_text(
@@ -189,7 +189,7 @@ def test_why_it_waits_is_seen_and_a_larger_pool_lets_it_start(mine: Lab, chromiu
         watched.is_content()
 
 
-def test_the_slider_is_asked_by_keyboard_and_the_last_question_counts(mine: Lab, chromium: Browser) -> None:
+def test_slider_works_by_keyboard_and_the_last_query_counts(mine: Lab, chromium: Browser) -> None:
     with looking(mine, chromium) as watched:
         page = watched.goto("/pool/mine")
         asked: list[str] = []
@@ -208,7 +208,7 @@ def test_the_slider_is_asked_by_keyboard_and_the_last_question_counts(mine: Lab,
         watched.is_content()
 
 
-def test_all_of_it_works_without_script(mine: Lab, chromium: Browser) -> None:
+def test_everything_works_without_scripts(mine: Lab, chromium: Browser) -> None:
     with looking(mine, chromium, java_script_enabled=False) as watched:
         page = watched.goto("/submit")
         page.get_by_label("Workflow file").fill(file("plain", 1))
@@ -257,9 +257,7 @@ def test_all_of_it_works_without_script(mine: Lab, chromium: Browser) -> None:
         watched.is_content()
 
 
-def test_what_waits_is_held_and_released_and_a_node_closed_and_opened_without_script(
-    mine: Lab, chromium: Browser
-) -> None:
+def test_hold_release_cordon_and_uncordon_work_without_scripts(mine: Lab, chromium: Browser) -> None:
     id, node = waiting(mine), mine.server.json("resource", "list")["resources"][0]["hostname"]
     with looking(mine, chromium, java_script_enabled=False) as watched:
         page = watched.goto(f"/workflow/{id}")
@@ -279,7 +277,7 @@ def test_what_waits_is_held_and_released_and_a_node_closed_and_opened_without_sc
         watched.is_content()
 
 
-def test_a_move_and_a_forced_drain_are_shown_in_a_dialog_before_they_are_sent(mine: Lab, chromium: Browser) -> None:
+def test_move_and_forced_drain_are_confirmed_in_a_dialog(mine: Lab, chromium: Browser) -> None:
     id, node = waiting(mine), mine.server.json("resource", "list")["resources"][0]["hostname"]
     with looking(mine, chromium) as watched:
         page = watched.goto(f"/workflow/{id}")
@@ -303,7 +301,7 @@ def test_a_move_and_a_forced_drain_are_shown_in_a_dialog_before_they_are_sent(mi
     assert [status(mine, each) for each in ("runs-1", "low-1")] == ["RUNNING", "RUNNING"]
 
 
-def test_the_command_of_an_empty_server_does_what_it_says(tmp_path: Path, chromium: Browser) -> None:
+def test_suggested_command_of_an_empty_server_works(tmp_path: Path, chromium: Browser) -> None:
     with up(tmp_path / "data", "--gpus", "1") as server:
         it = Lab(server, tmp_path, server.said.split(" at ")[1].split(" ")[0])
         with looking(it, chromium, permissions=["clipboard-read", "clipboard-write"]) as watched:

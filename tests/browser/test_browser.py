@@ -26,7 +26,7 @@ def looking(server: Lab, chromium: Browser, **view: object) -> Iterator[Watched]
         context.close()
 
 
-def test_one_click_signs_in_and_the_code_is_gone(server: Lab, chromium: Browser) -> None:
+def test_one_click_signs_in_and_uses_up_the_code(server: Lab, chromium: Browser) -> None:
     context = chromium.new_context()
     context.set_default_timeout(PATIENCE_MS)
     address = server.address()
@@ -46,7 +46,7 @@ def test_one_click_signs_in_and_the_code_is_gone(server: Lab, chromium: Browser)
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_every_page_can_be_read(server: Lab, chromium: Browser, width: int, height: int, scheme: str) -> None:
+def test_every_page_is_accessible(server: Lab, chromium: Browser, width: int, height: int, scheme: str) -> None:
     with looking(server, chromium, width=width, height=height, scheme=scheme) as watched:
         for path in PAGES:
             page = watched.goto(path)
@@ -57,7 +57,7 @@ def test_every_page_can_be_read(server: Lab, chromium: Browser, width: int, heig
         watched.is_content()
 
 
-def test_what_starts_is_seen_without_loading_the_page_again(server: Lab, chromium: Browser) -> None:
+def test_started_work_appears_without_a_reload(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium) as watched:
         page = watched.goto("/")
         expect(page.locator("#pulse")).to_have_text("live", timeout=PATIENCE_MS)
@@ -70,7 +70,7 @@ def test_what_starts_is_seen_without_loading_the_page_again(server: Lab, chromiu
         watched.is_content()
 
 
-def test_the_map_has_the_colour_of_the_pool_and_says_who_is_there(server: Lab, chromium: Browser) -> None:
+def test_map_has_the_colours_of_pools_and_names_the_holders(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium) as watched:
         page = watched.goto("/map")
         page.wait_for_selector("[data-drawn]")
@@ -94,7 +94,7 @@ def test_the_map_has_the_colour_of_the_pool_and_says_who_is_there(server: Lab, c
         watched.is_content()
 
 
-def test_a_node_with_more_gpus_than_a_phone_has_room_for_is_drawn_whole(tmp_path: Path, chromium: Browser) -> None:
+def test_node_with_more_gpus_than_fit_on_a_phone_is_drawn_completely(tmp_path: Path, chromium: Browser) -> None:
     with up(tmp_path / "data", "--gpus", "48", "--backend", "simulated") as server:
         it = Lab(server, tmp_path, server.said.split(" at ")[1].split(" ")[0])
         it.submit("most", 36, pool="default")
@@ -107,7 +107,7 @@ def test_a_node_with_more_gpus_than_a_phone_has_room_for_is_drawn_whole(tmp_path
             watched.is_content()
 
 
-def test_output_comes_as_it_is_written(server: Lab, chromium: Browser) -> None:
+def test_output_appears_as_it_is_written(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium) as watched:
         page = watched.goto("/workflow/a-1")
         expect(page.locator("#output")).to_contain_text("first", timeout=PATIENCE_MS)
@@ -116,7 +116,7 @@ def test_output_comes_as_it_is_written(server: Lab, chromium: Browser) -> None:
         watched.is_content()
 
 
-def test_what_would_start_it_is_found_while_the_page_is_read(server: Lab, chromium: Browser) -> None:
+def test_suggestions_appear_while_the_page_is_open(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium) as watched:
         page = watched.goto("/workflow/b-1")
         expect(page.locator(".sentence")).to_contain_text(
@@ -126,7 +126,7 @@ def test_what_would_start_it_is_found_while_the_page_is_read(server: Lab, chromi
         watched.is_content()
 
 
-def test_without_script_there_is_a_table_for_the_map_and_a_link_for_the_search(server: Lab, chromium: Browser) -> None:
+def test_without_scripts_the_map_is_a_table_and_the_search_a_link(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium, java_script_enabled=False) as watched:
         page = watched.goto("/map")
         expect(page.locator("canvas")).to_be_hidden(timeout=PATIENCE_MS)
@@ -137,7 +137,7 @@ def test_without_script_there_is_a_table_for_the_map_and_a_link_for_the_search(s
         watched.is_content()
 
 
-def test_a_print_has_text_and_no_controls(server: Lab, chromium: Browser) -> None:
+def test_printed_page_has_text_and_no_controls(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium) as watched:
         page = watched.goto("/workflow/b-1")
         page.emulate_media(media="print")
@@ -146,7 +146,7 @@ def test_a_print_has_text_and_no_controls(server: Lab, chromium: Browser) -> Non
         assert page.pdf()[:5] == b"%PDF-"
 
 
-def test_who_signs_out_sees_the_login(server: Lab, chromium: Browser) -> None:
+def test_sign_out_leads_to_the_login(server: Lab, chromium: Browser) -> None:
     context = chromium.new_context()
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()

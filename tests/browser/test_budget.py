@@ -27,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
 
 
 @pytest.mark.parametrize("path", ["/", "/map"])
-def test_a_first_visit_is_cheap(cluster: Large, chromium: Browser, path: str) -> None:
+def test_first_visit_is_small(cluster: Large, chromium: Browser, path: str) -> None:
     found: list[Cost] = [cold(cluster, chromium, path) for _ in range(3)]
     assert max(each.bytes for each in found) <= COLD_BYTES, found
     assert max(each.requests for each in found) <= REQUESTS, found
@@ -36,7 +36,7 @@ def test_a_first_visit_is_cheap(cluster: Large, chromium: Browser, path: str) ->
     assert max(each.elements for each in found) <= ELEMENTS, found
 
 
-def test_a_change_is_small(cluster: Large) -> None:
+def test_live_change_is_small(cluster: Large) -> None:
     """The change by one more workflow, with all whom it stops and who follow; most change a hundred bytes."""
     service, sizes = cluster.desk.service, []
     more = seeded.work(NODES, seed=8)

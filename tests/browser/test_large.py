@@ -27,7 +27,7 @@ def found_by_axe(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize(("width", "height", "scheme"), VIEWS)
-def test_every_page_is_whole_and_can_be_read(
+def test_every_page_is_complete_and_accessible(
     cluster: Large, chromium: Browser, width: int, height: int, scheme: str
 ) -> None:
     context = cluster.context(chromium, width, height, scheme)
@@ -42,7 +42,7 @@ def test_every_page_is_whole_and_can_be_read(
         context.close()
 
 
-def test_a_print_is_light_and_whole(cluster: Large, chromium: Browser, tmp_path: Path) -> None:
+def test_printed_page_is_light_and_complete(cluster: Large, chromium: Browser, tmp_path: Path) -> None:
     """As from a dark screen: map and tree are each on one sheet, and controls on none."""
     context = cluster.context(chromium, scheme="dark")
     try:
@@ -73,7 +73,7 @@ BREAKS = """(selector) => {
 }"""
 
 
-def test_the_map_shows_what_its_address_says(cluster: Large, chromium: Browser) -> None:
+def test_map_shows_what_its_url_says(cluster: Large, chromium: Browser) -> None:
     accent, ink = "10,90,168", "28,32,36"  # of frames
     context = cluster.context(chromium)
     try:

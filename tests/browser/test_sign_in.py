@@ -52,7 +52,7 @@ def at_the_provider(page: Page, running: Running) -> None:
     page.evaluate("document.forms[0].submit()")
 
 
-def test_the_button_signs_in_and_comes_back_to_the_page_that_was_asked_for(
+def test_button_signs_in_and_returns_to_the_requested_page(
     place: tuple[Target, Running], context: BrowserContext
 ) -> None:
     target, running = place
@@ -72,7 +72,7 @@ def test_the_button_signs_in_and_comes_back_to_the_page_that_was_asked_for(
     assert not [each for each in cookies if each.startswith("runrig-")]  # what bound the way there is gone
 
 
-def test_who_says_no_is_told_so(place: tuple[Target, Running], context: BrowserContext) -> None:
+def test_refusal_to_sign_in_is_reported(place: tuple[Target, Running], context: BrowserContext) -> None:
     target, running = place
     page = context.new_page()
     page.goto(f"http://localhost:{target.port}/login")

@@ -21,7 +21,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
 
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
-def test_every_page_is_whole_and_can_be_read(cluster: Large, chromium: Browser, width: int, scheme: str) -> None:
+def test_every_page_is_complete_and_accessible(cluster: Large, chromium: Browser, width: int, scheme: str) -> None:
     context = cluster.context(chromium, width, 844, scheme)
     try:
         watched = Watched(context.new_page(), cluster)
@@ -44,7 +44,7 @@ def test_every_page_is_whole_and_can_be_read(cluster: Large, chromium: Browser, 
         context.close()
 
 
-def test_the_page_of_a_pool_is_used_by_keyboard_alone(cluster: Large, chromium: Browser) -> None:
+def test_pool_page_works_with_the_keyboard_alone(cluster: Large, chromium: Browser) -> None:
     context = cluster.context(chromium)
     try:
         watched = Watched(context.new_page(), cluster)

@@ -15,7 +15,7 @@ def revision(page: Page) -> int:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_the_page_follows_the_slider_and_comes_back(server: Lab, chromium: Browser, width: int, scheme: str) -> None:
+def test_page_follows_the_slider_and_returns(server: Lab, chromium: Browser, width: int, scheme: str) -> None:
     with looking(server, chromium, width=width, height=900, scheme=scheme) as watched:
         page = watched.goto("/map")
         page.wait_for_selector("[data-drawn]")

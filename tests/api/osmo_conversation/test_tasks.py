@@ -62,7 +62,7 @@ def wide(world: TwoTeams) -> None:
     world.api.desk.later(0)
 
 
-def test_a_task_is_shown_with_all_that_the_table_has(world: TwoTeams) -> None:
+def test_task_has_every_column_of_the_table(world: TwoTeams) -> None:
     (task,) = asked(world, "tom")["tasks"]
     shown = {name: task[name] for name in TASK if name != "start_time"}
     assert shown == {

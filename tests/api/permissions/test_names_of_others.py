@@ -78,7 +78,7 @@ def others_did(folder: Path, name: str) -> list[tuple[str, int, str, str | None]
         return list(told(it))
 
 
-def test_no_answer_depends_on_what_others_call_their_work(tmp_path: Path) -> None:
+def test_no_response_depends_on_names_of_other_users(tmp_path: Path) -> None:
     named, otherwise = others_did(tmp_path / "named", ASKED), others_did(tmp_path / "otherwise", "zzz")
     assert [each for each in named if each not in otherwise] == []
     assert len(named) == len(otherwise) > 80
@@ -88,7 +88,7 @@ def test_no_answer_depends_on_what_others_call_their_work(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("what", ["one group", "two groups"])
-def test_dry_run_has_no_number_and_a_submission_has_one(tmp_path: Path, what: str) -> None:
+def test_dry_run_has_no_number_but_a_submission_does(tmp_path: Path, what: str) -> None:
     with two_teams(tmp_path) as it:
         body = {"pool": "team", "file": FILES[what]}
         for _ in range(2):

@@ -150,7 +150,7 @@ def una(folder: Path) -> Iterator[Una]:
         http.close()
 
 
-def test_every_route_by_which_a_user_changes_what_no_pool_decides_has_a_row() -> None:
+def test_every_route_for_personal_settings_has_a_row() -> None:
     decided = {each.value for each in OF_A_POOL}
     decided |= {each.value for each in (Permission.CHANGE_CLUSTER, Permission.ACCESS, Permission.READ_EVERYTHING)}
     decided.add(Permission.SEND_CODE.value)  # by a role on any pool
@@ -189,7 +189,7 @@ def test_settings_shared_by_tokens_need_a_token_with_all_roles(tmp_path: Path, r
 
 
 @pytest.mark.parametrize("route", TOKEN_ROUTES)
-def test_a_narrowed_token_changes_and_ends_only_tokens_that_give_no_more(tmp_path: Path, route: str) -> None:
+def test_narrowed_token_manages_only_tokens_with_no_more_roles_than_its_own(tmp_path: Path, route: str) -> None:
     with una(tmp_path) as it:
         before = it.portrait()
         wider = {"narrow": ("wide", "whole", "pools"), "pools": ("wide", "whole")}
@@ -253,9 +253,7 @@ def test_token_created_with_a_narrowed_token_is_not_wider(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("roles", [{}, {"roles": ["pool1-admin"]}])
-def test_an_idempotency_key_does_not_show_the_text_of_a_wider_token_again(
-    tmp_path: Path, roles: dict[str, Any]
-) -> None:
+def test_idempotency_key_does_not_reveal_a_token_with_more_roles(tmp_path: Path, roles: dict[str, Any]) -> None:
     """The text is made of the user and the key, so that who repeats the request is told it again."""
     asked, key = {"name": "again", **roles}, {"Idempotency-Key": "0123456789abcdef0123456789abcdef"}
     with una(tmp_path) as it:
@@ -267,7 +265,7 @@ def test_an_idempotency_key_does_not_show_the_text_of_a_wider_token_again(
         assert it.send(it.tokens["wide"], "POST", "/api/v1/tokens", asked, **key).json() == first.json()
 
 
-def test_browsers_of_a_narrowed_token_sign_out_only_those_that_may_do_no_more(
+def test_narrowed_token_signs_out_only_browsers_with_no_more_roles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A user has so many sessions; one more ends the oldest."""

@@ -56,7 +56,7 @@ WITHOUT_TRACE = {
 """Commands that change nothing; the last ones only have an entry in the audit trail."""
 
 
-def test_every_route_declares_what_it_needs_and_only_those_of_the_login_are_open() -> None:
+def test_every_route_declares_its_permission_and_only_the_login_is_open() -> None:
     routers = [module.router for module in application._MODULES]
     routes = [route for router in routers for route in router.routes]
     assert [route for route in routes if not isinstance(route, APIRoute) or not list(declared(route))] == []
@@ -67,12 +67,12 @@ def test_every_route_declares_what_it_needs_and_only_those_of_the_login_are_open
     assert openly == set(OPEN_PATHS)
 
 
-def test_there_is_a_row_for_every_route_and_an_outcome_for_every_permission() -> None:
+def test_every_route_and_every_permission_has_a_row() -> None:
     assert sorted(ROWS) == GUARDED
     assert set(OUTCOMES) == set(NEEDS.values()) - {OPENLY}
 
 
-def test_the_document_says_401_and_403_of_every_route_that_needs_something() -> None:
+def test_document_has_401_and_403_for_every_route_with_a_permission() -> None:
     for route in GUARDED:
         method, _, path = route.partition(" ")
         responses = DOCUMENT["paths"][path][method.lower()]["responses"]
@@ -116,7 +116,7 @@ def _expected(route: str, actor: str, row: Row) -> int:
     return OUTCOMES[NEEDS[route]][actor]
 
 
-def test_questions_are_answered_to_whom_the_declaration_says(tmp_path: Path) -> None:
+def test_queries_are_answered_for_declared_users_only(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         before = it.portrait()
         found = {
@@ -130,7 +130,7 @@ def test_questions_are_answered_to_whom_the_declaration_says(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("route", COMMANDS)
-def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing(tmp_path: Path, route: str) -> None:
+def test_commands_work_for_declared_users_and_change_nothing_for_others(tmp_path: Path, route: str) -> None:
     """Users with the right come last, the weakest first: for the others the same may be done already."""
     row = ROWS[route]
     with two_teams(tmp_path) as it:
@@ -161,7 +161,7 @@ def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing
 @pytest.mark.parametrize(
     "route", sorted(route for route in GUARDED if "{" in f"{ROWS[route].path}{_places(ROWS[route].body)}")
 )
-def test_hidden_objects_answer_like_missing_ones(tmp_path: Path, route: str) -> None:
+def test_hidden_objects_get_the_same_response_as_missing_ones(tmp_path: Path, route: str) -> None:
     """To *tom*, whose role is on `team`: `team2` and nothing at all are the same, to the letter."""
     row = ROWS[route]
     with two_teams(tmp_path) as it:
@@ -246,7 +246,9 @@ PAIRS: list[tuple[str | None, str, str, Any, int]] = [
 
 
 @pytest.mark.parametrize(("actor", "method", "path", "body", "status"), PAIRS)
-def test_crucial_pairs(tmp_path: Path, actor: str | None, method: str, path: str, body: Any, status: int) -> None:
+def test_important_pairs_of_user_and_command(
+    tmp_path: Path, actor: str | None, method: str, path: str, body: Any, status: int
+) -> None:
     with two_teams(tmp_path) as it:
         before = it.portrait()
         answer = it.send(actor, method, path, body)
@@ -272,7 +274,7 @@ def test_refusal_names_the_user_the_action_and_the_required_role(tmp_path: Path)
         }
 
 
-def test_identity_headers_are_not_believed(tmp_path: Path) -> None:
+def test_identity_headers_are_ignored(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         headers = {"Authorization": f"Bearer {it.tokens['tess']}", "x-osmo-user": "tom", "x-osmo-roles": "admin"}
         before = it.portrait()
@@ -302,7 +304,7 @@ def test_refusal_of_a_node_command_names_the_nodes_and_the_required_role(tmp_pat
         )
 
 
-def test_a_workflow_moves_only_into_a_pool_to_which_the_user_may_submit(tmp_path: Path) -> None:
+def test_workflow_can_be_moved_only_to_a_pool_that_its_user_can_submit_to(tmp_path: Path) -> None:
     """*tom* may see `team2`, as a viewer, but not submit to it."""
     with two_teams(tmp_path) as it:
         it.work_waits(held=False)

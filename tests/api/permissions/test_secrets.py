@@ -85,7 +85,7 @@ def _kept(url: str) -> dict[str, str]:
         engine.dispose()
 
 
-def test_a_secret_is_in_no_table_but_that_of_specifications_and_in_no_log_and_no_answer(
+def test_secret_is_only_in_the_table_of_specifications_and_in_no_log_or_response(
     tmp_path: Path, any_store: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A whole life: submitted, checked, rendered, run, preempted, cancelled, repeated; read by everybody."""
@@ -123,7 +123,7 @@ def _logged(caplog: pytest.LogCaptureFixture) -> str:
     return "\n".join(formatter.format(each) for each in records)
 
 
-def test_no_answer_has_a_token_a_hash_or_a_sealed_value(tmp_path: Path) -> None:
+def test_no_response_contains_a_token_a_hash_or_a_sealed_value(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         rows = it.api.desk.store.access.load()
         secrets = {CANARY, *it.tokens.values()}
@@ -150,7 +150,7 @@ NO_SECRETS = {
 """A token by name, a commit, words, labels of nodes, and an id; the cookie is always empty."""
 
 
-def test_no_answer_has_a_field_for_a_secret_but_those_that_hand_one_out() -> None:
+def test_only_responses_that_hand_out_a_secret_have_a_field_for_it() -> None:
     schemas = document()["components"]["schemas"]
     answers = re.findall(
         r"schemas/(\w+)", str([each["responses"] for path in document()["paths"].values() for each in path.values()])
@@ -169,7 +169,7 @@ def test_no_answer_has_a_field_for_a_secret_but_those_that_hand_one_out() -> Non
     assert fields == HANDED_OUT | NO_SECRETS
 
 
-def test_only_the_owner_and_admins_of_the_pool_read_what_is_in_the_file(tmp_path: Path) -> None:
+def test_only_the_owner_and_admins_of_the_pool_can_read_file_contents(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         id = _submit(it)
         for actor in ("ada", "tina", "tom"):
@@ -186,7 +186,7 @@ def test_only_the_owner_and_admins_of_the_pool_read_what_is_in_the_file(tmp_path
         assert it.send("uwe", "GET", f"/api/workflow/{id}/spec").status_code == 404
 
 
-def test_an_alias_a_merge_and_an_odd_place_hide_nothing_from_the_mask() -> None:
+def test_aliases_merge_keys_and_unusual_positions_are_masked_too() -> None:
     text = f"""
 workflow:
   name: odd
@@ -206,7 +206,7 @@ workflow:
 
 
 @pytest.mark.parametrize("table", ["specifications", "workflows", "events"])
-def test_a_database_that_fails_says_nothing_of_what_was_to_be_written(
+def test_error_of_a_failing_database_does_not_contain_the_data(
     tmp_path: Path, any_store: str, caplog: pytest.LogCaptureFixture, table: str
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -53,7 +53,7 @@ def foreign(it: Api, identity: Identity) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("seed", range(tries(12)))
-def test_no_answer_names_what_one_does_not_see(tmp_path: Path, seed: int) -> None:
+def test_no_response_names_hidden_objects(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     with api(tmp_path, nodes=NODES, cluster=None) as it:
         use(it.desk, chance, NAMES, owners=OWNERS)

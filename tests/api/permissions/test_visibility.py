@@ -51,7 +51,7 @@ def _answers(it: TwoTeams, actor: str, pool: str) -> dict[str, str]:
 # ---------------------------------------------------------------- whole servers
 
 
-def test_nothing_that_a_user_reads_names_another_pool_or_its_people_or_its_work(tmp_path: Path) -> None:
+def test_responses_do_not_name_other_pools_their_users_or_their_work(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         for actor in ("tina", "tom"):
             answers = _answers(it, actor, "team")
@@ -61,13 +61,13 @@ def test_nothing_that_a_user_reads_names_another_pool_or_its_people_or_its_work(
         assert all(word in "".join(_answers(it, "vera", "team").values()) for word in FOREIGN)
 
 
-def test_a_user_without_a_role_reads_of_no_pool_at_all(tmp_path: Path) -> None:
+def test_user_without_a_role_can_read_no_pool(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         text = "".join(_answers(it, "nina", "team").values())
         assert [word for word in (*FOREIGN, "team", "tom", "org") if word in text] == []
 
 
-def test_lists_have_ones_own_pools_only(tmp_path: Path) -> None:
+def test_lists_contain_only_visible_pools(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
 
         def names(actor: str, **query: Any) -> list[str]:
@@ -97,7 +97,7 @@ def test_quota_tree_includes_the_cohorts_above_own_pools(tmp_path: Path) -> None
         assert seen["root"]["balances"] == whole["root"]["balances"]
 
 
-def test_nodes_show_how_much_others_hold_and_not_who(tmp_path: Path) -> None:
+def test_nodes_show_how_much_others_use_but_not_who(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         (node,) = it.get("tom", "/api/resources")["resources"]
         assert [each for each in node["gpus"] if each] == [
@@ -108,7 +108,7 @@ def test_nodes_show_how_much_others_hold_and_not_who(tmp_path: Path) -> None:
         assert sorted(node["pool_platform_labels"]) == ["team", "team--a"]
 
 
-def test_the_map_counts_others_among_those_that_it_does_not_name(tmp_path: Path) -> None:
+def test_map_counts_hidden_gangs(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         seen, whole = (it.get(actor, "/api/v1/topology", holders=1)["maps"][0]["all"] for actor in ("tom", "vera"))
         assert ([each["gang"] for each in seen["holders"]], seen["others"]) == (
@@ -129,7 +129,7 @@ def _reclaimed(it: TwoTeams) -> tuple[str, str]:
     return low, firm
 
 
-def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> None:
+def test_why_shows_each_side_of_a_preemption_only_its_own_work(tmp_path: Path) -> None:
     """R2: the law is named, and the amounts are; who it was is not."""
     with two_teams(tmp_path) as it:
         low, firm = _reclaimed(it)
@@ -287,7 +287,7 @@ def test_users_see_exactly_the_pools_of_their_roles_and_their_subpools(
     )
 
 
-def test_the_list_takes_a_name_for_a_name_and_never_for_a_pattern(tmp_path: Path, any_store: str) -> None:
+def test_list_treats_a_name_as_a_name_and_not_as_a_pattern(tmp_path: Path, any_store: str) -> None:
     cluster = "pools: [{name: t-a, quota: 1}, {name: t-ab, quota: 1}, {name: txa, quota: 1}]"
     with desk(tmp_path, cluster=cluster, database=any_store) as it:
         for pool in ("t-a", "t-ab", "txa"):
@@ -369,7 +369,7 @@ def test_hidden_workflow_is_not_named_by_its_name_alone_either(gang: str, wordin
     assert told == wording.format("work of another pool")
 
 
-def test_a_name_is_not_taken_for_a_part_of_another() -> None:
+def test_name_does_not_match_a_part_of_another_name() -> None:
     mixed = {"b-1": "team2", "ab-1": "team"}
     names = Names(TEAM, mixed.get, ["b-1/g", "ab-1/g", "b-1/g2"])
     assert names.text("b-1/g2, ab-1/g, b-1/g and ab-1") == (
@@ -377,7 +377,7 @@ def test_a_name_is_not_taken_for_a_part_of_another() -> None:
     )
 
 
-def test_groups_of_ones_own_that_come_first_are_no_work_of_others() -> None:
+def test_earlier_groups_of_the_same_workflow_are_not_work_of_others() -> None:
     upstream = GroupWhy("g", Status.WAITING, reasons=(Reason(Code.UPSTREAM, "W1", holders=("first",)),))
     (told,) = _names().why(upstream).reasons
     assert (told.holders, told.sentence) == (("first",), "group first must complete first")
@@ -392,7 +392,7 @@ def test_groups_of_ones_own_that_come_first_are_no_work_of_others() -> None:
 
 
 @given(st.data())
-def test_no_pool_and_no_gang_of_others_is_named_by_any_blocker(data: st.DataObject) -> None:
+def test_no_blocker_names_a_hidden_pool_or_gang(data: st.DataObject) -> None:
     """Their amounts stay, added up."""
     pools = st.sampled_from(["team", "team--a", "team2", "secret", "t"])
     concerned = st.builds(Concerned, st.sampled_from(Part), pools, st.integers(1, 9))
@@ -410,6 +410,6 @@ def test_no_pool_and_no_gang_of_others_is_named_by_any_blocker(data: st.DataObje
         assert amounts[0] == amounts[1]
 
 
-def test_the_log_of_a_submission_has_no_specification() -> None:
+def test_log_of_a_submission_has_no_specification() -> None:
     """Only the hash of it, so that nothing of what it holds can be told by the log."""
     assert [name for name in Submit.__dataclass_fields__ if name not in ("workflow", "groups")] == []

@@ -7,7 +7,7 @@ from tests.api.client import api
 from tests.api.v1.ours import page_through, problem
 
 
-def test_a_user_is_made_and_disabled(tmp_path: Path) -> None:
+def test_user_is_created_and_disabled(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         key = {"Idempotency-Key": str(uuid4())}
         body = {"name": "eve@x.org", "roles": ["pool1-user"]}
@@ -76,7 +76,7 @@ def test_repeated_request_returns_the_same_token_for_a_while(tmp_path: Path) -> 
         problem(it.http.get("/api/v1/me", headers=signed_in), 401, "FORBIDDEN")
 
 
-def test_a_token_gives_some_roles_of_its_user_and_never_more(tmp_path: Path) -> None:
+def test_token_grants_some_roles_of_its_user_and_never_more(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.call("POST", "/api/v1/users", {"name": "eve", "roles": ["pool1-user", "pool2-viewer"]})
         tokens, key = "/api/v1/users/eve/tokens", {"Idempotency-Key": str(uuid4())}
@@ -123,7 +123,7 @@ def test_a_token_gives_some_roles_of_its_user_and_never_more(tmp_path: Path) -> 
         assert trail[:4] == ["token changed"] * 3 + ["token created"]
 
 
-def test_nodes_do_not_repeat_the_pools(tmp_path: Path) -> None:
+def test_nodes_response_does_not_repeat_the_pools(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         (node,) = it.http.get("/api/v1/nodes").json()["items"]
         assert it.http.get(f"/api/v1/nodes/{node['name']}").json() == node

@@ -19,7 +19,7 @@ def _end(it: Api, id: str) -> None:
     it.desk.service.settle()
 
 
-def test_a_workflow_waits_says_for_what_and_starts_when_it_has_ended(tmp_path: Path) -> None:
+def test_workflow_names_the_one_it_waits_for_and_starts_when_that_has_ended(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _submit(it, "train")
         it.desk.service.settle()
@@ -37,7 +37,7 @@ def test_a_workflow_waits_says_for_what_and_starts_when_it_has_ended(tmp_path: P
         assert (shown["status"], shown["after"][0]["ended"]) == ("RUNNING", "FAILED_CANCELED")
 
 
-def test_a_restart_waits_for_the_newest_restart_of_what_failed(tmp_path: Path) -> None:
+def test_restart_waits_for_the_latest_restart_of_a_failed_workflow(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _submit(it, "train")
         _submit(it, "report", "train-1")
@@ -56,7 +56,7 @@ def test_a_restart_waits_for_the_newest_restart_of_what_failed(tmp_path: Path) -
         assert shown["after"] == [{"id": "train-2", "when": "ok", "ended": None}]
 
 
-def test_what_does_not_exist_or_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_missing_and_unreadable_workflows_are_refused(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _submit(it, "train")
         unknown = problem(_submit(it, "report", "trian-1"), 404, "NOTFOUND")

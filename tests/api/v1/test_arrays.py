@@ -95,7 +95,7 @@ def test_the_limit_changes_and_a_dry_run_says_how_many_would_follow(tmp_path: Pa
             problem(_post(it, "/sweep-1/array", most=wrong), status, code)
 
 
-def test_a_restart_of_the_failed_elements_leaves_the_completed_ones(tmp_path: Path) -> None:
+def test_restart_of_failed_elements_skips_completed_ones(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         submitted(it, 100)
         it.desk.later(101)
@@ -108,7 +108,7 @@ def test_a_restart_of_the_failed_elements_leaves_the_completed_ones(tmp_path: Pa
         assert [each["name"] for each in shown["groups"]] == ["2", "3", "4", "5"]
 
 
-def test_a_wrong_array_is_one_problem_and_nothing_is_stored(tmp_path: Path) -> None:
+def test_invalid_array_is_one_problem_and_nothing_is_stored(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         wrong = problem(_post(it, "", pool="pool1", file=FILE.replace("0-5", "5-3")), 422, "USAGE")
         assert wrong["detail"] == "indices: the range 5-3 is reversed. Use 3-5"

@@ -62,7 +62,7 @@ def _rows(it: Api) -> int:
         return int(connection.exec_driver_sql("SELECT count(*) FROM code_pieces").scalar_one())
 
 
-def test_code_is_sent_once_and_then_only_what_changed(tmp_path: Path) -> None:
+def test_code_is_sent_once_and_later_only_changes(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         assert _known(it, CODE) == 404
         missing = _post(it, packed(CODE)).json()["missing"]
@@ -78,7 +78,7 @@ def test_code_is_sent_once_and_then_only_what_changed(tmp_path: Path) -> None:
         assert _known(it, renamed) == 204, "nothing was missing, so it is stored"
 
 
-def test_a_hash_is_no_key_to_the_file_of_another_user(tmp_path: Path) -> None:
+def test_hash_gives_no_access_to_a_file_of_another_user(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN], "bob")
         assert _known(it, CODE, "bob") == 204
@@ -97,7 +97,7 @@ def test_a_hash_is_no_key_to_the_file_of_another_user(tmp_path: Path) -> None:
         assert _submit(it, CODE.id, "cleo").status_code == 201
 
 
-def test_its_owner_and_an_administrator_read_the_code_that_ran(tmp_path: Path) -> None:
+def test_owner_and_administrator_can_read_the_code_that_ran(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN], "bob")
         made = _submit(it, CODE.id, "bob")
@@ -119,7 +119,7 @@ def test_its_owner_and_an_administrator_read_the_code_that_ran(tmp_path: Path) -
         problem(it.http.get("/api/v1/workflows/bare-1/code"), 404, "NOTFOUND")
 
 
-def test_who_can_only_see_a_workflow_reads_neither_its_values_nor_its_code(tmp_path: Path) -> None:
+def test_user_who_can_only_see_a_workflow_can_read_neither_its_values_nor_its_code(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN], "bob")
         _submit(it, CODE.id, "bob")
@@ -133,7 +133,7 @@ def test_who_can_only_see_a_workflow_reads_neither_its_values_nor_its_code(tmp_p
         )
 
 
-def test_an_administrator_who_repeats_a_workflow_gets_its_code(tmp_path: Path) -> None:
+def test_administrator_who_repeats_a_workflow_gets_its_code(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN], "bob")
         _submit(it, CODE.id, "bob")
@@ -160,7 +160,7 @@ def test_an_administrator_who_repeats_a_workflow_gets_its_code(tmp_path: Path) -
         (packed(CODE, [b"\0" * 200_000_000], hashes=[sha256(TRAIN)]), "the sent contents do not have the SHA-256 "),
     ],
 )
-def test_what_is_damaged_or_hostile_is_refused_in_one_line_and_stores_nothing(
+def test_damaged_or_hostile_code_is_refused_in_one_line_and_stores_nothing(
     tmp_path: Path, body: bytes, said: str
 ) -> None:
     with api(tmp_path) as it:
@@ -170,7 +170,7 @@ def test_what_is_damaged_or_hostile_is_refused_in_one_line_and_stores_nothing(
         assert _rows(it) == 0
 
 
-def test_too_large_a_body_is_refused_before_it_is_unpacked_and_other_routes_take_no_more_than_before(
+def test_oversized_body_is_refused_before_unpacking_and_other_routes_keep_their_limit(
     tmp_path: Path,
 ) -> None:
     with api(tmp_path) as it:
@@ -180,7 +180,7 @@ def test_too_large_a_body_is_refused_before_it_is_unpacked_and_other_routes_take
             assert it.http.post(path, content=big[: 3 * 1024 * 1024]).status_code == 413
 
 
-def test_a_user_has_a_quota_of_stored_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_user_has_a_quota_of_stored_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "LARGEST_OF_USER", 50_000)
     with api(tmp_path) as it:
         _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN], "bob")
@@ -194,7 +194,7 @@ def test_a_user_has_a_quota_of_stored_code(tmp_path: Path, monkeypatch: pytest.M
         _send(it, manifest({"small": b"x"}), [b"x"], "cleo")
 
 
-def test_code_that_no_workflow_names_is_deleted_after_a_day_and_with_its_last_workflow(tmp_path: Path) -> None:
+def test_unused_code_is_deleted_after_a_day_and_with_its_last_workflow(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         retention = it.desk.service.retention
         shared = manifest({"train.py": TRAIN, "other": b"o"})
@@ -218,7 +218,7 @@ def test_code_that_no_workflow_names_is_deleted_after_a_day_and_with_its_last_wo
         assert (_known(it, CODE), _rows(it)) == (404, 0)
 
 
-def test_code_that_others_use_is_deleted_for_those_who_do_not(tmp_path: Path) -> None:
+def test_code_is_deleted_for_each_user_separately(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for user in ("bob", "cleo"):
             _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN], user)
@@ -230,7 +230,7 @@ def test_code_that_others_use_is_deleted_for_those_who_do_not(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("harmed", [CODE.id, sha256(TRAIN)], ids=["manifest", "content"])
-def test_damaged_code_fails_what_uses_it_and_nothing_else(tmp_path: Path, harmed: str) -> None:
+def test_damaged_code_affects_only_workflows_that_use_it(tmp_path: Path, harmed: str) -> None:
     other = manifest({"train.py": TRAIN})
     with api(tmp_path) as it:
         _send(it, CODE, [DATA, b"#!/bin/sh\n", TRAIN])
@@ -248,7 +248,7 @@ def test_damaged_code_fails_what_uses_it_and_nothing_else(tmp_path: Path, harmed
         assert it.desk.store.code.prune(it.desk.time[0]) == ()
 
 
-def test_pods_fetch_nothing_from_a_backend_without_them(tmp_path: Path) -> None:
+def test_backend_without_pods_serves_no_code_to_pods(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         answer = it.http.get("/api/v1/pod-code", headers={"Authorization": "Bearer header.claims.signature"})
         assert problem(answer, 401, "FORBIDDEN")["detail"].startswith("the token is missing or invalid")

@@ -10,7 +10,7 @@ VALUES = {"api_key": "s3cr3t-canary", "team": "vision"}
 PATH = "/api/v1/credentials"
 
 
-def test_one_is_made_shown_replaced_and_deleted(tmp_path: Path) -> None:
+def test_credential_is_created_shown_replaced_and_deleted(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         made = it.http.put(f"{PATH}/wandb", json={"values": VALUES})
         assert (made.status_code, made.headers["location"]) == (201, f"{PATH}/wandb")
@@ -33,7 +33,7 @@ def test_one_is_made_shown_replaced_and_deleted(tmp_path: Path) -> None:
         assert found["detail"] == "unknown credential 'wandb' of ann (credentials: none)"
 
 
-def test_an_edit_holds_to_what_was_read(tmp_path: Path) -> None:
+def test_edit_is_refused_if_the_credential_has_changed(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         tag = it.http.put(f"{PATH}/a", json={"values": VALUES}).headers["etag"]
         assert it.http.get(f"{PATH}/a").headers["etag"] == tag
@@ -42,7 +42,7 @@ def test_an_edit_holds_to_what_was_read(tmp_path: Path) -> None:
         problem(it.http.put(f"{PATH}/new", json={"values": VALUES}, headers={"If-Match": tag}), 404, "NOTFOUND")
 
 
-def test_the_list_is_paged_by_name(tmp_path: Path) -> None:
+def test_list_is_paged_by_name(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for name in ("c", "a", "b"):
             it.http.put(f"{PATH}/{name}", json={"values": VALUES})
@@ -50,7 +50,7 @@ def test_the_list_is_paged_by_name(tmp_path: Path) -> None:
         assert [[each["name"] for each in page] for page in pages] == [["a", "b"], ["c"]]
 
 
-def test_no_answer_repeats_a_value(tmp_path: Path) -> None:
+def test_no_response_contains_a_value(tmp_path: Path) -> None:
     canary = VALUES["api_key"]
     with api(tmp_path) as it:
         for body in (
@@ -68,7 +68,7 @@ def test_no_answer_repeats_a_value(tmp_path: Path) -> None:
             assert (answer.status_code, canary in answer.text) == (422, False), answer.text
 
 
-def test_all_are_sealed_anew(tmp_path: Path) -> None:
+def test_all_credentials_are_sealed_again(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.http.put(f"{PATH}/a", json={"values": VALUES})
         assert it.http.post(f"{PATH}:reseal").json() == {"count": 1, "unread": 0}

@@ -78,7 +78,7 @@ def _tag(it: Api, path: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", EDITED)
-def test_the_tag_of_now_passes_and_an_older_one_changes_nothing(tmp_path: Path, name: str) -> None:
+def test_current_tag_is_accepted_and_an_older_one_changes_nothing(tmp_path: Path, name: str) -> None:
     read, edits, end = EDITED[name]
     with api(tmp_path) as it:
         _furnished(it)
@@ -127,7 +127,7 @@ def test_one_of_two_concurrent_edits_wins(tmp_path: Path, name: str) -> None:
         assert (won, dict(found)) == (1, {412 if edits else 404: 3})
 
 
-def test_a_list_of_tags_passes_with_any_of_them_and_a_weak_one_never(tmp_path: Path) -> None:
+def test_any_tag_of_a_list_is_accepted_but_never_a_weak_one(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _furnished(it)
         tag = it.http.get(_TOKEN).headers["etag"]

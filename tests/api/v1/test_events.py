@@ -45,7 +45,7 @@ def test_first_page_has_the_hash_of_the_newest_commit(tmp_path: Path) -> None:
         assert page["head"] == chain.last.hex()
 
 
-def test_kept_events_and_the_store_say_the_same(tmp_path: Path) -> None:
+def test_cached_events_equal_stored_ones(tmp_path: Path) -> None:
     """What was kept in memory since the first question, and what is read again from the store."""
     with api(tmp_path) as it:
         assert it.http.get("/api/v1/events").status_code == 200
@@ -74,7 +74,7 @@ def test_events_of_other_pools_are_hidden(tmp_path: Path) -> None:
         assert it.get("nina", "/api/v1/events", limit=1000)["items"] == []
 
 
-def test_filters_find_nothing_that_is_hidden(tmp_path: Path) -> None:
+def test_filters_do_not_find_hidden_events(tmp_path: Path) -> None:
     """Neither the work of another team, nor whether it exists, nor what happened to a node besides."""
     with two_teams(tmp_path) as it:
         ours, theirs = it.work["team"], it.work["team2"]
@@ -169,7 +169,7 @@ def test_stream_sends_events_and_resumes_where_it_broke(target: Target) -> None:
 
 
 @pytest.mark.slow
-def test_a_stream_of_another_log_begins_anew(target: Target) -> None:
+def test_stream_of_another_log_starts_over(target: Target) -> None:
     with _stream(target, "admin", Last_Event_ID="999999999") as answer:
         message = _message(answer)
         assert message["event"] == "reset"
@@ -185,7 +185,7 @@ def test_invalid_last_event_id_is_refused(target: Target, sent: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_stream_shows_only_what_is_seen(target: Target) -> None:
+def test_stream_shows_only_visible_events(target: Target) -> None:
     with _stream(target, "ann") as answer:
         _submit(target, "zebra")
         message = _of(answer, _submit(target, "team"))
@@ -193,7 +193,7 @@ def test_a_stream_shows_only_what_is_seen(target: Target) -> None:
 
 
 @pytest.mark.slow
-def test_a_stream_ends_with_its_token(target: Target) -> None:
+def test_stream_ends_with_its_token(target: Target) -> None:
     made = target.ask("POST", "/api/v1/users/ann/tokens", body={"name": "short"})
     assert made.status == 201, made
     target.tokens["short"] = made.json["token"]
@@ -204,7 +204,7 @@ def test_a_stream_ends_with_its_token(target: Target) -> None:
 
 
 @pytest.mark.slow
-def test_many_readers_hold_no_thread(target: Target) -> None:
+def test_many_readers_use_no_threads(target: Target) -> None:
     def threads() -> int:
         return len(list(Path(f"/proc/{target.process.pid}/task").iterdir()))
 

@@ -169,7 +169,7 @@ def test_followers_get_only_what_they_may_see(tmp_path: Path, monkeypatch: pytes
         asyncio.run(run())
 
 
-def test_followers_with_a_filter_get_what_matches_and_know_how_far_nothing_did(
+def test_filtered_followers_get_matching_events_and_learn_how_far_nothing_matched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "HEARTBEAT_S", 0.0)
@@ -193,7 +193,7 @@ def test_followers_with_a_filter_get_what_matches_and_know_how_far_nothing_did(
         asyncio.run(run())
 
 
-def test_a_page_that_could_not_be_read_ends_the_streams_and_is_read_anew(
+def test_page_that_cannot_be_read_ends_the_streams_and_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with world(tmp_path, monkeypatch) as it:
@@ -245,7 +245,7 @@ def test_older_events_are_read_from_the_store(tmp_path: Path, monkeypatch: pytes
             assert page.revision == newest
 
 
-def test_pages_that_are_kept_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_cached_pages_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "MOST_KEPT", 3)
     with world(tmp_path, monkeypatch) as it:
 
@@ -260,7 +260,7 @@ def test_pages_that_are_kept_have_a_limit(tmp_path: Path, monkeypatch: pytest.Mo
         asyncio.run(run())
 
 
-def test_the_more_follow_the_longer_is_the_time_between_messages(tmp_path: Path) -> None:
+def test_pause_between_messages_grows_with_the_number_of_followers(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TWO_POOLS) as it:
 
         async def run() -> None:

@@ -34,7 +34,7 @@ def test_every_error_is_a_problem(tmp_path: Path) -> None:
         }
 
 
-def test_the_other_door_keeps_its_own_errors(tmp_path: Path) -> None:
+def test_osmo_api_keeps_its_own_error_format(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for path in ("/api/resources/nope", "/api/v10/pools", "/api/v1x", "/nothing"):
             answer = it.http.get(path)
@@ -43,13 +43,13 @@ def test_the_other_door_keeps_its_own_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", QUESTIONS)
-def test_a_parameter_that_is_not_known_is_an_error(tmp_path: Path, path: str) -> None:
+def test_unknown_parameter_is_an_error(tmp_path: Path, path: str) -> None:
     with api(tmp_path) as it:
         found = problem(it.http.get(path, params={"stauts": "RUNNING", "LIMIT": "3"}), 400, "USAGE")
         assert [each["path"] for each in found["problems"]] == ["stauts", "LIMIT"]
 
 
-def test_a_command_with_an_unknown_parameter_does_nothing(tmp_path: Path) -> None:
+def test_command_with_an_unknown_parameter_does_nothing(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         problem(it.http.post("/api/v1/cohorts?dryrun=true", json={"name": "new"}), 400, "USAGE")
         problem(it.http.get("/api/v1/cohorts/new"), 404, "NOTFOUND")
@@ -59,7 +59,7 @@ def test_a_command_with_an_unknown_parameter_does_nothing(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "cursor", ["x", "bnVsbA", "WyJhIl0", "WzFlOTk5XQ", "W3RydWUsdHJ1ZV0", "WyJcdTAwMDAiLCJhIl0", "%00", ""]
 )
-def test_a_cursor_of_nowhere_is_refused(tmp_path: Path, path: str, cursor: str) -> None:
+def test_unknown_cursor_is_refused(tmp_path: Path, path: str, cursor: str) -> None:
     with api(tmp_path) as it:
         answer = it.http.get(path, params={"cursor": cursor})
         if not (answer.status_code == 200 and cursor == "WyJhIl0"):  # a place in a list by name
@@ -67,12 +67,12 @@ def test_a_cursor_of_nowhere_is_refused(tmp_path: Path, path: str, cursor: str) 
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "1001", "1e3", "", "x"])
-def test_a_page_has_a_size(tmp_path: Path, limit: str) -> None:
+def test_page_size_is_limited(tmp_path: Path, limit: str) -> None:
     with api(tmp_path) as it:
         problem(it.http.get("/api/v1/pools", params={"limit": limit}), 422, "USAGE")
 
 
-def test_every_list_pages_alike() -> None:
+def test_every_list_has_the_same_paging() -> None:
     for path in LISTS:
         operation = OURS[path, "get"]
         names = {each["name"] for each in operation.get("parameters", ())}
@@ -83,13 +83,13 @@ def test_every_list_pages_alike() -> None:
         assert {"items", "next_cursor"} <= set(schema["required"]), path
 
 
-def test_names_of_operations_are_words() -> None:
+def test_operation_ids_are_readable() -> None:
     ids = [operation["operationId"] for operation in OURS.values()]
     assert len(ids) == len(set(ids))
     assert [each for each in ids if "api" in each or "v1" in each] == []
 
 
-def test_the_document_says_how_to_sign_in() -> None:
+def test_document_describes_how_to_sign_in() -> None:
     found = document()
     assert found["components"]["securitySchemes"] == {"bearer": {"type": "http", "scheme": "bearer"}}
     assert found["security"] == [{"bearer": []}]
@@ -110,7 +110,7 @@ def test_the_document_says_how_to_sign_in() -> None:
     ]
 
 
-def test_no_secret_is_in_a_url() -> None:
+def test_no_url_contains_a_secret() -> None:
     for (path, method), operation in OURS.items():
         query = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
         assert not query & {"env_vars", "environment", "variables", "token", "file"}, (method, path)

@@ -61,7 +61,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generated]:
             del sys.modules[name]
 
 
-def test_it_submits_lists_and_cancels(generated: Generated, tmp_path: Path) -> None:
+def test_client_submits_lists_and_cancels(generated: Generated, tmp_path: Path) -> None:
     models = generated("models")
 
     def call(group: str, name: str, **arguments: Any) -> Any:

@@ -20,7 +20,7 @@ def _shown(it: Api, name: str) -> tuple[bool, bool, list[str]]:
     return node["ready"], node["cordoned"], node["conditions"]
 
 
-def test_a_mark_is_shown_and_outlives_what_the_cluster_says(tmp_path: Path) -> None:
+def test_cordon_is_shown_and_stays_whatever_the_cluster_reports(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         name = it.get("/api/v1/nodes")["items"][0]["name"]
         tag = it.http.get(f"/api/v1/nodes/{name}").headers["etag"]
@@ -40,7 +40,7 @@ def test_a_mark_is_shown_and_outlives_what_the_cluster_says(tmp_path: Path) -> N
         assert said[-1].endswith("is ready")
 
 
-def test_drain_lists_what_stops_and_what_stays_and_why_explains_it(tmp_path: Path) -> None:
+def test_drain_lists_stopped_and_remaining_work_and_why_explains_it(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         name = it.get("/api/v1/nodes")["items"][0]["name"]
         low = it.desk.submit("low", priority=Priority.LOW)

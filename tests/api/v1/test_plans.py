@@ -41,7 +41,7 @@ def _gangs(told: list[Any]) -> list[str]:
     return [each["gang"] for each in told]
 
 
-def test_a_plan_of_a_quota_says_what_the_edit_then_does(tmp_path: Path) -> None:
+def test_plan_of_a_quota_matches_the_later_edit(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.desk.submit("first", gpus=2)
         it.desk.submit("waits", gpus=2)
@@ -94,7 +94,7 @@ def test_reclaim_by_a_cluster_file_preempts_as_planned(tmp_path: Path) -> None:
         assert (it.desk.status("low-1"), it.desk.status("large-1")) == ("PENDING", "RUNNING")
 
 
-def test_a_forced_drain_queues_again_what_the_loss_of_the_rack_would_end(tmp_path: Path) -> None:
+def test_forced_drain_requeues_work_that_the_loss_of_the_rack_would_end(tmp_path: Path) -> None:
     with api(tmp_path, nodes=NODES, cluster=RACKS) as it:
         it.desk.submit("one", gpus=4)
         it.desk.service.settle()
@@ -110,7 +110,7 @@ def test_a_forced_drain_queues_again_what_the_loss_of_the_rack_would_end(tmp_pat
         assert [(each["gang"], each["then"]) for each in down["loses"]] == [("one-1", "FAILED")]
 
 
-def test_a_submission_is_planned_with_what_it_pushes_aside(tmp_path: Path) -> None:
+def test_planned_submission_shows_the_work_that_it_preempts(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.desk.submit("low", "pool1", Priority.LOW, gpus=4)
         it.desk.service.settle()
@@ -137,14 +137,14 @@ def test_a_submission_is_planned_with_what_it_pushes_aside(tmp_path: Path) -> No
         ({"submission": {"pool": "pool1", "file": "workflow: 7"}}, 422, "USAGE", "workflow"),
     ],
 )
-def test_bad_questions_have_one_clear_answer_and_store_nothing(
+def test_invalid_plan_requests_get_one_clear_error_and_store_nothing(
     tmp_path: Path, question: dict[str, Any], status: int, code: str, says: str
 ) -> None:
     with api(tmp_path) as it:
         assert says in str(problem(_plan(it, **question), status, code))
 
 
-def test_a_domain_whose_name_is_not_clear_is_asked_for_by_its_path(tmp_path: Path) -> None:
+def test_ambiguous_domain_name_must_be_given_as_a_path(tmp_path: Path) -> None:
     keys = "[{key: zone, label: zone}, {key: rack, label: rack}]"
     nodes = tuple(Node(f"n{zone}", {"gpu": 2}, labels={"zone": f"z{zone}", "rack": "r0"}) for zone in range(2))
     with api(tmp_path, nodes=nodes, cluster=f"pools: [{{name: pool1, quota: 4, topology_keys: {keys}}}]") as it:
@@ -153,7 +153,7 @@ def test_a_domain_whose_name_is_not_clear_is_asked_for_by_its_path(tmp_path: Pat
         assert _plan(it, down="z0").json()["nodes"] == ["n0"]
 
 
-def test_apply_is_refused_if_what_was_planned_has_moved(tmp_path: Path) -> None:
+def test_apply_is_refused_if_a_planned_object_has_changed(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         text = "pools: [{name: pool1, quota: 1}]"
         revision = _plan(it, file=text).json()["revision"]
@@ -182,7 +182,7 @@ def test_number_of_concurrent_plans_is_limited(tmp_path: Path) -> None:
         assert it.http.post("/api/v1/plan", json={"pool": "pool1", "quota": 1}).status_code == 200
 
 
-def test_disconnect_ends_the_work_and_frees_the_turn(tmp_path: Path) -> None:
+def test_disconnect_stops_the_computation_and_frees_its_slot(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("waits", gpus=2)
         question = OfEdit("pool1", PoolEdit(amounts(quota=4)))
@@ -194,7 +194,7 @@ def test_disconnect_ends_the_work_and_frees_the_turn(tmp_path: Path) -> None:
         assert found.plan.rests
 
 
-def test_a_plan_after_a_restart_is_the_same(tmp_path: Path) -> None:
+def test_plan_after_a_restart_is_the_same(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.desk.submit("first", gpus=2)
         it.desk.submit("waits", gpus=2)
@@ -205,7 +205,7 @@ def test_a_plan_after_a_restart_is_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("gpus", "verdict"), [(2, "STARTS"), (4, "WAITS")])
-def test_a_planned_submission_has_the_verdict_of_its_check(tmp_path: Path, gpus: int, verdict: str) -> None:
+def test_planned_submission_has_the_verdict_of_its_check(tmp_path: Path, gpus: int, verdict: str) -> None:
     with api(tmp_path, cluster="pools: [{name: pool1, quota: 4}]") as it:
         it.desk.submit("first", gpus=2)
         it.desk.service.settle()

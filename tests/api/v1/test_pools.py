@@ -20,7 +20,7 @@ def _create(it: Api, body: Any, **headers: str) -> Any:
     return it.http.post("/api/v1/pools", json=body, headers=headers)
 
 
-def test_a_pool_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
+def test_pool_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         made = _create(it, {"name": "vision", "quota": 2, "description": "eyes"})
         assert (made.status_code, made.headers["location"]) == (201, "/api/v1/pools/vision")
@@ -43,7 +43,7 @@ def test_a_pool_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
         assert (gone.json()["pool"]["state"], gone.json()["cancelled"]) == ("ARCHIVED", [])
 
 
-def test_a_subpool_is_a_pool_with_a_parent(tmp_path: Path) -> None:
+def test_subpool_is_a_pool_with_a_parent(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         made = _create(it, {"name": "a", "parent": "pool1", "quota": 1})
         assert (made.status_code, made.headers["location"]) == (201, "/api/v1/pools/pool1--a")
@@ -72,7 +72,7 @@ def test_a_subpool_is_a_pool_with_a_parent(tmp_path: Path) -> None:
         ("DELETE", "/api/v1/pools/pool2", None),
     ],
 )
-def test_a_dry_run_answers_what_would_be_and_stores_nothing(tmp_path: Path, method: str, path: str, body: Any) -> None:
+def test_dry_run_returns_the_effect_and_stores_nothing(tmp_path: Path, method: str, path: str, body: Any) -> None:
     with api(tmp_path) as it:
         before = it.desk.store.load(), it.desk.store.log.events()
         tried = it.http.request(method, path, json=body, params={"dry_run": "true"})
@@ -83,7 +83,7 @@ def test_a_dry_run_answers_what_would_be_and_stores_nothing(tmp_path: Path, meth
 
 
 @pytest.mark.parametrize("body", [{"name": "vision", "quota": 2}, {"name": "a", "parent": "pool1", "quota": 1}])
-def test_a_creation_sent_twice_with_a_key_is_done_once(tmp_path: Path, body: Any) -> None:
+def test_repeated_creation_with_a_key_happens_once(tmp_path: Path, body: Any) -> None:
     with api(tmp_path) as it:
         first = _create(it, body, **KEY)
         events = it.desk.store.log.events()
@@ -99,7 +99,7 @@ def test_a_creation_sent_twice_with_a_key_is_done_once(tmp_path: Path, body: Any
         problem(_create(it, body, **{"Idempotency-Key": "x"}), 422, "USAGE")
 
 
-def test_an_edit_of_what_has_changed_is_refused(tmp_path: Path) -> None:
+def test_edit_of_a_changed_pool_is_refused(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         tag = it.http.get("/api/v1/pools/pool1").headers["etag"]
         it.http.patch("/api/v1/pools/pool1", json={"quota": 1}, headers={"If-Match": tag}).raise_for_status()
@@ -118,7 +118,7 @@ def test_an_edit_of_what_has_changed_is_refused(tmp_path: Path) -> None:
         assert it.http.patch("/api/v1/pools/pool1", json={"quota": 1}, headers={"If-Match": "*"}).status_code == 200
 
 
-def test_work_that_comes_and_goes_does_not_change_the_tag_of_a_pool(tmp_path: Path) -> None:
+def test_tag_of_a_pool_does_not_depend_on_its_work(tmp_path: Path) -> None:
     from tests.worlds.service import one_task
 
     with api(tmp_path) as it:
@@ -130,7 +130,7 @@ def test_work_that_comes_and_goes_does_not_change_the_tag_of_a_pool(tmp_path: Pa
         assert after.headers["etag"] == before.headers["etag"]
 
 
-def test_pages_hold_still_while_pools_come_and_go(tmp_path: Path) -> None:
+def test_pages_are_stable_while_pools_are_created_and_deleted(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for name in ("b", "d", "f"):
             _create(it, {"name": name, "quota": 0})
@@ -162,7 +162,7 @@ def test_history_of_a_pool_has_times_with_a_zone(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- cohorts
 
 
-def test_a_cohort_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
+def test_cohort_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         body = {"name": "org", "quota": 4}
         made = it.http.post("/api/v1/cohorts", json=body, headers=KEY)
@@ -184,7 +184,7 @@ def test_a_cohort_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
         problem(it.http.get("/api/v1/cohorts/org"), 404, "NOTFOUND")
 
 
-def test_a_value_inside_a_request_is_read_as_strictly_as_the_request(tmp_path: Path) -> None:
+def test_nested_values_are_validated_as_strictly_as_the_request(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         body = {"topology_keys": [{"key": "rack", "label": "r", "lebel": "x"}, {"key": 3}, 4]}
         said = it.http.patch("/api/v1/pools/pool1", json=body).json()

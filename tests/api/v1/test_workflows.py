@@ -16,7 +16,7 @@ def _submit(it: Api, name: str = "x", pool: str = "pool1", **more: Any) -> Any:
     return it.http.post("/api/v1/workflows", json={"pool": pool, "file": one_task(name), **more}, headers=headers)
 
 
-def test_a_workflow_is_submitted_shown_and_cancelled(tmp_path: Path) -> None:
+def test_workflow_is_submitted_shown_and_cancelled(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         made = _submit(it, priority="LOW", environment={"SEED": "1=2", "EMPTY": ""})
         assert (made.status_code, made.headers["location"]) == (201, "/api/v1/workflows/x-1")
@@ -62,7 +62,7 @@ def test_refused_submission_stores_nothing(tmp_path: Path, body: Any, status: in
         assert it.desk.revision == revision
 
 
-def test_a_submission_sent_twice_is_one(tmp_path: Path) -> None:
+def test_repeated_submission_creates_one_workflow(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         key = {"Idempotency-Key": str(uuid4())}
         first, again = _submit(it, headers=key), _submit(it, headers=key)
@@ -74,7 +74,7 @@ def test_a_submission_sent_twice_is_one(tmp_path: Path) -> None:
         problem(_submit(it, "y", headers=key), 409, "CONFLICT")
 
 
-def test_a_check_stores_nothing(tmp_path: Path) -> None:
+def test_check_stores_nothing(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         revision = it.desk.revision
         found = it.http.post("/api/v1/workflows:check", json={"pool": "pool1", "file": one_task("x")})
@@ -88,7 +88,7 @@ def test_a_check_stores_nothing(tmp_path: Path) -> None:
         assert it.desk.revision == revision
 
 
-def test_what_is_rendered_names_the_registries_that_pull_and_no_value(tmp_path: Path) -> None:
+def test_rendered_objects_name_pull_registries_and_contain_no_values(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         values = {"registry": "nvcr.io", "auth": "s3cr3t-canary"}
         it.http.put("/api/v1/credentials/ngc", json={"type": "REGISTRY", "values": values})
@@ -99,7 +99,7 @@ def test_what_is_rendered_names_the_registries_that_pull_and_no_value(tmp_path: 
         assert "canary" not in answer.text
 
 
-def test_a_file_is_repeated(tmp_path: Path) -> None:
+def test_file_of_a_workflow_is_submitted_again(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _submit(it)
         problem(
@@ -128,7 +128,7 @@ def test_batch_returns_a_result_for_each_item(tmp_path: Path) -> None:
         assert found["outcomes"][2]["problem"]["problems"]
 
 
-def test_pages_of_workflows_hold_still(tmp_path: Path) -> None:
+def test_pages_of_workflows_are_stable(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for number in range(5):
             it.desk.time[0] += number % 2  # some at the same moment
@@ -160,7 +160,7 @@ def test_workflows_are_filtered(tmp_path: Path) -> None:
         problem(it.http.get("/api/v1/workflows", params={"status": "STOPPED"}), 422, "USAGE")
 
 
-def test_a_list_says_why_each_waits_if_it_is_asked(tmp_path: Path) -> None:
+def test_list_includes_reasons_on_request(tmp_path: Path) -> None:
     """Only of those that wait: of the one that runs, and of the one that has ended, nothing."""
     with api(tmp_path) as it:
         for name, gpus in (("a", 2), ("b", 2), ("c", 1), ("d", 1)):
@@ -188,7 +188,7 @@ def test_a_list_says_why_each_waits_if_it_is_asked(tmp_path: Path) -> None:
         ]
 
 
-def test_a_page_with_reasons_is_a_short_one(tmp_path: Path) -> None:
+def test_page_with_reasons_is_smaller(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for at in range(0, 102, 34):
             batch = [{"file": one_task(f"w{at + n}", gpus=1)} for n in range(34)]
@@ -199,7 +199,7 @@ def test_a_page_with_reasons_is_a_short_one(tmp_path: Path) -> None:
         assert [len(page) for page in pages] == [100, 2]
 
 
-def test_events_come_in_pages_that_agree_with_the_whole(tmp_path: Path) -> None:
+def test_event_pages_together_equal_the_whole_log(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _submit(it)
         it.desk.service.settle()
@@ -210,7 +210,7 @@ def test_events_come_in_pages_that_agree_with_the_whole(tmp_path: Path) -> None:
         assert all(event["time"].endswith("Z") for event in whole)
 
 
-def test_why_and_wait_and_logs(tmp_path: Path) -> None:
+def test_why_wait_and_logs_work(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _submit(it, "a")
         it.http.post("/api/v1/workflows", json={"pool": "pool1", "file": one_task("b", gpus=2)})

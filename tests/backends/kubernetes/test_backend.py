@@ -55,7 +55,7 @@ class Overtaken(dict[TaskKey, Launch]):
         return super().values()
 
 
-def test_what_is_said_while_something_else_is_wanted_is_of_one_moment(backend: KubernetesBackend) -> None:
+def test_one_observation_shows_one_moment_while_the_desired_state_changes(backend: KubernetesBackend) -> None:
     first = launch(gang(), "t")
     run = Overtaken({first.key: first})
     run.backend, backend._wanted = backend, wanted(run)
@@ -64,7 +64,7 @@ def test_what_is_said_while_something_else_is_wanted_is_of_one_moment(backend: K
     assert backend.says("wf-1") == ()
 
 
-def test_a_pod_that_is_seen_after_the_facts_waits_for_the_next_look(backend: KubernetesBackend) -> None:
+def test_pod_seen_after_the_facts_waits_for_the_next_observation(backend: KubernetesBackend) -> None:
     first = launch(gang(), "t")
     backend._wanted = wanted({first.key: first})
     facts = backend._facts(0.0)
@@ -73,9 +73,7 @@ def test_a_pod_that_is_seen_after_the_facts_waits_for_the_next_look(backend: Kub
     assert backend._refused(backend._facts(0.0)) == {"wf-1/g": "full"}
 
 
-def test_output_that_did_not_come_is_asked_for_again_soon(
-    backend: KubernetesBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_output_is_requested_again_soon(backend: KubernetesBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_AGAIN_S", 0.2)
     backend._carried_out = (backend._view.generation, time.monotonic() + 30)
     ended = pod(phase="Succeeded")
@@ -107,7 +105,7 @@ def opens(user: str, name: str) -> Mapping[str, str]:
     ],
     ids=["it was handed one", "nobody knows it any more", "it was handed none"],
 )
-def test_the_last_words_of_a_container_hold_no_secret_of_its_task(
+def test_termination_message_contains_no_secret_of_its_task(
     backend: KubernetesBackend, use: tuple[CredentialUse, ...], message: str
 ) -> None:
     """They are cut, but only after they were masked."""

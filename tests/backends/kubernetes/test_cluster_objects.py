@@ -32,7 +32,7 @@ def queue(name: str, parent: str | None, display: str, numbers: tuple[int, int, 
     }
 
 
-def test_all_pools_have_their_queues_with_parents_first_and_top_level_ones_a_topology() -> None:
+def test_every_pool_has_queues_parents_first_and_top_level_ones_a_topology() -> None:
     pools = (
         PoolQueues(LAB, QueueQuota(8, 12, 3), QueueQuota(5, None, 3)),
         PoolQueues(SIM, QueueQuota(0, None, 1), QueueQuota(0, None, 1)),
@@ -64,7 +64,7 @@ def test_all_pools_have_their_queues_with_parents_first_and_top_level_ones_a_top
     )
 
 
-def test_without_pools_there_is_the_root() -> None:
+def test_without_pools_only_the_root_exists() -> None:
     assert [wanted_id(each) for each in cluster_objects((), "jobs")] == [
         ("PriorityClass", "", "osmo-high"),
         ("PriorityClass", "", "osmo-normal"),

@@ -85,12 +85,12 @@ def test_an_init_container_with_the_image_of_the_task_unpacks_it_into_the_workin
     assert {"/runrig/code/notes", "/etc/conf"} <= set(places)
 
 
-def test_a_gang_without_code_has_nothing_of_it() -> None:
+def test_gang_without_code_has_no_code_objects() -> None:
     pods = GangPods(gang(task()), replace(settings(), code_of=gone))
     assert "code" not in repr([*gang_objects(pods), *pods.unplaced()])
 
 
-def test_code_that_is_gone_refuses_a_gang_that_has_not_begun_and_an_absent_database_refuses_none() -> None:
+def test_missing_code_refuses_gangs_that_have_not_begun_but_a_missing_database_refuses_none() -> None:
     with pytest.raises(ValueError, match=f"unknown code {CODE.id}"):
         before_the_group(made(source=gone))
     assert before_the_group(made(source=gone, begun=True)) == ()
@@ -110,7 +110,7 @@ def fetching(*tasks: TaskSpec) -> GangPods:
     return GangPods(gang(*tasks, code=CODE.id), replace(settings(), code_of=gone, code_url=URL))
 
 
-def test_with_an_address_of_the_server_pods_fetch_code_with_a_token_that_only_the_init_container_has() -> None:
+def test_with_a_server_url_pods_fetch_code_with_a_token_of_the_init_container() -> None:
     pods = fetching(task("t"))
     assert [each["kind"] for each in gang_objects(pods)] == ["PodGroup"], "no Secret has it"
     (pod,) = pods.unplaced()
@@ -126,7 +126,7 @@ def test_with_an_address_of_the_server_pods_fetch_code_with_a_token_that_only_th
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ["curl", "wget", "python3"])
-def test_the_init_container_fetches_with_what_the_image_has(tool: str, tmp_path: Path) -> None:
+def test_init_container_fetches_with_the_programs_of_its_image(tool: str, tmp_path: Path) -> None:
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not here")
     archived = b"".join(archive(CODE, {sha256(data): data for data in FILES.values()}.__getitem__))
@@ -162,7 +162,7 @@ def test_the_init_container_fetches_with_what_the_image_has(tool: str, tmp_path:
 
 
 @pytest.mark.slow
-def test_an_image_that_cannot_fetch_says_what_it_lacks(tmp_path: Path) -> None:
+def test_image_that_cannot_fetch_reports_what_it_lacks(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "sh").symlink_to(str(shutil.which("sh")))

@@ -33,7 +33,7 @@ def asked(token: str, answer: Any, status: int = 201) -> tuple[list[Any], tuple[
     return bodies, pod_of(Cluster(http, "http://test", Timeouts()), "jobs", token)
 
 
-def test_a_token_of_a_pod_in_the_namespace_names_the_pod() -> None:
+def test_token_of_a_pod_in_the_namespace_identifies_the_pod() -> None:
     bodies, pod = asked(TOKEN, {"status": OURS})
     assert (bodies, pod) == ([{"token": TOKEN, "audiences": ["runrig-code"]}], ("wf-1-t-0", "u1"))
 
@@ -56,12 +56,12 @@ def test_any_other_token_is_refused(told: Any) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "rr_0123", "a.b", "a.b.c.d", f"a.b.{'c' * 9000}"])
-def test_what_cannot_be_such_a_token_is_not_passed_on(token: str) -> None:
+def test_impossible_token_is_not_passed_on(token: str) -> None:
     with pytest.raises(NotLoggedIn):
         asked(token, {}, 500)
 
 
-def test_a_missing_right_is_no_fault_of_the_pod() -> None:
+def test_missing_permission_is_not_blamed_on_the_pod() -> None:
     refused = {
         "kind": "Status",
         "reason": "Forbidden",

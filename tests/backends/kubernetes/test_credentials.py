@@ -45,7 +45,7 @@ def test_each_credential_of_a_gang_is_one_secret() -> None:
     assert "immutable" not in found[f"{UUID}-credential-0"]
 
 
-def test_pods_refer_to_the_secrets_and_hold_no_value() -> None:
+def test_pods_refer_to_secrets_and_contain_no_values() -> None:
     pods = list(made(FIRST, SECOND).unplaced())
     assert "s3cr3t" not in repr(pods)
     (first,), (second,) = (pod["spec"]["containers"] for pod in pods)
@@ -61,19 +61,19 @@ def test_pods_refer_to_the_secrets_and_hold_no_value() -> None:
     assert [each["name"] for each in second["env"]].count("X") == 1
 
 
-def test_a_variable_that_was_set_at_submission_wins() -> None:
+def test_variable_set_at_submission_takes_precedence() -> None:
     (pod,) = made(replace(FIRST, environment={"WANDB": "mine"})).unplaced()
     env = [each for each in pod["spec"]["containers"][0]["env"] if each["name"] == "WANDB"]
     assert env == [{"name": "WANDB", "value": "mine"}]
 
 
-def test_what_is_only_shown_has_no_values() -> None:
+def test_rendered_credentials_have_no_values() -> None:
     found = secrets(made(FIRST, SECOND, shown=True))
     assert [each.get("stringData") for each in found.values()] == [{}, {"api_key": "(hidden)"}]
     assert [each for each in found.values() if "data" in each] == []
 
 
-def test_a_credential_that_is_gone_keeps_a_gang_from_starting_and_none_from_going_on() -> None:
+def test_missing_credential_prevents_a_gang_from_starting_but_not_from_continuing() -> None:
     gone = task("a", credentials=(CredentialUse("old", "/etc/old"), CredentialUse("bucket", "/etc/s3")))
     with pytest.raises(ValueError, match=r"ada@example\.com has no credential 'old'"):
         before_the_group(made(gone))

@@ -33,11 +33,11 @@ def test_all_calls_are_made_in_parallel(crew: Crew) -> None:
     assert sorted(arrived) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_nothing_to_do_is_fine(crew: Crew) -> None:
+def test_no_calls_are_fine(crew: Crew) -> None:
     assert crew.run_all([]) == ()
 
 
-def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew) -> None:
+def test_failed_call_does_not_affect_others_and_is_reported_once(crew: Crew) -> None:
     done: list[int] = []
     calls: list[Callable[[], object]] = [partial(done.append, number) for number in range(40)]
     calls[3] = failing(ApiRefusal(422, "Invalid", "no such field"))
@@ -51,7 +51,7 @@ def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew) -> None:
     assert raised.value.details == {"retry_after_s": 7.0}
 
 
-def test_a_server_that_is_away_is_not_asked_by_all(crew: Crew) -> None:
+def test_unreachable_server_is_not_called_by_every_thread(crew: Crew) -> None:
     with pytest.raises(Unavailable) as raised:
         crew.run_all([failing(Unavailable("away"))] * 1000)
     words = raised.value.message.replace(",", "").replace(";", "").split()
@@ -60,24 +60,24 @@ def test_a_server_that_is_away_is_not_asked_by_all(crew: Crew) -> None:
     assert 4 <= failed <= 8, "as many as there are threads, and those under way"
 
 
-def test_a_server_that_refuses_all_is_asked_by_all(crew: Crew) -> None:
+def test_server_that_refuses_everything_is_called_by_every_thread(crew: Crew) -> None:
     refused = crew.run_all([*[failing(ApiRefusal(403, "Forbidden", f"no {number}")) for number in range(100)], int])
     assert [each.message for each in refused] == [f"no {number}" for number in range(100)]
 
 
-def test_one_call_is_not_counted(crew: Crew) -> None:
+def test_single_call_is_not_limited(crew: Crew) -> None:
     with pytest.raises(Unavailable, match=r"^away$"):
         crew.run_all([failing(Unavailable("away"))])
 
 
-def test_a_bug_is_raised_as_it_is(crew: Crew) -> None:
+def test_bug_is_raised_unchanged(crew: Crew) -> None:
     done: list[int] = []
     with pytest.raises(ZeroDivisionError):
         crew.run_all([failing(Unavailable("away")), lambda: 1 / 0, lambda: done.append(1)])
     assert done == [1]
 
 
-def test_a_crew_can_be_used_after_a_failure(crew: Crew) -> None:
+def test_crew_can_be_used_again_after_a_failure(crew: Crew) -> None:
     with pytest.raises(Unavailable):
         crew.run_all([failing(Unavailable("away"))] * 20)
     done: list[int] = []

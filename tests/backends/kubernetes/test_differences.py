@@ -70,7 +70,9 @@ LIMITS = ("spec", "containers", 0, "resources", "limits")
         pytest.param(QUEUE, ("spec", "priority"), 100, id="a default of another kind"),
     ],
 )  # fmt: skip
-def test_what_says_no_less_is_no_difference(wanted: dict[str, Any], path: tuple[str | int, ...], value: object) -> None:
+def test_additional_fields_are_no_difference(
+    wanted: dict[str, Any], path: tuple[str | int, ...], value: object
+) -> None:
     assert differences(wanted, changed(wanted, path, value)) == ()
 
 
@@ -94,18 +96,18 @@ def test_what_says_no_less_is_no_difference(wanted: dict[str, Any], path: tuple[
         (QUEUE, ("spec", "resources", "gpu", "quota"), "4", "spec.resources.gpu.quota"),
     ],
 )
-def test_what_contradicts_is_told_by_its_path(
+def test_contradiction_is_reported_by_its_path(
     wanted: dict[str, Any], path: tuple[str | int, ...], value: object, told: str
 ) -> None:
     assert differences(wanted, changed(wanted, path, value)) == (told,)
 
 
-def test_all_differences_are_told_in_the_order_of_what_is_wanted() -> None:
+def test_differences_are_reported_in_the_order_of_the_desired_object() -> None:
     bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}}
     assert differences(POD, bare) == ("metadata.name", "metadata.namespace", "metadata.labels", "spec")
 
 
-def test_names_that_are_not_unique_are_compared_by_place() -> None:
+def test_items_without_unique_names_are_compared_by_position() -> None:
     wanted = POD | {"spec": {"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}]}}
     there = POD | {"spec": {"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 3}]}}
     assert differences(wanted, there) == ("spec.ports[1].port",)
@@ -129,17 +131,17 @@ def whole(api_version: str, spec: object) -> dict[str, Any]:
 @given(API_VERSIONS, OBJECTS)
 @example("v1", {"a": [{"name": {}}, {"name": []}]})
 @example("v1", {"limits": ["1", True, {"cpu": [1]}]})
-def test_an_object_does_not_differ_from_itself(api_version: str, spec: dict[str, Any]) -> None:
+def test_object_does_not_differ_from_itself(api_version: str, spec: dict[str, Any]) -> None:
     assert differences(whole(api_version, spec), whole(api_version, copy.deepcopy(spec))) == ()
 
 
 @given(API_VERSIONS, OBJECTS)
-def test_more_keys_in_any_map_are_no_difference(api_version: str, spec: dict[str, Any]) -> None:
+def test_additional_keys_in_any_map_are_no_difference(api_version: str, spec: dict[str, Any]) -> None:
     assert differences(whole(api_version, spec), whole(api_version, _more(spec))) == ()
 
 
 @given(API_VERSIONS, OBJECTS, st.data())
-def test_any_leaf_that_changes_is_told(api_version: str, spec: dict[str, Any], data: st.DataObject) -> None:
+def test_any_changed_leaf_is_reported(api_version: str, spec: dict[str, Any], data: st.DataObject) -> None:
     leaves = list(_leaves(spec))
     assume(leaves)
     path = data.draw(st.sampled_from(leaves))

@@ -76,13 +76,11 @@ SERIES = {"count": 7, "lastObservedTime": "2027-01-15T08:00:09.250000Z"}
         ({"message": " image\n\u2028 "}, event()),
     ],
 )  # fmt: skip
-def test_an_event_of_either_kind_says_when_it_was_last_and_how_often(
-    said: Mapping[str, Any], expected: ClusterEvent
-) -> None:
+def test_event_of_either_kind_has_its_last_time_and_count(said: Mapping[str, Any], expected: ClusterEvent) -> None:
     assert noted(told(**said), SUBJECT) == expected
 
 
-def test_an_event_that_says_little_or_too_much_is_a_short_line_all_the_same() -> None:
+def test_sparse_or_oversized_event_becomes_one_short_line() -> None:
     bare = {name: told()[name] for name in ("metadata", "involvedObject")}
     assert noted(bare, SUBJECT) == ClusterEvent(NOON, MAIN, "main-group", "unknown", "", "")
     assert len(noted(told(message="word " * 10_000), SUBJECT).text) == 1001
@@ -104,7 +102,7 @@ def test_whole_seconds_may_be_as_late_as_their_end() -> None:
         (meta(GANG, **{"gang-id": "../main-group"}), "PodGroup", None),
     ],
 )
-def test_objects_say_whose_they_are_and_nothing_else_gets_a_folder(
+def test_events_are_assigned_to_their_objects_and_nothing_else_gets_a_folder(
     each: Object, kind: str, expected: Subject | None
 ) -> None:
     assert subject_of(each, kind) == expected
@@ -113,7 +111,7 @@ def test_objects_say_whose_they_are_and_nothing_else_gets_a_folder(
 # ---------------------------------------------------------------- whose they are
 
 
-def test_events_of_pods_and_groups_are_kept_and_those_of_others_are_not(tmp_path: Path) -> None:
+def test_events_of_pods_and_groups_are_stored_and_others_are_not(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     others = [told("u3", about=("Pod", "other")), told("u4", about=("Deployment", POD)), told("u5", about=("", ""))]
     group = told("u2", 2, about=("PodGroup", GANG), reason="Unschedulable")
@@ -125,7 +123,7 @@ def test_events_of_pods_and_groups_are_kept_and_those_of_others_are_not(tmp_path
     assert [here.of("w-2"), here.of(".."), here.of("")] == [(), (), ()]
 
 
-def test_an_event_may_come_before_its_pod_is_seen_and_after_it_has_gone(tmp_path: Path) -> None:
+def test_event_can_arrive_before_its_pod_is_seen_and_after_it_is_gone(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([told()], [], [], 0)
     assert (here.of("w-1"), here.waits) == ((), True)
@@ -141,14 +139,14 @@ def test_an_event_may_come_before_its_pod_is_seen_and_after_it_has_gone(tmp_path
     assert len(here.of("w-1")) == 2
 
 
-def test_a_pod_that_was_quiet_for_long_and_has_just_gone_is_remembered(tmp_path: Path) -> None:
+def test_recently_deleted_pod_is_remembered_even_after_a_long_silence(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([], [MAIN_POD], [], 0)
     here.take([told()], [], [], 100 * REMEMBERED_S)
     assert here.of("w-1") == (event(),)
 
 
-def test_of_a_workflow_that_was_discarded_nothing_is_written_any_more(tmp_path: Path) -> None:
+def test_nothing_more_is_written_about_a_discarded_workflow(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([told()], [MAIN_POD], [], 0)
     here.discard("w-1")
@@ -157,7 +155,7 @@ def test_of_a_workflow_that_was_discarded_nothing_is_written_any_more(tmp_path: 
     assert (here.of("w-1"), list(tmp_path.iterdir())) == ((), [])
 
 
-def test_what_the_api_server_forgets_stays_and_is_not_written_twice(tmp_path: Path) -> None:
+def test_events_that_the_api_server_forgets_stay_and_are_not_written_twice(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([told()], [MAIN_POD], [], 0)
     here.write(0)
@@ -169,14 +167,14 @@ def test_what_the_api_server_forgets_stays_and_is_not_written_twice(tmp_path: Pa
     assert (tmp_path / "w-1" / NAME).read_bytes().count(b"\n") == 1
 
 
-def test_an_older_state_that_comes_late_changes_nothing(tmp_path: Path) -> None:
+def test_older_state_that_arrives_late_changes_nothing(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path)
     here.take([told("u1", 5, count=3)], [MAIN_POD], [], 0)
     here.take([told("u1", 4, count=2)], [MAIN_POD], [], 0)
     assert here.of("w-1") == (event(count=3),)
 
 
-def test_of_two_servers_the_one_that_knows_more_is_believed(tmp_path: Path) -> None:
+def test_of_two_servers_the_later_state_wins(tmp_path: Path) -> None:
     one, other = KeptEvents(tmp_path), KeptEvents(tmp_path)
     one.take([told("u1", 4, count=2)], [MAIN_POD], [], 0)
     other.take([told("u1", 5, count=3)], [MAIN_POD], [], 0)
@@ -192,7 +190,7 @@ def read(path: Path) -> list[int]:
     return [each.count for each in EventFile(path).all()]
 
 
-def test_repeats_are_written_once_a_minute_and_at_the_end(tmp_path: Path) -> None:
+def test_repetitions_are_written_once_a_minute_and_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "f"
     file = EventFile(path)
     written: list[object] = []
@@ -209,7 +207,7 @@ def test_repeats_are_written_once_a_minute_and_at_the_end(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "torn", [b"", b"{", b'{"uid": "u2", "version": 2, "time"', b"[]\n", b"7\n", b"\xff\n", b"{}\n"]
 )
-def test_half_a_line_costs_no_other(tmp_path: Path, torn: bytes) -> None:
+def test_incomplete_line_affects_no_other(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "f"
     for uid, half in (("u1", torn), ("u3", b"")):
         file = EventFile(path)
@@ -220,7 +218,7 @@ def test_half_a_line_costs_no_other(tmp_path: Path, torn: bytes) -> None:
     assert EventFile(path).all() == (event(), event())
 
 
-def test_the_oldest_go_and_are_counted_also_for_those_who_come_after(
+def test_oldest_events_are_dropped_and_counted_even_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(eventfile, "MOST", 10)
@@ -243,7 +241,7 @@ def test_the_oldest_go_and_are_counted_also_for_those_who_come_after(
         )  # fmt: skip
 
 
-def test_repeats_of_few_events_do_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repetitions_of_few_events_do_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eventfile, "MOST", 10)
     path = tmp_path / "f"
     file = EventFile(path)
@@ -254,7 +252,7 @@ def test_repeats_of_few_events_do_not_fill_the_disk(tmp_path: Path, monkeypatch:
     assert read(path) == [1000]
 
 
-def test_a_disk_that_takes_nothing_is_tried_again(tmp_path: Path) -> None:
+def test_write_to_a_full_disk_is_retried(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path / "logs")
     (tmp_path / "logs").write_text("")  # no folder can be made below it
     here.take([told()], [MAIN_POD], [], 0)
@@ -266,7 +264,7 @@ def test_a_disk_that_takes_nothing_is_tried_again(tmp_path: Path) -> None:
     assert kept(tmp_path / "logs") == [event()]
 
 
-def test_only_the_owner_reads_the_file(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         file = EventFile(tmp_path / "w" / "f")

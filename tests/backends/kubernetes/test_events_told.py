@@ -32,7 +32,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("noted")
-def test_between_our_lines_stands_by_time_what_the_cluster_noted(tmp_path: Path) -> None:
+def test_cluster_events_are_merged_by_time(tmp_path: Path) -> None:
     """Ours keep their order, and what is told to the second stands behind what we did in it."""
     with api(tmp_path) as it:
         it.submit(one_task("a", duration=5))
@@ -59,7 +59,7 @@ def test_between_our_lines_stands_by_time_what_the_cluster_noted(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("noted")
-def test_of_a_task_or_an_attempt_only_what_is_about_it(tmp_path: Path) -> None:
+def test_task_or_attempt_shows_only_its_own_events(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a"))
         it.desk.later(0)
@@ -76,7 +76,7 @@ def test_of_a_task_or_an_attempt_only_what_is_about_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("noted")
-def test_objects_say_which_program_spoke_and_the_terminal_is_not_obeyed(tmp_path: Path) -> None:
+def test_events_name_the_reporting_program_and_have_no_control_characters(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a"))
         it.desk.later(0)
@@ -98,7 +98,7 @@ def test_objects_say_which_program_spoke_and_the_terminal_is_not_obeyed(tmp_path
     assert "\x1b" not in said
 
 
-def test_notes_of_the_same_second_come_in_the_order_of_the_cluster_page_by_page(
+def test_events_of_one_second_keep_the_order_of_the_cluster_on_every_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("Pulling", "Created", "BackOff")  # not as the alphabet has them

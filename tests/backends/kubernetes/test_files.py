@@ -34,7 +34,7 @@ def kept(found: GangFiles) -> list[list[bytes]]:
     return [list(secret.values()) for secret in opened]
 
 
-def test_equal_contents_are_kept_once_and_tokens_are_those_of_each_pod() -> None:
+def test_equal_contents_are_stored_once_and_tokens_are_expanded_per_pod() -> None:
     script = b"#!/bin/sh\nls /runrig/output"
     found = files(
         task("a", count=2, files={"/etc/a": "same", "/etc/rank": "{{index}}", "/run.sh": "#!/bin/sh\nls {{output}}"}),
@@ -53,15 +53,15 @@ def test_equal_contents_are_kept_once_and_tokens_are_those_of_each_pod() -> None
 @pytest.mark.parametrize(
     ("text", "data"), [("/3t7aW5kZXh9fQ==", b"\xff{{index}}"), ("IyF4\n IyF4", b"#!x#!x"), ("", b"")]
 )
-def test_base64_is_bytes_and_what_looks_like_a_token_in_them_is_none(text: str, data: bytes) -> None:
+def test_base64_is_bytes_and_tokens_in_it_are_not_expanded(text: str, data: bytes) -> None:
     assert kept(files(encoded(text))) == [[data]]
 
 
-def test_text_that_is_no_unicode_keeps_its_bytes() -> None:
+def test_text_that_is_not_unicode_keeps_its_bytes() -> None:
     assert kept(files(task(files={"/x": "a\udcff"}))) == [[b"a\xff"]]
 
 
-def test_paths_are_made_short_and_relative_ones_lie_in_the_working_directory() -> None:
+def test_paths_are_normalised_and_relative_ones_are_in_the_working_folder() -> None:
     found = files(task(files={"//a/./b//c": "1", "d/e": "2", "/runrig/output/seed": "3"}))
     assert [each.path for each in found.mounts["t"]] == ["/a/b/c", f"{WORK}/d/e", "/runrig/output/seed"]
 
@@ -69,20 +69,20 @@ def test_paths_are_made_short_and_relative_ones_lie_in_the_working_directory() -
 # ---------------------------------------------------------------- how much
 
 
-def test_files_that_do_not_fit_into_one_secret_are_spread_over_several() -> None:
+def test_files_that_do_not_fit_into_one_secret_are_distributed() -> None:
     third = LARGEST_SECRET // 3
     found = files(task(files={f"/{name}": name * third for name in "abc"} | {"/d": "d"}))
     assert [[len(data) for data in secret] for secret in kept(found)] == [[third, third], [third, 1]]
     assert [each.secret for each in found.mounts["t"]] == [0, 0, 1, 1]
 
 
-def test_many_small_files_are_spread_so_that_their_keys_have_room_too() -> None:
+def test_many_small_files_are_distributed_so_that_their_keys_fit_too() -> None:
     found = files(task(count=5000, files={"/rank": "{{index}}"}))
     assert [len(secret) for secret in found.secrets] == [4037, 963]
     assert [found.mounts[f"t-{index}"][0].secret for index in (0, 4036, 4037, 4999)] == [0, 0, 1, 1]
 
 
-def test_the_largest_file_that_a_secret_can_hold_has_one_and_a_larger_one_cannot_be() -> None:
+def test_largest_file_that_fits_into_a_secret_is_accepted_and_a_larger_one_is_not() -> None:
     found = files(task(files={"/a": "a", "/b": "b" * LARGEST_SECRET, "/c": "c"}))
     assert [[len(data) for data in secret] for secret in kept(found)] == [[1], [LARGEST_SECRET], [1]]
     with pytest.raises(ValueError, match="more than a Kubernetes Secret") as refused:
@@ -93,7 +93,7 @@ def test_the_largest_file_that_a_secret_can_hold_has_one_and_a_larger_one_cannot
     )
 
 
-def test_files_of_all_pods_together_have_a_bound_and_equal_ones_count_once() -> None:
+def test_files_of_all_pods_have_a_common_limit_and_equal_ones_count_once() -> None:
     half = "x" * (LARGEST_SECRET // 2 - 512)
     assert len(files(task(count=10_000, files={"/same": half})).secrets) == 1
     own = [task(name, count=16, files={"/own": half + name + "{{index}}"}) for name in "ab"]
@@ -111,7 +111,7 @@ def test_files_of_all_pods_together_have_a_bound_and_equal_ones_count_once() -> 
 
 
 @pytest.mark.parametrize("path", ["", "/", "//", ".", "..", "/a/../b", "a/..", "/a\0"])
-def test_a_path_that_is_in_no_folder_cannot_be(path: str) -> None:
+def test_path_outside_every_folder_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match=r"is outside the task's folder\. Use a path without '\.\.'$"):
         files(task(files={path: "x"}))
 
@@ -120,14 +120,14 @@ def test_a_path_that_is_in_no_folder_cannot_be(path: str) -> None:
     "paths",
     [("/a", "//a"), ("/a", "/a/b"), ("/a/b/c", "/a"), ("/runrig/output",), ("/runrig",), ("x", f"{WORK}/x")],
 )
-def test_two_files_in_one_place_cannot_be(paths: tuple[str, ...]) -> None:
+def test_two_files_with_one_path_are_refused(paths: tuple[str, ...]) -> None:
     with pytest.raises(
         ValueError, match=r"^file '.*' cannot be created: another file of the task, or a folder, has the same"
     ):
         files(task(files=dict.fromkeys(paths, "x")))
 
 
-def test_files_of_different_tasks_are_never_in_each_others_place() -> None:
+def test_files_of_different_tasks_do_not_collide() -> None:
     assert len(files(task("a", files={"/a": "x"}), task("b", files={"/a/b": "y"})).mounts) == 2
 
 
@@ -139,7 +139,7 @@ def test_files_of_different_tasks_are_never_in_each_others_place() -> None:
         (encoded("a"), "file '/x' is not base64"),
     ],
 )
-def test_what_cannot_be_is_said(broken: TaskSpec, words: str) -> None:
+def test_impossible_files_are_reported(broken: TaskSpec, words: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
         files(task("good", files={"/a": "x"}), broken)
 
@@ -147,7 +147,7 @@ def test_what_cannot_be_is_said(broken: TaskSpec, words: str) -> None:
 # ---------------------------------------------------------------- as objects
 
 
-def test_a_pod_mounts_its_own_files_alone_and_from_the_secrets_that_have_them() -> None:
+def test_pod_mounts_only_its_own_files_and_their_secrets() -> None:
     rest = "x" * (LARGEST_SECRET - 300)
     them = pods(task("a", files={"/run": "#!{{uuid}}", "/big": rest}), task("b", files={"/same": rest, "/twin": rest}))
     _, first, second, _ = gang_objects(them)
@@ -170,6 +170,6 @@ def test_a_pod_mounts_its_own_files_alone_and_from_the_secrets_that_have_them() 
     ]
 
 
-def test_only_a_task_with_a_relative_path_has_a_working_directory_of_ours() -> None:
+def test_only_a_task_with_a_relative_path_gets_a_working_folder() -> None:
     them = pods(task("a", files={"x": "1"}), task("b", files={"/x": "1"}))
     assert [placed(them, name)["spec"]["containers"][0].get("workingDir") for name in "ab"] == ["/runrig/work", None]

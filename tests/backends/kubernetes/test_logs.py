@@ -83,7 +83,7 @@ def content(path: Path | None) -> bytes | None:
 # ---------------------------------------------------------------- readers
 
 
-def test_who_asks_first_gets_all_that_was_said_so_far_and_then_the_file_grows(kept: KeptLogs, said: Said) -> None:
+def test_first_reader_gets_all_output_so_far_and_then_the_file_grows(kept: KeptLogs, said: Said) -> None:
     said.text = b"one\ntwo\n"
     path = kept.file(KEY, POD)
     assert content(path) == b"one\ntwo\n"
@@ -93,7 +93,7 @@ def test_who_asks_first_gets_all_that_was_said_so_far_and_then_the_file_grows(ke
     assert said.asked == [False, True]
 
 
-def test_folders_and_files_are_for_nobody_else(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
+def test_folders_and_files_are_private(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
     said.text = b"secret\n"
     path = kept.file(KEY, POD)
     assert path == tmp_path / "logs" / "w-1" / "train-0" / "2" / f"{POD}.part"
@@ -103,7 +103,7 @@ def test_folders_and_files_are_for_nobody_else(kept: KeptLogs, said: Said, tmp_p
     assert oct(path.parent.stat().st_mode & 0o777) == "0o700"
 
 
-def test_a_container_that_has_not_begun_has_no_words_yet_and_is_asked_again(
+def test_container_that_has_not_started_has_no_output_and_is_retried(
     kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "_AGAIN_S", 0.01)
@@ -113,7 +113,7 @@ def test_a_container_that_has_not_begun_has_no_words_yet_and_is_asked_again(
     until(lambda: content(kept.file(KEY, POD)) == b"up\n")
 
 
-def test_a_broken_connection_loses_nothing_and_doubles_nothing(
+def test_broken_connection_loses_and_repeats_nothing(
     kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "_AGAIN_S", 0.01)
@@ -129,7 +129,7 @@ def test_a_broken_connection_loses_nothing_and_doubles_nothing(
     assert content(path) == said.text
 
 
-def test_a_server_that_was_killed_goes_on_where_it_was(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
+def test_killed_server_continues_where_it_stopped(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
     said.text = b"0123456789\nabc\n"
     folder = tmp_path / "logs" / "w-1" / "train-0" / "2"
     folder.mkdir(parents=True)
@@ -137,7 +137,7 @@ def test_a_server_that_was_killed_goes_on_where_it_was(kept: KeptLogs, said: Sai
     assert content(kept.file(KEY, POD)) == said.text
 
 
-def test_an_output_that_has_lost_its_beginning_says_so_and_goes_on(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
+def test_output_that_lost_its_beginning_is_marked_and_continues(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
     folder = tmp_path / "logs" / "w-1" / "train-0" / "2"
     folder.mkdir(parents=True)
     (folder / f"{POD}.part").write_bytes(b"old\nolder\n")
@@ -151,15 +151,13 @@ def test_an_output_that_has_lost_its_beginning_says_so_and_goes_on(kept: KeptLog
     assert content(kept.file(KEY, POD)) == b"old\nolder\n" + note + b"new\nand more\n"
 
 
-def test_who_waits_for_a_silent_server_waits_only_so_long(
-    kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wait_for_a_silent_server_is_limited(kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "CAUGHT_UP_S", 0.05)
     said.silent = True
     assert content(kept.file(KEY, POD)) in (None, b"")
 
 
-def test_what_nobody_reads_is_let_go_and_taken_up_again(
+def test_output_without_readers_is_dropped_and_resumed(
     kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "UNREAD_S", 0.1)
@@ -172,7 +170,7 @@ def test_what_nobody_reads_is_let_go_and_taken_up_again(
     assert kept.file(KEY, POD) == path
 
 
-def test_a_pod_that_is_gone_has_what_was_kept_of_the_last_one(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
+def test_deleted_pod_has_the_saved_output_of_the_latest_one(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
     assert kept.file(KEY, None) is None
     folder = tmp_path / "logs" / "w-1" / "train-0" / "2"
     folder.mkdir(parents=True)
@@ -183,7 +181,7 @@ def test_a_pod_that_is_gone_has_what_was_kept_of_the_last_one(kept: KeptLogs, sa
     assert not said.open
 
 
-def test_names_that_lead_elsewhere_have_no_file(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
+def test_names_that_are_paths_have_no_file(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
     odd = TaskKey("..", "train-0", 0)
     (tmp_path / "kept").write_text("not ours")
     assert (kept.file(odd, POD), kept.file(odd, None), kept.keep(odd, POD)) == (None, None, True)
@@ -192,7 +190,7 @@ def test_names_that_lead_elsewhere_have_no_file(kept: KeptLogs, said: Said, tmp_
     assert said.asked == []
 
 
-def test_a_note_of_a_lost_beginning_is_known_to_who_comes_later(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
+def test_later_reader_sees_the_note_about_a_lost_beginning(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
     folder = tmp_path / "logs" / "w-1" / "train-0" / "2"
     folder.mkdir(parents=True)
     (folder / f"{POD}.part").write_bytes(b"old\nhalf a li")
@@ -238,7 +236,7 @@ def gang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gang]:
     here.kept.close()
 
 
-def test_of_many_outputs_nothing_is_lost_or_doubled_though_few_are_followed(gang: Gang) -> None:
+def test_many_outputs_lose_and_repeat_nothing_while_few_are_followed(gang: Gang) -> None:
     for _ in range(5):
         assert {pod: gang.read(pod) for pod in gang.said} == {pod: said.text for pod, said in gang.said.items()}
         until(lambda: gang.followed == {"p7", "p8", "p9"})
@@ -248,7 +246,7 @@ def test_of_many_outputs_nothing_is_lost_or_doubled_though_few_are_followed(gang
     assert gang.followed == set()
 
 
-def test_many_readers_at_once_neither_lose_nor_double_anything(gang: Gang) -> None:
+def test_many_concurrent_readers_lose_and_repeat_nothing(gang: Gang) -> None:
     def read_all() -> None:
         for _ in range(10):
             for pod in gang.said:
@@ -265,15 +263,13 @@ def test_many_readers_at_once_neither_lose_nor_double_anything(gang: Gang) -> No
     until(lambda: {pod: gang.read(pod) for pod in gang.said} == said)
 
 
-def test_the_one_that_was_asked_for_longest_ago_is_let_go(gang: Gang) -> None:
+def test_least_recently_read_output_is_dropped(gang: Gang) -> None:
     for pod in ("p0", "p1", "p2", "p0", "p3"):
         gang.read(pod)
     until(lambda: gang.followed == {"p0", "p2", "p3"})
 
 
-def test_what_was_let_go_for_another_rests_unless_its_pod_has_ended(
-    gang: Gang, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dropped_output_pauses_unless_its_pod_has_ended(gang: Gang, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "REST_S", 60.0)
     for pod in ("p0", "p1", "p2", "p3", "p4"):
         gang.read(pod)
@@ -288,7 +284,7 @@ def test_what_was_let_go_for_another_rests_unless_its_pod_has_ended(
 # ---------------------------------------------------------------- keeping
 
 
-def test_a_pod_that_nobody_reads_is_kept_once(kept: KeptLogs, said: Said) -> None:
+def test_output_without_readers_is_saved_once(kept: KeptLogs, said: Said) -> None:
     said.text = b"all of it\n"
     assert (kept.keep(KEY, POD), kept.keep(KEY, POD)) == (True, True)
     assert said.asked == [False]
@@ -308,7 +304,7 @@ def test_a_pod_that_nobody_reads_is_kept_once(kept: KeptLogs, said: Said) -> Non
     ],
     ids=["nothing", "just as much", "one more", "a line begins there", "no line at all", "much"],
 )
-def test_of_an_output_that_nobody_reads_the_end_is_kept_in_whole_lines(
+def test_output_without_readers_is_saved_from_its_end_in_whole_lines(
     kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch, text: bytes, end: bytes
 ) -> None:
     monkeypatch.setattr(logs, "MOST_KEPT", 16)
@@ -317,7 +313,7 @@ def test_of_an_output_that_nobody_reads_the_end_is_kept_in_whole_lines(
     assert content(kept.file(KEY, POD)) == end
 
 
-def test_what_somebody_reads_is_kept_whole_and_its_file_only_grows(
+def test_followed_output_is_saved_completely_and_its_file_only_grows(
     kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "MOST_KEPT", 4)
@@ -334,7 +330,7 @@ def test_what_somebody_reads_is_kept_whole_and_its_file_only_grows(
     assert not said.open
 
 
-def test_a_failure_may_pass_and_then_all_is_kept(kept: KeptLogs, said: Said) -> None:
+def test_transient_failure_still_saves_everything(kept: KeptLogs, said: Said) -> None:
     said.text, said.problem = b"fine\n", Unavailable("restarting")
     assert not kept.keep(KEY, POD)
     said.problem = None
@@ -342,14 +338,14 @@ def test_a_failure_may_pass_and_then_all_is_kept(kept: KeptLogs, said: Said) -> 
     assert content(kept.file(KEY, POD)) == b"fine\n"
 
 
-def test_a_failure_that_stays_lets_the_pod_go_and_the_file_says_why(kept: KeptLogs, said: Said) -> None:
+def test_permanent_failure_releases_the_pod_and_is_noted_in_the_file(kept: KeptLogs, said: Said) -> None:
     said.problem = Unavailable("the node n1 does not answer")
     assert [kept.keep(KEY, POD) for _ in range(logs.TRIES)] == [False] * (logs.TRIES - 1) + [True]
     assert kept.keep(KEY, POD)
     assert content(kept.file(KEY, None)) == b"[runrig: output is not available: the node n1 does not answer]\n"
 
 
-def test_a_plain_no_is_not_asked_again(kept: KeptLogs, said: Said) -> None:
+def test_refusal_is_not_retried(kept: KeptLogs, said: Said) -> None:
     said.problem = NOT_STARTED
     assert kept.keep(KEY, POD)
     assert content(kept.file(KEY, None)) == (
@@ -358,7 +354,7 @@ def test_a_plain_no_is_not_asked_again(kept: KeptLogs, said: Said) -> None:
     )
 
 
-def test_a_reader_keeps_what_he_has_when_the_rest_is_lost(kept: KeptLogs, said: Said) -> None:
+def test_reader_keeps_its_output_when_the_rest_is_lost(kept: KeptLogs, said: Said) -> None:
     said.text = b"the first half\n"
     kept.file(KEY, POD)
     said.problem = ApiRefusal(404, "NotFound", "nodes n1 not found")
@@ -369,7 +365,7 @@ def test_a_reader_keeps_what_he_has_when_the_rest_is_lost(kept: KeptLogs, said: 
     )
 
 
-def test_a_server_that_says_nothing_keeps_no_pod_for_long(
+def test_silent_server_does_not_hold_a_pod_for_long(
     kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "KEPT_S", 0.05)
@@ -379,7 +375,7 @@ def test_a_server_that_says_nothing_keeps_no_pod_for_long(
     until(lambda: not said.open)
 
 
-def test_what_comes_too_late_changes_nothing(kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_output_changes_nothing(kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "KEPT_S", 0.05)
     monkeypatch.setattr(logs, "TRIES", 1)
     answered = threading.Event()
@@ -397,7 +393,7 @@ def test_what_comes_too_late_changes_nothing(kept: KeptLogs, said: Said, monkeyp
     assert content(late.file(KEY, None)) == before == b"[runrig: output is not available: no response within 0.05 s]\n"
 
 
-def test_what_was_on_its_way_when_it_was_given_up_changes_nothing(
+def test_output_in_transit_when_dropped_changes_nothing(
     kept: KeptLogs, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of a file that a reader has begun with, which the late one holds open."""
@@ -419,7 +415,7 @@ def test_what_was_on_its_way_when_it_was_given_up_changes_nothing(
     assert content(last.file(KEY, None)) == (b"words\n[runrig: output is incomplete: no response within 0.05 s]\n")
 
 
-def test_nobody_follows_while_it_is_being_kept(kept: KeptLogs, said: Said) -> None:
+def test_output_is_not_followed_while_it_is_being_saved(kept: KeptLogs, said: Said) -> None:
     said.text, said.silent = b"once\n", True
     keeper = threading.Thread(target=kept.keep, args=(KEY, POD))
     keeper.start()
@@ -434,7 +430,7 @@ def test_nobody_follows_while_it_is_being_kept(kept: KeptLogs, said: Said) -> No
 # ---------------------------------------------------------------- the end
 
 
-def test_a_workflow_that_is_discarded_leaves_nothing(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
+def test_discarded_workflow_leaves_nothing(kept: KeptLogs, said: Said, tmp_path: Path) -> None:
     said.text = b"words\n"
     kept.file(KEY, POD)
     other = TaskKey("w-2", "train-0", 0)

@@ -23,7 +23,7 @@ UUIDS = st.uuids().map(str)
 
 
 @given(TASKS, UUIDS, st.integers(0, 10**6))
-def test_names_of_what_a_gang_has_are_valid(task: str, gang: str, number: int) -> None:
+def test_names_of_objects_of_a_gang_are_valid(task: str, gang: str, number: int) -> None:
     assert DNS_LABEL.fullmatch(names.pod_name(gang, task, number))
     assert DNS_LABEL.fullmatch(names.hostname(task))
     assert SERVICE.fullmatch(names.service_name(gang))
@@ -32,26 +32,26 @@ def test_names_of_what_a_gang_has_are_valid(task: str, gang: str, number: int) -
 
 
 @given(st.lists(st.tuples(UUIDS, TASKS, st.integers(0, 12)), unique=True, min_size=2))
-def test_no_two_attempts_in_a_cluster_have_pods_of_one_name(attempts: list[tuple[str, str, int]]) -> None:
+def test_pods_of_different_attempts_have_different_names(attempts: list[tuple[str, str, int]]) -> None:
     assert len({names.pod_name(*each) for each in attempts}) == len(attempts)
 
 
 @given(st.lists(TASKS, unique=True, min_size=2))
-def test_no_two_pods_of_a_gang_have_one_hostname(tasks: list[str]) -> None:
+def test_pods_of_a_gang_have_different_host_names(tasks: list[str]) -> None:
     assert len({names.hostname(task) for task in tasks}) == len(tasks)
 
 
 @given(st.text(max_size=200))
-def test_anything_becomes_a_value_that_a_label_can_hold(text: str) -> None:
+def test_any_text_becomes_a_valid_label_value(text: str) -> None:
     assert LABEL_VALUE.fullmatch(names.label_value(text))
 
 
 @given(st.from_regex(LABEL_VALUE, fullmatch=True))
-def test_what_a_label_can_hold_stays_as_it_is(text: str) -> None:
+def test_valid_label_value_is_unchanged(text: str) -> None:
     assert names.label_value(text) == text
 
 
-def test_names_stay_what_they_are_from_one_version_to_the_next() -> None:
+def test_names_stay_the_same_in_later_versions() -> None:
     """A server that is newer than its pods finds them."""
     assert names.pod_name(UUID, "worker-3", 2) == "worker-3-9481c8632aad59ad"
     assert names.pod_name(UUID, "Big_One", 0) == "big-one-80fab2837cf95a5c"
@@ -62,16 +62,16 @@ def test_names_stay_what_they_are_from_one_version_to_the_next() -> None:
 
 
 @given(TASKS, TASKS, st.integers(0, 10**6))
-def test_a_key_is_read_back_from_the_pod(workflow: str, task: str, retry: int) -> None:
+def test_key_is_read_back_from_the_pod(workflow: str, task: str, retry: int) -> None:
     key = TaskKey(workflow, task, retry)
     assert names.key_of({"metadata": {"annotations": {names.KEY: str(key)}}}) == key
 
 
 @pytest.mark.parametrize("said", ["", "w", "w/t", "w/t/", "/t/0", "w//0", "w/t/x", "w/t/-1", "w/t/0/1", "w/t/²"])
-def test_a_spoilt_key_is_none(said: str) -> None:
+def test_damaged_key_counts_as_none(said: str) -> None:
     assert names.key_of({"metadata": {"annotations": {names.KEY: said}}}) is None
 
 
-def test_a_pod_without_annotations_has_no_key() -> None:
+def test_pod_without_annotations_has_no_key() -> None:
     without: tuple[dict[str, Any], ...] = ({}, {"annotations": {}}, {"annotations": None})
     assert [names.key_of({"metadata": each}) for each in without] == [None] * 3

@@ -52,7 +52,7 @@ def left(amounts: dict[str, Any], *pods: Object) -> dict[str, int]:
 # ---------------------------------------------------------------- what is there
 
 
-def test_a_node_with_everything() -> None:
+def test_node_with_all_fields() -> None:
     amounts = {
         "cpu": "63500m",
         "memory": "527048720Ki",
@@ -84,14 +84,14 @@ def test_a_node_with_everything() -> None:
     )
 
 
-def test_pods_of_others_are_taken_off_unless_they_have_ended() -> None:
+def test_pods_of_others_are_subtracted_unless_they_have_ended() -> None:
     there = {"cpu": "4", "memory": "8Gi", "gpu": "4"}
     one = container(cpu="500m", memory="1Gi", gpu="1")
     pods = [pod(one, phase=phase) for phase in ("Pending", "Running", "Unknown", "Succeeded", "Failed")]
     assert left(there, *pods) == {"cpu": 2500, "gpu": 1, "memory": 5 * 2**30}
 
 
-def test_a_pod_asks_as_much_as_its_greediest_moment() -> None:
+def test_pod_requests_its_maximum_at_any_time() -> None:
     amounts = {"cpu": "100"}
     assert left(amounts, pod(container(cpu=1), container(cpu=2))) == {"cpu": 97000}
     assert left(amounts, pod(container(cpu=1), inits=(container(cpu=5), container(cpu=3)))) == {"cpu": 95000}
@@ -101,37 +101,37 @@ def test_a_pod_asks_as_much_as_its_greediest_moment() -> None:
     assert left(amounts, pod(container(cpu=1), overhead={"cpu": "250m"})) == {"cpu": 98750}
 
 
-def test_what_a_pod_asks_as_a_whole_goes_before_what_its_containers_ask() -> None:
+def test_pod_level_requests_override_those_of_containers() -> None:
     asked = pod(container(cpu=1, gpu=1), overhead={"cpu": "1"}, resources={"requests": {"cpu": "3"}})
     assert left({"cpu": "10", "gpu": "2"}, asked) == {"cpu": 6000, "gpu": 1}
 
 
-def test_amounts_are_added_before_they_are_rounded_and_the_rest_is_rounded_down() -> None:
+def test_amounts_are_added_before_rounding_and_the_rest_is_rounded_down() -> None:
     assert left({"memory": "10"}, pod(container(memory="1500m")), pod(container(memory="1500m"))) == {"memory": 7}
     assert left({"memory": "966367641600m"}) == {"memory": 966367641}
     assert left({"cpu": "1e1", "memory": "1E"}) == {"cpu": 10_000, "memory": 10**18}
 
 
-def test_nothing_is_ever_below_zero() -> None:
+def test_no_amount_is_negative() -> None:
     """A device has failed, and its pod is still there."""
     assert left({"gpu": "1", "cpu": "1"}, pod(container(gpu=2, cpu=3))) == {"cpu": 0, "gpu": 0}
 
 
-def test_a_resource_of_which_there_is_none_is_left_out_unless_that_would_mean_any_amount() -> None:
+def test_absent_resource_is_omitted_unless_that_would_mean_any_amount() -> None:
     assert left({"gpu": "0", "cpu": "0", "memory": "0", "storage": "0"}) == {"cpu": 0, "memory": 0, "storage": 0}
 
 
-def test_a_node_that_does_not_list_storage_has_none() -> None:
+def test_node_that_does_not_list_storage_has_none() -> None:
     """In a cluster file, what is left out is not counted; a scheduler counts it as nothing."""
     resources = node_of(node({"cpu": "1", "memory": "2"}), (), NAMES).resources
     assert resources == {"cpu": 1000, "memory": 2, "pods": 0, "storage": 0}
 
 
-def test_a_resource_that_pods_ask_and_the_node_lacks_is_not_made_up() -> None:
+def test_resource_that_the_node_lacks_is_not_invented() -> None:
     assert left({"cpu": "1"}, pod(container(gpu=1))) == {"cpu": 1000}
 
 
-def test_a_pod_of_others_takes_a_place_unless_it_has_ended() -> None:
+def test_pod_of_others_uses_a_pod_slot_unless_it_has_ended() -> None:
     idle = pod(container())
     done = pod(container(), phase="Succeeded")
     pods = [(), (idle, done), (idle, idle), (idle, idle, idle)]
@@ -141,7 +141,7 @@ def test_a_pod_of_others_takes_a_place_unless_it_has_ended() -> None:
 # ---------------------------------------------------------------- whether it takes pods
 
 
-def test_a_node_takes_pods_only_if_it_is_ready_open_and_there_to_stay() -> None:
+def test_node_accepts_pods_only_if_it_is_ready_uncordoned_and_not_being_deleted() -> None:
     amounts = {"cpu": "1"}
     taken = {
         "ready": node(amounts),
@@ -155,7 +155,7 @@ def test_a_node_takes_pods_only_if_it_is_ready_open_and_there_to_stay() -> None:
     assert [name for name, each in taken.items() if node_of(each, (), NAMES).ready] == ["ready"]
 
 
-def test_a_node_that_has_just_been_made() -> None:
+def test_newly_created_node() -> None:
     assert node_of({"metadata": {"name": "n1"}, "spec": {}}, (), NAMES) == Node(
         "n1", {"cpu": 0, "memory": 0, "pods": 0, "storage": 0}, ready=False
     )
@@ -204,7 +204,7 @@ def some_pod(draw: st.DrawFn) -> tuple[Object, dict[str, Fraction]]:
 
 
 @given(st.lists(some_pod(), max_size=4))
-def test_what_is_left_is_what_brute_force_says(pods: list[tuple[Object, dict[str, Fraction]]]) -> None:
+def test_remaining_capacity_matches_brute_force(pods: list[tuple[Object, dict[str, Fraction]]]) -> None:
     there = {"cpu": 40, "memory": 40, "nvidia.com/gpu": 40, "pods": 3}
     amounts = {name: str(value) for name, value in there.items()}
     rest = {

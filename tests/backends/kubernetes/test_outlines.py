@@ -29,7 +29,7 @@ workflow:
 """
 
 
-def test_the_outline_is_made_once_for_all_rounds(tmp_path: Path) -> None:
+def test_outline_is_built_once_for_all_rounds(tmp_path: Path) -> None:
     state, launches = running(tmp_path), Launches(queues=True)
     first = gang(launches, state)
     assert isinstance(first.outline, Outline)
@@ -38,7 +38,7 @@ def test_the_outline_is_made_once_for_all_rounds(tmp_path: Path) -> None:
     assert again.outline is first.outline
 
 
-def test_keys_in_another_order_leave_a_sentence_in_place_of_the_outline(tmp_path: Path) -> None:
+def test_keys_in_another_order_give_a_message_instead_of_the_outline(tmp_path: Path) -> None:
     state, launches = running(tmp_path), Launches(queues=True)
     gang(launches, state)
     pool = state.pools["p"]

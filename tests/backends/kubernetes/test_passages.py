@@ -123,7 +123,7 @@ def status(said: object) -> bytes:
     return b"\x03" + json.dumps(said).encode()
 
 
-def test_a_program_is_asked_for_in_the_words_of_kubernetes_and_has_its_streams(tmp_path: Path) -> None:
+def test_program_is_requested_with_kubernetes_parameters_and_has_its_streams(tmp_path: Path) -> None:
     server = Server([b"\1", b"\1out", b"\2err", status(EXITED_7)], hears=3)
 
     async def do(cluster: Cluster) -> tuple[object, object]:
@@ -146,7 +146,7 @@ def test_a_program_is_asked_for_in_the_words_of_kubernetes_and_has_its_streams(t
     assert server.asked[0].headers["Authorization"] == "Bearer t1"
 
 
-def test_a_terminal_has_its_size_first_and_ends_its_input_with_a_key(tmp_path: Path) -> None:
+def test_terminal_gets_its_size_first_and_its_input_ends_with_a_key(tmp_path: Path) -> None:
     server = Server([status({"status": "Success"})], hears=4)
 
     async def do(cluster: Cluster) -> object:
@@ -163,7 +163,7 @@ def test_a_terminal_has_its_size_first_and_ends_its_input_with_a_key(tmp_path: P
     assert asked[2:] == [("stdin", "true"), ("stdout", "true"), ("tty", "true")]
 
 
-def test_a_terminal_that_is_left_hears_two_keys(tmp_path: Path) -> None:
+def test_abandoned_terminal_receives_two_keys(tmp_path: Path) -> None:
     server = Server(hangs_up=False)
 
     async def do(cluster: Cluster) -> object:
@@ -185,7 +185,7 @@ def test_a_terminal_that_is_left_hears_two_keys(tmp_path: Path) -> None:
         (not_run("exec: /x: permission denied"), (126, "exec: /x: permission denied")),
     ],
 )
-def test_the_end_of_a_program_is_its_exit_code_or_what_kept_it_from_starting(
+def test_end_of_a_program_is_its_exit_code_or_why_it_could_not_start(
     said: object, ended: tuple[int, str], tmp_path: Path
 ) -> None:
     async def do(cluster: Cluster) -> object:
@@ -208,7 +208,7 @@ def test_the_end_of_a_program_is_its_exit_code_or_what_kept_it_from_starting(
         ([b"\1some"], "closed the connection to the task"),
     ],
 )
-def test_a_way_that_breaks_is_said(says: list[bytes], words: str, tmp_path: Path) -> None:
+def test_broken_connection_is_reported(says: list[bytes], words: str, tmp_path: Path) -> None:
     async def do(cluster: Cluster) -> str:
         passage = await passages.enter(cluster, POD, "main", SHELL)
         with pytest.raises(Unavailable) as caught:
@@ -230,7 +230,7 @@ def test_a_way_that_breaks_is_said(says: list[bytes], words: str, tmp_path: Path
         (401, {"message": "Unauthorized"}, Unavailable, "rejected the login"),
     ],
 )  # fmt: skip
-def test_a_refusal_is_told_with_the_way_out(
+def test_refusal_is_reported_with_the_way_out(
     code: int, body: object, kind: type[RunrigError], words: str, tmp_path: Path
 ) -> None:
     async def do(cluster: Cluster) -> str:
@@ -243,7 +243,7 @@ def test_a_refusal_is_told_with_the_way_out(
     assert len(server.asked) == 1
 
 
-def test_a_token_that_was_rotated_is_read_anew(tmp_path: Path) -> None:
+def test_rotated_token_is_read_again(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("t1")
 
@@ -260,20 +260,20 @@ def test_a_token_that_was_rotated_is_read_anew(tmp_path: Path) -> None:
     assert [each.headers["Authorization"] for each in server.asked] == ["Bearer t1", "Bearer t1", "Bearer t2"]
 
 
-def test_nobody_at_the_address_is_said(tmp_path: Path) -> None:
+def test_unreachable_address_is_reported(tmp_path: Path) -> None:
     cluster = connect(kubeconfig(tmp_path, "http://127.0.0.1:9", {"token": "t1"}))
     with pytest.raises(Unavailable, match=r"the API server http://127\.0\.0\.1:9 does not respond"):
         asyncio.run(passages.enter(cluster, POD, "main", SHELL))
 
 
 @pytest.mark.parametrize("word", ["\0", "\ud800", "x" * passages.LONGEST_COMMAND])
-def test_a_command_that_cannot_be_sent_is_not_sent(word: str, tmp_path: Path) -> None:
+def test_impossible_command_is_not_sent(word: str, tmp_path: Path) -> None:
     cluster = connect(kubeconfig(tmp_path, "http://127.0.0.1:9", {"token": "t1"}))
     with pytest.raises(InvalidInput, match="the command"):
         asyncio.run(passages.enter(cluster, POD, "main", Program(("echo", word))))
 
 
-def test_a_port_is_asked_for_by_its_number_which_each_channel_repeats(tmp_path: Path) -> None:
+def test_port_is_requested_by_its_number_which_each_channel_repeats(tmp_path: Path) -> None:
     server = Server([b"\0\x90\x1f", b"\1\x90\x1f", b"", b"\0hello"], hears=1)
 
     async def do(cluster: Cluster) -> object:
@@ -293,7 +293,7 @@ def test_a_port_is_asked_for_by_its_number_which_each_channel_repeats(tmp_path: 
         (b"no such namespace", "cannot connect to the port: no such namespace"),
     ],
 )
-def test_a_port_that_is_not_reached_is_said(said: bytes, words: str, tmp_path: Path) -> None:
+def test_unreachable_port_is_reported(said: bytes, words: str, tmp_path: Path) -> None:
     async def do(cluster: Cluster) -> str:
         passage = await passages.forward(cluster, POD, 8080)
         with pytest.raises(Unavailable) as caught:
@@ -303,7 +303,7 @@ def test_a_port_that_is_not_reached_is_said(said: bytes, words: str, tmp_path: P
     assert with_server(Server([b"\0\x90\x1f", b"\1\x90\x1f", b"\1" + said]), tmp_path, do) == words
 
 
-def test_a_port_whose_client_has_said_all_ends_when_it_falls_silent(
+def test_port_ends_when_it_is_silent_after_its_client_has_sent_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passages, "LINGERS_S", 0.05)

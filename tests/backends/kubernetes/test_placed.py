@@ -27,7 +27,7 @@ workflow:
 """
 
 
-def test_of_a_gang_that_is_admitted_in_part_there_is_that_part(tmp_path: Path) -> None:
+def test_partially_admitted_gang_has_only_its_admitted_pods(tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text(WORKFLOW)
     first, second = rounds(tmp_path / "w.yaml", CLUSTER, priority=Priority.NORMAL)
     group, *pods = placed(second)

@@ -40,7 +40,7 @@ def host(name: str) -> str:
     return f"{name}.g-{UUID}.jobs.svc"
 
 
-def test_a_placed_pod_is_exactly_this() -> None:
+def test_placed_pod_is_exactly_this() -> None:
     asked = requests_of({GPU: 8, CPU: 1500, MEMORY: 3 * 1024**3, STORAGE: 5})
     worker = task(
         "Worker",
@@ -153,28 +153,28 @@ def launcher(rank: int, nodes: int, gpus: int, first: str) -> dict[str, str]:
     }
 
 
-def test_a_task_that_shares_its_group_has_no_nodes_of_its_own_to_launch_on() -> None:
+def test_task_that_shares_its_group_has_no_launcher_variables() -> None:
     pod = placed(pods(task("head"), task("worker", count=2)), "worker-1")
     assert [name for name in variables(pod) if name.startswith(("PET", "MASTER", "RUNRIG_NODE"))] == []
     assert variables(pod)["PYTHONUNBUFFERED"] == "1"
     assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["output"]
 
 
-def test_what_a_task_sets_for_its_launcher_wins() -> None:
+def test_launcher_settings_of_a_task_take_precedence() -> None:
     pod = placed(pods(task(environment={"MASTER_PORT": "1234", "PYTHONUNBUFFERED": "0"})), "t")
     assert [variables(pod)[name] for name in ("MASTER_PORT", "PET_MASTER_PORT", "PYTHONUNBUFFERED")] == [
         *("1234", "29500", "0")
     ]
 
 
-def test_a_host_file_for_very_many_nodes_is_left_out() -> None:
+def test_host_file_for_very_many_nodes_is_omitted() -> None:
     pod = placed(pods(task(count=1_000)), "t-0")
     assert "runrig/hosts" not in pod["metadata"]["annotations"]
     assert "RUNRIG_HOSTFILE" not in variables(pod)
     assert variables(pod)["PET_NNODES"] == "1000"
 
 
-def test_a_gang_of_several_has_a_service_and_its_pods_are_called_by_it() -> None:
+def test_gang_of_several_pods_has_a_service_that_names_them() -> None:
     them = pods(
         task("head"), task("worker", count=2, command=("{{host:head}} {{host:worker}} {{host:worker-1}} {{host:x}}",))
     )
@@ -200,7 +200,7 @@ def test_a_gang_of_several_has_a_service_and_its_pods_are_called_by_it() -> None
     assert variables(placed(them, "head"))["RUNRIG_HOSTS"] == host("head")
 
 
-def test_a_gang_of_one_has_no_service_and_reaches_itself() -> None:
+def test_gang_of_one_pod_has_no_service_and_reaches_itself() -> None:
     them = pods(task(command=("{{host:t}}", "{{uuid}}", "{{workflow_id}}", "{{input:a}}")))
     pod = placed(them, "t")
     assert [each["kind"] for each in gang_objects(them)] == ["PodGroup"]
@@ -214,7 +214,7 @@ def test_a_gang_of_one_has_no_service_and_reaches_itself() -> None:
     ]
 
 
-def test_hosts_are_left_out_where_linux_would_start_no_program_with_them() -> None:
+def test_hosts_are_omitted_if_linux_could_not_start_a_program_with_them() -> None:
     most = (LONGEST_VARIABLE - len("RUNRIG_HOSTS=")) // len(host("t-1000") + ",")
     few, many = pods(task(count=most)), pods(task(count=most + 200))
     assert most > 2000
@@ -223,7 +223,7 @@ def test_hosts_are_left_out_where_linux_would_start_no_program_with_them() -> No
     assert variables(placed(many, "t-0"))["RUNRIG_COUNT"] == str(most + 200)
 
 
-def test_the_next_attempt_of_a_pod_differs_in_its_name_number_and_node_alone() -> None:
+def test_next_attempt_of_a_pod_differs_only_in_name_number_and_node() -> None:
     keys = (TopologyKey("rack", "rack"),)
     sliced = task(count=4, topology=(Requirement("rack", "r", slice_size=2),), files={"/rank": "{{index}}"})
     them = pods(sliced, pool=Pool("lab", topology_keys=keys))
@@ -239,7 +239,7 @@ def test_the_next_attempt_of_a_pod_differs_in_its_name_number_and_node_alone() -
     }
 
 
-def test_a_subpool_uses_the_queue_of_its_own_and_the_topology_of_its_parent() -> None:
+def test_subpool_uses_its_own_queue_and_the_topology_of_its_parent() -> None:
     keys = (TopologyKey("rack", "example.com/rack"),)
     parent, sub = Pool("lab", topology_keys=keys), Pool("lab--a", parent="lab", subpool_name="a")
     (group,) = gang_objects(pods(task(topology=(Requirement("rack", "r"),)), pool=sub, top=parent))
@@ -256,7 +256,7 @@ def test_a_subpool_uses_the_queue_of_its_own_and_the_topology_of_its_parent() ->
     }
 
 
-def test_a_pod_group_asks_for_those_pods_alone_that_are_still_to_run() -> None:
+def test_pod_group_requests_only_pods_that_are_still_to_run() -> None:
     """KAI counts no pod that has ended, and binds nobody of a gang that has fewer than it asks for."""
     keys = tuple(TopologyKey(key, key) for key in ("zone", "rack"))
     rack = (Requirement("zone", "z"), Requirement("rack", "r", slice_size=2))
@@ -277,7 +277,7 @@ def test_a_pod_group_asks_for_those_pods_alone_that_are_still_to_run() -> None:
     assert [pod_group(flat, alive)["spec"]["minMember"] for alive in (None, {WHOLE: 5}, {WHOLE: 2})] == [5, 5, 2]
 
 
-def test_with_the_last_pod_of_a_branch_goes_the_branch() -> None:
+def test_branch_is_removed_with_its_last_pod() -> None:
     keys = tuple(TopologyKey(key, key) for key in ("zone", "spine", "rack"))
 
     def near(spine: str) -> tuple[Requirement, ...]:
@@ -293,7 +293,7 @@ def test_with_the_last_pod_of_a_branch_goes_the_branch() -> None:
     assert ["minMember" in each for each in left] == [False, True]
 
 
-def test_a_subgroup_stays_as_long_as_a_pod_of_it_is_in_the_cluster() -> None:
+def test_subgroup_stays_as_long_as_its_last_pod_in_the_cluster() -> None:
     """KAI reports a pod whose subgroup is missing as unschedulable, even one that has ended."""
     keys = (TopologyKey("rack", "r"),)
     whole = gang(
@@ -313,12 +313,12 @@ def minimums(group: Object) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("grace_s", "seconds"), [(0.0, 1), (0.2, 1), (12.5, 13), (86400.0, 86400)])
-def test_the_grace_is_that_of_the_pool_in_whole_seconds_and_never_none(grace_s: float, seconds: int) -> None:
+def test_grace_period_is_that_of_the_pool_in_whole_seconds_and_never_zero(grace_s: float, seconds: int) -> None:
     pod = placed(pods(pool=Pool("lab", grace_s=grace_s)), "t")
     assert pod["spec"]["terminationGracePeriodSeconds"] == seconds
 
 
-def test_labels_that_controllers_act_on_are_never_taken_from_a_user() -> None:
+def test_users_cannot_set_labels_that_controllers_act_on() -> None:
     theirs = {
         "kai.scheduler/queue": "x",
         "kai.scheduler/subgroup-name": "x",
@@ -332,7 +332,7 @@ def test_labels_that_controllers_act_on_are_never_taken_from_a_user() -> None:
     assert group["metadata"]["labels"] == {"app.kubernetes.io/name": "kept", "runrig/epoch": "7", **LABELS}
 
 
-def test_a_resource_that_no_node_can_have_is_refused_with_a_way_out() -> None:
+def test_resource_that_no_node_can_have_is_refused_with_a_way_out() -> None:
     them = pods(task(requests=requests_of({"tpu": 1})))
     with pytest.raises(ValueError, match="tpu") as refused:
         placed(them, "t")
@@ -346,13 +346,13 @@ def test_a_resource_that_no_node_can_have_is_refused_with_a_way_out() -> None:
     assert pages["spec"]["containers"][0]["resources"]["limits"] == {"cpu": 1, "hugepages-2Mi": 4194304}
 
 
-def test_a_flavor_that_is_gone_leaves_the_node_to_decide() -> None:
+def test_deleted_flavor_leaves_the_choice_to_the_node() -> None:
     pod = placed(pods(), "t", flavor="gone")
     assert "nodeSelector" not in pod["spec"]
     assert "affinity" in pod["spec"]
 
 
-def test_pods_that_are_only_shown_are_the_first_attempts_without_node_epoch_and_finalizer() -> None:
+def test_rendered_pods_are_first_attempts_without_node_epoch_and_finalizer() -> None:
     them = GangPods(gang(task("a", count=2), task("b"), user=""), replace(settings(), epoch=None))
     shown = list(them.unplaced())
     assert [each["metadata"]["annotations"] for each in shown] == [

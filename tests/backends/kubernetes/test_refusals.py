@@ -17,7 +17,7 @@ QUOTA = 'pods "p" is forbidden: exceeded quota: q, requested: pods=1, used: pods
         (422, "Pod is invalid", ""),
     ],
 )
-def test_the_way_out_is_told_of_rights_alone(status: int, message: str, way_out: str) -> None:
+def test_way_out_is_shown_only_for_missing_permissions(status: int, message: str, way_out: str) -> None:
     assert (
         str(ApiRefusal(status, "Word", message))
         == f"the API server refused the request ({status} Word): {message}{way_out}"

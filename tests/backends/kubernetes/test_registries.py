@@ -61,7 +61,7 @@ def config(pods: GangPods) -> Any:
         (f"[::1]:5000/a/b@{DIGEST}", "[::1]:5000/a/b"),
     ],
 )
-def test_the_repository_of_an_image_has_the_registry_that_docker_would_ask(image: str, found: str) -> None:
+def test_repository_of_an_image_has_the_registry_that_docker_would_use(image: str, found: str) -> None:
     assert repository(image) == found
 
 
@@ -83,7 +83,7 @@ def test_the_repository_of_an_image_has_the_registry_that_docker_would_ask(image
         ("registry:5000/a", ["registry:5000/a"]),
     ],
 )
-def test_a_credential_pulls_what_lies_in_its_registry(registry: str, images: list[str]) -> None:
+def test_credential_pulls_images_of_its_registry(registry: str, images: list[str]) -> None:
     every = ["ubuntu", "me/a", "docker.io/me/a", "nvcr.io/team/a:1", "nvcr.io/team2/a", "registry:5000/a"]
     assert [image for image in every if needed({"c": registry}, [image])] == images
 
@@ -99,16 +99,16 @@ def test_a_credential_pulls_what_lies_in_its_registry(registry: str, images: lis
         ({"username": "ada", "auth": "Grüße"}, "ada:Grüße".encode()),
     ],
 )
-def test_auth_is_a_password_or_what_stands_in_dockers_own_file(values: Mapping[str, str], pair: bytes) -> None:
+def test_auth_is_a_password_or_the_value_in_dockers_own_file(values: Mapping[str, str], pair: bytes) -> None:
     assert base64.b64decode(auth_of(values)) == pair
 
 
-def test_of_two_credentials_for_one_place_the_last_changed_counts() -> None:
+def test_of_two_credentials_for_one_registry_the_latest_wins() -> None:
     found = json.loads(docker_config([("docker.io", "a"), ("nvcr.io/team", "b"), ("https://index.docker.io/v1", "c")]))
     assert found == {"auths": {"https://index.docker.io/v1/": {"auth": "c"}, "nvcr.io/team": {"auth": "b"}}}
 
 
-def test_a_gang_has_one_secret_with_the_registries_of_its_images_and_its_pods_name_it() -> None:
+def test_gang_has_one_secret_with_the_registries_of_its_images_and_its_pods_name_it() -> None:
     """Exactly the objects of the golden file."""
     pods = made("nvcr.io/team/a:1", "ubuntu:24.04")
     objects = [*before_the_group(pods), placed(pods, "t0")]
@@ -119,20 +119,20 @@ def test_a_gang_has_one_secret_with_the_registries_of_its_images_and_its_pods_na
     }
 
 
-def test_only_what_the_images_need_leaves_the_server() -> None:
+def test_only_credentials_that_the_images_need_leave_the_server() -> None:
     assert list(config(made("nvcr.io/a", "nvcr.io/b"))) == ["nvcr.io"]
     elsewhere = made("registry:5000/a")
     assert [each["kind"] for each in before_the_group(elsewhere)] == []
     assert "imagePullSecrets" not in placed(elsewhere, "t0")["spec"]
 
 
-def test_what_is_only_shown_has_registries_and_no_values() -> None:
+def test_rendered_secret_has_registries_and_no_values() -> None:
     (secret,) = [each for each in before_the_group(made("nvcr.io/a", "nvcr.io/b", shown=True)) if "type" in each]
     assert secret["stringData"] == {".dockerconfigjson": '{"auths": {"nvcr.io": {"auth": "(hidden)"}}}'}
     assert "data" not in secret
 
 
-def test_one_that_does_not_open_keeps_a_gang_from_starting_and_none_from_going_on() -> None:
+def test_unreadable_credential_prevents_a_gang_from_starting_but_not_from_continuing() -> None:
     def lost(user: str, name: str) -> Mapping[str, str]:
         raise Conflict(f"the values of credential {name!r} of {user} were left out of a backup")
 
@@ -145,7 +145,7 @@ def test_one_that_does_not_open_keeps_a_gang_from_starting_and_none_from_going_o
     assert placed(going_on, "t")["spec"]["imagePullSecrets"] == [{"name": f"{images.uuid}-pull"}]
 
 
-def test_credentials_that_a_task_names_have_secrets_of_their_own() -> None:
+def test_credentials_named_by_a_task_have_their_own_secrets() -> None:
     uses = (CredentialUse("ngc", "/keys"),)
     both = replace(settings(), opens=opens, pulls=pulls)
     pods = GangPods(gang(task(image="nvcr.io/a", credentials=uses)), both)

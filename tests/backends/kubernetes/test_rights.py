@@ -37,5 +37,5 @@ def granted(text: str) -> dict[str, set[Grant]]:
         (SESSIONS, {"Role": grants(rules(inside=True, sessions=True))}),
     ],
 )
-def test_a_manifest_grants_exactly_the_rights_that_are_checked(file: str, expected: Mapping[str, set[Grant]]) -> None:
+def test_manifest_grants_exactly_the_checked_permissions(file: str, expected: Mapping[str, set[Grant]]) -> None:
     assert granted((ROOT / file).read_text()) == expected

@@ -51,7 +51,7 @@ def fact(phase: str, *end: Any) -> TaskFact:
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
-def test_what_a_pod_says_of_its_attempt(case: Case) -> None:
+def test_attempt_is_described_by_its_pod(case: Case) -> None:
     now = datetime.fromisoformat(case.get("now", LATER)).timestamp()
     it = pod(case)
     found = (
@@ -63,18 +63,18 @@ def test_what_a_pod_says_of_its_attempt(case: Case) -> None:
     assert found == (fact(*case["fact"]), case.get("says"), case.get("refusal"), case.get("node", "n1") is not None)
 
 
-def test_a_pod_of_which_nothing_is_told_yet() -> None:
+def test_pod_without_a_status() -> None:
     it = {"metadata": {"name": "p"}, "spec": {}}
     assert (status.fact_of(it, 0.0), status.says(it), status.refusal(it)) == (TaskFact(Phase.STARTING), None, None)
 
 
-def test_words_without_end_are_cut_and_stay_on_one_line() -> None:
+def test_endless_message_is_truncated_and_stays_on_one_line() -> None:
     ended = {"exitCode": 1, "reason": "Error", "message": "a line\n" * 1000}
     found = status.fact_of(pod({"main": {"terminated": ended}, "status": {"phase": "Failed"}}), 0.0)
     assert found.message == "exit code 1: " + ("a line " * 100)[:499] + "…"
 
 
-def test_a_pod_without_our_annotation_is_called_by_its_name() -> None:
+def test_pod_without_runrigs_annotation_is_identified_by_its_name() -> None:
     it = pod({"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}})
     it["metadata"]["annotations"] = {}
     assert status.says(it) == "train-0-6a is placed on n1, which has not started it yet"
@@ -109,13 +109,13 @@ def test_a_pod_without_our_annotation_is_called_by_its_name() -> None:
         ),
     ],
 )
-def test_what_kai_says_of_a_group_that_it_does_not_place(conditions: list[Case] | None, said: str | None) -> None:
+def test_message_of_kai_about_an_unplaced_group(conditions: list[Case] | None, said: str | None) -> None:
     group = {"metadata": {"name": "g"}, "status": {"schedulingConditions": conditions}}
     assert status.refusal_of_group(group, 0.0) == said
 
 
 @pytest.mark.parametrize(("time", "said"), [("11:59:59", None), ("12:00:00", "full"), ("12:00:01", "full")])
-def test_what_kai_said_before_the_pod_was_made_that_waits_is_about_others(time: str, said: str | None) -> None:
+def test_message_of_kai_before_the_creation_of_the_waiting_pod_is_about_other_pods(time: str, said: str | None) -> None:
     """A task starts again in a running gang: what was said of the gang's beginning stays for ever."""
     when = f"2026-03-01T{time}Z"
     told = {"type": "UnschedulableOnNodePool", "status": "True", "message": "full", "lastTransitionTime": when}
@@ -123,5 +123,5 @@ def test_what_kai_said_before_the_pod_was_made_that_waits_is_about_others(time: 
     assert status.refusal_of_group(group, status.made_at(pod({}))) == said
 
 
-def test_a_group_that_nobody_has_looked_at_says_nothing() -> None:
+def test_unprocessed_group_has_no_message() -> None:
     assert status.refusal_of_group({"metadata": {"name": "g"}}, 0.0) is None

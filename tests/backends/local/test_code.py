@@ -63,7 +63,7 @@ WHOLE = {
 }
 
 
-def test_each_attempt_gets_a_copy_of_its_own_that_is_unpacked_once(tmp_path: Path) -> None:
+def test_each_attempt_gets_its_own_copy_and_code_is_unpacked_once(tmp_path: Path) -> None:
     asked = []
 
     def counted(user: str, id: str) -> StoredCode:
@@ -80,7 +80,7 @@ def test_each_attempt_gets_a_copy_of_its_own_that_is_unpacked_once(tmp_path: Pat
     assert (seen(tmp_path / "b"), seen(tmp_path / "code" / CODE.id)) == (WHOLE, WHOLE)
 
 
-def test_what_a_killed_server_left_is_removed_and_what_no_launch_wants_goes(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_server_and_unused_code_are_removed(tmp_path: Path) -> None:
     (tmp_path / "code/.half/lib").mkdir(parents=True)
     folders = CodeFolders(tmp_path / "code")
     assert list((tmp_path / "code").iterdir()) == []
@@ -95,7 +95,7 @@ def test_what_a_killed_server_left_is_removed_and_what_no_launch_wants_goes(tmp_
     assert seen(tmp_path / "work") == WHOLE
 
 
-def test_a_failure_leaves_no_half_of_it(tmp_path: Path) -> None:
+def test_failure_leaves_no_partial_copy(tmp_path: Path) -> None:
     def broken(hash: str) -> bytes:
         if hash == CODE.files[-1].sha256:
             raise Unavailable("the database is away")
@@ -111,7 +111,7 @@ def test_a_failure_leaves_no_half_of_it(tmp_path: Path) -> None:
     folders.close()
 
 
-def test_the_copy_of_an_attempt_that_does_not_start_is_removed(tmp_path: Path) -> None:
+def test_copy_of_an_attempt_that_does_not_start_is_removed(tmp_path: Path) -> None:
     folders, going_on = CodeFolders(tmp_path / "code"), Event()
     folders.code_of = lambda user, id: (going_on.wait(), code_of(user, id))[1]
     with pytest.raises(NotCopied):
@@ -126,7 +126,7 @@ def test_the_copy_of_an_attempt_that_does_not_start_is_removed(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_code_that_takes_long_to_copy_delays_no_other_task(tmp_path: Path) -> None:
+def test_slow_copy_delays_no_other_task(tmp_path: Path) -> None:
     going_on = Event()
     slow, other = launch("./run.sh", code=CODE.id, user="tom"), launch("true", task="other")
     with local(tmp_path) as backend:
@@ -152,20 +152,20 @@ def _ended(tmp_path: Path, each: Launch) -> TaskFact:
 
 
 @pytest.mark.slow
-def test_a_command_starts_in_its_code(tmp_path: Path) -> None:
+def test_command_starts_in_its_code(tmp_path: Path) -> None:
     assert _ended(tmp_path, launch("./run.sh", code=CODE.id, user="tom")).exit_code == 0
     folder = tmp_path / "data/tasks/wf-1/train/0"
     assert (folder / "stdout.log").read_text() == f"hello\n{folder}/work\n"
 
 
 @pytest.mark.slow
-def test_a_file_of_the_task_does_not_replace_one_of_its_code(tmp_path: Path) -> None:
+def test_file_of_the_task_does_not_replace_one_of_its_code(tmp_path: Path) -> None:
     fact = _ended(tmp_path, launch("true", code=CODE.id, user="tom", files=(FileSpec("/lib/words", "x"),)))
     assert fact.exit_code == ExitCode.START_ERROR
     assert "another file of the task, or of its code, has the same path" in fact.message
 
 
 @pytest.mark.slow
-def test_code_that_is_gone_ends_the_attempt_with_a_message(tmp_path: Path) -> None:
+def test_missing_code_ends_the_attempt_with_a_message(tmp_path: Path) -> None:
     fact = _ended(tmp_path, launch("true", code="0" * 64, user="tom"))
     assert (fact.exit_code, fact.message) == (ExitCode.START_ERROR, f"unknown code {'0' * 64}")

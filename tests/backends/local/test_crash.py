@@ -56,7 +56,7 @@ def _serve_and_kill(folder: Path, after_s: float) -> None:
 
 
 @pytest.mark.parametrize("first", [1, 2, 3])
-def test_a_server_killed_before_any_of_its_system_calls_is_taken_over(tmp_path: Path, first: int) -> None:
+def test_server_killed_before_any_of_its_system_calls_is_replaced(tmp_path: Path, first: int) -> None:
     """W2: every third point per case."""
     command = [sys.executable, "-m", crash_points.__name__, str(tmp_path), str(first), "3"]
     done = subprocess.run(command, env=_ENVIRONMENT, capture_output=True, text=True, check=True)
@@ -69,7 +69,7 @@ def test_a_server_killed_before_any_of_its_system_calls_is_taken_over(tmp_path: 
     }
 
 
-def test_a_new_server_finds_what_runs_and_what_has_ended(tmp_path: Path) -> None:
+def test_new_server_finds_running_and_finished_attempts(tmp_path: Path) -> None:
     long, short = launch("sleep", "3600", task="long"), launch("sh", "-c", "echo once; exit 9", task="short")
     with local(tmp_path) as backend:
         backend.sync(running(long, short))
@@ -86,7 +86,7 @@ def test_a_new_server_finds_what_runs_and_what_has_ended(tmp_path: Path) -> None
         successor.close()
 
 
-def test_finished_business_is_not_run_again_though_it_is_wanted_again(tmp_path: Path) -> None:
+def test_finished_attempt_is_not_run_again_even_if_requested_again(tmp_path: Path) -> None:
     task = launch("sh", "-c", "echo once; exit 9")
     with local(tmp_path) as backend:
         backend.sync(running(task))
@@ -97,7 +97,7 @@ def test_finished_business_is_not_run_again_though_it_is_wanted_again(tmp_path: 
         assert output_of(backend, task) == "once\n"
 
 
-def test_a_folder_that_was_half_made_is_made_anew(tmp_path: Path) -> None:
+def test_incomplete_folder_is_created_again(tmp_path: Path) -> None:
     half = tmp_path / "data/tasks/wf-1/train/0/work"
     half.mkdir(parents=True)
     (half / "leftover").touch()
@@ -108,7 +108,7 @@ def test_a_folder_that_was_half_made_is_made_anew(tmp_path: Path) -> None:
         assert output_of(backend, task) == ""
 
 
-def test_more_supervisors_for_one_attempt_change_nothing(tmp_path: Path) -> None:
+def test_additional_supervisors_for_one_attempt_change_nothing(tmp_path: Path) -> None:
     attempt = tmp_path / "data/tasks/wf-1/train/0"
     again = [sys.executable, "-I", "-S", supervisor.__file__, str(attempt)]
     task = launch("sh", "-c", "echo once; while [ ! -e ../go ]; do sleep 0.02; done")
@@ -124,7 +124,7 @@ def test_more_supervisors_for_one_attempt_change_nothing(tmp_path: Path) -> None
         assert output_of(backend, task) == "once\n"
 
 
-def test_what_ran_when_the_machine_was_restarted_is_lost_and_what_had_ended_is_not(tmp_path: Path) -> None:
+def test_machine_restart_loses_running_attempts_but_not_finished_ones(tmp_path: Path) -> None:
     done, cut_off = launch("true", task="done"), launch("true", task="cut-off")
     with local(tmp_path) as backend:
         backend.sync(running(done))
@@ -141,7 +141,7 @@ def test_what_ran_when_the_machine_was_restarted_is_lost_and_what_had_ended_is_n
     assert [path.name for path in (tmp_path / "data/live").iterdir()] == [boot.name]
 
 
-def test_a_new_server_kills_what_lives_on_without_a_supervisor(tmp_path: Path) -> None:
+def test_new_server_kills_processes_without_a_supervisor(tmp_path: Path) -> None:
     task = launch("sh", "-c", "setsid sleep 3600 & wait")
     with local(tmp_path) as backend:
         backend.sync(running(task))

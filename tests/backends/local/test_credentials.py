@@ -56,7 +56,7 @@ def printed(folder: Path) -> str:
     return (folder / "data/tasks/wf-1/train/0/stdout.log").read_text()
 
 
-def test_a_task_finds_variables_and_files_and_nothing_is_left_of_them(backend: LocalBackend, tmp_path: Path) -> None:
+def test_task_finds_its_variables_and_files_and_leaves_nothing_behind(backend: LocalBackend, tmp_path: Path) -> None:
     script = "echo $WANDB; cat /etc/keys/lines; ls /etc/keys; stat -c %a /etc/keys/api_key"
     uses = (CredentialUse("wandb", variables={"WANDB": "api_key"}), CredentialUse("wandb", "/etc/keys"))
     fact = ended(backend, shell(script, *uses))
@@ -65,7 +65,7 @@ def test_a_task_finds_variables_and_files_and_nothing_is_left_of_them(backend: L
     assert left(tmp_path / "data") == []
 
 
-def test_while_it_runs_only_its_files_are_on_disk(backend: LocalBackend, tmp_path: Path) -> None:
+def test_only_files_of_running_tasks_are_on_disk(backend: LocalBackend, tmp_path: Path) -> None:
     uses = (CredentialUse("wandb", variables={"WANDB": "api_key"}), CredentialUse("wandb", "/etc/keys"))
     backend.sync(running(shell("echo up; sleep 1000", *uses)))
     until(lambda: (tmp_path / "data/tasks/wf-1/train/0/stdout.log").exists() and "up" in printed(tmp_path))
@@ -77,7 +77,7 @@ def test_while_it_runs_only_its_files_are_on_disk(backend: LocalBackend, tmp_pat
     assert left(tmp_path / "data") == []
 
 
-def test_a_program_beside_the_task_has_what_the_task_was_handed(backend: LocalBackend, tmp_path: Path) -> None:
+def test_program_started_in_a_task_has_the_credentials_of_the_task(backend: LocalBackend, tmp_path: Path) -> None:
     """Also after the server has come back, and when the credential is another or gone by then: nobody opens it again."""
     uses = (CredentialUse("wandb", variables={"WANDB": "api_key"}), CredentialUse("wandb", "/etc/keys"))
     task = shell("sleep 1000", *uses)
@@ -104,7 +104,7 @@ def test_a_program_beside_the_task_has_what_the_task_was_handed(backend: LocalBa
     again.close()
 
 
-def test_a_task_that_plays_with_its_folder_does_not_make_us_delete_elsewhere(
+def test_task_that_tampers_with_its_folder_cannot_cause_deletions_elsewhere(
     backend: LocalBackend, tmp_path: Path
 ) -> None:
     other = tmp_path / "other" / "name"
@@ -127,7 +127,7 @@ def test_a_task_that_plays_with_its_folder_does_not_make_us_delete_elsewhere(
         ),
     ],
 )
-def test_without_it_the_task_does_not_start(
+def test_without_its_credential_the_task_does_not_start(
     backend: LocalBackend, tmp_path: Path, use: CredentialUse, user: str, message: str
 ) -> None:
     fact = ended(backend, shell("echo started", use, user=user))

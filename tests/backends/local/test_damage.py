@@ -48,7 +48,7 @@ def done(folder: Path, task: Launch) -> Path:
     return folder / "data/tasks/wf-1" / task.key.task / "0/output/done"
 
 
-def test_a_task_that_writes_its_own_end_is_not_believed_while_its_supervisor_lives(tmp_path: Path) -> None:
+def test_end_written_by_a_task_is_ignored_while_its_supervisor_is_alive(tmp_path: Path) -> None:
     told = "printf '0\\nall is well' > ../ended.x; mv ../ended.x ../ended; mkdir ../output/done"
     task = launch("sh", "-c", f"{told}; while [ ! -e ../go ]; do sleep 0.02; done; exit 7")
     with local(tmp_path) as backend:
@@ -65,9 +65,7 @@ def test_a_task_that_writes_its_own_end_is_not_believed_while_its_supervisor_liv
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_whatever_stands_in_place_of_its_files_the_others_go_on_and_it_can_be_stopped(
-    tmp_path: Path, damage: str
-) -> None:
+def test_tampered_files_do_not_affect_other_tasks_and_the_task_can_be_stopped(tmp_path: Path, damage: str) -> None:
     task, other = vandal(DAMAGE[damage]), launch("sh", "-c", "echo fine")
     with local(tmp_path) as backend:
         backend.sync(running(task))
@@ -85,7 +83,7 @@ def test_whatever_stands_in_place_of_its_files_the_others_go_on_and_it_can_be_st
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_whatever_stands_in_place_of_its_files_a_new_server_begins_its_work(tmp_path: Path, damage: str) -> None:
+def test_tampered_files_do_not_prevent_a_new_server_from_starting(tmp_path: Path, damage: str) -> None:
     task, other = vandal(DAMAGE[damage]), launch("sh", "-c", "echo fine")
     with local(tmp_path) as backend:
         backend.sync(running(task))
@@ -99,7 +97,7 @@ def test_whatever_stands_in_place_of_its_files_a_new_server_begins_its_work(tmp_
         successor.close()
 
 
-def test_a_task_cannot_have_another_process_stopped_in_the_place_of_its_supervisor(tmp_path: Path) -> None:
+def test_task_cannot_make_the_server_stop_another_process(tmp_path: Path) -> None:
     bystander = launch("sh", "-c", "trap 'echo hit' TERM; while [ ! -e ../go ]; do sleep 0.02; done", task="other")
     with local(tmp_path) as backend:
         backend.sync(running(bystander))
@@ -118,7 +116,7 @@ def test_a_task_cannot_have_another_process_stopped_in_the_place_of_its_supervis
         assert output_of(backend, bystander) == ""
 
 
-def test_a_task_that_moves_its_folder_away_ends_like_any_other(tmp_path: Path) -> None:
+def test_task_that_moves_its_folder_ends_like_any_other(tmp_path: Path) -> None:
     aside = tmp_path / "aside"
     task = launch("sh", "-c", f"mv ../../0 {aside}; exit 5")
     with local(tmp_path) as backend:
@@ -127,7 +125,7 @@ def test_a_task_that_moves_its_folder_away_ends_like_any_other(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("act", ["ask_to_stop", "ended", "supervised"])
-def test_a_mistake_of_ours_at_one_attempt_stops_no_other(
+def test_bug_in_one_attempt_does_not_stop_others(
     act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is told once, and tried again until it works."""

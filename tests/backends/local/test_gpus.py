@@ -109,7 +109,7 @@ def test_top_shows_the_gpus_of_each_task_of_a_real_server(tmp_path: Path) -> Non
             assert run("cancel", "--yes", id).code == 0
 
 
-def test_a_library_that_does_not_answer_makes_the_use_unknown() -> None:
+def test_unresponsive_library_makes_the_usage_unknown() -> None:
     now = [0.0]
     watch = GpuWatch((), clock=lambda: now[0])
     watch.close()

@@ -38,7 +38,7 @@ def aside(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("version", ["this", "an earlier one"])
 @pytest.mark.parametrize("server", ["the same", "the next"])
-def test_a_workflow_runs_though_one_of_its_name_has_ended(tmp_path: Path, version: str, server: str) -> None:
+def test_workflow_runs_even_if_one_with_its_name_has_ended(tmp_path: Path, version: str, server: str) -> None:
     old = launch("sh", "-c", "echo OLD OUTPUT")
     with local(tmp_path) as backend:
         assert run_to_end(backend, old) == ended(0)
@@ -54,7 +54,7 @@ def test_a_workflow_runs_though_one_of_its_name_has_ended(tmp_path: Path, versio
         assert aside(tmp_path) == {"wf-1.1/train/0": "OLD OUTPUT\n"}
 
 
-def test_each_workflow_of_one_name_gets_a_place_of_its_own_aside(tmp_path: Path) -> None:
+def test_each_earlier_workflow_of_a_name_is_moved_to_its_own_folder(tmp_path: Path) -> None:
     with local(tmp_path) as backend:
         for uuid in ("a", "b", "c"):
             task = launch("sh", "-c", f"echo {uuid}", workflow_uuid=uuid)
@@ -63,7 +63,7 @@ def test_each_workflow_of_one_name_gets_a_place_of_its_own_aside(tmp_path: Path)
         assert aside(tmp_path) == {"wf-1.1/train/0": "a\n", "wf-1.2/train/0": "b\n"}
 
 
-def test_what_another_workflow_of_the_name_still_runs_is_ended_before_the_new_one_starts(tmp_path: Path) -> None:
+def test_remaining_processes_of_an_earlier_workflow_end_before_the_new_one_starts(tmp_path: Path) -> None:
     """Two tasks and a retry of the old one live when the new one is wanted, with a database that knows only the new one."""
     olds = [launch(*WAITS), launch(*WAITS, task="mate"), launch(*WAITS, task="mate", retry_id=1)]
     with local(tmp_path) as backend:
@@ -81,7 +81,7 @@ def test_what_another_workflow_of_the_name_still_runs_is_ended_before_the_new_on
         successor.close()
 
 
-def test_an_end_that_another_workflow_of_the_name_reached_meanwhile_is_not_seen(tmp_path: Path) -> None:
+def test_end_of_an_earlier_workflow_with_the_name_is_ignored(tmp_path: Path) -> None:
     old = launch("sh", "-c", "exit 9")
     with local(tmp_path) as backend:
         assert run_to_end(backend, old) == ended(9)
@@ -94,7 +94,7 @@ def test_an_end_that_another_workflow_of_the_name_reached_meanwhile_is_not_seen(
 
 
 @pytest.mark.parametrize("version", ["this", "an earlier one"])
-def test_attempts_of_the_same_workflow_are_taken_on_again(tmp_path: Path, version: str) -> None:
+def test_attempts_of_the_same_workflow_are_adopted_again(tmp_path: Path, version: str) -> None:
     """One runs, one ended unseen, one ended and was seen; and a later task of the workflow starts beside them."""
     runs, ends, done = launch(*WAITS), launch("sh", "-c", "exit 3", task="ends"), launch("echo", "one", task="done")
     with local(tmp_path) as backend:
@@ -116,7 +116,7 @@ def test_attempts_of_the_same_workflow_are_taken_on_again(tmp_path: Path, versio
         successor.close()
 
 
-def test_a_workflow_that_an_earlier_version_left_waiting_between_two_tasks_goes_on(tmp_path: Path) -> None:
+def test_workflow_of_an_earlier_version_between_two_tasks_continues(tmp_path: Path) -> None:
     done = launch("echo", "one", task="done")
     with local(tmp_path) as backend:
         assert run_to_end(backend, done) == ended(0)
@@ -128,7 +128,7 @@ def test_a_workflow_that_an_earlier_version_left_waiting_between_two_tasks_goes_
         successor.close()
 
 
-def test_a_task_that_removes_the_owner_of_its_folder_keeps_what_it_has(tmp_path: Path) -> None:
+def test_task_that_removes_the_owner_of_its_folder_keeps_its_output(tmp_path: Path) -> None:
     task = launch("sh", "-c", "rm ../../../.uuid; while [ ! -e ../go ]; do sleep 0.02; done; exit 9")
     with local(tmp_path) as backend:
         backend.sync(running(task))
@@ -156,7 +156,7 @@ def started(backend: LocalBackend, folder: Path, *tasks: Launch) -> list[int]:
     return pids(folder, *tasks)
 
 
-def test_what_runs_in_a_data_folder_that_was_deleted_is_ended_by_the_next_server_there(tmp_path: Path) -> None:
+def test_processes_of_a_deleted_data_folder_are_ended_by_the_next_server_there(tmp_path: Path) -> None:
     first, second = launch("sleep", "3600"), launch("sh", "-c", "setsid env -i sleep 3600 & wait", task="second")
     with local(tmp_path) as backend:
         before = started(backend, tmp_path, first, second)
@@ -169,7 +169,7 @@ def test_what_runs_in_a_data_folder_that_was_deleted_is_ended_by_the_next_server
         successor.close()
 
 
-def test_a_server_whose_folder_was_deleted_under_it_leaves_the_next_one_alone(tmp_path: Path) -> None:
+def test_server_whose_folder_was_deleted_does_not_affect_the_next_one(tmp_path: Path) -> None:
     task = launch("sleep", "3600")
     with local(tmp_path) as backend:
         started(backend, tmp_path, task)
@@ -185,7 +185,7 @@ def test_a_server_whose_folder_was_deleted_under_it_leaves_the_next_one_alone(tm
         successor.close()
 
 
-def test_what_runs_in_another_data_folder_that_was_deleted_is_ended_too(tmp_path: Path) -> None:
+def test_processes_of_another_deleted_data_folder_are_ended_too(tmp_path: Path) -> None:
     task = launch("sleep", "3600")
     with local(tmp_path / "one") as backend:
         before = started(backend, tmp_path / "one", task)
@@ -196,7 +196,7 @@ def test_what_runs_in_another_data_folder_that_was_deleted_is_ended_too(tmp_path
 
 
 @pytest.mark.parametrize("how", ["as it was", "moved"])
-def test_what_runs_in_another_data_folder_is_never_touched(tmp_path: Path, how: str) -> None:
+def test_processes_of_another_data_folder_are_never_touched(tmp_path: Path, how: str) -> None:
     """Nor are processes without a supervisor there, which only its own server may judge."""
     task, orphan = launch("sleep", "3600"), launch("sh", "-c", "setsid sleep 3600 & wait", task="orphan")
     with local(tmp_path / "one") as backend:
@@ -212,7 +212,7 @@ def test_what_runs_in_another_data_folder_is_never_touched(tmp_path: Path, how: 
             (tmp_path / "one/moved").rename(tmp_path / "one/data")
 
 
-def test_a_lost_marker_does_not_leave_an_attempt_running_unknown(tmp_path: Path) -> None:
+def test_lost_marker_does_not_leave_an_attempt_running_unnoticed(tmp_path: Path) -> None:
     task = launch("sleep", "3600")
     with local(tmp_path) as backend:
         before = started(backend, tmp_path, task)

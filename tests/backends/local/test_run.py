@@ -34,7 +34,7 @@ from .launches import (
 )
 
 
-def test_the_machine_is_one_node_and_is_told_once(tmp_path: Path) -> None:
+def test_machine_is_reported_as_one_node_once(tmp_path: Path) -> None:
     with local(tmp_path, gpus=4) as backend:
         first, second = backend.observe(), backend.observe()
     assert second.nodes is None
@@ -54,12 +54,12 @@ def gpus_of(backend: LocalBackend) -> int:
     return node.resources["gpu"]
 
 
-def test_no_gpus_unless_there_are_some_or_they_are_stood_in_for(tmp_path: Path) -> None:
+def test_without_gpus_none_are_reported_unless_simulated(tmp_path: Path) -> None:
     with local(tmp_path, gpus=None) as backend:
         assert gpus_of(backend) == 0
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ServerFault, match="Choose another folder with --data"):
         LocalBackend(tmp_path / "file", 1)
@@ -69,12 +69,12 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     ("script", "exit_code"),
     [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
 )
-def test_the_exit_code_is_the_commands_own_or_128_and_the_signal(tmp_path: Path, script: str, exit_code: int) -> None:
+def test_exit_code_is_that_of_the_command_or_128_and_the_signal(tmp_path: Path, script: str, exit_code: int) -> None:
     with local(tmp_path) as backend:
         assert run_to_end(backend, launch("sh", "-c", script)) == ended(exit_code)
 
 
-def test_a_command_that_is_not_there_is_a_start_error(tmp_path: Path) -> None:
+def test_missing_command_is_a_start_error(tmp_path: Path) -> None:
     with local(tmp_path) as backend:
         assert run_to_end(backend, launch("no-such-command", "--help")) == ended(
             3003,
@@ -82,7 +82,7 @@ def test_a_command_that_is_not_there_is_a_start_error(tmp_path: Path) -> None:
         )
 
 
-def test_a_file_that_cannot_be_executed_is_a_start_error(tmp_path: Path) -> None:
+def test_file_that_cannot_be_executed_is_a_start_error(tmp_path: Path) -> None:
     task = launch("/app/data.txt", files=(FileSpec("/app/data.txt", "no script"),))
     with local(tmp_path) as backend:
         fact = run_to_end(backend, task)
@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_executed_is_a_start_error(tmp_path: Path) -> None
     assert fact.message.endswith("not executable. Start the file with #!, or name its interpreter in the command")
 
 
-def test_a_task_is_starting_then_running_then_ended(tmp_path: Path) -> None:
+def test_task_is_starting_then_running_then_ended(tmp_path: Path) -> None:
     task = launch("sh", "-c", "while [ ! -e ../go ]; do sleep 0.02; done")
     with local(tmp_path) as backend:
         backend.sync(running(task))
@@ -102,7 +102,7 @@ def test_a_task_is_starting_then_running_then_ended(tmp_path: Path) -> None:
         assert backend.observe().tasks == {}
 
 
-def test_both_outputs_are_kept_apart_also_when_the_attempt_is_forgotten(tmp_path: Path) -> None:
+def test_both_streams_are_stored_separately_even_after_the_attempt_is_forgotten(tmp_path: Path) -> None:
     task = launch("sh", "-c", "echo out; echo err >&2")
     with local(tmp_path) as backend:
         assert backend.output(task.key) is None
@@ -112,7 +112,7 @@ def test_both_outputs_are_kept_apart_also_when_the_attempt_is_forgotten(tmp_path
         assert backend.output(TaskKey("../../etc", "passwd", 0)) is None
 
 
-def test_a_task_starts_with_its_folder_as_home_no_input_and_default_signals(tmp_path: Path) -> None:
+def test_task_starts_with_its_folder_as_home_without_input_and_with_default_signals(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
 print(os.getcwd() == os.environ["HOME"], sys.stdin.read() == "", os.getpgrp() == os.getpid())
@@ -127,7 +127,9 @@ print(sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:4])
     assert stat.S_IMODE((tmp_path / "data/tasks/wf-1/train/0").stat().st_mode) == 0o700
 
 
-def test_the_environment_is_clean_and_ours_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_clean_and_runrigs_variables_take_precedence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RUNRIG_TOKEN", "secret")
     task = launch(
         "env",
@@ -180,7 +182,7 @@ def test_the_environment_is_clean_and_ours_wins(tmp_path: Path, monkeypatch: pyt
     assert (folder / "hosts").read_text() == "127.0.0.1 slots=2\n" * 2
 
 
-def test_real_gpus_go_by_uuid_and_a_task_without_gpus_sees_none(tmp_path: Path) -> None:
+def test_real_gpus_are_identified_by_uuid_and_a_task_without_gpus_sees_none(tmp_path: Path) -> None:
     holder = launch("sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES"', task="holder", gpus=(1,))
     other = launch("sh", "-c", 'echo "[${CUDA_VISIBLE_DEVICES-unset}]"', task="other")
     with local(tmp_path, gpus=None, real=("GPU-aa", "GPU-bb")) as backend:
@@ -190,7 +192,7 @@ def test_real_gpus_go_by_uuid_and_a_task_without_gpus_sees_none(tmp_path: Path) 
         assert (output_of(backend, holder), output_of(backend, other)) == ("GPU-bb\n", "[]\n")
 
 
-def test_files_lie_below_the_folder_and_exactly_their_paths_are_replaced(tmp_path: Path) -> None:
+def test_files_are_below_the_folder_and_only_their_exact_paths_are_replaced(tmp_path: Path) -> None:
     files = (
         FileSpec("/opt/run.sh", '#!/bin/sh\ncat "$1"; echo "$2|$3|$4|$CONFIG"\n'),
         FileSpec("/opt/run.sh.d/a", "{{index}} of {{count}}\n"),
@@ -226,7 +228,7 @@ def test_files_lie_below_the_folder_and_exactly_their_paths_are_replaced(tmp_pat
         (["/a", "//a"], "file '//a' cannot be created: another file of the task, or of its code, has the same path"),
     ],
 )
-def test_a_file_that_cannot_be_made_is_a_start_error(tmp_path: Path, files: list[str], message: str) -> None:
+def test_file_that_cannot_be_created_is_a_start_error(tmp_path: Path, files: list[str], message: str) -> None:
     task = launch("true", files=tuple(FileSpec(path, "") for path in files))
     with local(tmp_path) as backend:
         assert run_to_end(backend, task) == stopped(3003, message)
@@ -255,14 +257,14 @@ def test_tokens_name_folders_pods_and_the_task_itself(tmp_path: Path) -> None:
         ]
 
 
-def test_a_gpu_that_is_gone_is_a_start_error(tmp_path: Path) -> None:
+def test_missing_gpu_is_a_start_error(tmp_path: Path) -> None:
     with local(tmp_path, gpus=2) as backend:
         assert run_to_end(backend, launch("true", gpus=(3,))) == stopped(
             3003, "GPU 3 does not exist on this machine, which has 2. Start the server with --gpus"
         )
 
 
-def test_thirty_tasks_at_once_all_end_with_their_own_code(tmp_path: Path) -> None:
+def test_thirty_concurrent_tasks_end_with_their_own_exit_codes(tmp_path: Path) -> None:
     tasks = [launch("sh", "-c", f"exit {number}", task=f"t{number}") for number in range(30)]
     with local(tmp_path) as backend:
         backend.sync(running(*tasks))
@@ -271,7 +273,7 @@ def test_thirty_tasks_at_once_all_end_with_their_own_code(tmp_path: Path) -> Non
         }
 
 
-def test_a_wait_ends_when_an_attempt_ended_that_never_began(tmp_path: Path) -> None:
+def test_wait_ends_when_an_attempt_ends_before_it_began(tmp_path: Path) -> None:
     with local(tmp_path) as backend:
         backend.sync(running(launch("true", files=(FileSpec("..", ""),))))
         assert returns_early(backend.wait)
@@ -279,7 +281,7 @@ def test_a_wait_ends_when_an_attempt_ended_that_never_began(tmp_path: Path) -> N
         assert returns_early(backend.wait)
 
 
-def test_a_supervisor_that_does_not_start_is_tried_again_then_given_up(
+def test_supervisor_that_does_not_start_is_retried_and_then_abandoned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
@@ -289,7 +291,7 @@ def test_a_supervisor_that_does_not_start_is_tried_again_then_given_up(
     assert fact == stopped(3001, f"its supervisor did not start; see {log}")
 
 
-def test_wake_makes_a_wait_return(tmp_path: Path) -> None:
+def test_wake_ends_a_wait(tmp_path: Path) -> None:
     with local(tmp_path) as backend:
         backend.wake()
         assert returns_early(backend.wait)
@@ -300,7 +302,7 @@ def open_files(pid: int) -> set[str]:
     return {os.readlink(descriptor) for descriptor in descriptors.iterdir() if os.path.lexists(descriptor)}
 
 
-def test_supervisors_inherit_nothing_of_the_server(tmp_path: Path) -> None:
+def test_supervisors_inherit_nothing_from_the_server(tmp_path: Path) -> None:
     leak = os.open(tmp_path, os.O_RDONLY)
     os.set_inheritable(leak, True)
     task = launch("sleep", "60")
@@ -317,7 +319,7 @@ def test_supervisors_inherit_nothing_of_the_server(tmp_path: Path) -> None:
     os.close(leak)
 
 
-def test_a_signal_that_the_server_ignores_is_not_ignored_by_its_tasks(tmp_path: Path) -> None:
+def test_signal_ignored_by_the_server_is_not_ignored_by_its_tasks(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with local(tmp_path) as backend:
@@ -326,7 +328,7 @@ def test_a_signal_that_the_server_ignores_is_not_ignored_by_its_tasks(tmp_path: 
         signal.signal(signal.SIGHUP, before)
 
 
-def test_where_no_descriptor_is_left_a_task_waits_and_does_not_fail(tmp_path: Path) -> None:
+def test_without_free_descriptors_a_task_waits_and_does_not_fail(tmp_path: Path) -> None:
     task = launch("sh", "-c", "echo fine", files=(FileSpec("/data", "x"),))
     with local(tmp_path) as backend:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -57,7 +57,7 @@ def escaped(folder: Path) -> list[int]:
     return [int((output / name).read_text()) for name in ("session", "orphan")]
 
 
-def test_a_task_that_heeds_sigterm_ends_with_its_own_code(tmp_path: Path) -> None:
+def test_task_that_handles_sigterm_ends_with_its_own_exit_code(tmp_path: Path) -> None:
     task = launch("sh", "-c", "trap 'echo saved; exit 5' TERM; touch ../output/ready; while :; do sleep 0.02; done")
     with local(tmp_path) as backend:
         backend.sync(running(task))
@@ -68,7 +68,7 @@ def test_a_task_that_heeds_sigterm_ends_with_its_own_code(tmp_path: Path) -> Non
         assert output_of(backend, task) == "saved\n"
 
 
-def test_a_task_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:
+def test_task_that_ignores_sigterm_is_killed_after_its_grace_period(tmp_path: Path) -> None:
     task = launch("sh", "-c", "trap '' TERM; touch ../output/ready; while :; do sleep 0.02; done", grace_s=0.1)
     with local(tmp_path) as backend:
         backend.sync(running(task))
@@ -100,13 +100,13 @@ while True:
         assert output_of(backend, task) == "TERM TERM "
 
 
-def test_what_a_task_leaves_behind_is_gone_before_it_has_ended(tmp_path: Path) -> None:
+def test_leftover_processes_are_gone_before_the_task_has_ended(tmp_path: Path) -> None:
     with local(tmp_path) as backend:
         assert run_to_end(backend, python(ESCAPE + "sys.exit(4)")) == ended(4)
         assert [pid for pid in escaped(tmp_path) if alive(pid)] == []
 
 
-def test_nothing_escapes_a_stop(tmp_path: Path) -> None:
+def test_no_process_escapes_a_stop(tmp_path: Path) -> None:
     task = python(
         "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + ESCAPE + "time.sleep(3600)", grace_s=0.1
     )
@@ -119,7 +119,7 @@ def test_nothing_escapes_a_stop(tmp_path: Path) -> None:
         assert [pid for pid in escaped(tmp_path) if alive(pid)] == []
 
 
-def test_orphans_are_reaped_while_the_task_goes_on(tmp_path: Path) -> None:
+def test_orphans_are_reaped_while_the_task_runs(tmp_path: Path) -> None:
     code = """
 import os, time
 if not os.fork():
@@ -139,7 +139,7 @@ print("reaped")
         assert output_of(backend, task) == "reaped\n"
 
 
-def test_an_attempt_that_nobody_wants_is_killed_at_once_and_forgotten(tmp_path: Path) -> None:
+def test_unwanted_attempt_is_killed_immediately_and_forgotten(tmp_path: Path) -> None:
     task = launch("sh", "-c", "trap '' TERM; touch ../output/ready; while :; do sleep 0.02; done")
     with local(tmp_path) as backend:
         backend.sync(running(task))
@@ -152,7 +152,7 @@ def test_an_attempt_that_nobody_wants_is_killed_at_once_and_forgotten(tmp_path: 
     assert list((tmp_path / "data/live").glob("*/*")) == []
 
 
-def test_an_attempt_that_is_stopped_before_it_starts_never_does(tmp_path: Path) -> None:
+def test_attempt_stopped_before_its_start_never_starts(tmp_path: Path) -> None:
     task = launch("touch", str(tmp_path / "ran"))
     with local(tmp_path) as backend:
         backend.sync(stopping(task))
@@ -161,7 +161,7 @@ def test_an_attempt_that_is_stopped_before_it_starts_never_does(tmp_path: Path) 
     assert not (tmp_path / "ran").exists()
 
 
-def test_started_and_stopped_in_one_breath_ends_either_way(tmp_path: Path) -> None:
+def test_attempt_started_and_stopped_immediately_ends_either_way(tmp_path: Path) -> None:
     tasks = [launch("sleep", "3600", task=f"t{number}") for number in range(5)]
     with local(tmp_path) as backend:
         for task in tasks:
@@ -170,7 +170,7 @@ def test_started_and_stopped_in_one_breath_ends_either_way(tmp_path: Path) -> No
         assert {fact.exit_code for fact in until_phase(backend, Phase.ENDED, *tasks).values()} == {143}
 
 
-def test_a_supervisor_that_is_killed_takes_its_task_with_it(tmp_path: Path) -> None:
+def test_killed_supervisor_ends_its_task(tmp_path: Path) -> None:
     task = launch("sh", "-c", "setsid sleep 3600 & echo $! > ../output/pid; wait", task="train")
     with local(tmp_path) as backend:
         backend.sync(running(task))
@@ -198,7 +198,7 @@ LEAVES_ONE_BEHIND = "(trap '' TERM; setsid sleep 3600) & "
 @pytest.mark.parametrize("code", [0, 5])
 @pytest.mark.parametrize("leaves", ["", LEAVES_ONE_BEHIND])
 @pytest.mark.parametrize("server", ["the same", "the next"])
-def test_what_ended_before_it_was_asked_to_stop_has_ended_by_itself(
+def test_attempt_that_ended_before_its_stop_request_ended_by_itself(
     tmp_path: Path, code: int, leaves: str, server: str
 ) -> None:
     """The end and the request are there together when the supervisor comes to look."""
@@ -220,7 +220,7 @@ def test_what_ended_before_it_was_asked_to_stop_has_ended_by_itself(
             seeing.close()
 
 
-def test_an_end_that_an_earlier_version_wrote_may_be_that_of_a_stop(tmp_path: Path) -> None:
+def test_end_recorded_by_an_earlier_version_may_be_a_stop(tmp_path: Path) -> None:
     task = launch("sh", "-c", "exit 5")
     with local(tmp_path) as backend:
         assert run_to_end(backend, task) == ended(5)
@@ -230,7 +230,7 @@ def test_an_end_that_an_earlier_version_wrote_may_be_that_of_a_stop(tmp_path: Pa
         successor.close()
 
 
-def test_stop_ends_everything(tmp_path: Path) -> None:
+def test_stop_ends_all_processes(tmp_path: Path) -> None:
     tasks = [launch("sleep", "3600", task=f"t{number}") for number in range(3)]
     with local(tmp_path) as backend:
         backend.sync(running(*tasks))
@@ -240,7 +240,7 @@ def test_stop_ends_everything(tmp_path: Path) -> None:
         until(lambda: processes_of(tmp_path) == [])
 
 
-def test_what_a_supervisor_has_just_forked_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_newly_forked_process_is_not_mistaken_for_its_supervisor(tmp_path: Path) -> None:
     """It has the same arguments until it becomes a command: a stop that was sent to it would be lost."""
     attempt = tmp_path / "tasks/wf-1/train/0"
     script = tmp_path / "supervisor.py"

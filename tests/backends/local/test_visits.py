@@ -79,7 +79,7 @@ def work_of(folder: Path, task: Launch = SLEEPS) -> Path:
     return folder / "data/tasks/wf-1" / task.key.task / "0/work"
 
 
-def test_a_program_has_the_place_and_environment_of_the_task_and_files_of_its_own(tmp_path: Path) -> None:
+def test_program_has_the_folder_and_environment_of_the_task_and_its_own_files(tmp_path: Path) -> None:
     task = launch("sleep", "1000", environment={"COLOUR": "green"})
 
     async def do(backend: LocalBackend) -> tuple[dict[int, bytes], object]:
@@ -96,7 +96,7 @@ def test_a_program_has_the_place_and_environment_of_the_task_and_files_of_its_ow
 
 
 @pytest.mark.parametrize("size", [None, Size(11, 22)])
-def test_a_program_has_no_file_but_its_stdin_stdout_and_stderr(tmp_path: Path, size: Size | None) -> None:
+def test_program_has_no_open_file_but_its_stdin_stdout_and_stderr(tmp_path: Path, size: Size | None) -> None:
     async def do(backend: LocalBackend) -> tuple[dict[int, bytes], object]:
         script = "import os; print(*(n for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')))"
         passage = await backend.enter(SLEEPS.key, Program((sys.executable, "-I", "-S", "-c", script), size))
@@ -106,7 +106,7 @@ def test_a_program_has_no_file_but_its_stdin_stdout_and_stderr(tmp_path: Path, s
     assert (found[OUT].split(), end) == ([b"0", b"1", b"2"], (0, ""))
 
 
-def test_a_program_on_a_terminal_knows_its_size_and_each_new_one_and_is_interrupted_by_it(tmp_path: Path) -> None:
+def test_program_on_a_terminal_gets_size_resizes_and_interrupts(tmp_path: Path) -> None:
     async def do(backend: LocalBackend) -> tuple[bytes, object]:
         script = "stty -echo; stty size; trap 'stty size; exit 5' INT; echo ready; while :; do sleep 0.02; done"
         passage = await backend.enter(SLEEPS.key, Program(("sh", "-c", script), Size(11, 22)))
@@ -123,7 +123,7 @@ def test_a_program_on_a_terminal_knows_its_size_and_each_new_one_and_is_interrup
     assert inside(tmp_path, do) == (b"11 22\r\nready\r\n33 44\r\n", (5, ""))
 
 
-def test_what_cannot_be_started_says_why_and_nothing_else_changes(tmp_path: Path) -> None:
+def test_program_that_cannot_start_reports_why_and_changes_nothing_else(tmp_path: Path) -> None:
     async def do(backend: LocalBackend) -> list[object]:
         (work_of(tmp_path) / "plain").write_text("text")
         ends: list[object] = []
@@ -141,7 +141,7 @@ def test_what_cannot_be_started_says_why_and_nothing_else_changes(tmp_path: Path
     ]
 
 
-def test_all_that_a_program_writes_arrives_however_slowly_it_is_read(tmp_path: Path) -> None:
+def test_all_output_of_a_program_arrives_however_slowly_it_is_read(tmp_path: Path) -> None:
     async def do(backend: LocalBackend) -> int:
         passage = await backend.enter(SLEEPS.key, Program(("head", "-c", "3000000", "/dev/zero")))
         found = 0
@@ -154,7 +154,7 @@ def test_all_that_a_program_writes_arrives_however_slowly_it_is_read(tmp_path: P
     assert inside(tmp_path, do) == 3_000_000
 
 
-def test_many_come_in_at_the_same_time(tmp_path: Path) -> None:
+def test_many_sessions_can_run_at_the_same_time(tmp_path: Path) -> None:
     async def one(backend: LocalBackend, number: int) -> bytes:
         passage = await backend.enter(SLEEPS.key, Program(("echo", str(number))))
         found = await all_of(passage)
@@ -169,7 +169,7 @@ def test_many_come_in_at_the_same_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("terminal", [None, Size(24, 80)])
 @pytest.mark.parametrize("way", ["closed", "ended"])
-def test_nothing_that_a_program_started_outlives_its_session(tmp_path: Path, terminal: Size | None, way: str) -> None:
+def test_no_process_of_a_program_outlives_its_session(tmp_path: Path, terminal: Size | None, way: str) -> None:
     async def do(backend: LocalBackend) -> int:
         code = ESCAPES + ("time.sleep(1000)" if way == "closed" else "")
         passage = await backend.enter(SLEEPS.key, Program((sys.executable, "-I", "-S", "-c", code), terminal))
@@ -189,7 +189,7 @@ def test_nothing_that_a_program_started_outlives_its_session(tmp_path: Path, ter
         assert backend.observe().tasks[SLEEPS.key].phase is Phase.RUNNING
 
 
-def test_a_session_ends_with_its_task_and_does_not_hold_it_up(tmp_path: Path) -> None:
+def test_session_ends_with_its_task_and_does_not_delay_it(tmp_path: Path) -> None:
     """A shell on a terminal ignores SIGTERM; the task would have to wait for its whole grace, which is longer than the test may take."""
 
     async def do(backend: LocalBackend) -> None:
@@ -228,7 +228,7 @@ asyncio.run(do(backend))
 """
 
 
-def test_a_server_that_dies_takes_its_sessions_with_it_and_leaves_the_tasks(tmp_path: Path) -> None:
+def test_killed_server_ends_its_sessions_but_not_its_tasks(tmp_path: Path) -> None:
     command = [sys.executable, "-c", DIES, str(tmp_path / "data")]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 9
@@ -237,7 +237,7 @@ def test_a_server_that_dies_takes_its_sessions_with_it_and_leaves_the_tasks(tmp_
         assert until_phase(backend, Phase.RUNNING, SLEEPS)
 
 
-def test_only_a_task_that_runs_can_be_entered(tmp_path: Path) -> None:
+def test_only_a_running_task_can_be_entered(tmp_path: Path) -> None:
     async def refused(backend: LocalBackend) -> list[str]:
         found = []
         for attempt in (backend.enter(SLEEPS.key, Program(("true",))), backend.connect(SLEEPS.key, 80)):
@@ -257,7 +257,7 @@ def test_only_a_task_that_runs_can_be_entered(tmp_path: Path) -> None:
         assert asyncio.run(refused(backend)) == words
 
 
-def test_only_ports_on_which_the_task_listens_are_reached(tmp_path: Path) -> None:
+def test_only_ports_of_the_task_can_be_reached(tmp_path: Path) -> None:
     server, other = python(LISTENS, task="server"), python(LISTENS, task="other")
 
     def port(task: Launch) -> int:
@@ -281,7 +281,7 @@ def test_only_ports_on_which_the_task_listens_are_reached(tmp_path: Path) -> Non
     assert inside(tmp_path, do, server, other) == {OUT: b"olleh"}
 
 
-def test_a_supervisor_that_is_stopped_lets_nobody_in_and_nothing_is_left_behind(
+def test_stopping_supervisor_accepts_no_sessions_and_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that comes to the door and is no visitor of the supervisor is not handed anything either."""
