@@ -24,23 +24,41 @@ def read_json(text: str, what: str) -> tuple[Document, ...]:
     Raises InvalidInput for invalid JSON, duplicate keys, too deep nesting, NUL characters and unpaired surrogates.
     """
     decoder = json.JSONDecoder(object_pairs_hook=_mapping)
-    documents = []
+    values: list[Any] = []
     at = _after_space(text, 0)
     try:
         while at < len(text):
             value, at = decoder.raw_decode(text, at)
-            documents.append(Document(_node(value)))
+            values.append(value)
             at = _after_space(text, at)
     except json.JSONDecodeError as error:
         message = f"the {what} is not valid JSON: {error.msg}"
         raise InvalidInput((Problem(message, "", error.lineno, error.colno),)) from None
     except RecursionError:
-        raise InvalidInput.one(f"the {what} is nested more than {DEEPEST} levels deep") from None
+        raise _too_deep(what) from None
     except ValueError as error:
         raise InvalidInput.one(f"the {what} is not valid JSON: {error}") from None
+    if _is_too_deep(values):
+        raise _too_deep(what)
+    documents = tuple(Document(_node(value)) for value in values)
     if _ODD.search(text):
         _check_text(documents, what)
-    return tuple(documents)
+    return documents
+
+
+def _is_too_deep(values: list[Any]) -> bool:
+    """Whether one of *values* has more than DEEPEST containers within each other: each Python can read a different number."""
+    level = values
+    for _ in range(DEEPEST + 1):
+        containers = [value for value in level if isinstance(value, dict | list)]
+        if not containers:
+            return False
+        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
+    return True
+
+
+def _too_deep(what: str) -> InvalidInput:
+    return InvalidInput.one(f"the {what} is nested more than {DEEPEST} levels deep")
 
 
 def _after_space(text: str, at: int) -> int:
@@ -81,20 +99,17 @@ class _Fields(Mapping[str, Entry]):
         return len(self._values)
 
 
-def _node(value: Any, depth: int = 0) -> Node:
-    """*depth*: directly enclosing lists. Raises InvalidInput for too many."""
+def _node(value: Any) -> Node:
     if isinstance(value, dict):
         return Node(_Fields(value))
     if isinstance(value, list):
-        if depth > DEEPEST:
-            raise InvalidInput.one(f"lists within lists, more than {DEEPEST} levels deep")
-        return Node(tuple([_node(item, depth + 1) for item in value]))
+        return Node(tuple([_node(item) for item in value]))
     if isinstance(value, str):
         return Node(value, value)
     return Node(value, "" if value is None else str(value).lower())
 
 
-def _check_text(documents: list[Document], what: str) -> None:
+def _check_text(documents: tuple[Document, ...], what: str) -> None:
     """Raises InvalidInput if a key or text of *documents* cannot be encoded."""
     nodes = [document.node for document in documents]
     while nodes:

@@ -62,13 +62,21 @@ def test_errors_in_json_name_document_and_path() -> None:
         ('{"apiVersion": "v1", "apiVersion": "v1"}', "the key 'apiVersion' is defined twice"),
         ('{"kind": "a\\u0000b"}', "the text contains a NUL character"),
         ('{"kind": "a\\ud800b"}', "not valid YAML"),
-        ('{"items": ' + "[" * 500 + "]" * 500 + "}", "lists within lists, more than 100 levels deep"),
-        ('{"a": ' * 5000 + "1" + "}" * 5000, "nested more than 100 levels deep"),
+        ('{"items": ' + "[" * 100 + "]" * 100 + "}", "nested more than 100 levels deep"),
+        ('{"a": [' * 51 + "1" + "]}" * 51, "nested more than 100 levels deep"),
+        ('{"a": ' * 101 + "1" + "}" * 101, "nested more than 100 levels deep"),
+        ('{"a": ' * 100_000 + "1" + "}" * 100_000, "nested more than 100 levels deep"),
     ],
 )
 def test_invalid_json(text: str, message: str) -> None:
     (found,) = problems(text)
     assert message in found
+
+
+def test_json_may_be_nested_a_hundred_levels_deep() -> None:
+    made = workload("w")
+    made["spec"]["unused"] = json.loads('{"a": ' * 98 + "1" + "}" * 98)
+    assert len(read_manifests(json.dumps(made), "a.json").system.workloads) == 1
 
 
 @pytest.mark.parametrize(
