@@ -3,6 +3,7 @@
 import gzip
 import stat
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -171,7 +172,7 @@ def test_a_database_that_is_not_empty(tmp_path: Path, any_store: str, backup: Pa
 def test_a_database_of_another_program(tmp_path: Path, backup: Path) -> None:
     import sqlite3
 
-    with sqlite3.connect(tmp_path / "other.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE notes (text)")
     with pytest.raises(Conflict, match="it has the table 'notes'"):
         restore_backup(backup, tmp_path / "other.db", None)

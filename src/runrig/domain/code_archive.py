@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from runrig.domain.code import Manifest
 
-_GZIP = 31
+GZIP = 31
 """The window size by which zlib writes gzip."""
 _BLOCK = 512
 """A tar file consists of blocks of this size."""
@@ -17,7 +17,7 @@ def archive(manifest: Manifest, read: Callable[[str], bytes]) -> Iterator[bytes]
 
     *read*: returns the contents with a SHA-256.
     """
-    packer = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
+    packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
     for file in manifest.files:
         entry = tarfile.TarInfo(file.path)
         entry.size, entry.mode = file.size, 0o755 if file.executable else 0o644

@@ -30,6 +30,7 @@ from sqlalchemy import (
     update,
 )
 
+from runrig.domain.code_archive import GZIP
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.store import chain, schema
 from runrig.store.codec import Undecodable, dumps, loads
@@ -96,8 +97,9 @@ class BackupWriter:
         revision = connection.execute(select(schema.meta.c.revision)).scalar_one()
         head = chain.head_text(connection)
         self.header = Header(version, schema.HEAD, connection.dialect.name, revision, taken_at, head)
-        # The time of day in the header would make equal backups differ.
-        self._stream = gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=4, mtime=0)
+        self._stream = stream
+        # GzipFile would write the time of day, so that equal backups differ, and complain if it is left open after a failure.
+        self._packed = zlib.compressobj(4, wbits=GZIP)
         self._hash = hashlib.sha256()
         self._rows: dict[str, int] = {}
         self._files = 0
@@ -127,13 +129,13 @@ class BackupWriter:
 
     def end(self) -> Contents:
         self._line({"rows": self._rows, "files": self._files, "sha256": self._hash.hexdigest()})
-        self._stream.close()
+        self._stream.write(self._packed.flush())
         return Contents(self.header, self._rows, self._files)
 
     def _line(self, value: object) -> None:
         line = f"{dumps(value)}\n".encode()
         self._hash.update(line)
-        self._stream.write(line)
+        self._stream.write(self._packed.compress(line))
 
 
 def _at_once(table: Table) -> int:

@@ -1,6 +1,7 @@
 """Commit before answer, one commit per cycle, and a loop that outlives faults (law W2)."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ from tests.worlds.service import TWO_POOLS, desk
 def test_a_submission_is_stored_before_it_is_answered(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         id = it.submit("a")
-        assert SqlStore.open(tmp_path / "runrig.db").workflow(id).workflow.submitted_by == "ann"
+        with closing(SqlStore.open(tmp_path / "runrig.db")) as other:
+            assert other.workflow(id).workflow.submitted_by == "ann"
 
 
 def test_an_idle_server_commits_nothing(tmp_path: Path) -> None:

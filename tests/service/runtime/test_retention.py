@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -231,7 +231,8 @@ def test_the_server_prunes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyP
         it.service.retention.thread.start()
         it.time[0] += PERIOD + 1
         assert gone.wait(PATIENCE_S)
-    assert SqlStore.open(tmp_path / "runrig.db").load().numbers == {"old": 1}
+    with closing(SqlStore.open(tmp_path / "runrig.db")) as store:
+        assert store.load().numbers == {"old": 1}
 
 
 def test_retention_survives_a_store_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
