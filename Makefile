@@ -6,7 +6,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 # Some images set it. Tests start hundreds of processes, each of which would compile all that it imports: 2 s instead of 0.7.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test affected test-slow browser e2e attack coverage lint apilint audit bench soak docs site release pictures format clean
+.PHONY: help demo test affected test-slow browser e2e attack coverage lint apilint audit bench soak docs site release tutorial pythons pictures format clean
 help:  ## this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
@@ -126,6 +126,12 @@ site: .site/env/.synced  ## build the docs as a site in .site/html; a link that 
 
 release: .release/.synced  ## build both packages, manual pages, completions and an SBOM into dist/, and try them; publishes nothing
 	.release/bin/python .ci/release.py $(UV)
+
+tutorial: .venv/.synced  ## from nothing: get uv, build the wheel, start it with uvx and type the tutorial, in five minutes at most
+	PYTHONPATH=. $(BIN)/python .ci/tutorial.py
+
+pythons: .venv/.synced  ## try the wheel under each other Python that this machine has, and name those that it does not have
+	PYTHONPATH=. $(BIN)/python .ci/pythons.py $(UV)
 
 pictures: .venv/.synced  ## take the pictures of docs/page.md and the README anew, in Chromium
 	$(BIN)/python -m docs.pictures

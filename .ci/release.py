@@ -3,30 +3,26 @@
 import gzip
 import hashlib
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import tomllib
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import click
 from click_man.core import write_man_pages
 from image_base import DOCKERFILE, base_of, pinned
+from trying import ROOT, VERSION, build_wheel, installed, run, step, wheel
 
 from runrig.cli.lazy import LazyGroup
 from runrig.cli.main import cli
 
-ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
 FIRST_DATABASE = ROOT / "tests/packaging/data/first.sql.gz"
 """A server's database with waiting, running and ended workflows, made before there was a release."""
 SHELLS = {"bash": "runrig.bash", "zsh": "_runrig", "fish": "runrig.fish"}
-VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
 def main(uv: str) -> None:
@@ -44,30 +40,13 @@ def main(uv: str) -> None:
     print(f"\nrunrig {VERSION} is in dist/. Nothing was published.")
 
 
-def step(what: str, do: Callable[[], None]) -> None:
-    print(f"{what} ... ", end="", flush=True)
-    do()
-    print("ok")
-
-
-def run(*command: object, **env: str) -> str:
-    """Returns what *command* prints. Ends this program with all that it said if it fails."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RUNRIG_", "PYTHON"))}
-    done = subprocess.run([*map(str, command)], env=clean | env, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"failed\n$ {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 # ---------------------------------------------------------------- what is in dist/
 
 
 def build() -> None:
     """Both wheels, and the source of runrig. The client is built from the same source."""
     run(sys.executable, "-m", "hatchling", "build", "-d", DIST)
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", DIST], cwd=ROOT / "client", check=True
-    )
+    build_wheel(DIST, ROOT / "client")
 
 
 def check_metadata() -> None:
@@ -122,7 +101,7 @@ def write_checksums() -> None:
 
 def try_server(uv: str, folder: Path) -> None:
     """A fresh server starts, and one with an old database, whose workflows are all there afterwards."""
-    program = installed(uv, folder / "server", DIST / f"runrig-{VERSION}-py3-none-any.whl")
+    program = installed(uv, folder / "server", wheel(DIST)) / "runrig"
     run(program, "example", "run", "borrow-and-reclaim")
     listed(program, folder / "new")
     data = folder / "old"
@@ -134,19 +113,9 @@ def try_server(uv: str, folder: Path) -> None:
 
 
 def try_client(uv: str, folder: Path) -> None:
-    program = installed(uv, folder / "client", DIST / f"runrig_client-{VERSION}-py3-none-any.whl")
+    program = installed(uv, folder / "client", wheel(DIST, "runrig_client")) / "runrig"
     run(program, "workflow", "validate", ROOT / "examples/workflows/01-hello.yaml")
     run(program, "example", "show", "hello")
-
-
-def installed(uv: str, folder: Path, wheel: Path) -> Path:
-    """Returns the program of *wheel*, installed with the packages that it asks for, in the versions of the index."""
-    run(uv, "venv", "--quiet", folder)
-    run(uv, "pip", "install", "--quiet", "--python", folder / "bin/python", wheel)
-    program = folder / "bin/runrig"
-    said = run(program, "--version")
-    assert said == f"runrig {VERSION}\n", said
-    return program
 
 
 def listed(program: Path, data: Path) -> set[str]:

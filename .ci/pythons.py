@@ -1,0 +1,66 @@
+"""`make pythons`: tries the wheel under each other Python that this machine has, and names those that it does not have.
+
+    PYTHONPATH=. python .ci/pythons.py UV
+
+Interpreters are those that uv finds in PATH and in the folder of pyenv. Packages have the versions of uv.lock.
+"""
+
+import os
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from tests.worlds.typed_page import type_page
+from trying import ROOT, build_wheel, installed, run, step, wheel
+
+SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
+TESTS = (
+    "tests/domain",
+    "tests/client",
+    "tests/engine/test_cycle.py",
+    "tests/store/test_sqlite.py",
+    "tests/cli/test_day.py",
+    "tests/cli/test_status.py",
+)
+"""Of the fast tier: values, the engine, the database, and a server with its API and commands, in 15 s."""
+PAGE = ROOT / "docs/how-to/torchrun.md"
+"""Typed on a server that starts real processes."""
+LOCK = ("export", "--quiet", "--frozen", "--extra", "dev", "--no-emit-project", "--no-hashes", "--no-header")
+
+
+def main(uv: str) -> None:
+    others = [version for version in SUPPORTED if version != "{}.{}".format(*sys.version_info)]
+    pythons = {version: found(uv, version) for version in others}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        build_wheel(folder)
+        (folder / "locked.txt").write_text(run(uv, *LOCK))
+        for version, python in pythons.items():
+            if python:
+                step(f"Python {version}", partial(try_python, uv, python, folder, version))
+    if missing := [version for version, python in pythons.items() if not python]:
+        print(f"NOT TRIED, because this machine does not have it: Python {', '.join(missing)}")
+
+
+def found(uv: str, version: str) -> str:
+    """Returns the interpreter of *version*; empty if there is none."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    places = [str(path) for path in sorted(root.glob(f"versions/{version}.*/bin"))]
+    path = os.pathsep.join([*places, os.environ["PATH"]])
+    return run(uv, "python", "find", "--no-python-downloads", version, expect=(0, 2), PATH=path).strip()
+
+
+def try_python(uv: str, python: str, folder: Path, version: str) -> None:
+    needed = (f"{wheel(folder)}[postgresql,kubernetes]", "pytest", "pytest-timeout", "hypothesis", "httpx2")
+    programs = installed(uv, folder / version, "--constraint", folder / "locked.txt", *needed, python=python)
+    command = (programs / "python", "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow and not soak", *TESTS)
+    run(*command, PYTHONDONTWRITEBYTECODE="1")
+    lab = folder / f"lab-{version}"
+    lab.mkdir()
+    if wrong := type_page(PAGE.read_text(), lab, programs):
+        sys.exit(f"failed: {PAGE.name} shows something else\n" + "\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
