@@ -133,21 +133,6 @@ def test_command_that_only_calls_the_server_does_not_import_it(command: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("typed", "says"),
-    [
-        ("pol", "No such command 'pol'. Did you mean 'pool'?"),
-        ("lgos", "No such command 'lgos'. (Did you mean one of: 'logout', 'logs'?)"),
-        ("pool upd", "No such command 'upd'. Did you mean 'update'?"),
-        ("hold", "No such command 'hold'. Did you mean 'workflow hold'?"),
-        ("zzz", "No such command 'zzz'."),
-    ],
-)
-def test_an_unknown_command_is_wrong_usage_with_the_likely_one(typed: str, says: str) -> None:
-    done = runrig(*typed.split())
-    assert (done.code, done.err.splitlines()[-1]) == (2, f"Error: {says}")
-
-
-@pytest.mark.parametrize(
     ("shell", "says"), [("bash", "complete -o"), ("zsh", "#compdef runrig"), ("fish", "complete --no-files")]
 )
 def test_completion_prints_the_script_for_the_shell(shell: str, says: str) -> None:

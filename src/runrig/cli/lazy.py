@@ -33,15 +33,6 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Raises NoSuchCommand with similar names."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:
-            raise click.NoSuchCommand(error.command_name, possibilities=self.lazy, ctx=ctx) from None
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = max(map(len, self.lazy))
         for heading, names in self._parts():

@@ -23,20 +23,6 @@ INTERRUPTED = 3
 
 
 class _Root(LazyGroup):
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A command of `runrig workflow` that was typed without the group is named with it."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:
-            from runrig.cli.commands.workflow import workflow
-
-            name = error.command_name
-            if name not in workflow.lazy:
-                raise
-            raise click.UsageError(f"No such command {name!r}. Did you mean 'workflow {name}'?", ctx) from None
-
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command. A reader that closes the pipe (``| head``) is not an error."""
         try:
@@ -140,6 +126,8 @@ def run(args: Sequence[str]) -> int:
         )
         return _fail(InvalidInput.one(missing), as_json=_json_asked(args))
     except click.ClickException as error:
+        if isinstance(error, click.UsageError):
+            error = _with_way_out(error, args)
         if _json_asked(args):
             return _fail(InvalidInput.one(error.format_message()), as_json=True)
         shown = io.StringIO()
@@ -149,6 +137,12 @@ def run(args: Sequence[str]) -> int:
     except click.Abort:
         click.echo("interrupted", err=True)
         return INTERRUPTED
+
+
+def _with_way_out(error: click.UsageError, args: Sequence[str]) -> click.UsageError:
+    from runrig.cli.way_out import message  # Imported only after a mistake, because it is slow.
+
+    return click.UsageError(message(error, args), error.ctx)
 
 
 def _fail(error: RunrigError, *, as_json: bool) -> int:

@@ -44,13 +44,16 @@ _PAUSE_S = 0.5
 def soon_of(client: Transport, id: str) -> Answer:
     """Returns the workflow once it runs, or after a moment with `why`: the reason why it waits, if it does."""
     found = _wait(client, id, _SOON_S)
-    if found["status"] != "PENDING":
-        return found
+    return found if found["status"] != "PENDING" else {**found, "why": _reason(client, id)}
+
+
+def _reason(client: Transport, id: str) -> str:
+    """Returns why the pending workflow waits; "" if it does not."""
     why = client.get(path("workflows", id, "why"))
     reason = next((each for group in why["groups"] for each in group["reasons"]), None)
     if reason is None:  # It is not in the queue: on hold, in a paused pool, or after others.
-        return {**found, "why": str(why["sentence"]).removeprefix(f"{id} is waiting: ").rstrip(".")}
-    return {**found, "why": f"{reason['sentence']} {cited(reason['law'])}".rstrip()}
+        return str(why["sentence"]).partition(f"{id} is waiting: ")[2].rstrip(".")
+    return f"{reason['sentence']} {cited(reason['law'])}".rstrip()
 
 
 def _wait(client: Transport, id: str, seconds: float) -> dict[str, Any]:
@@ -65,6 +68,8 @@ def followed(client: Transport, id: str, *, returning: bool = False) -> int:
 
     *returning*: the user comes back to it. If it has ended in the meantime, how it ended is printed first.
     """
+    if returning and (waits := _lasting(lambda: soon_of(client, id)).get("why")):
+        warn(f"{id} waits: {waits}")
     workflow = until_running(client, id)
     was_over = returning and finished(workflow)
     if was_over:

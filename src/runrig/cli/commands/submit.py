@@ -13,8 +13,7 @@ from runrig.cli import completing, options
 from runrig.cli.commands import submit_many
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
-from runrig.cli.rendering.output import say, tell, warn
-from runrig.cli.rendering.tables import facts
+from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.latest import or_latest
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 _PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 _TEMPLATE = re.compile(r"""\{%|\{\{|\{#|^["']?default-values""", re.MULTILINE)
+_MOST_KEPT = 3
+"""Maximum completed groups named after a restart."""
 _SUBMIT, _CHECK = path("workflows"), path("workflows") + ":check"
 RETRY_HELP = "Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0."
 AFTER = "ID[:ok|any|fail]"
@@ -208,7 +209,7 @@ def submit(
             warn(answer["verdict"]["sentence"])
         _warn(answer)
     else:
-        _submitted(answer)
+        _submitted(answer, "is submitted")
 
 
 def _submit_many(
@@ -246,16 +247,9 @@ def with_local_files(client: Transport, whole: Mapping[str, Any], body: dict[str
     return body | {"file": inlined(rendered, folder), "template": text}
 
 
-def _submitted(answer: dict[str, Any]) -> None:
-    name = answer["name"]
-    facts(
-        (
-            ("Workflow ID", name),
-            ("Overview", answer.get("overview")),
-            ("Watch it", f"runrig workflow watch {name}"),
-            ("Ask why it waits", f"runrig workflow why {name}"),
-        )
-    )
+def _submitted(answer: dict[str, Any], what: str) -> None:
+    """Prints *what* was submitted, and the command that follows it."""
+    say(f"{answer['name']} {what}. Follow it: runrig attach {answer['name']}")
     _warn(answer)
 
 
@@ -382,13 +376,15 @@ def restart(session: Session, id: str | None, keep: bool, folder: str | None, po
     answer = workflows.submitted(made, client.url)
     if session.show(answer):
         return
-    _submitted(answer)
-    if keep:
-        kept = [group["name"] for group in old["groups"] if group["status"] == "COMPLETED"]
-        tell(_kept(id, kept))
+    kept = [group["name"] for group in old["groups"] if group["status"] == "COMPLETED"] if keep else []
+    _submitted(answer, _repeats(id, kept, keep=keep, array=bool(old.get("array"))))
 
 
-def _kept(id: str, groups: list[str]) -> str:
-    if not groups:
-        return f"No group of {id} was completed, so all groups run again."
-    return f"Already completed in {id}, so not run again: {', '.join(groups)}."
+def _repeats(id: str, kept: list[str], *, keep: bool, array: bool) -> str:
+    """*kept*: groups of the workflow *id*, or elements of the *array*, that had completed, if *keep* asks for them."""
+    if not kept:
+        return f"repeats all of {id}" if keep else f"repeats {id}"
+    more = len(kept) - _MOST_KEPT
+    names = ", ".join(kept[:_MOST_KEPT]) + (f" and {more:,} more" if more > 0 else "")
+    of = ("element " if len(kept) == 1 else "elements ") if array else ""
+    return f"repeats {id} except {of}{names} (completed)"

@@ -1,0 +1,144 @@
+"""Wrong command lines: each message names the command that was meant, and that command exists."""
+
+import shlex
+
+import click
+import pytest
+
+from runrig.cli.main import cli
+from tests.worlds.command_line import runrig
+
+
+def last_line(typed: str) -> str:
+    done = runrig(*shlex.split(typed))
+    assert (done.code, done.out) == (2, "")
+    return done.err.splitlines()[-1]
+
+
+def parses(line: str) -> bool:
+    """Whether the program takes the command *line*, without running it."""
+    words = shlex.split(line)[1:]
+    command: click.Command = cli
+    context = click.Context(cli)
+    while isinstance(command, click.Group) and words:
+        found = command.get_command(context, words[0])
+        assert found is not None, line
+        command, words = found, words[1:]
+        context = click.Context(command, parent=context, info_name=command.name)
+    try:
+        command.make_context("x", list(words))
+    except click.MissingParameter:  # The user did not say it either.
+        return True
+    return not isinstance(command, click.Group)
+
+
+MEANT = [
+    # A word that is almost a command, or is one elsewhere.
+    ("lgos", "logs"),
+    ("pool upd", "pool update"),
+    ("pool lsit", "pool list"),
+    ("hold a-1", "workflow hold a-1"),
+    ("drain n1", "node drain n1"),
+    ("subpool list team", "pool subpool list team"),
+    # Words in another order, in the plural, or for another group.
+    ("create pool x --quota 3", "pool create x --quota 3"),
+    ("delete pool x", "pool delete x"),
+    ("show pool x", "pool show x"),
+    ("pool x show", "pool show x"),
+    ("train-1 logs", "logs train-1"),
+    ("get pools", "pool list"),
+    ("get nodes", "resource list"),
+    ("pools", "pool list"),
+    ("pools list", "pool list"),
+    ("nodes", "resource list"),
+    ("node list", "resource list"),
+    ("describe node n1", "resource info n1"),
+    # A name where a command is expected.
+    ("pool vision", "pool show vision"),
+    ("node n1", "resource info n1"),
+    ("train-1", "workflow query train-1"),
+    ("workflow train-1", "workflow query train-1"),
+    # Words of other programs.
+    ("ps", "list"),
+    ("kill a-1", "cancel a-1"),
+    ("workflow kill a-1", "workflow cancel a-1"),
+    ("describe train-1", "workflow query train-1"),
+    ("sbatch x.yaml", "submit x.yaml"),
+    ("pool rm x", "pool delete x"),
+]
+
+
+@pytest.mark.parametrize(("typed", "line"), MEANT)
+def test_an_unknown_command_is_refused_with_the_one_that_was_meant(typed: str, line: str) -> None:
+    said = last_line(typed)
+    assert (said.split("'")[0], said.partition(" Did you mean ")[2]) == ("Error: No such command ", f"`runrig {line}`?")
+    assert parses(f"runrig {line}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("zzz", "No such command 'zzz'."),
+        ("token laptop", "No such command 'laptop'. Commands of `runrig token`: create, delete, list, update."),
+        ("history", "No such command 'history'. Did you mean `runrig pool history` or `runrig user history`?"),
+        ("pool 'a b'", "No such command 'a b'. Did you mean `runrig pool show 'a b'`?"),
+    ],
+)
+def test_a_word_that_could_mean_anything_or_nothing_is_refused(typed: str, says: str) -> None:
+    assert last_line(typed) == f"Error: {says}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ("status train-1", "workflow query train-1"),
+        ("list train-1", "workflow query train-1"),
+        ("events train-1", "workflow events train-1"),
+        ("events sweep-4/7", "workflow events sweep-4/7"),
+        ("list running", "list --status running"),
+        ("list pools", "pool list"),
+        ("list nodes", "resource list"),
+        ("pool list vision", "pool show vision"),
+        ("usage vision", "usage --pool vision"),
+    ],
+)
+def test_an_argument_that_a_command_does_not_take_is_refused_with_one_that_does(typed: str, line: str) -> None:
+    taking, _, word = typed.rpartition(" ")
+    assert last_line(typed) == (
+        f"Error: `runrig {taking}` does not take an argument such as {word!r}. Did you mean `runrig {line}`?"
+    )
+    assert parses(f"runrig {line}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("logs a-1 b-1", "`runrig logs` takes one ID, so 'b-1' is one too many. Run it once for each."),
+        ("pool show a b c", "`runrig pool show` takes one NAME, so 'b' is one too many. Run it once for each."),
+        ("role grant anna admin b", "`runrig role grant` takes USER ROLE, so 'b' is one too many."),
+        ("version 1", "`runrig version` does not take an argument such as '1'."),
+    ],
+)
+def test_an_argument_too_many_is_refused_with_the_number_that_is_taken(typed: str, says: str) -> None:
+    assert last_line(typed) == f"Error: {says}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "option", "line"),
+    [
+        ("--pool vision list", "--pool", "list --pool vision"),
+        ("--pool=vision workflow list --all", "--pool", "workflow list --pool=vision --all"),
+        ("pool --quota 3 create x", "--quota", "pool create --quota 3 x"),
+    ],
+)
+def test_an_option_before_its_command_is_refused_with_its_place(typed: str, option: str, line: str) -> None:
+    assert last_line(typed) == f"Error: {option} belongs after the command: `runrig {line}`."
+    assert parses(f"runrig {line}")
+
+
+def test_the_way_out_is_in_json_too() -> None:
+    done = runrig("node", "list", "-t", "json")
+    assert (done.code, done.json["message"]) == (
+        2,
+        "No such command 'list'. Did you mean `runrig resource list -t json`?",
+    )
