@@ -66,6 +66,15 @@ def test_rebound_host_name_is_refused(tmp_path: Path, host: str) -> None:
             assert (answer.status_code, answer.json()["error_code"]) == (403, "FORBIDDEN")
 
 
+@pytest.mark.parametrize("host", ["10.0.0.7:8700", "evil.example"])
+def test_monitors_with_a_token_request_metrics_by_the_address_of_a_pod(tmp_path: Path, host: str) -> None:
+    with api(tmp_path) as it:
+        answers = [it.http.get("/metrics", headers={"Host": host, **more}) for more in ({}, {"Authorization": ""})]
+        assert [each.status_code for each in answers] == [200, 401]
+        del it.http.headers["Authorization"]
+        assert it.http.get("/metrics", headers={"Host": host}).status_code == 403
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1:8700", "localhost:8700", "LOCALHOST:8700", "[::1]:8700"])
 def test_server_accepts_its_own_names_and_pages(tmp_path: Path, host: str) -> None:
     with api(tmp_path) as it:
