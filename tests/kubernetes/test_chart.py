@@ -29,6 +29,7 @@ EVERYTHING = {
     "sessions": True,
     "codeUrl": "http://runrig.test:8700",
     "grafanaBoard.enabled": True,
+    "service.port": 9000,
 }
 USUAL = ["ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "NetworkPolicy", "PersistentVolumeClaim"]
 USUAL += ["Role", "RoleBinding", "Service", "ServiceAccount"]
@@ -70,7 +71,11 @@ def test_every_object_of_the_chart_is_taken_by_the_api_server(
     assert sorted(each["kind"] for each in objects) == expected
     (config,) = (each["data"]["serve.yaml"] for each in objects if "serve.yaml" in each.get("data", {}))
     url = {"code_url": values["codeUrl"]} if values else {}
-    assert yaml.safe_load(config)["backend"] == {"type": "kubernetes", "namespace": world.namespace, **url}
+    written = yaml.safe_load(config)
+    assert ("localhost:9000" in written["hosts"]) is bool(values), (
+        "a name of the server includes the port of its Service"
+    )
+    assert written["backend"] == {"type": "kubernetes", "namespace": world.namespace, **url}
     for each in objects:
         if each["kind"] != "ServiceMonitor":  # of an operator that is not here
             world.api.create(each, dry_run=True)
