@@ -30,6 +30,7 @@ _CLUSTER_WIDE = {
         "PriorityClass",
         "CustomResourceDefinition",
         "Queue",
+        "SchedulingShard",
         "Topology",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",

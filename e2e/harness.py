@@ -35,6 +35,10 @@ SCHEDULER = "kai-scheduler"
 """What pods of ours name in `schedulerName`."""
 NOBODY = 9
 """A port of every pod on which nobody listens."""
+SERVER = 8700
+"""The port of the server's pod, which is `ControlPlane.server_port` of `SERVERS`."""
+SERVERS = "127.0.0.2"
+"""Apart from 127.0.0.1, where `kubectl port-forward` then has the same port: the name of a server includes its port."""
 _RUNS_KEPT = 5
 _START_S = 90
 
@@ -52,12 +56,19 @@ class ControlPlane:
     kubeconfig: Path
     kubelet_port: int
     """Where KWOK serves logs, for all nodes."""
+    server_port: int
+    """Where a server listens that pods reach on port `SERVER`."""
     processes: dict[str, Process] = field(default_factory=dict)
 
     @property
     def pod_log(self) -> Path:
         """What all containers have said; lines as a container runtime writes them: time, stream, F, text."""
         return self.folder / "state" / "pod.log"
+
+    @property
+    def pod_kubeconfig(self) -> Path:
+        """The login of programs that are run in pods, if a test writes one."""
+        return self.folder / "state" / "pod.kubeconfig"
 
     @property
     def scheduler(self) -> Process:
@@ -172,7 +183,7 @@ def _locked(folder: Path) -> Iterator[TextIO]:
 def _prepared(folder: Path) -> ControlPlane:
     """Keys, a token and a kubeconfig; nothing runs yet."""
     state, token = folder / "state", secrets.token_urlsafe(24)
-    port, kubelet_port = free_ports(2)
+    port, kubelet_port, server_port = free_ports(3)
     url = f"https://127.0.0.1:{port}"
     (state / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
     key = state / "accounts.key"
@@ -180,7 +191,9 @@ def _prepared(folder: Path) -> ControlPlane:
     certificate = _certificate(state)
     kubeconfig = state / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(_kubeconfig(url, token, certificate)))
-    return ControlPlane(folder, programs.kai(), url, Api(url, token, certificate), kubeconfig, kubelet_port)
+    return ControlPlane(
+        folder, programs.kai(), url, Api(url, token, certificate), kubeconfig, kubelet_port, server_port
+    )
 
 
 def _certificate(state: Path) -> Path:
@@ -212,7 +225,8 @@ def _start(plane: ControlPlane) -> None:
     for each in declared:
         plane.api.apply(each)
     plane.until(lambda: all(_established(plane.api, each) for each in declared), "KAI's kinds are served")
-    controllers = "--controllers=garbage-collector-controller,namespace-controller"
+    names = ("garbage-collector", "namespace", "deployment", "replicaset")
+    controllers = f"--controllers={','.join(f'{name}-controller' for name in names)}"
     common = (f"--kubeconfig={plane.kubeconfig}", "--leader-elect=false", "--secure-port=0")
     plane.run("kube-controller-manager", "kube-controller-manager", *common, controllers)
     _start_kubelets(plane)
@@ -229,6 +243,9 @@ def _start_server(plane: ControlPlane) -> None:
     arguments = {
         "etcd-servers": clients,
         "bind-address": "127.0.0.1",
+        # Without these two it looks for a default route, which a machine without network lacks.
+        "advertise-address": "127.0.0.1",
+        "endpoint-reconciler-type": "none",
         "secure-port": port,
         "cert-dir": state / "certs",
         "tls-cert-file": state / "server.crt",
@@ -253,7 +270,7 @@ def _start_server(plane: ControlPlane) -> None:
 
 def _start_kubelets(plane: ControlPlane) -> None:
     """KWOK for all of them.  Every container of every pod has said what is in the file `pod_log`.  What is run in one runs on this
-    machine, and every port of a pod sends back what it is sent; on port `NOBODY` nobody listens."""
+    machine, and every port of a pod sends back what it is sent; on port `NOBODY` nobody listens, and `SERVER` is a server's."""
     plane.pod_log.touch()
     plays = {
         "ClusterLogs": {"logs": [{"logsFile": str(plane.pod_log), "follow": False}]},
@@ -262,6 +279,7 @@ def _start_kubelets(plane: ControlPlane) -> None:
             "forwards": [
                 {"command": ["cat"]},
                 {"ports": [NOBODY], "target": {"address": "127.0.0.1", "port": NOBODY}},
+                {"ports": [SERVER], "target": {"address": SERVERS, "port": plane.server_port}},
             ]
         },
     }
@@ -274,11 +292,17 @@ def _start_kubelets(plane: ControlPlane) -> None:
         f"--node-port={plane.kubelet_port}",
     )
     configs = (f"--config={DATA / 'stages.yaml'}", f"--config={place}")
-    plane.run("kwok", "kwok", f"--kubeconfig={plane.kubeconfig}", "--manage-all-nodes=true", *server, *configs)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    in_pods = {"PATH": path, "KUBECONFIG": str(plane.pod_kubeconfig)}
+    arguments = (f"--kubeconfig={plane.kubeconfig}", "--manage-all-nodes=true", *server, *configs)
+    plane.run("kwok", "kwok", *arguments, **in_pods)
 
 
 def _start_kai(plane: ControlPlane) -> None:
-    """Its kubeconfig comes by the environment: the scheduler has no flag for it."""
+    """Its kubeconfig comes by the environment: the scheduler has no flag for it.
+
+    Without its podgroupcontroller, which listens on port 8080 whatever it is told, so that only one could run on a machine.
+    """
     metrics, debug = free_ports(2)
     asked = (
         "--default-staleness-grace-period=-1s",
@@ -288,8 +312,6 @@ def _start_kai(plane: ControlPlane) -> None:
     plane.run("kai-scheduler", "kai-scheduler", "--schedule-period=200ms", "--leader-elect=false", *asked, *ports)
     off = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect=false")
     plane.run("kai-binder", "kai-binder", *off)
-    if programs.find("kai-podgroupcontroller"):
-        plane.run("kai-podgroupcontroller", "kai-podgroupcontroller", *off, "--enable-podgroup-webhook=false")
 
 
 def _start_stand_in(plane: ControlPlane) -> None:

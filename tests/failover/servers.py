@@ -3,7 +3,7 @@
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,11 +42,12 @@ def ask(url: str, method: str, path: str, body: object = None, headers: dict[str
 class Server:
     """One process.  *log*: what it wrote."""
 
-    def __init__(self, arguments: list[str], log: Path) -> None:
+    def __init__(self, arguments: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+        """*environment* None: ours."""
         self._log = log
         self._errors = log.with_suffix(".stderr")
         with self._errors.open("a") as errors:
-            self._process = warm(*arguments, errors=errors)
+            self._process = warm(*arguments, errors=errors, environment=environment)
         self.url = ""
 
     def wait_until_up(self) -> None:
@@ -56,6 +57,9 @@ class Server:
 
     def log(self) -> str:
         return self._log.read_text() if self._log.exists() else ""
+
+    def errors(self) -> str:
+        return self._errors.read_text()
 
     @property
     def ready(self) -> bool:

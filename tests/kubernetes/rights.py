@@ -35,11 +35,16 @@ def as_account(world: World, folder: Path, without: Collection[str] = (), *, fil
 
 def log_in(world: World, folder: Path, account: str) -> None:
     """From now on who starts in *world* logs in as this service account."""
+    place = folder / "kubeconfig"
+    kubeconfig_of(world, account, place)
+    world.plane = replace(world.plane, kubeconfig=place)
+
+
+def kubeconfig_of(world: World, account: str, place: Path) -> None:
+    """Writes one to *place* that logs in as this service account."""
     where = f"/api/v1/namespaces/{world.namespace}/serviceaccounts/{account}/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = str(world.api.call("POST", where, request)["status"]["token"])
     kubeconfig = yaml.safe_load(world.plane.kubeconfig.read_text())
     kubeconfig["users"][0]["user"] = {"token": token}
-    place = folder / "kubeconfig"
     place.write_text(yaml.safe_dump(kubeconfig))
-    world.plane = replace(world.plane, kubeconfig=place)

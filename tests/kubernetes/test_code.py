@@ -77,6 +77,9 @@ def test_run_without_code_makes_a_pod_that_has_nothing_of_it(world: World, tmp_p
 
 
 URL = "http://runrig.test:8700"
+CONTAINERS = "RUNRIG_E2E_CONTAINER"
+"""A command that runs the rest of its line in a container with the network of this machine, such as `podman run --rm --network host
+VOLUMES IMAGE`. Without it, the init container is a process of this machine."""
 
 
 def test_pods_fetch_code_of_any_size_with_a_token_that_reads_only_their_code(world: World, tmp_path: Path) -> None:
@@ -142,6 +145,12 @@ def _unpacked(here: Rig, pod: Object, folder: Path) -> Path:
         (folder / name).mkdir(parents=True)
     (folder / "code-token" / "token").write_text(_token(here, pod))
     (container,) = pod["spec"]["initContainers"]
-    command = [word.replace("/runrig/", f"{folder}/").replace(URL, here.server.url) for word in container["command"]]
+    places = {each["mountPath"]: folder / Path(each["mountPath"]).name for each in container["volumeMounts"]}
+    command = [word.replace(URL, here.server.url) for word in container["command"]]
+    if runtime := os.environ.get(CONTAINERS):
+        volumes = [f"--volume={place}:{path}" for path, place in places.items()]
+        command = [part for word in runtime.split() for part in (volumes if word == "VOLUMES" else [word])] + command
+    else:
+        command = [word.replace("/runrig/", f"{folder}/") for word in command]
     subprocess.run(command, check=True, timeout=60)
     return folder / "code"

@@ -121,28 +121,42 @@ def found(checks: list[Mapping[str, Any]], verdict: str) -> dict[str, tuple[str,
 # ---------------------------------------------------------------- rights
 
 
-def test_each_right_that_is_taken_away_is_reported_by_name_and_no_other(account: World) -> None:
+def test_each_right_that_is_taken_away_is_reported_by_name_and_no_other(account: World, tmp_path: Path) -> None:
+    """By doctor and by serve --check."""
     cluster = connect(account.plane.kubeconfig)
-    roles = {each["kind"]: each for each in objects(account.namespace, files=SESSIONS[:1]) if "rules" in each}
+    roles = [each for each in objects(account.namespace, files=SESSIONS) if "rules" in each]
+    (tmp_path / "cluster.yaml").write_text("pools: [{name: team, quota: 8}]\n")
     try:
         assert missing_rights(cluster, account.namespace) == {}
         for taken in rounds():
-            for role in roles.values():
+            for role in roles:
                 rules = [*left(role["rules"], taken)]
                 account.api.call("PATCH", path_of(role), {"rules": rules}, kind=MERGE)
             account.plane.until(
                 lambda taken=taken: missing_rights(cluster, account.namespace) == taken,  # type: ignore[misc]
                 f"exactly these are missing: {taken}",
             )
+            _, checks = examined(account)
+            assert named(checks) == {missing(account, right, verbs) for right, verbs in taken.items()}
+            check_serve_says_the_same(account, tmp_path, checks)
     finally:
         cluster.close()
 
 
 def rounds() -> Iterator[dict[Right, tuple[str, ...]]]:
     """Takes each verb of each right away once, many in a round, in the order of `RIGHTS`."""
-    usual = [right for right in RIGHTS if not right.sessions]
-    for number in range(max(len(right.verbs) for right in usual)):
-        yield {right: (right.verbs[number],) for right in usual if number < len(right.verbs)}
+    for number in range(max(len(right.verbs) for right in RIGHTS)):
+        yield {right: (right.verbs[number],) for right in RIGHTS if number < len(right.verbs)}
+
+
+def named(checks: list[Mapping[str, Any]]) -> set[str]:
+    """The first sentence of each finding about rights."""
+    return {each["message"].partition(". Until")[0] for each in checks if each["check"] == "rights"}
+
+
+def missing(world: World, right: Right, verbs: tuple[str, ...]) -> str:
+    where = f"in namespace {world.namespace}" if right.inside else "in the whole cluster"
+    return f"The account cannot {', '.join(verbs)} {right.name} {where}"
 
 
 def left(rules: Collection[Mapping[str, Any]], taken: Mapping[Right, tuple[str, ...]]) -> Iterator[Object]:
@@ -160,6 +174,7 @@ UNUSED_BY_PLAIN_WORK = {
     "topologies": ("get", "create", "patch", "delete"),
     "pods/log": ("get",),
     "events": ("list", "watch"),
+    "tokenreviews": ("create",),
 }
 """Rights without which a workflow of a pool without topology still starts, runs and ends."""
 
@@ -178,10 +193,5 @@ def test_what_does_not_need_the_missing_rights_works(world: World, tmp_path: Pat
         here.until(lambda: not here.pods(), "its pods are gone")
         agree(here)
         _, checks = examined(world)
-        named = {line.split(".")[0] for each in checks if each["check"] == "rights" for line in [each["message"]]}
-        where = {True: f"in namespace {world.namespace}", False: "in the whole cluster"}
-        expected = {
-            f"The account cannot {', '.join(verbs)} {right.name} {where[right.inside]}" for right, verbs in gone.items()
-        }
-        sessions = {f"The account cannot get, create pods/{part} {where[True]}" for part in ("exec", "portforward")}
-        assert {each.split(".")[0] for each in expected | sessions} == named
+        sessions = {right: right.verbs for right in RIGHTS if right.sessions}
+        assert named(checks) == {missing(world, right, verbs) for right, verbs in (gone | sessions).items()}

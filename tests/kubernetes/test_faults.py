@@ -22,9 +22,9 @@ from tests.kubernetes.faults import (
     witness,
 )
 from tests.kubernetes.runrigs import Rig, rig, stopped
-from tests.kubernetes.world import World, stand_in_only
+from tests.kubernetes.world import World
 
-API, SCHEDULER, KUBELETS = "kube-apiserver", "kube-scheduler", "kwok"
+API, SCHEDULER, KUBELETS = "kube-apiserver", "the scheduler", "kwok"
 
 
 def fleet(world: World, folder: Path, more: str = "") -> AbstractContextManager[Rig]:
@@ -148,13 +148,13 @@ def test_killed_ten_times_at_random_under_load(world: World, tmp_path: Path, see
 
 @pytest.mark.parametrize("program", [API, SCHEDULER, KUBELETS, "etcd"])
 def test_a_program_of_the_cluster_dies_while_gangs_start_and_end(world: World, tmp_path: Path, program: str) -> None:
-    stand_in_only(world)
+    name = world.plane.scheduler.name if program == SCHEDULER else program
     with fleet(world, tmp_path) as here:
         load = Load(here, 3)
         for _ in range(3):
             load.steps(8)
             submit(here, gang("more", 4))
-            begin_again(world.plane, program)
+            begin_again(world.plane, name)
         load.steps(8)
         agree(here)
         all_ends(here, load)
@@ -231,9 +231,8 @@ def test_pods_that_end_while_nobody_looks_are_heard_of_later(world: World, tmp_p
 
 
 def test_a_scheduler_that_sleeps_makes_a_gang_wait_and_not_fail(world: World, tmp_path: Path) -> None:
-    stand_in_only(world)
     with fleet(world, tmp_path, more="bind_timeout_s: 1\n") as here:
-        with stopped(world.plane.processes[SCHEDULER]):
+        with stopped(world.plane.scheduler):
             id = submit(here, gang("w", 3))
             here.until(lambda: len(here.pods(id)) == 3, "its pods are there")
             here.until(lambda: "kai-scheduler" in here.why(id), "why says that nobody binds")

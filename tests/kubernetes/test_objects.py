@@ -15,6 +15,7 @@ from runrig.backends.kubernetes.objects import cluster_objects, gang_objects
 from runrig.backends.kubernetes.pods import GangPods, Settings
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired
 from tests.backends.kubernetes.gangs import gang, launch, task
@@ -30,6 +31,13 @@ WITH_CLUSTERS = [
 ]
 WORKFLOWS = sorted((EXAMPLES.parent / "workflows").glob("*.yaml"))
 TREES = [case for case in yaml.load((DATA / "podgroups.yaml").read_text(), yaml.CSafeLoader) if "becomes" in case]
+
+
+@pytest.fixture(autouse=True)
+def a_node(world: World) -> None:
+    """KAI crashes on a gang with a topology while there is no node."""
+    if world.plane.kai:
+        world.plane.add_nodes([Node("spare", {})])
 
 
 @pytest.mark.parametrize(("workflow", "cluster"), WITH_CLUSTERS)
@@ -178,7 +186,8 @@ def test_trees_of_subgroups_that_the_webhook_of_kai_would_refuse_are_refused(wor
         [inner, leaf | {"name": "Not_A_Label"}],
     ]
     asked = [_refusal(world, group, ("spec", "subGroups"), tree) for tree in trees]
-    assert asked == [0, 422, 422, 422, 422, 422]
+    assert asked[0] == 0
+    assert {*asked[1:]} <= {403, 422}, "403: by a webhook"
 
 
 def test_the_levels_of_a_topology_never_change(world: World) -> None:

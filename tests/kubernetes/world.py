@@ -26,10 +26,12 @@ _NUMBERS = itertools.count(1)
 
 
 class World:
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, namespace: str | None = None) -> None:
+        """*namespace*: one that somebody else creates; None: a fresh one."""
         self.plane, self.api = plane, plane.api
-        self.namespace = f"e2e-{next(_NUMBERS)}"
-        self.api.create(namespace_object(self.namespace))
+        self.namespace = namespace or f"e2e-{next(_NUMBERS)}"
+        if namespace is None:
+            self.api.create(namespace_object(self.namespace))
 
     def nodes(self, cluster: Path) -> dict[str, Mapping[str, str]]:
         """Makes the nodes of a cluster file; name → its labels."""
@@ -71,15 +73,25 @@ class World:
 
     def clear(self) -> None:
         """Back to an empty cluster; the namespace itself goes when its controller gets to it, which takes seconds."""
+        with suppress(Refusal):  # Nobody may have created it.
+            self.api.delete(namespace_object(self.namespace))  # From now on no controller creates pods there.
         for pod in self.api.listed("v1", "Pod", self.namespace):
             self._end(pod | {"apiVersion": "v1", "kind": "Pod"})
         self.plane.until(lambda: not self.api.listed("v1", "Pod", self.namespace), "the pods are gone")
-        self.api.delete(namespace_object(self.namespace))
-        for version, kind in _CLUSTER_WIDE:
-            for each in self.api.listed(version, kind, labelSelector=OURS):
-                self.api.delete(each | {"apiVersion": version, "kind": kind})
+        self.plane.until(self._cleared, "what runrig made in the whole cluster is gone")
         for node in self.api.listed("v1", "Node"):
             self.api.delete(node | {"apiVersion": "v1", "kind": "Node"})
+
+    def _cleared(self) -> bool:
+        """Deletes what is left of it. KAI's webhook refuses to delete a queue that has children."""
+        left = [each | {"apiVersion": v, "kind": k} for v, k in _CLUSTER_WIDE for each in self._ours(v, k)]
+        for each in left:
+            with suppress(Refusal):
+                self.api.delete(each)
+        return not left
+
+    def _ours(self, version: str, kind: str) -> list[Object]:
+        return self.api.listed(version, kind, labelSelector=OURS)
 
     def _end(self, pod: Object) -> None:
         """Deletes *pod* by force, whatever wanted to keep it."""

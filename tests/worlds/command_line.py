@@ -73,10 +73,10 @@ def process(*args: str) -> list[str]:
 Process = Warm | subprocess.Popen[str]
 
 
-def warm(*args: str, errors: IO[str] | None = None) -> Warm:
+def warm(*args: str, errors: IO[str] | None = None, environment: Mapping[str, str] | None = None) -> Warm:
     """A process of the same, which need not import runrig any more."""
     only_slow("a runrig process")
-    return Warm(RUN, [*args], errors=errors)
+    return Warm(RUN, [*args], errors=errors, environment=environment)
 
 
 def running(args: list[str], errors: IO[str], run: str = RUN) -> "Process":

@@ -1,0 +1,76 @@
+"""The servers of the chart, leader and standby on PostgreSQL, are replaced under load, and nothing is lost."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.failover.load import load
+from tests.failover.servers import ask
+from tests.failover.test_failover import some_more
+from tests.kubernetes.faults import gang
+from tests.kubernetes.kubelet import Kubelet, kubelet
+from tests.kubernetes.test_chart import CHART, helm, sets
+from tests.kubernetes.world import OURS, World
+from tests.stores import store_url
+
+CLUSTER = "nodes: [{name: n0, resources: {gpu: 8}}]\n"
+VALUES = {
+    "database.secretName": "database",
+    "cluster": {"pools": [{"name": "team", "quota": 8}]},
+}
+
+
+def test_an_upgrade_of_leader_and_standby_under_load_loses_nothing(world: World, tmp_path: Path) -> None:
+    """W2."""
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    world.nodes(tmp_path / "cluster.yaml")
+    with (
+        store_url("postgresql", tmp_path, tables=False) as url,
+        kubelet(world, tmp_path, world.namespace, url) as here,
+    ):
+        metadata = {"name": "database", "namespace": world.namespace}
+        world.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"url": url}})
+        release(world, "install", VALUES)
+        world.plane.until(lambda: len(here.look()) == 2, "two servers run")
+        first = here.names
+        token = here.said.strip()
+        with load(here, token) as running:
+            some_more(running)
+            before = gang_of_two(here, token)
+            release(world, "upgrade", VALUES | {"serve": {"retention_days": 30}})
+            world.plane.until(lambda: len(names := here.look()) == 2 and not names & first, "both are replaced")
+            some_more(running)
+            assert before.items() <= uids(world).items(), "what ran before still runs"
+        running.check(others=1)
+        release(world, "uninstall")
+        world.plane.until(lambda: not here.look(), "the servers are gone")
+        assert before.items() <= uids(world).items()
+        here.check_log()
+
+
+def release(world: World, verb: str, values: dict[str, Any] | None = None) -> None:
+    chart: tuple[str | Path, ...] = () if values is None else (CHART, "--set-json", *sets(values))
+    where = ("--kubeconfig", world.plane.kubeconfig, "--namespace", world.namespace)
+    helm(verb, world.namespace, *chart, *where)
+
+
+def gang_of_two(here: Kubelet, token: str) -> dict[str, str]:
+    """A gang that runs; its pods."""
+    headers = {"Authorization": f"Bearer {token}"}
+    body = {"file": json.dumps(gang("first", 2))}
+    status, answer = ask(here.leader().url, "POST", "/api/pool/team/workflow?priority=HIGH", body, headers)
+    assert status == 200, answer
+    prefix = f"{answer['name']}/"
+
+    def found() -> dict[str, str] | None:
+        mine = {key: uid for key, uid in uids(here.world).items() if key.startswith(prefix)}
+        return mine if len(mine) == 2 else None
+
+    return here.world.plane.until(found, "the gang runs")
+
+
+def uids(world: World) -> dict[str, str]:
+    """Key → uid of the pods that run."""
+    found = world.api.listed("v1", "Pod", world.namespace, labelSelector=OURS)
+    running = [each["metadata"] for each in found if each["status"]["phase"] == "Running"]
+    return {each["annotations"]["runrig/key"]: each["uid"] for each in running}
