@@ -11,13 +11,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from time import perf_counter, process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvicorn
 from tests import postgres
@@ -227,11 +227,9 @@ class TimedStore(SqlStore):
 
     seconds = 0.0
 
-    def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
-    ) -> None:
+    def commit(self, *args: Any, **named: Any) -> None:
         start = process_time()
-        super().commit(revision, events, changes, specs)
+        super().commit(*args, **named)
         self.seconds += process_time() - start
 
 

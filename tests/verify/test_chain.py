@@ -185,6 +185,29 @@ def test_what_is_no_hash_is_refused(database: Path) -> None:
         known_hash("3F")
 
 
+def test_the_log_says_when_a_cycle_ended_that_left_nothing_to_decide(tmp_path: Path) -> None:
+    with desk(tmp_path) as server:
+        server.submit("one", "pool1")
+        server.later(5)
+        server.later(7)
+        quiet = server.time[0]
+        before = server.revision
+        server.submit("two", "pool1")
+        server.submit("three", "pool1")
+    with closing(sqlite3.connect(tmp_path / "runrig.db")) as connection:
+        said = connection.execute("SELECT revision, about FROM events WHERE about IS NOT NULL ORDER BY revision").fetchall()
+    assert (said[0][0], json.loads(said[0][1])) == (1, {"laws": 1})
+    assert [(at, json.loads(about)) for at, about in said if at > before] == [(before + 1, {"rest": round(quiet * 1e6)})]
+
+
+def test_what_a_commit_says_about_itself_cannot_be_changed(database: Path) -> None:
+    run(database, "UPDATE events SET about = NULL WHERE revision = 1")
+    assert said(database)[1][0] == "revision 1, chain: this commit, or one that was before it, was changed"
+    run(database, "UPDATE events SET about = '{ }' WHERE revision = 1 AND hash IS NOT NULL")
+    with pytest.raises(Unreadable, match=r"is damaged, or of another release: ValueError { } was changed$"):
+        said(database)
+
+
 def test_a_store_that_stores_in_turns_continues_the_chain(tmp_path: Path) -> None:
     """Another server's commits are in the chain too, although this one does not remember them."""
     with desk(tmp_path) as first:

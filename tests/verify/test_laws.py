@@ -28,6 +28,14 @@ from tests.verify.logs import (
 )
 
 
+def test_a_late_start_is_seen_only_where_the_log_says_that_a_cycle_ended() -> None:
+    declared, submitted, later = log(TWO, work("w", "a"), [submit("x", "b", at=3.0)])
+    assert reports([declared, submitted, later]) == []
+    says = [each._replace(says=True, end=None) for each in (declared, submitted, later)]
+    assert reports(says) == []
+    assert {report.law for report in reports([*says[:2], says[2]._replace(rest=2.5)])} == {"P5"}
+
+
 def starts(index: int) -> list[Event]:
     """An element of the array w is queued and starts."""
     return [element(queue("w", "a"), index), element(admit("w", ("n0", 1, [index])), index)]

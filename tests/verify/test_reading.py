@@ -102,7 +102,7 @@ def unreadable(path: Path, content: bytes | None) -> str:
     return str(caught.value).replace(str(path), "FILE")
 
 
-HEADER = b'{"runrig_events": 1}\n'
+HEADER = b'{"runrig_events": 2}\n'
 LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]).encode() + b"\n"
 
 
@@ -113,7 +113,7 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
         (b"", "FILE is not a SQLite database, backup or export of runrig"),
         (b"hello", "FILE is not a SQLite database, backup or export of runrig"),
         (b"{}\n", "FILE is not an export of runrig's event log"),
-        (b'{"runrig_events": 2}\n', "FILE has format 2, and this release reads up to 1"),
+        (b'{"runrig_events": 3}\n', "FILE has format 3, and this release reads up to 2"),
         (HEADER + LINE, "FILE is cut off: it ends after 1 events"),
         (HEADER + LINE[:40], "FILE is damaged, or of another release: JSONDecodeError "),
         (

@@ -11,6 +11,9 @@ from runrig.domain.pools import Cohort, Pool
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, Status, TaskKey, Workflow
 
+LAWS = 1
+"""The release of docs/laws.md by which this version decides. A change of a rule that makes other decisions right adds one."""
+
 # ---------------------------------------------------------------- what the cluster is
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from runrig.domain.gangs import Priority
 from runrig.domain.records import Event, Loaded, Note, RowChange
@@ -24,6 +25,8 @@ class SpecText:
     template: str
     spec: WorkflowSpec
 
+
+NOTHING: Mapping[int, Any] = MappingProxyType({})
 
 ORDERS = ("submitted", "waited", "ran", "workflow")
 
@@ -344,9 +347,15 @@ class Store(WorkflowReads, Protocol):
     def load(self) -> Loaded: ...
 
     def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
+        self,
+        revision: int,
+        events: Sequence[Event],
+        changes: Sequence[RowChange],
+        specs: Collection[SpecText] = (),
+        about: Mapping[int, Any] = NOTHING,
     ) -> None:
-        """Writes everything in one transaction; *revision* becomes the last one.
+        """Writes everything in one transaction; *revision* becomes the last one. *about*: what commits say about themselves in the
+        log, as JSON by revision (docs/event-export.md).
 
         *events* may cover several revisions, without gaps. Raises Unavailable unless the first is the next one.
         """

@@ -1,11 +1,11 @@
 """The chain of hashes over the log, which shows whether any of it was changed (docs/event-export.md).
 
-The hash of a commit covers the one before it, its revision and the leaf of each of its events. It is stored with the
-last event. When retention deletes events, their leaves stay.
+The hash of a commit covers the one before it, its revision, the leaf of each of its events, and what it says about itself. It is
+stored with the last event. When retention deletes events, their leaves stay.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -22,7 +22,10 @@ from runrig.store.text import checked_dumps
 START = bytes(32)
 """Before the first commit."""
 _EVENT, _LEAF = schema.events.c, schema.leaves.c
-_COLUMNS = _EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action, _EVENT.hash
+_COLUMNS = (
+    *(_EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action),
+    *(_EVENT.hash, _EVENT.about),
+)
 _NEWEST = tuple(
     select(each.revision, each.hash).where(each.hash.is_not(None)).order_by(each.revision.desc()).limit(1)
     for each in (_EVENT, _LEAF)
@@ -41,8 +44,11 @@ def head_text(connection: Connection) -> str:
     return hash.hex() if at else ""
 
 
-def chained(rows: Sequence[Row], before: bytes) -> tuple[list[Row], bytes]:
-    """Returns the rows of new events, without *hash*, as they are stored; and the new head. Actions are encoded once."""
+def chained(rows: Sequence[Row], before: bytes, about: Mapping[int, Any]) -> tuple[list[Row], bytes]:
+    """Returns the rows of new events, without *hash* and *about*, as they are stored; and the new head. Actions are encoded once.
+
+    *about*: by revision.
+    """
     found: list[Row] = []
     for revision, several in groupby(rows, key=itemgetter(0)):
         digest = hashlib.sha256(before + revision.to_bytes(8))
@@ -50,17 +56,21 @@ def chained(rows: Sequence[Row], before: bytes) -> tuple[list[Row], bytes]:
             _, seq, time, actor, kind, action, law, *whose = row
             text = checked_dumps(action)
             digest.update(_leaf(revision, seq, time, actor, kind, law, text))
-            found.append((revision, seq, time, actor, kind, Dumped(action, text), law, *whose, None))
+            found.append((revision, seq, time, actor, kind, Dumped(action, text), law, *whose, None, None))
+        said = None
+        if revision in about:
+            said = Dumped(about[revision], checked_dumps(about[revision]))
+            digest.update(said.text.encode())
         before = digest.digest()
-        found[-1] = (*found[-1][:-1], before)
+        found[-1] = (*found[-1][:-2], before, said)
     return found, before
 
 
 def keep_leaves(connection: Connection, which: Any) -> int:
     """Deletes the events that match *which*, but not their leaves; returns how many."""
     rows = [
-        (revision, seq, _leaf(revision, seq, time, actor, kind, law, dumps(action)), hash)
-        for revision, seq, time, actor, kind, law, action, hash in connection.execute(select(*_COLUMNS).where(which))
+        (revision, seq, _leaf(revision, seq, time, actor, kind, law, dumps(action)), *kept)
+        for revision, seq, time, actor, kind, law, action, *kept in connection.execute(select(*_COLUMNS).where(which))
     ]
     insert_rows(connection, schema.leaves, rows)
     return connection.execute(delete(schema.events).where(which)).rowcount

@@ -19,7 +19,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.notices import NoticeStore
-from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowTotals
+from runrig.ports.store import NOTHING, SpecText, StoredWorkflow, WorkflowQuery, WorkflowTotals
 from runrig.store import chain, ordering, schema
 from runrig.store.access import AccessTables
 from runrig.store.code import SqlCode
@@ -135,7 +135,12 @@ class SqlStore:
     # ------------------------------------------------------------ writing
 
     def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
+        self,
+        revision: int,
+        events: Sequence[Event],
+        changes: Sequence[RowChange],
+        specs: Collection[SpecText] = (),
+        about: Mapping[int, Any] = NOTHING,
     ) -> None:
         """See `ports.store.Store.commit`. Of several changes to one row, the last counts."""
         first = min((event.revision for event in events), default=revision)
@@ -153,7 +158,7 @@ class SqlStore:
             for kind in KINDS:
                 _write(connection, kind, [each.record for each in by_kind.get(kind, ()) if each.record is not None])
             _, before = self._chained if self._chained[0] == first - 1 else chain.head(connection)
-            rows, head = chain.chained([event_row(event) for event in events], before)
+            rows, head = chain.chained([event_row(event) for event in events], before, about)
             insert_rows(connection, schema.events, rows)
         self._chained = (revision, head)
 

@@ -2,12 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Event(NamedTuple):
-    """*time*: in microseconds. *needs*: of a submission, what each group needs. *hash*: of the commit, on its last event.
+    """*time*: in microseconds. *needs*: of a submission, what each group needs; None: *about* says that. *hash*: of the commit, on its
+    last event. *about*: what the commit says about itself, beside *hash*: {}: nothing.
 
     *kind* "": retention deleted it, and left its *leaf*.
     """
@@ -22,12 +26,14 @@ class Event(NamedTuple):
     needs: Any = None
     leaf: bytes = b""
     hash: bytes = b""
+    about: Mapping[str, Any] = NOTHING
 
     def line(self) -> list[Any]:
         """As in an export."""
         more = {"needs": self.needs} if self.needs is not None else {}
         more |= {} if self.kind else {"leaf": self.leaf.hex()}
         more |= {"hash": self.hash.hex()} if self.hash else {}
+        more |= {"about": self.about} if self.about else {}
         return [*self[: 7 if self.kind else 2], *([more] if more else [])]
 
 
@@ -35,12 +41,19 @@ def event_of(line: Sequence[Any]) -> Event:
     """The inverse of `Event.line`."""
     revision, seq, *rest = line
     more = rest[-1] if len(rest) in (1, 6) else {}
-    hash = bytes.fromhex(more.get("hash", ""))
+    hash, about = _bytes(more.get("hash", "")), more.get("about", {})
     if len(rest) < 5:
-        return Event(revision, seq, leaf=bytes.fromhex(more["leaf"]), hash=hash)
+        return Event(revision, seq, leaf=_bytes(more["leaf"]), hash=hash, about=about)
     time, actor, kind, law, action = rest[:5]
     leaf = leaf_of(revision, seq, time, actor, kind, law, dumps(action))
-    return Event(revision, seq, time, actor, kind, law, action, more.get("needs"), leaf, hash)
+    return Event(revision, seq, time, actor, kind, law, action, more.get("needs"), leaf, hash, about)
+
+
+def _bytes(text: str) -> bytes:
+    found = bytes.fromhex(text)
+    if found.hex() != text:
+        raise ValueError(f"{text:.80} is not a hash")
+    return found
 
 
 dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -72,7 +85,8 @@ class Chain:
             return
         self.first = self.first or revision
         leaves = b"".join(each.leaf for each in events)
-        self.whole = hashlib.sha256(self.last + revision.to_bytes(8) + leaves).digest()
+        about = dumps(events[-1].about).encode() if events[-1].about else b""
+        self.whole = hashlib.sha256(self.last + revision.to_bytes(8) + leaves + about).digest()
         if stored != self.whole:
             self.broken.append(revision)
         self.found |= self.whole.hex() == self._wanted

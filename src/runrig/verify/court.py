@@ -15,7 +15,8 @@ MOST_REQUEUES = 100
 class Commit(NamedTuple):
     """*events*: (kind, action) in order. *end*: it is the last one of a cycle; None: the log does not say.
 
-    *gap*: events are missing before it or in it.
+    *gap*: events are missing before it or in it. *says*: this log records where cycles end. *rest*: when a cycle ended before this
+    commit that left nothing to decide; None: none did.
     """
 
     revision: int
@@ -24,6 +25,8 @@ class Commit(NamedTuple):
     events: Sequence[tuple[str, Action]]
     end: bool | None = None
     gap: bool = False
+    says: bool = False
+    rest: float | None = None
 
 
 class Way(NamedTuple):

@@ -17,14 +17,14 @@ from .chain import Chain, Event, dumps, event_of, leaf_of
 from .court import Commit
 from .world import KINDS
 
-FORMAT = 1
-NEWEST = "0028"
+FORMAT = 2
+NEWEST = "0029"
 """The newest tables that are known here."""
-CHAINED = "0024"
-"""The first with hashes."""
-_COLUMNS = ("revision", "seq", "time", "actor", "kind", "law", "action", "hash")
-_EVENTS = "SELECT revision, seq, time, actor, kind, law, action, hash FROM events ORDER BY revision, seq"
-_LEAVES = "SELECT revision, seq, leaf, hash FROM leaves ORDER BY revision, seq"
+CHAINED, ABOUT = "0024", "0029"
+"""The first with hashes, and the first in which commits say something about themselves."""
+_COLUMNS = ("revision", "seq", "time", "actor", "kind", "law", "action", "hash", "about")
+_EVENTS = "SELECT revision, seq, time, actor, kind, law, action, hash, about FROM events ORDER BY revision, seq"
+_LEAVES = "SELECT revision, seq, leaf, hash, about FROM leaves ORDER BY revision, seq"
 _EPOCH = datetime.fromisoformat("1970-01-01")
 
 
@@ -66,7 +66,7 @@ def _whole(path: str) -> Iterator[None]:
 
 
 def _grouped(events: Iterable[Event], path: str, chain: Chain) -> Iterator[Commit]:
-    before = 0
+    before, says = 0, False
     for revision, several in groupby(events, key=itemgetter(0)):
         listed = list(several)
         if revision <= before:
@@ -81,13 +81,19 @@ def _grouped(events: Iterable[Event], path: str, chain: Chain) -> Iterator[Commi
                     f"{path}: revision {revision} has an event of unknown kind {event.kind!r:.40}. Use a newer release"
                 )
         gap = revision != before + 1 or len(kept) != listed[-1].seq + 1
-        yield Commit(revision, kept[0].time / 1_000_000, kept[0].actor, [_plain(event) for event in kept], gap=gap)
+        about = listed[-1].about
+        says = says or "laws" in about
+        plain = [_plain(event, about.get("needs", {}) if says else None) for event in kept]
+        rest = about["rest"] / 1_000_000 if "rest" in about else None
+        yield Commit(revision, kept[0].time / 1_000_000, kept[0].actor, plain, None, gap, says, rest)
         before = revision
 
 
-def _plain(event: Event) -> tuple[str, Any]:
+def _plain(event: Event, needs: Any) -> tuple[str, Any]:
+    """*needs*: of the workflows of the commit; None: the event itself has them."""
     if event.kind == "Submit":
-        event.action["workflow"]["upstream"] = event.needs or {}
+        row = event.action["workflow"]
+        row["upstream"] = (event.needs or {}) if needs is None else needs.get(row["id"], {})
     return event.kind, event.action
 
 
@@ -108,10 +114,18 @@ def _of_database(path: str) -> Iterator[Event]:
         rows: Iterable[Any]
         leaves: Iterable[Any] = ()
         if version < CHAINED:
-            rows = ((*row, None) for row in connection.execute(_EVENTS.replace(", hash", "")))
+            rows = ((*row, None, None) for row in connection.execute(_EVENTS.replace(", hash, about", "")))
+        elif version < ABOUT:
+            rows = ((*row, None) for row in connection.execute(_EVENTS.replace(", about", "")))
+            leaves = ((*row, None) for row in connection.execute(_LEAVES.replace(", about", "")))
         else:
             rows, leaves = connection.execute(_EVENTS), connection.execute(_LEAVES)
-        yield from _merged((_event(row, row[6], json.loads(row[6]), row[7], needs) for row in rows), map(_left, leaves))
+        events = (_event(row, row[6], json.loads(row[6]), row[7], _about(row[8]), needs) for row in rows)
+        left = (
+            Event(revision, seq, leaf=leaf, hash=hash or b"", about=_about(about))
+            for revision, seq, leaf, hash, about in leaves
+        )
+        yield from merged(events, left)
 
 
 def _of_backup(path: str) -> Iterator[Event]:
@@ -119,20 +133,28 @@ def _of_backup(path: str) -> Iterator[Event]:
     for row in _backup_rows(path, "specifications"):
         needs[row["hash"]] = _upstream(row["spec"])
     left = (
-        Event(row["revision"], row["seq"], leaf=_bytes(row["leaf"]), hash=_bytes(row["hash"]))
+        Event(row["revision"], row["seq"], leaf=_bytes(row["leaf"]), hash=_bytes(row["hash"]), about=row.get("about") or {})
         for row in _backup_rows(path, "leaves")
     )
     rows = ([row.get(each) for each in _COLUMNS] for row in _backup_rows(path, "events"))
-    events = (_event(row, dumps(row[6]), row[6], _bytes(row[7]), needs) for row in rows)
-    yield from _merged(events, left)
+    events = (_event(row, dumps(row[6]), row[6], _bytes(row[7]), row[8] or {}, needs) for row in rows)
+    yield from merged(events, left)
 
 
-def _merged(events: Iterable[Event], left: Iterable[Event]) -> Iterator[Event]:
-    return heapq.merge(events, left, key=itemgetter(0, 1))
+def merged(events: Iterable[Event], left: Iterable[Event]) -> Iterator[Event]:
+    """Where commits say what the groups of workflows need, specifications, which no hash covers, are not asked."""
+    says = False
+    for event in heapq.merge(events, left, key=itemgetter(0, 1)):
+        yield event._replace(needs=None) if says and event.needs is not None else event
+        says = says or "laws" in event.about
 
 
-def _left(row: Sequence[Any]) -> Event:
-    return Event(row[0], row[1], leaf=row[2], hash=row[3] or b"")
+def _about(text: str | None) -> Any:
+    """Raises ValueError for other bytes than those that were hashed."""
+    about = json.loads(text or "{}")
+    if text and dumps(about) != text:
+        raise ValueError(f"{text:.80} was changed")
+    return about
 
 
 def _bytes(text: str | None) -> bytes:
@@ -185,13 +207,15 @@ def _upstream(spec: Any) -> dict[str, Any]:
     return {group["name"]: group.get("upstream", []) for group in spec.get("groups", ())}
 
 
-def _event(row: Sequence[Any], text: str, action: Any, hash: bytes | None, needs: Mapping[str, Any]) -> Event:
+def _event(
+    row: Sequence[Any], text: str, action: Any, hash: bytes | None, about: Mapping[str, Any], needs: Mapping[str, Any]
+) -> Event:
     """*row*: the columns. *text*: the action as JSON."""
     revision, seq, time, actor, kind, law = row[:6]
     at = _microseconds(time)
     needed = needs.get(action["workflow"]["spec_hash"], {}) if kind == "Submit" else None
     leaf = leaf_of(revision, seq, at, actor, kind, law, text)
-    return Event(revision, seq, at, actor, kind, law, action, needed, leaf, hash or b"")
+    return Event(revision, seq, at, actor, kind, law, action, needed, leaf, hash or b"", about)
 
 
 @lru_cache(10_000)

@@ -79,8 +79,8 @@ class Checker:
 
     def take(self, commit: Commit) -> Iterator[Report]:
         before, self._before = self._before, commit
-        if before is not None and self._at_rest(before, commit):
-            yield from self._rest(before)
+        if before is not None:
+            yield from self._rest(before, commit)
         world = self.court.world
         world.now, world.revision = commit.time, commit.revision
         self.first = commit.time if self.first is None else self.first
@@ -100,8 +100,8 @@ class Checker:
         self.court.forget()
 
     def finish(self) -> Iterator[Report]:
-        if self._before is not None and self._at_rest(self._before, None):
-            yield from self._rest(self._before)
+        if self._before is not None:
+            yield from self._rest(self._before, None)
 
     def _count(self, kind: str, action: Any) -> None:
         self.decisions += kind in DECISIONS
@@ -125,18 +125,12 @@ class Checker:
                 for what in judge(self.court, gang, action):
                     yield Report(revision, law, gang.id, what)
 
-    def _at_rest(self, commit: Commit, then: Commit | None) -> bool:
-        """Returns True if a cycle ended with *commit*. If the log does not record that, the next one must be of the engine, and later."""
-        if any(kind in ("PutPool", "PutCohort") for kind, _ in commit.events):
-            return False  # A drained pool is ARCHIVED when all is decided.
-        if commit.end is not None:
-            return commit.end
-        return then is not None and commit.actor == ENGINE == then.actor and then.time > commit.time
-
-    def _rest(self, commit: Commit) -> Iterator[Report]:
-        if commit.revision < self._since:
+    def _rest(self, commit: Commit, then: Commit | None) -> Iterator[Report]:
+        at = _rested(commit, then)
+        if at is None or commit.revision < self._since:
             return
         self.rests += 1
+        self.court.world.now = at
         waits: set[tuple[str, str]] = set()
         for law, judge in AT_REST:
             for gang, what in judge(self.court) if law in self._laws else ():
@@ -151,6 +145,22 @@ class Checker:
             f"{self.decisions:,} decisions of {days:,.1f} days, {reports:,} unlawful, "
             f"{self.not_proven:,} not proven; {self.rests:,} rests"
         )
+
+
+def _rested(commit: Commit, then: Commit | None) -> float | None:
+    """Returns when a cycle ended between *commit* and *then*, the next one. If the log does not record that, *then* must be of the
+    engine, and later.
+    """
+    at = None
+    if then is not None and then.says:
+        at = then.rest
+    elif commit.end or (
+        commit.end is None and then is not None and commit.actor == ENGINE == then.actor and then.time > commit.time
+    ):
+        at = commit.time
+    edited = any(kind in ("PutPool", "PutCohort") for kind, _ in commit.events)
+    # A drained pool is ARCHIVED when all is decided, so only the next cycle knows of it.
+    return None if at is None or (edited and at <= commit.time) else at
 
 
 def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: bool, say: Callable[[str], None]) -> int:

@@ -1,8 +1,6 @@
 """Writes the event log as lines that `runrig verify` reads, for `runrig export --events` (docs/event-export.md)."""
 
-import heapq
 from collections.abc import Iterator, Mapping
-from operator import itemgetter
 from typing import Any, TextIO
 
 from sqlalchemy import select
@@ -12,14 +10,15 @@ from runrig.store import SqlStore, schema
 from runrig.store.backup import check_tables
 from runrig.store.codec import dumps
 from runrig.verify.chain import Event
-from runrig.verify.reading import FORMAT, Unreadable, log
+from runrig.verify.reading import FORMAT, Unreadable, log, merged
 
 AT_ONCE = 2_000
 _EVENT, _LEAF, _SPEC = schema.events.c, schema.leaves.c, schema.specifications.c
 _LOG = select(
-    *(_EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action, _EVENT.hash)
+    *(_EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action),
+    *(_EVENT.hash, _EVENT.about),
 ).order_by(_EVENT.revision, _EVENT.seq)
-_LEFT = select(_LEAF.revision, _LEAF.seq, _LEAF.leaf, _LEAF.hash).order_by(_LEAF.revision, _LEAF.seq)
+_LEFT = select(_LEAF.revision, _LEAF.seq, _LEAF.leaf, _LEAF.hash, _LEAF.about).order_by(_LEAF.revision, _LEAF.seq)
 
 
 def export_events(database: str, out: TextIO) -> int:
@@ -50,15 +49,15 @@ def _of_url(url: str) -> Iterator[Event]:
             }
             streamed = connection.execution_options(yield_per=AT_ONCE)
             left = (
-                Event(row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"") for row in streamed.execute(_LEFT)
+                Event(row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"", about=row.about or {}) for row in streamed.execute(_LEFT)
             )
             events = (_event(row, needs) for row in streamed.execute(_LOG))
-            yield from heapq.merge(events, left, key=itemgetter(0, 1))
+            yield from merged(events, left)
     finally:
         store.close()
 
 
 def _event(row: Any, needs: Mapping[str, Any]) -> Event:
-    revision, seq, time, actor, kind, law, action, hash = row
+    revision, seq, time, actor, kind, law, action, hash, about = row
     needed = needs.get(action["workflow"]["spec_hash"], {}) if kind == "Submit" else None
-    return Event(revision, seq, round(time * 1_000_000), actor, kind, law, action, needed, hash=hash or b"")
+    return Event(revision, seq, round(time * 1_000_000), actor, kind, law, action, needed, b"", hash or b"", about or {})

@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from runrig.domain.errors import FailedAt, InvalidInput, RunrigError, ServerFault, Unavailable
 from runrig.domain.observed import Observation
-from runrig.domain.plan import Plan
+from runrig.domain.plan import LAWS, Plan
 from runrig.domain.records import Event
 from runrig.domain.subjects import workflow_of
 from runrig.domain.workflow_status import WorkflowStatus
@@ -28,7 +28,7 @@ from runrig.service.runtime import logs
 from runrig.service.runtime.loading import check_rows, uncollected
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.state_lock import StateLock
-from runrig.service.runtime.writing import Command, Job, Revision, Touched, Writing, step
+from runrig.service.runtime.writing import Command, Job, Revision, Touched, Writing, about_of, step
 
 ENGINE = "engine"
 """Actor of all decisions of a cycle."""
@@ -86,6 +86,8 @@ class Transactor:
         self._latest: deque[Event] = deque(maxlen=LATEST)
         self._state: State | None = None
         self._not_stored: str | None = None
+        self._about: dict[str, Any] = {"laws": LAWS}
+        """What the next commit says about itself: `laws`, of a server's first one; `rest`, when a cycle ended before it."""
         self.stored = 0
         """The last revision known to be stored; readable without the lock."""
         self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None
@@ -118,6 +120,7 @@ class Transactor:
 
     def _loaded(self) -> State:
         if self._state is None:
+            self._about.pop("rest", None)
             with uncollected():
                 loaded = self._store.load()
                 check_rows(loaded)
@@ -221,6 +224,8 @@ class Transactor:
                         raise
                     budget, part, running = ALONE, None, CycleInParts(self._loaded(), observed, self._clock.now())
                 revision = running.state.revision
+                if running.ended:
+                    self._about["rest"] = round(running.now * 1_000_000)
             if part is not None:
                 self._tell(part.touched())
             yield Plan() if part is None else part.plan
@@ -348,6 +353,7 @@ class Transactor:
                 events,
                 [change for each in revisions for change in each.changes],
                 [spec for each in revisions for spec in each.specs],
+                about_of(revisions, self._about),
             )
         except InvalidInput:  # The store accepts other commits.
             self._state = None
@@ -358,6 +364,7 @@ class Transactor:
             self.when_not_stored()
             raise
         self._not_stored = None
+        self._about = {}
         self._latest.extend(events)
         self.stored = revisions[-1].number
         try:

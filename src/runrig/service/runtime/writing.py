@@ -1,11 +1,11 @@
 """A running command: its decisions are applied to the state immediately, and stored at the end of its turn."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from runrig.domain.plan import Plan, law_of
+from runrig.domain.plan import Plan, Submit, law_of
 from runrig.domain.records import Event, Note, RowChange
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
@@ -26,7 +26,8 @@ _OF_WORKFLOWS = ("Workflow", "Group", "Task")
 class Revision:
     """A plan that was applied to the state and must be stored.
 
-    *changes*: the affected rows. *request*: its id, "" if there is none.
+    *changes*: the affected rows. *request*: its id, "" if there is none. *needs*: submitted workflow → group → groups that it
+    needs first, without those that need none.
     """
 
     number: int
@@ -36,12 +37,18 @@ class Revision:
     changes: tuple[RowChange, ...]
     specs: tuple[SpecText, ...] = ()
     request: str = field(default_factory=logs.current)
+    needs: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: State, plan: Plan, at: float, actor: str, specs: tuple[SpecText, ...] = ()) -> "Revision":
         """Returns the next revision of *state*, to which *plan* was applied."""
         state.revision += 1
-        return cls(state.revision, plan, at, actor, state.take_changes(), specs)
+        needs = {}
+        for workflow in [each.workflow for each in plan.actions if isinstance(each, Submit)]:
+            groups = state.specs[workflow.spec_hash].groups
+            if found := {each.name: each.upstream for each in groups if each.upstream}:
+                needs[workflow.id] = found
+        return cls(state.revision, plan, at, actor, state.take_changes(), specs, needs=needs)
 
     def events(self) -> list[Event]:
         return [
@@ -57,6 +64,14 @@ class Revision:
             elif change.kind in _OF_WORKFLOWS:
                 touched.setdefault(str(change.key[0]), None)
         return touched
+
+
+def about_of(revisions: Sequence[Revision], first: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    """Returns what commits say about themselves, by number. *first*: what the first one says beside its needs."""
+    about: dict[int, dict[str, Any]] = {each.number: {"needs": each.needs} for each in revisions if each.needs}
+    if first:
+        about[revisions[0].number] = {**about.get(revisions[0].number, {}), **first}
+    return about
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from runrig.store.columns import WHOLE, Encoded, Prose, UtcDateTime, Words, plai
 from runrig.store.schema.base import Texts, metadata
 
 # *workflow* and *pool*: what the action changes, so that an index can find its events. *hash*: of the commit, on its last
-# event (`store.chain`); None before the upgrade to schema 0024. A migration must not change what is hashed.
+# event (`store.chain`); None before the upgrade to schema 0024. *about*: what the commit says about itself, beside *hash*; None:
+# nothing. A migration must not change what is hashed.
 events = Table(
     "events",
     metadata,
@@ -20,6 +21,7 @@ events = Table(
     Column("workflow", Words),
     Column("pool", Words),
     Column("hash", LargeBinary),
+    Column("about", plain_json()),
     Index(None, "workflow", "revision", "seq"),
     Index(None, "pool", "revision", "seq"),
 )
@@ -34,6 +36,7 @@ leaves = Table(
     Column("seq", WHOLE, primary_key=True, autoincrement=False),
     Column("leaf", LargeBinary, nullable=False),
     Column("hash", LargeBinary),
+    Column("about", plain_json()),
 )
 
 # The state of the cluster after some revisions, so that a later state does not need the whole log
