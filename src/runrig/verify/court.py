@@ -54,6 +54,7 @@ class Court:
         self._refusals: dict[Bucket, int] = {}
         self._tree: Tree | None = None
         self._ways: dict[Bucket, tuple[list[Way], dict[str, int]]] = {}
+        self._if_stopped: dict[Bucket, list[Way]] = {}
         self._changes = 0
         self._numbers: dict[Any, Any] = {}
 
@@ -63,6 +64,7 @@ class Court:
             self.world.touched.clear()
             self._columns.clear()
             self._ways.clear()
+            self._if_stopped.clear()
 
     # ------------------------------------------------------------ could it start?
 
@@ -79,8 +81,14 @@ class Court:
         return False
 
     def beyond_promise(self, gang: Gang, amounts: Mapping[str, int]) -> bool:
-        tree, leaf = self.world.tree, self.world.leaf(gang)
-        return any(tree.beyond_promise(leaf, key, amount, CHARGED) is not None for key, amount in amounts.items())
+        tree, leaf, numbers = self.world.tree, self.world.leaf(gang), self._kept_numbers()
+        for key, amount in amounts.items():
+            asked = leaf, key, amount
+            if asked not in numbers:
+                numbers[asked] = tree.beyond_promise(leaf, key, amount, CHARGED) is not None
+            if numbers[asked]:
+                return True
+        return False
 
     def _kept_numbers(self) -> dict[Any, Any]:
         """Headroom and what pools hold, until something changes."""
@@ -109,10 +117,25 @@ class Court:
             return way.column.most() >= way.counts[0]
         return Search(self.world, gang, way.counts, way.flavors, layers).run() is not None
 
-    def _ways_of(self, gang: Gang) -> tuple[list[Way], dict[str, int]]:
+    def ways_if_stopped(self, gang: Gang) -> list[Way]:
+        """How its smallest size could start where others stop for it."""
+        self._new_tree()
+        if gang.bucket not in self._if_stopped:
+            least = sizes(gang)[-1]
+            self._if_stopped[gang.bucket] = [
+                self.way(gang, each, least, (CHARGED,)) for each in choices(self.world, gang)
+            ]
+        return self._if_stopped[gang.bucket]
+
+    def _new_tree(self) -> None:
+        """After an edit of pools, ways are found again."""
         if self._tree is not self.world.tree:
             self._tree = self.world.tree
             self._ways.clear()
+            self._if_stopped.clear()
+
+    def _ways_of(self, gang: Gang) -> tuple[list[Way], dict[str, int]]:
+        self._new_tree()
         found = self._ways.get(gang.bucket)
         if found is None:
             flavors, (full, *_, least) = choices(self.world, gang), [*sizes(gang), sizes(gang)[-1]]
@@ -187,13 +210,15 @@ class Court:
             return False
         return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.is_head(gang)
 
-    def waiting(self, asked: Callable[[Gang], bool], *, fresh: bool = False) -> Iterator[Gang]:
+    def waiting(self, asked: Callable[[Gang], bool], *, fresh: bool = False, before: Any = None) -> Iterator[Gang]:
         """The first of each bucket that may start, of those that *asked* accepts.
 
-        *fresh*: without those that could not start when that was asked, and nothing became free since.
+        *fresh*: without those that could not start when that was asked, and nothing became free since. *before*: only those ahead of
+        this order.
         """
+        loosened = self.world.loosened
         for bucket, row in list(self.world.waiting.items()):
-            if fresh and self._refusals.get(bucket) == self.world.loosened:
+            if (before is not None and row[0][0] >= before) or (fresh and self._refusals.get(bucket) == loosened):
                 continue
             first = self._first(row, refused=False)
             if first is not None and asked(first) and self.may_start(first):

@@ -70,7 +70,7 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     def ahead(other: Gang) -> bool:
         return other is not gang and (other.order < gang.order or not (gang.firm or other.firm or not borrows))
 
-    for other in court.waiting(ahead, fresh=True):
+    for other in court.waiting(ahead, fresh=True, before=None if borrows else gang.order):
         if not gang.firm and not other.firm:
             theirs = not court.within(other)
             if court.world.tree.weighted or (theirs and (not borrows or other.order > gang.order)):
@@ -134,15 +134,12 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
     if world.nominated:
         return
     low: dict[str, list[Gang]] = {}
-    for gang in world.gangs.values():
-        aside = world.workflows.get(gang.workflow, {}).get("aside")
-        if gang.state == ADMITTED and not gang.firm and not aside:
+    for gang in world.running.values():
+        if not gang.firm and not world.workflows.get(gang.workflow, {}).get("aside"):
             low.setdefault(gang.pool, []).append(gang)
     for gang in court.waiting(lambda gang: gang.firm and gang.pool in low):
-        ways = [court.way(gang, each, sizes(gang)[-1], (CHARGED,)) for each in choices(world, gang)]
-        ways = [
-            way for way in ways if not court.beyond_promise(gang, way.amounts)
-        ]  # LOW work makes no difference to that.
+        # LOW work makes no difference to the guarantee.
+        ways = [way for way in court.ways_if_stopped(gang) if not court.beyond_promise(gang, way.amounts)]
         if ways:
             with world.without(low[gang.pool], LAYERS):
                 could = any(court.fits(gang, way, (CHARGED,)) for way in ways)

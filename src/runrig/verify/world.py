@@ -3,6 +3,7 @@
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
@@ -45,7 +46,8 @@ class Gang:
 class World:
     """*awaited*: workflow → those that wait for it, by W5.
 
-    *loosened*: how often something became free. *changes*: how often quota or what is held changed.
+    *running*: ADMITTED gangs. *loosened*: how often something became free. *changes*: another number after each change of quota
+    or of what is held, and the number from before a trial after it.
     *touched*: names of nodes whose room changed, in order.
     """
 
@@ -65,7 +67,10 @@ class World:
         self.capacity: dict[str, int] = {}
         self.awaited: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self.ended: set[tuple[str, str]] = set()
-        self.loosened, self.changes, self.touched = 0, 0, list[str]()
+        self.running: dict[str, Gang] = {}
+        self.loosened, self.touched = 0, list[str]()
+        self._moments = count(1)
+        self.changes = 0
         self.now, self.revision = 0.0, 0
         self._tree: Tree | None = None
 
@@ -153,7 +158,7 @@ class World:
 
     def _charge(self, gang: Gang, layer: int, sign: int) -> None:
         self.loosened += sign < 0
-        self.changes += 1
+        self.changes = next(self._moments)
         self._charge_quota(gang, layer, sign)
         self._charge_nodes(gang, layer, sign)
 
@@ -185,6 +190,7 @@ class World:
 
     def _unlist(self, gang: Gang) -> None:
         self.nominated.pop(gang.id, None)
+        self.running.pop(gang.id, None)
         if gang.state == PENDING:
             row = self.waiting[gang.bucket]
             del row[bisect_left(row, gang.order, key=lambda each: each[0])]
@@ -194,6 +200,8 @@ class World:
     def _list(self, gang: Gang) -> None:
         if gang.state == NOMINATED:
             self.nominated[gang.id] = gang
+        elif gang.state == ADMITTED:
+            self.running[gang.id] = gang
         elif gang.state == PENDING:
             insort(self.waiting.setdefault(gang.bucket, []), (gang.order, gang), key=lambda each: each[0])
         elif gang.state is None:
@@ -215,7 +223,7 @@ class World:
         """A trial: *gangs* are gone, and come back at the end."""
         assert self.tree is not None  # Built before anything is gone.
         taken = [(gang, layer) for gang in gangs for layer in gang.layers if layer in layers]
-        loosened = self.loosened
+        loosened, changes = self.loosened, self.changes
         for gang, layer in taken:
             self._charge(gang, layer, -1)
         try:
@@ -223,7 +231,7 @@ class World:
         finally:
             for gang, layer in taken:
                 self._charge(gang, layer, 1)
-            self.loosened = loosened
+            self.loosened, self.changes = loosened, changes
 
     # ------------------------------------------------------------ actions
 
@@ -249,7 +257,7 @@ class World:
 
     def _count(self, node: Mapping[str, Any], sign: int) -> None:
         self.touched.append(node["name"])
-        self.changes += 1
+        self.changes = next(self._moments)
         for resource, amount in node["resources"].items():
             if node["flavor"] and resource != "pods":
                 key = f"{node['flavor']}/{resource}"
@@ -264,7 +272,7 @@ class World:
     def _tree_changes(self) -> None:
         self._tree = None
         self.loosened += 1
-        self.changes += 1
+        self.changes = next(self._moments)
 
     def _put_flavors(self, action: Mapping[str, Any]) -> None:
         self.flavors = {each["name"]: each for each in action["flavors"]}
