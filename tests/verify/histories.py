@@ -54,6 +54,8 @@ class History:
                 moves = [move for weight, move in self._moves() for _ in range(weight)]
                 for step in range(PATIENCE):
                     self._one(moves)()
+                    if step % 40 == 0:
+                        self._server.desk.store.snapshots.take()
                     if step % 25 == 0 and self._server.desk.revision * 2 > decisions:
                         break
                 self._lull()

@@ -195,9 +195,13 @@ def test_the_log_says_when_a_cycle_ended_that_left_nothing_to_decide(tmp_path: P
         server.submit("two", "pool1")
         server.submit("three", "pool1")
     with closing(sqlite3.connect(tmp_path / "runrig.db")) as connection:
-        said = connection.execute("SELECT revision, about FROM events WHERE about IS NOT NULL ORDER BY revision").fetchall()
+        said = connection.execute(
+            "SELECT revision, about FROM events WHERE about IS NOT NULL ORDER BY revision"
+        ).fetchall()
     assert (said[0][0], json.loads(said[0][1])) == (1, {"laws": 1})
-    assert [(at, json.loads(about)) for at, about in said if at > before] == [(before + 1, {"rest": round(quiet * 1e6)})]
+    assert [(at, json.loads(about)) for at, about in said if at > before] == [
+        (before + 1, {"rest": round(quiet * 1e6)})
+    ]
 
 
 def test_what_a_commit_says_about_itself_cannot_be_changed(database: Path) -> None:

@@ -310,6 +310,18 @@ class WorkflowReads(Protocol):
         """
 
 
+class SnapshotStore(Protocol):
+    """All that was alive at some revisions, so that `runrig verify` can begin there (docs/event-export.md)."""
+
+    def is_due(self, revision: int) -> bool:
+        """*revision*: the newest one. Cheap."""
+
+    def take(self) -> int | None:
+        """Writes a snapshot of the newest revision, whose hash the next commit names. Returns the revision; None if its commit has no
+        hash. Costs what a server's start costs: it reads everything that is alive.
+        """
+
+
 class Store(WorkflowReads, Protocol):
     @property
     def access(self) -> AccessStore: ...
@@ -334,6 +346,9 @@ class Store(WorkflowReads, Protocol):
 
     @property
     def retention(self) -> RetentionStore: ...
+
+    @property
+    def snapshots(self) -> SnapshotStore: ...
 
     @property
     def usage(self) -> UsageStore: ...

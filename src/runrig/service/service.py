@@ -138,7 +138,7 @@ class Service:
         self.sessions = Sessions(self.workflow_queries, backend, self.access, self.metrics.sessions)
         self.feed = Feed(self._transactor, store, numbered=not backend.queues)
         self.past = Past(store, backend, clock, self.feed, self.history)
-        self.keeper = Keeper(store.past, self._transactor.listening, self.past.rest)
+        self.keeper = Keeper(store.past, self._transactor.listening, self.past.rest, store.snapshots)
         self.usage = Follower(store, clock)
         self.usage_queries = UsageQueries(store.usage, clock, self.usage, self.queries)
         listening = self._transactor.listening

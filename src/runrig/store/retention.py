@@ -15,7 +15,7 @@ from sqlalchemy import CTE, Connection, Table, and_, delete, exists, func, or_, 
 
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Pruned
-from runrig.store import chain, checkpoints, schema
+from runrig.store import chain, checkpoints, schema, snapshots
 from runrig.store.dialect import insert_rows, put_rows
 from runrig.store.transactions import Transactions
 
@@ -142,6 +142,7 @@ def _forget(connection: Connection, ids: Sequence[str]) -> None:
     last_end = connection.execute(select(func.max(_WORKFLOW.end_time)).where(chosen)).scalar_one()
     if last_end is not None:
         checkpoints.forget(connection, last_end)
+        snapshots.forget(connection, last_end)
     rows = [(name, max(number, known.get(name, 0))) for name, number in sorted(highest.items())]
     put_rows(connection, schema.past_numbers, rows)
     specs = sorted(set(connection.execute(select(_WORKFLOW.spec_hash).where(chosen)).scalars()))

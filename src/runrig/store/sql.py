@@ -33,6 +33,7 @@ from runrig.store.past import SqlPast
 from runrig.store.reading import Reader
 from runrig.store.retention import SqlRetention, past_numbers
 from runrig.store.rows import KINDS, event_row
+from runrig.store.snapshots import SqlSnapshots
 from runrig.store.tags import SqlTags
 from runrig.store.tasks import SqlTasks
 from runrig.store.transactions import Transactions
@@ -101,6 +102,7 @@ class SqlStore:
         self.notices: NoticeStore = SqlNotices(transactions)
         self.past = SqlPast(transactions)
         self.retention = SqlRetention(transactions)
+        self.snapshots = SqlSnapshots(transactions, self.load)
         self.tags = SqlTags(transactions)
         self.tasks = SqlTasks(transactions)
         self.usage = SqlUsage(transactions)
@@ -146,6 +148,8 @@ class SqlStore:
         first = min((event.revision for event in events), default=revision)
         assert {event.revision for event in events} <= {*range(first, revision + 1)}, "an event of another revision"
         last = {(change.kind, change.key): change for change in changes}
+        if (named := self.snapshots.unnamed) is not None:
+            about = {**about, first: {**about.get(first, {}), "snapshot": named}}
         with self.transactions.writing(fenced=False) as connection:
             self._advance(connection, first, revision)
             for spec in {spec.hash: spec for spec in specs}.values():
@@ -161,6 +165,8 @@ class SqlStore:
             rows, head = chain.chained([event_row(event) for event in events], before, about)
             insert_rows(connection, schema.events, rows)
         self._chained = (revision, head)
+        if self.snapshots.unnamed == named:
+            self.snapshots.unnamed = None
 
     def risk(self) -> str | None:
         """Returns why a commit may not survive a power failure, and the way out; None if it does."""

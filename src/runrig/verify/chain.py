@@ -7,11 +7,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+LAST = 1 << 62
 
 
 class Event(NamedTuple):
     """*time*: in microseconds. *needs*: of a submission, what each group needs; None: *about* says that. *hash*: of the commit, on its
-    last event. *about*: what the commit says about itself, beside *hash*: {}: nothing.
+    last event. *about*: what the commit says about itself, beside *hash*; {}: nothing.
 
     *kind* "": retention deleted it, and left its *leaf*.
     """
@@ -28,7 +29,7 @@ class Event(NamedTuple):
     hash: bytes = b""
     about: Mapping[str, Any] = NOTHING
 
-    def line(self) -> list[Any]:
+    def line(self) -> Any:
         """As in an export."""
         more = {"needs": self.needs} if self.needs is not None else {}
         more |= {} if self.kind else {"leaf": self.leaf.hex()}
@@ -64,6 +65,32 @@ def leaf_of(revision: int, seq: int, time: int, actor: str, kind: str, law: str,
     return hashlib.sha256(f"{dumps([revision, seq, time, actor, kind, law])[:-1]},{action}]".encode()).digest()
 
 
+class Snapshot(NamedTuple):
+    """All that was alive after a revision, as the actions that make it. *seq*: it comes after all events of the revision.
+
+    *time*: of the revision, in microseconds. *hash*: of the revision. *needs*: of its workflows. *plain*: as in an export.
+    """
+
+    revision: int
+    seq: int
+    time: int
+    hash: bytes
+    needs: Mapping[str, Any]
+    events: Sequence[tuple[str, Any]]
+    digest: str
+    plain: Any
+
+    def line(self) -> Any:
+        return {"snapshot": self.plain}
+
+
+def snapshot_of(text: bytes) -> Snapshot:
+    """*text*: as it was hashed."""
+    plain = json.loads(text)
+    revision, time, hash, needs, events = plain
+    return Snapshot(revision, LAST, time, _bytes(hash), needs, events, hashlib.sha256(text).hexdigest(), plain)
+
+
 START = bytes(32)
 """Before the first commit."""
 
@@ -71,29 +98,41 @@ START = bytes(32)
 class Chain:
     """*last*: the stored hash of the last commit; *whole*: the computed one. *first*: the revision where the chain begins; 0: nowhere.
 
-    *broken*: revisions whose hash is not the computed one. *found*: a commit has the hash *head*.
+    *broken*: revisions whose hash is not the computed one, and those whose snapshot was *altered*. *found*: a commit has the hash *head*.
     """
 
     def __init__(self, head: str = "") -> None:
         self.last = self.whole = START
-        self.first, self.broken = 0, list[int]()
+        self.first, self.broken, self.altered = 0, list[int](), list[int]()
         self._wanted, self.found = head, False
+        self._snapshots: dict[int, str] = {}
 
     def take(self, revision: int, events: Sequence[Event]) -> None:
         stored = events[-1].hash
         if not stored and not self.first:
             return
         self.first = self.first or revision
-        leaves = b"".join(each.leaf for each in events)
-        about = dumps(events[-1].about).encode() if events[-1].about else b""
-        self.whole = hashlib.sha256(self.last + revision.to_bytes(8) + leaves + about).digest()
+        leaves, about = b"".join(each.leaf for each in events), events[-1].about
+        more = dumps(about).encode() if about else b""
+        self.whole = hashlib.sha256(self.last + revision.to_bytes(8) + leaves + more).digest()
         if stored != self.whole:
             self.broken.append(revision)
         self.found |= self.whole.hex() == self._wanted
         self.last = stored or self.whole
+        if "snapshot" in about:
+            at, digest = about["snapshot"]
+            if self._snapshots.pop(at, digest) != digest:
+                self.altered.append(at)
 
-    def __str__(self) -> str:
-        if not self.first:
-            return "no chain of hashes"
-        start = f" from revision {self.first}" if self.first > 1 else ""
-        return f"chain{start} {'broken' if self.broken else 'unbroken'} to {self.last.hex()}"
+    def see(self, snapshot: Snapshot, *, begins: bool) -> None:
+        """*begins*: nothing before it was read."""
+        if begins:
+            self.last = snapshot.hash
+            self.first = snapshot.revision + 1
+        elif snapshot.hash != self.last:
+            self.altered.append(snapshot.revision)
+        self._snapshots[snapshot.revision] = snapshot.digest
+
+    def unnamed(self, revision: int) -> bool:
+        """No commit has named the snapshot of *revision*, so it is not in the chain."""
+        return revision in self._snapshots

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .chain import Snapshot
 from .places import Column, Search, as_placement, choices, fits, room_in, shared_levels, sizes
 from .quota import CHARGED, LAYERS, REAL, Tree
 from .world import NOMINATED, Gang, Placement, World
@@ -57,6 +58,20 @@ class Court:
         self._if_stopped: dict[Bucket, list[Way]] = {}
         self._changes = 0
         self._numbers: dict[Any, Any] = {}
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Takes everything from *snapshot*."""
+        world = self.world
+        world.now, world.revision = snapshot.time / 1_000_000, snapshot.revision
+        for kind, action in snapshot.events:
+            if kind == "Submit":
+                row = action["workflow"]
+                row["upstream"] = snapshot.needs.get(row["id"], {})
+                self.preempted |= {f"{row['id']}/{each['name']}": each["preemptions"] for each in action["groups"]}
+            elif kind == "Queue":
+                gang = Gang(action["gang"])
+                self.first_sets[gang.id] = gang.request
+            world.apply(kind, action)
 
     def forget(self) -> None:
         """Keeps the log of touched nodes short."""

@@ -256,7 +256,6 @@ def fewer_pods(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
 def recorded_size(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Recorded size, A3: a requeued gang requests its full count again."""
-    full = [(each["name"], each["count"], each.get("min_count")) for each in gang.sets]
-    first = court.first_sets.setdefault(gang.id, full)
-    if full != first:
-        yield f"it requests {full}, and requested {first} before"
+    first = court.first_sets.setdefault(gang.id, gang.request)
+    if gang.request != first:
+        yield f"it requests {gang.request}, and requested {first} before"

@@ -4,7 +4,8 @@ import gzip
 import heapq
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -13,80 +14,133 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from .chain import Chain, Event, dumps, event_of, leaf_of
+from .chain import LAST, NOTHING, Chain, Event, Snapshot, dumps, event_of, leaf_of, snapshot_of
 from .court import Commit
 from .world import KINDS
 
 FORMAT = 2
-NEWEST = "0029"
+NEWEST = "0030"
 """The newest tables that are known here."""
-CHAINED, ABOUT = "0024", "0029"
-"""The first with hashes, and the first in which commits say something about themselves."""
+CHAINED, ABOUT, KEPT = "0024", "0029", "0030"
+"""The first with hashes; in which commits say something about themselves; with snapshots."""
 _COLUMNS = ("revision", "seq", "time", "actor", "kind", "law", "action", "hash", "about")
-_EVENTS = "SELECT revision, seq, time, actor, kind, law, action, hash, about FROM events ORDER BY revision, seq"
-_LEAVES = "SELECT revision, seq, leaf, hash, about FROM leaves ORDER BY revision, seq"
+_EVENTS = (
+    "SELECT revision, seq, time, actor, kind, law, action, hash, about FROM events "
+    "WHERE revision > ? AND revision <= ? ORDER BY revision, seq"
+)
+_LEAVES = (
+    "SELECT revision, seq, leaf, hash, about FROM leaves WHERE revision > ? AND revision <= ? ORDER BY revision, seq"
+)
+_SNAPSHOTS = "SELECT content FROM snapshots WHERE revision >= ? AND revision <= ? ORDER BY revision"
 _EPOCH = datetime.fromisoformat("1970-01-01")
+Item = Event | Snapshot
 
 
 class Unreadable(Exception):
     """One sentence for people."""
 
 
-def commits(path: str, chain: Chain | None = None) -> Iterator[Commit]:
-    """*chain*: takes each commit before it is yielded. Raises Unreadable."""
+def commits(path: str, chain: Chain | None = None, after: int = 0, upto: int = LAST) -> Iterator[Commit | Snapshot]:
+    """*chain*: takes each commit before it is yielded. *after*, *upto*: as of `log`. Raises Unreadable."""
     with _whole(path):
-        yield from _grouped(log(path), path, Chain() if chain is None else chain)
+        yield from Joined(path, Chain() if chain is None else chain).commits(log(path, after, upto))
 
 
-def log(path: str) -> Iterator[Event]:
-    """Yields the events in order. Raises Unreadable."""
+def log(path: str, after: int = 0, upto: int = LAST) -> Iterator[Item]:
+    """Yields the events in order, and snapshots after the events of their revision. Raises Unreadable.
+
+    *after*: events after this revision, and its snapshot. *upto*: up to and with this one.
+    """
     with _whole(path):
-        if not Path(path).is_file():
-            raise Unreadable(f"{path} is not a file. Name a SQLite database, a backup or an export")
-        with Path(path).open("rb") as file:
-            start = file.read(16)
-        if start == b"SQLite format 3\0":
-            yield from _of_database(path)
-        elif start[:2] == b"\x1f\x8b":
-            yield from _of_backup(path)
-        elif start[:1] == b"{":
-            yield from _of_export(path)
-        else:
-            raise Unreadable(f"{path} is not a SQLite database, backup or export of runrig")
+        read = _reader(path)
+        if read is _of_database:
+            yield from _of_database(path, after, upto)
+            return
+        for item in read(path, after):
+            if item.revision > upto:
+                break
+            if item.revision > after or (item.revision == after and type(item) is Snapshot):
+                yield item
+
+
+def snapshots(path: str) -> list[int]:
+    """Returns the revisions of the snapshots, where that is known without reading everything. Raises Unreadable."""
+    with _whole(path):
+        read = _reader(path)
+        if read is _of_database:
+            with _connected(path) as (connection, version):
+                rows = connection.execute("SELECT revision FROM snapshots ORDER BY revision") if version >= KEPT else ()
+                return [revision for (revision,) in rows]
+        if read is _of_export:
+            with Path(path).open(encoding="utf-8") as lines:
+                return [json.loads(line)["snapshot"][0] for line in lines if line.startswith('{"snapshot"')]
+        return []
+
+
+def _reader(path: str) -> Callable[[str, int], Iterator[Item]]:
+    if not Path(path).is_file():
+        raise Unreadable(f"{path} is not a file. Name a SQLite database, a backup or an export")
+    with Path(path).open("rb") as file:
+        start = file.read(16)
+    if start == b"SQLite format 3\0":
+        return _of_database
+    if start[:2] == b"\x1f\x8b":
+        return _of_backup
+    if start[:1] == b"{":
+        return _of_export
+    raise Unreadable(f"{path} is not a SQLite database, backup or export of runrig")
 
 
 @contextmanager
 def _whole(path: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, EOFError, sqlite3.Error, gzip.zlib.error) as error:  # type: ignore[attr-defined]
+    except (OSError, EOFError, sqlite3.Error, zlib.error) as error:
         raise Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise Unreadable(f"{path} is damaged, or of another release: {type(error).__name__} {error}") from error
 
 
-def _grouped(events: Iterable[Event], path: str, chain: Chain) -> Iterator[Commit]:
-    before, says = 0, False
-    for revision, several in groupby(events, key=itemgetter(0)):
-        listed = list(several)
-        if revision <= before:
-            raise Unreadable(f"{path}: revision {revision} comes after revision {before}")
-        chain.take(revision, listed)
+class Joined:
+    """Joins events to commits, over any number of calls. *path*: for messages."""
+
+    def __init__(self, path: str, chain: Chain) -> None:
+        self._path, self._chain = path, chain
+        self.last = 0
+        self._says = False
+
+    def commits(self, items: Iterable[Item]) -> Iterator[Commit | Snapshot]:
+        for revision, several in groupby(items, key=itemgetter(0)):
+            listed = list(several)
+            snapshot = listed.pop() if type(listed[-1]) is Snapshot else None
+            if listed:
+                yield from self._commit(revision, listed)  # type: ignore[arg-type]
+            if isinstance(snapshot, Snapshot):
+                begins = not listed
+                self._chain.see(snapshot, begins=begins)
+                if begins:
+                    self.last, self._says = revision, True
+                yield snapshot
+
+    def _commit(self, revision: int, listed: Sequence[Event]) -> Iterator[Commit]:
+        if revision <= self.last:
+            raise Unreadable(f"{self._path}: revision {revision} comes after revision {self.last}")
+        self._chain.take(revision, listed)
         kept = [event for event in listed if event.kind]
         if not kept:
-            continue
+            return
         for event in kept:
             if event.kind not in KINDS:
                 raise Unreadable(
-                    f"{path}: revision {revision} has an event of unknown kind {event.kind!r:.40}. Use a newer release"
+                    f"{self._path}: revision {revision} has an event of unknown kind {event.kind!r:.40}. Use a newer release"
                 )
-        gap = revision != before + 1 or len(kept) != listed[-1].seq + 1
+        gap = revision != self.last + 1 or len(kept) != listed[-1].seq + 1
         about = listed[-1].about
-        says = says or "laws" in about
-        plain = [_plain(event, about.get("needs", {}) if says else None) for event in kept]
+        self._says = self._says or "laws" in about
+        plain = [_plain(event, about.get("needs", NOTHING) if self._says else None) for event in kept]
         rest = about["rest"] / 1_000_000 if "rest" in about else None
-        yield Commit(revision, kept[0].time / 1_000_000, kept[0].actor, plain, None, gap, says, rest)
-        before = revision
+        yield Commit(revision, kept[0].time / 1_000_000, kept[0].actor, plain, None, gap, self._says, rest)
+        self.last = revision
 
 
 def _plain(event: Event, needs: Any) -> tuple[str, Any]:
@@ -97,7 +151,9 @@ def _plain(event: Event, needs: Any) -> tuple[str, Any]:
     return event.kind, event.action
 
 
-def _of_database(path: str) -> Iterator[Event]:
+@contextmanager
+def _connected(path: str) -> Iterator[tuple[sqlite3.Connection, str]]:
+    """Yields a connection and the version of the tables."""
     # Without a WAL file, no process is writing to it, and SQLite does not have to create files.
     how = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?{how}", uri=True)) as connection:
@@ -106,53 +162,74 @@ def _of_database(path: str) -> Iterator[Event]:
             raise Unreadable(f"{path} is not a database of runrig")
         ((version,),) = connection.execute("SELECT version_num FROM alembic_version")
         _check_version(path, version)
-        needs = {
-            hash: _upstream(json.loads(spec))
-            for hash, spec in connection.execute("SELECT hash, spec FROM specifications")
-        }
+        yield connection, version
+
+
+def _of_database(path: str, after: int, upto: int = LAST) -> Iterator[Item]:
+    with _connected(path) as (connection, version):
         connection.execute("BEGIN")
-        rows: Iterable[Any]
-        leaves: Iterable[Any] = ()
-        if version < CHAINED:
-            rows = ((*row, None, None) for row in connection.execute(_EVENTS.replace(", hash, about", "")))
-        elif version < ABOUT:
-            rows = ((*row, None) for row in connection.execute(_EVENTS.replace(", about", "")))
-            leaves = ((*row, None) for row in connection.execute(_LEAVES.replace(", about", "")))
-        else:
-            rows, leaves = connection.execute(_EVENTS), connection.execute(_LEAVES)
-        events = (_event(row, row[6], json.loads(row[6]), row[7], _about(row[8]), needs) for row in rows)
-        left = (
-            Event(revision, seq, leaf=leaf, hash=hash or b"", about=_about(about))
-            for revision, seq, leaf, hash, about in leaves
+        events, leaves, between = _EVENTS, _LEAVES, (after, upto)
+        for first, columns in ((ABOUT, "about"), (CHAINED, "hash")):
+            if version < first:
+                events, leaves = (
+                    each.replace(f" {columns} ", " NULL ").replace(f" {columns},", " NULL,")
+                    for each in (events, leaves)
+                )
+        rows: Iterable[Any] = connection.execute(events, between)
+        left: Iterable[Any] = connection.execute(leaves, between) if version >= CHAINED else ()
+        kept: Iterable[Any] = connection.execute(_SNAPSHOTS, between) if version >= KEPT else ()
+
+        def needs(hash: str) -> Any:
+            found = connection.execute("SELECT spec FROM specifications WHERE hash = ?", (hash,)).fetchone()
+            return {} if found is None else _upstream(json.loads(found[0]))
+
+        yield from merged(
+            (_event(row, row[6], json.loads(row[6]), row[7], _about(row[8])) for row in rows),
+            (Event(*row[:2], leaf=row[2], hash=row[3] or b"", about=_about(row[4])) for row in left),  # type: ignore[misc]
+            (snapshot_of(zlib.decompress(content)) for (content,) in kept),
+            lru_cache(10_000)(needs),
         )
-        yield from merged(events, left)
 
 
-def _of_backup(path: str) -> Iterator[Event]:
-    needs: dict[str, Any] = {}
-    for row in _backup_rows(path, "specifications"):
-        needs[row["hash"]] = _upstream(row["spec"])
-    left = (
-        Event(row["revision"], row["seq"], leaf=_bytes(row["leaf"]), hash=_bytes(row["hash"]), about=row.get("about") or {})
-        for row in _backup_rows(path, "leaves")
-    )
+def _of_backup(path: str, _: int) -> Iterator[Item]:
+    needs = {row["hash"]: _upstream(row["spec"]) for row in _backup_rows(path, "specifications")}
     rows = ([row.get(each) for each in _COLUMNS] for row in _backup_rows(path, "events"))
-    events = (_event(row, dumps(row[6]), row[6], _bytes(row[7]), row[8] or {}, needs) for row in rows)
-    yield from merged(events, left)
+    yield from merged(
+        (_event(row, dumps(row[6]), row[6], _bytes(row[7]), row[8] or NOTHING) for row in rows),
+        (
+            Event(
+                row["revision"],
+                row["seq"],
+                leaf=_bytes(row["leaf"]),
+                hash=_bytes(row["hash"]),
+                about=row.get("about") or NOTHING,
+            )
+            for row in _backup_rows(path, "leaves")
+        ),
+        (snapshot_of(zlib.decompress(_bytes(row["content"]))) for row in _backup_rows(path, "snapshots")),
+        lambda hash: needs.get(hash, {}),
+    )
 
 
-def merged(events: Iterable[Event], left: Iterable[Event]) -> Iterator[Event]:
-    """Where commits say what the groups of workflows need, specifications, which no hash covers, are not asked."""
+def merged(
+    events: Iterable[Event], left: Iterable[Event], kept: Iterable[Snapshot], needs: Callable[[str], Any]
+) -> Iterator[Item]:
+    """*needs*: what the groups of a specification need, asked only where commits do not say that: no hash covers it."""
     says = False
-    for event in heapq.merge(events, left, key=itemgetter(0, 1)):
-        yield event._replace(needs=None) if says and event.needs is not None else event
-        says = says or "laws" in event.about
+    for item in heapq.merge(events, left, kept, key=itemgetter(0, 1)):
+        if type(item) is Event:
+            if item.kind == "Submit" and not says:
+                item = item._replace(needs=needs(item.action["workflow"]["spec_hash"]))
+            says = says or "laws" in item.about
+        yield item
 
 
 def _about(text: str | None) -> Any:
     """Raises ValueError for other bytes than those that were hashed."""
-    about = json.loads(text or "{}")
-    if text and dumps(about) != text:
+    if not text:
+        return NOTHING
+    about = json.loads(text)
+    if dumps(about) != text:
         raise ValueError(f"{text:.80} was changed")
     return about
 
@@ -179,7 +256,7 @@ def _backup_rows(path: str, wanted: str) -> Iterator[dict[str, Any]]:
             raise Unreadable(f"{path} is cut off: its last line is missing")
 
 
-def _of_export(path: str) -> Iterator[Event]:
+def _of_export(path: str, after: int) -> Iterator[Item]:
     with Path(path).open(encoding="utf-8") as lines:
         header = json.loads(next(lines))
         if "runrig_events" not in header:
@@ -188,12 +265,18 @@ def _of_export(path: str) -> Iterator[Event]:
             raise Unreadable(f"{path} has format {header['runrig_events']}, and this release reads up to {FORMAT}")
         count, ended = 0, False
         for line in lines:
+            if after and line[0] == "[" and int(line[1 : line.index(",")]) <= after:
+                count += 1
+                continue
             row = json.loads(line)
-            if isinstance(row, dict):
+            if isinstance(row, list):
+                count += 1
+                yield event_of(row)
+            elif "snapshot" in row:
+                yield snapshot_of(dumps(row["snapshot"]).encode())
+            else:
                 ended = row["events"] == count
                 break
-            count += 1
-            yield event_of(row)
         if not ended:
             raise Unreadable(f"{path} is cut off: it ends after {count} events")
 
@@ -207,15 +290,23 @@ def _upstream(spec: Any) -> dict[str, Any]:
     return {group["name"]: group.get("upstream", []) for group in spec.get("groups", ())}
 
 
-def _event(
-    row: Sequence[Any], text: str, action: Any, hash: bytes | None, about: Mapping[str, Any], needs: Mapping[str, Any]
-) -> Event:
+def _event(row: Sequence[Any], text: str, action: Any, hash: bytes | None, about: Any) -> Event:
     """*row*: the columns. *text*: the action as JSON."""
     revision, seq, time, actor, kind, law = row[:6]
     at = _microseconds(time)
-    needed = needs.get(action["workflow"]["spec_hash"], {}) if kind == "Submit" else None
-    leaf = leaf_of(revision, seq, at, actor, kind, law, text)
-    return Event(revision, seq, at, actor, kind, law, action, needed, leaf, hash or b"", about)
+    return Event(
+        revision,
+        seq,
+        at,
+        actor,
+        kind,
+        law,
+        action,
+        None,
+        leaf_of(revision, seq, at, actor, kind, law, text),
+        hash or b"",
+        about,
+    )
 
 
 @lru_cache(10_000)

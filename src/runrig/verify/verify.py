@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import multiprocessing
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,13 +15,18 @@ if not __package__:  # Run as a file: its folder is the package.
     __package__ = Path(__file__).resolve().parent.name
     __import__(__package__)
 
-from .chain import Chain
+from .chain import LAST, Chain, Snapshot
 from .court import Commit, Court
-from .reading import Unreadable, commits
+from .reading import Unreadable, commits, snapshots
+from .snapshots import difference
 from .table import AT_REST, CODES, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
 from .world import Gang
 
 ENGINE, CHAIN = "engine", "chain"
+CHANGED = "this commit, or one that was before it, was changed"
+SNAPSHOT = "the snapshot of this revision was changed, or no commit names it"
+PART = 20_000
+"""Revisions that are worth a process."""
 REWRITTEN = "The log was rewritten since that was its head, or is another one"
 LAWFUL, UNLAWFUL, NOT_READABLE = 0, 1, 2
 DECISIONS = frozenset(OF_GANGS) | {"Release"}
@@ -41,6 +48,28 @@ class Report(NamedTuple):
         )
 
 
+class Numbers(NamedTuple):
+    """*first*, *last*: times. *revision*: the last one."""
+
+    decisions: int
+    rests: int
+    not_proven: int
+    first: float | None
+    last: float
+    revision: int
+
+    def plus(self, then: "Numbers") -> "Numbers":
+        sums = (mine + theirs for mine, theirs in zip(self[:3], then[:3], strict=True))
+        return Numbers(*sums, then.first if self.first is None else self.first, then.last, then.revision)
+
+    def text(self, reports: int) -> str:
+        days = (self.last - (self.first or self.last)) / 86_400
+        return (
+            f"{self.decisions:,} decisions of {days:,.1f} days, {reports:,} unlawful, "
+            f"{self.not_proven:,} not proven; {self.rests:,} rests"
+        )
+
+
 class Checker:
     """Judges the commits of a log, in order. *laws*: only these; none: all."""
 
@@ -53,7 +82,11 @@ class Checker:
         self._told: set[tuple[str, str]] = set()
         self._before: Commit | None = None
 
-    def read(self, log: Iterable[Commit]) -> list[Report]:
+    @property
+    def numbers(self) -> Numbers:
+        return Numbers(self.decisions, self.rests, self.not_proven, self.first, self.last, self.court.world.revision)
+
+    def read(self, log: Iterable[Commit | Snapshot]) -> list[Report]:
         """Returns the unlawful decisions. Raises Unreadable where an event lacks what its kind needs.
 
         Where events are missing, retention has deleted a workflow that had ended; only what comes after that is judged.
@@ -68,7 +101,7 @@ class Checker:
                     return found
                 what = f"{type(error).__name__} {error}"
                 raise Unreadable(f"revision {commit.revision} is damaged, or of another release: {what}") from error
-            if commit.gap:
+            if isinstance(commit, Commit) and commit.gap:
                 found, self.not_proven = [], self.decisions
         try:
             return [*found, *self.finish()]
@@ -77,7 +110,21 @@ class Checker:
                 return found
             raise
 
-    def take(self, commit: Commit) -> Iterator[Report]:
+    def meet(self, snapshot: Snapshot) -> Iterator[Report]:
+        """Begins with *snapshot*, or compares it with what the log says."""
+        court = Court()
+        court.begin(snapshot)
+        if self.first is None:
+            self.court, self.first, self.last = court, court.world.now, court.world.now
+            return
+        what = difference(self.court.world, court.world)
+        if what is not None:
+            yield Report(snapshot.revision, CHAIN, "", f"the snapshot of this revision has another {what} than the log")
+
+    def take(self, commit: Commit | Snapshot) -> Iterator[Report]:
+        if isinstance(commit, Snapshot):
+            yield from self.meet(commit)
+            return
         before, self._before = self._before, commit
         if before is not None:
             yield from self._rest(before, commit)
@@ -139,13 +186,6 @@ class Checker:
                     yield Report(commit.revision, law, gang.id, what)
         self._told = waits
 
-    def summary(self, reports: int) -> str:
-        days = (self.last - (self.first or self.last)) / 86_400
-        return (
-            f"{self.decisions:,} decisions of {days:,.1f} days, {reports:,} unlawful, "
-            f"{self.not_proven:,} not proven; {self.rests:,} rests"
-        )
-
 
 def _rested(commit: Commit, then: Commit | None) -> float | None:
     """Returns when a cycle ended between *commit* and *then*, the next one. If the log does not record that, *then* must be of the
@@ -163,13 +203,25 @@ def _rested(commit: Commit, then: Commit | None) -> float | None:
     return None if at is None or (edited and at <= commit.time) else at
 
 
-def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: bool, say: Callable[[str], None]) -> int:
-    """Checks a file and prints a line per violation with *say*. Returns the exit code. Raises Unreadable.
+class Judged(NamedTuple):
+    """What was found in a part of a log. *begun*: the revision of the snapshot with which it begins; 0: the start of the log.
 
-    *head*: a commit must have this hash; "": none has to.
+    *head*: the chain's last hash. *found*: the head that was asked for is in it.
     """
+
+    reports: list[Report]
+    numbers: Numbers
+    begun: int
+    chained: int
+    broken: list[int]
+    head: bytes
+    found: bool
+
+
+def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upto: int) -> Judged:
+    """Judges the commits after revision *after*, beginning with its snapshot, up to *upto*. Raises Unreadable."""
     chain, checker = Chain(head), Checker(since=since, laws=laws)
-    log, found = commits(path, chain), list[Report]()
+    log, found = commits(path, chain, after, upto), list[Report]()
     try:
         found = checker.read(log)
         for _ in log:  # For the rest of the chain, if the log became impossible.
@@ -177,24 +229,66 @@ def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: boo
     except Unreadable:
         if not chain.broken:
             raise
-    found += [Report(at, CHAIN, "", "this commit, or one that was before it, was changed") for at in chain.broken]
-    if head and not chain.found:
-        found.append(Report(checker.court.world.revision, CHAIN, "", f"no commit has the hash {head}. {REWRITTEN}"))
+    found += [Report(at, CHAIN, "", CHANGED) for at in chain.broken]
+    altered = [*chain.altered, *([after] if after and chain.unnamed(after) else [])]
+    found += [Report(at, CHAIN, "", SNAPSHOT) for at in altered]
+    return Judged(found, checker.numbers, after, chain.first, chain.broken, chain.last, chain.found)
+
+
+def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: bool, say: Callable[[str], None]) -> int:
+    """Checks a file and prints a line per violation with *say*. Returns the exit code. Raises Unreadable.
+
+    Begins at the last snapshot before *since*, and cuts a long log at snapshots, to check it on all processors.
+    *head*: a commit must have this hash; "": none has to.
+    """
+    parts = together([(path, since, laws, head, after, upto) for after, upto in cuts(snapshots(path), since)])
+    found = [report for part in parts for report in part.reports]
+    numbers = parts[0].numbers
+    for part in parts[1:]:
+        numbers = numbers.plus(part.numbers)
+    if head and not any(part.found for part in parts):
+        found.append(Report(numbers.revision, CHAIN, "", f"no commit has the hash {head}. {REWRITTEN}"))
     for report in found:
         say(json.dumps(report._asdict()) if as_json else str(report))
-    numbers = {
-        "decisions": checker.decisions,
-        "unlawful": len(found),
-        "not_proven": checker.not_proven,
-        "rests": checker.rests,
-        "chain": {
-            "from": chain.first or None,
-            "broken": chain.broken,
-            "head": chain.last.hex() if chain.first else None,
-        },
-    }
-    say(json.dumps(numbers) if as_json else f"{checker.summary(len(found))}; {chain}")
+    first, broken = (
+        next((part.chained for part in parts if part.chained), 0),
+        [at for part in parts for at in part.broken],
+    )
+    if as_json:
+        totals = {name: getattr(numbers, name) for name in ("decisions", "not_proven", "rests")} | {
+            "unlawful": len(found)
+        }
+        chain = {"from": first or None, "broken": broken, "head": parts[-1].head.hex() if first else None}
+        say(json.dumps(totals | {"snapshot": parts[0].begun or None, "chain": chain}))
+        return UNLAWFUL if found else LAWFUL
+    chain = "no chain of hashes"
+    if first:
+        whole, start = "broken" if broken else "unbroken", f" from revision {first}" if first > 1 else ""
+        chain = f"chain{start} {whole} to {parts[-1].head.hex()}"
+    begun = f"begun at the snapshot of revision {parts[0].begun:,}; " if parts[0].begun else ""
+    say(f"{numbers.text(len(found))}; {begun}{chain}")
     return UNLAWFUL if found else LAWFUL
+
+
+def cuts(kept: Sequence[int], since: int) -> list[tuple[int, int]]:
+    """Returns the parts of a log, as (after which revision, up to which one). *kept*: revisions of its snapshots."""
+    begin = max((at for at in kept if at < since), default=0)
+    last = kept[-1] if kept else 0
+    several = min(os.cpu_count() or 1, (last - begin) // PART)
+    edges = [begin]
+    for nth in range(1, several):
+        wanted = begin + (last - begin) * nth // several
+        edges.append(max(at for at in kept if at <= wanted or at == kept[0]))
+    edges = sorted({*edges})
+    return list(zip(edges, [*edges[1:], LAST], strict=True))
+
+
+def together(parts: Sequence[Sequence[Any]]) -> list[Judged]:
+    """Judges each part in a process of its own."""
+    if len(parts) == 1 or "fork" not in multiprocessing.get_all_start_methods():
+        return [judge(*each) for each in parts]
+    with multiprocessing.get_context("fork").Pool(len(parts)) as pool:
+        return pool.starmap(judge, parts)
 
 
 def main(args: Sequence[str]) -> int:

@@ -10,6 +10,8 @@ from .quota import CHARGED, LAYERS, REAL, Node, Tree
 
 PENDING, NOMINATED, ADMITTED, STOPPING = "PENDING", "NOMINATED", "ADMITTED", "STOPPING"
 RANKS = {"HIGH": 0, "NORMAL": 1, "LOW": 2}
+THE_SERVER = "the server"
+"""Holds what it has set aside, by W8."""
 UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
 Placement = list[dict[str, Any]]
 
@@ -35,6 +37,7 @@ class Gang:
         self.refused: bool = bool(row.get("refused"))
         self.requests = [dict(each["requests"]) for each in self.sets]
         self.counts = [each["count"] for each in self.sets]
+        self.request = [(each["name"], each["count"], each.get("min_count")) for each in self.sets]
         self.state: str | None = PENDING
         self.placement: Placement = []
         self.amounts: dict[str, int] | None = None
@@ -46,8 +49,8 @@ class Gang:
 class World:
     """*awaited*: workflow → those that wait for it, by W5.
 
-    *running*: ADMITTED gangs. *loosened*: how often something became free. *changes*: another number after each change of quota
-    or of what is held, and the number from before a trial after it.
+    *running*: ADMITTED. *loosened*: how often something became free. *changes*: another number after each change of quota or what is
+    held, and the old one after a trial.
     *touched*: names of nodes whose room changed, in order.
     """
 
@@ -68,9 +71,8 @@ class World:
         self.awaited: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self.ended: set[tuple[str, str]] = set()
         self.running: dict[str, Gang] = {}
-        self.loosened, self.touched = 0, list[str]()
+        self.loosened, self.changes, self.touched = 0, 0, list[str]()
         self._moments = count(1)
-        self.changes = 0
         self.now, self.revision = 0.0, 0
         self._tree: Tree | None = None
 
@@ -282,8 +284,11 @@ class World:
     def _submit(self, action: Mapping[str, Any]) -> None:
         row = dict(action["workflow"])
         row["groups"] = {each["name"]: each for each in action["groups"]}
-        row["done"], row["begun"] = set[str](), False
-        row["status"] = row.get("status", "PENDING")
+        row["done"] = {
+            each["name"] for each in action["groups"] if each.get("status") == "COMPLETED" and not each["stopping"]
+        }
+        row["begun"] = any(each.get("queued_time") for each in action["groups"])
+        row["status"], row["aside"] = row.get("status", "PENDING"), row.get("held_by") == THE_SERVER
         row["after"] = [dict(each) for each in row.get("after", ())]
         for each in row["after"]:
             self.awaited.setdefault(each["workflow"], []).append((row["id"], each))

@@ -1,6 +1,7 @@
 """Writes the event log as lines that `runrig verify` reads, for `runrig export --events` (docs/event-export.md)."""
 
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 from sqlalchemy import select
@@ -9,11 +10,11 @@ from runrig.domain.errors import InvalidInput
 from runrig.store import SqlStore, schema
 from runrig.store.backup import check_tables
 from runrig.store.codec import dumps
-from runrig.verify.chain import Event
+from runrig.verify.chain import Event, Snapshot, snapshot_of
 from runrig.verify.reading import FORMAT, Unreadable, log, merged
 
 AT_ONCE = 2_000
-_EVENT, _LEAF, _SPEC = schema.events.c, schema.leaves.c, schema.specifications.c
+_EVENT, _LEAF, _SPEC, _SNAPSHOT = schema.events.c, schema.leaves.c, schema.specifications.c, schema.snapshots.c
 _LOG = select(
     *(_EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action),
     *(_EVENT.hash, _EVENT.about),
@@ -31,14 +32,14 @@ def export_events(database: str, out: TextIO) -> int:
     try:
         for event in _of_url(database) if "://" in database else log(database):
             out.write(f"{dumps(event.line())}\n")
-            count += 1
+            count += isinstance(event, Event)
     except Unreadable as error:
         raise InvalidInput.one(str(error)) from error
     out.write(f"{dumps({'events': count})}\n")
     return count
 
 
-def _of_url(url: str) -> Iterator[Event]:
+def _of_url(url: str) -> Iterator[Event | Snapshot]:
     store = SqlStore.look(url)
     try:
         with store.transactions.reading() as connection:
@@ -47,17 +48,19 @@ def _of_url(url: str) -> Iterator[Event]:
                 hash: {each.name: each.upstream for each in spec.groups}
                 for hash, spec in connection.execute(select(_SPEC.hash, _SPEC.spec))
             }
+            kept = connection.execute(select(_SNAPSHOT.content).order_by(_SNAPSHOT.revision)).scalars().all()
             streamed = connection.execution_options(yield_per=AT_ONCE)
             left = (
-                Event(row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"", about=row.about or {}) for row in streamed.execute(_LEFT)
+                Event(row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"", about=row.about or {})
+                for row in streamed.execute(_LEFT)
             )
-            events = (_event(row, needs) for row in streamed.execute(_LOG))
-            yield from merged(events, left)
+            events = (_event(row) for row in streamed.execute(_LOG))
+            snapshots = (snapshot_of(zlib.decompress(each)) for each in kept)
+            yield from merged(events, left, snapshots, lambda hash: needs.get(hash, {}))
     finally:
         store.close()
 
 
-def _event(row: Any, needs: Mapping[str, Any]) -> Event:
+def _event(row: Any) -> Event:
     revision, seq, time, actor, kind, law, action, hash, about = row
-    needed = needs.get(action["workflow"]["spec_hash"], {}) if kind == "Submit" else None
-    return Event(revision, seq, round(time * 1_000_000), actor, kind, law, action, needed, b"", hash or b"", about or {})
+    return Event(revision, seq, round(time * 1_000_000), actor, kind, law, action, None, b"", hash or b"", about or {})

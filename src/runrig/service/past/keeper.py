@@ -1,4 +1,4 @@
-"""Writes checkpoints, so that no state of the past is far from one.
+"""Writes checkpoints, so that no state of the past is far from one, and snapshots, from which `runrig verify` can begin.
 
 Uses its own thread and connections. It reads the tables, which blocks no other work, and writes one small row.
 """
@@ -11,6 +11,7 @@ from runrig.domain.quantities import GPU
 from runrig.domain.records import GangRow
 from runrig.engine.ledger.queue import Entry
 from runrig.ports.past import Checkpoint, Growth, PastStore, Present
+from runrig.ports.store import SnapshotStore
 from runrig.service.runtime.background import Background
 from runrig.service.runtime.transactor import Listener
 
@@ -36,8 +37,10 @@ class Keeper:
         store: PastStore,
         listening: Callable[[Listener], AbstractContextManager[None]],
         rest: Callable[[], None],
+        snapshots: SnapshotStore,
     ) -> None:
         self._store = store
+        self._snapshots = snapshots
         self._rest = rest
         self.thread = Background(
             "checkpoints",
@@ -81,6 +84,8 @@ class Keeper:
 
     def _step(self) -> None:
         self.step()
+        if self._grown is not None and self._snapshots.is_due(self._grown.revision):
+            self._snapshots.take()
         self._rest()
 
 

@@ -55,6 +55,15 @@ checkpoints = Table(
     Column("preempted", WHOLE, nullable=False),
 )
 
+# All that was alive at some revisions, from which `runrig verify` can begin (`store.snapshots`).
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("time", UtcDateTime, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
 # Pending gangs at a checkpoint (`store.waiting`). *whole*: all; else those decided since the previous row. *workflows*:
 # count.
 waiting = Table(

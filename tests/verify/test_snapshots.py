@@ -1,0 +1,177 @@
+"""Snapshots: `runrig verify` can begin at one, and finds the same as from the start."""
+
+import json
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runrig.domain.gangs import Priority
+from runrig.store.snapshots import LEAST, SHARE
+from runrig.verify.chain import LAST
+from runrig.verify.reading import snapshots
+from runrig.verify.verify import PART, check, cuts, judge, together
+from runrig.wiring.backup import write_backup
+from tests.verify.test_event_export import STEPS, exported
+from tests.worlds.service import desk
+
+DAY = 86_400.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A server's database with a snapshot while LOW work runs, and one while a gang is nominated for its GPUs."""
+    folder = tmp_path_factory.mktemp("server")
+    with desk(folder) as server:
+        server.submit("low", "pool1", Priority.LOW, gpus=4)
+        server.later(5)
+        server.submit("steps", "pool1", text=STEPS)
+        assert server.store.snapshots.take() == server.revision
+        server.submit("firm", "pool2", Priority.NORMAL, gpus=2)
+        server.service._reconciler.round()
+        assert server.store.snapshots.take() == server.revision
+        for _ in range(5):
+            server.later(60)
+    return folder / "runrig.db"
+
+
+@pytest.fixture
+def database(server: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(server, tmp_path / "copy.db"))
+
+
+def judged(path: Path, since: int = 0) -> tuple[int, list[str], dict[str, Any]]:
+    said: list[str] = []
+    code = check(str(path), since=since, laws=(), head="", as_json=True, say=said.append)
+    return code, [json.loads(each)["what"] for each in said[:-1]], json.loads(said[-1])
+
+
+def change(path: Path, make: Callable[[Any], Any]) -> int:
+    """Changes the first snapshot; returns its revision."""
+    with closing(sqlite3.connect(path)) as connection:
+        revision, content = connection.execute("SELECT revision, content FROM snapshots").fetchone()
+        plain = json.loads(zlib.decompress(content))
+        make(plain)
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+        connection.execute(
+            "UPDATE snapshots SET content = ? WHERE revision = ?", (zlib.compress(text.encode()), revision)
+        )
+        connection.commit()
+    return int(revision)
+
+
+def test_from_each_snapshot_the_rest_of_the_log_is_judged_as_from_the_start(database: Path) -> None:
+    code, reports, whole = judged(database)
+    assert (code, reports, whole["snapshot"], len(snapshots(str(database)))) == (0, [], None, 2)
+    for at in snapshots(str(database)):
+        code, reports, part = judged(database, at + 1)
+        assert (code, reports, part["snapshot"], part["not_proven"]) == (0, [], at, 0)
+        assert part["chain"] == {"from": at + 1, "broken": [], "head": whole["chain"]["head"]}
+        assert 0 < part["decisions"] < whole["decisions"]
+
+
+def test_a_snapshot_is_the_same_in_a_backup_and_an_export(database: Path, tmp_path: Path) -> None:
+    write_backup(database, None, tmp_path / "a.backup", log_files=False)
+    (tmp_path / "events.jsonl").write_text(exported(database))
+    assert exported(tmp_path / "a.backup") == exported(tmp_path / "events.jsonl") == exported(database)
+    at = snapshots(str(database))[0]
+    assert judged(tmp_path / "events.jsonl", at + 1) == judged(database, at + 1)
+    assert judged(tmp_path / "a.backup", at + 1)[2]["not_proven"] > 0  # It is read from its start.
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda plain: plain[4].pop(),
+        lambda plain: plain[3].clear(),
+        lambda plain: plain.__setitem__(1, plain[1] + 1),
+        lambda plain: plain.__setitem__(2, "00" * 32),
+    ],
+    ids=("action", "needs", "time", "hash"),
+)
+def test_a_changed_snapshot_is_found_from_the_start_and_from_itself(make: Callable[[Any], Any], database: Path) -> None:
+    at = change(database, make)
+    what = "the snapshot of this revision was changed, or no commit names it"
+    assert what in judged(database)[1]
+    assert what in judged(database, at + 1)[1]
+
+
+def test_a_snapshot_that_no_commit_names_is_not_believed(database: Path) -> None:
+    newest = snapshots(str(database))[-1]
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("DELETE FROM events WHERE revision > ?", (newest,))
+        connection.commit()
+    assert judged(database, newest + 1)[1] == ["the snapshot of this revision was changed, or no commit names it"]
+
+
+def test_a_log_that_differs_from_its_snapshot_is_found(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute(
+            "DELETE FROM events WHERE kind = 'Admit' AND revision < ?", (snapshots(str(database))[0],)
+        ).rowcount
+        connection.commit()
+    assert "the snapshot of this revision has another gang low-1/main-group than the log" in judged(database)[1]
+
+
+def test_a_wrong_decision_is_found_from_a_snapshot(database: Path) -> None:
+    at = snapshots(str(database))[0]
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE events SET action = replace(action, 'PRIORITY', 'RECLAIM') WHERE kind = 'Preempt'")
+        connection.commit()
+    assert any("by RECLAIM" in each for each in judged(database, at + 1)[1])
+
+
+def test_retention_deletes_snapshots_whose_workflows_it_deletes(tmp_path: Path) -> None:
+    with desk(tmp_path) as server:
+        server.submit("old", "pool1", duration=10.0)
+        server.later(1)
+        server.store.snapshots.take()
+        server.later(60)
+        server.submit("new", "pool1", duration=10 * DAY)
+        server.later(60)
+        kept = server.store.snapshots.take()
+        server.submit("newest", "pool1")
+        server.store.retention.prune(server.store.retention.expired(server.time[0] - 30, 2), 1000)
+        while server.store.retention.prune_events(3).rows:
+            pass
+    assert snapshots(str(tmp_path / "runrig.db")) == [kept]
+    code, reports, found = judged(tmp_path / "runrig.db", kept + 1)  # type: ignore[operator]
+    assert (code, reports, found["snapshot"]) == (0, [], kept)
+
+
+def test_a_snapshot_is_due_after_many_revisions_and_more_of_them_if_it_is_large(tmp_path: Path) -> None:
+    with desk(tmp_path) as server:
+        server.submit("one", "pool1")
+        assert [server.store.snapshots.is_due(each) for each in (LEAST - 1, LEAST)] == [False, True]
+        at = server.store.snapshots.take()
+        assert at is not None
+        assert [server.store.snapshots.is_due(at + each) for each in (LEAST - 1, LEAST)] == [False, True]
+        server.store.snapshots._last = at, SHARE * 3 * LEAST
+        assert [server.store.snapshots.is_due(at + each) for each in (3 * LEAST - 1, 3 * LEAST)] == [False, True]
+
+
+def test_a_long_log_is_cut_at_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert cuts([], 0) == [(0, LAST)]
+    assert cuts([5, PART], 0) == [(0, LAST)]
+    kept = [at * PART // 2 for at in range(1, 7)]
+    assert cuts(kept, 0) == [(0, kept[2]), (kept[2], LAST)]
+    assert cuts(kept, PART + 1) == [(PART, 2 * PART), (2 * PART, LAST)]
+    assert cuts(kept, 10 * PART) == [(kept[-1], LAST)]
+
+
+@pytest.mark.slow
+def test_parts_that_are_judged_in_processes_find_what_the_whole_finds(database: Path) -> None:
+    at = snapshots(str(database))[0]
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE events SET action = replace(action, 'PRIORITY', 'RECLAIM') WHERE kind = 'Preempt'")
+        connection.commit()
+    parts = together([(str(database), 0, (), "", 0, at), (str(database), 0, (), "", at, LAST)])
+    whole = judge(str(database), 0, (), "", 0, LAST)
+    assert [report for part in parts for report in part.reports] == whole.reports
+    assert parts[0].numbers.plus(parts[1].numbers)._replace(rests=0) == whole.numbers._replace(rests=0)
