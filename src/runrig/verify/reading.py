@@ -106,7 +106,7 @@ class Joined:
 
     def __init__(self, path: str, chain: Chain) -> None:
         self._path, self._chain = path, chain
-        self.last = 0
+        self.last = self._snapshot = 0
         self._says = False
 
     def commits(self, items: Iterable[Item]) -> Iterator[Commit | Snapshot]:
@@ -115,8 +115,8 @@ class Joined:
             snapshot = listed.pop() if type(listed[-1]) is Snapshot else None
             if listed:
                 yield from self._commit(revision, listed)  # type: ignore[arg-type]
-            if isinstance(snapshot, Snapshot):
-                begins = not listed
+            if isinstance(snapshot, Snapshot) and revision > self._snapshot:
+                begins, self._snapshot = not self.last, revision
                 self._chain.see(snapshot, begins=begins)
                 if begins:
                     self.last, self._says = revision, True

@@ -19,6 +19,7 @@ _LOG = select(
     *(_EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action),
     *(_EVENT.hash, _EVENT.about),
 ).order_by(_EVENT.revision, _EVENT.seq)
+_KEPT = select(_SNAPSHOT.content).order_by(_SNAPSHOT.revision)
 _LEFT = select(_LEAF.revision, _LEAF.seq, _LEAF.leaf, _LEAF.hash, _LEAF.about).order_by(_LEAF.revision, _LEAF.seq)
 
 
@@ -30,7 +31,7 @@ def export_events(database: str, out: TextIO) -> int:
     count = 0
     out.write(f"{dumps({'runrig_events': FORMAT})}\n")
     try:
-        for event in _of_url(database) if "://" in database else log(database):
+        for event in url_log(database) if "://" in database else log(database):
             out.write(f"{dumps(event.line())}\n")
             count += isinstance(event, Event)
     except Unreadable as error:
@@ -39,7 +40,18 @@ def export_events(database: str, out: TextIO) -> int:
     return count
 
 
-def _of_url(url: str) -> Iterator[Event | Snapshot]:
+def url_snapshots(url: str) -> list[int]:
+    """Returns the revisions of the snapshots in a database. Raises what `SqlStore.look` raises."""
+    store = SqlStore.look(url)
+    try:
+        with store.transactions.reading() as connection:
+            return list(connection.execute(select(_SNAPSHOT.revision).order_by(_SNAPSHOT.revision)).scalars())
+    finally:
+        store.close()
+
+
+def url_log(url: str, after: int = 0) -> Iterator[Event | Snapshot]:
+    """As `verify.reading.log`, of the database with this URL. Raises what `SqlStore.look` raises."""
     store = SqlStore.look(url)
     try:
         with store.transactions.reading() as connection:
@@ -48,13 +60,13 @@ def _of_url(url: str) -> Iterator[Event | Snapshot]:
                 hash: {each.name: each.upstream for each in spec.groups}
                 for hash, spec in connection.execute(select(_SPEC.hash, _SPEC.spec))
             }
-            kept = connection.execute(select(_SNAPSHOT.content).order_by(_SNAPSHOT.revision)).scalars().all()
+            kept = connection.execute(_KEPT.where(_SNAPSHOT.revision >= after)).scalars().all()
             streamed = connection.execution_options(yield_per=AT_ONCE)
             left = (
                 Event(row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"", about=row.about or {})
-                for row in streamed.execute(_LEFT)
+                for row in streamed.execute(_LEFT.where(_LEAF.revision > after))
             )
-            events = (_event(row) for row in streamed.execute(_LOG))
+            events = (_event(row) for row in streamed.execute(_LOG.where(_EVENT.revision > after)))
             snapshots = (snapshot_of(zlib.decompress(each)) for each in kept)
             yield from merged(events, left, snapshots, lambda hash: needs.get(hash, {}))
     finally:

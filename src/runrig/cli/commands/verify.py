@@ -1,5 +1,9 @@
 """`runrig verify`: checks the decisions in an event log."""
 
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
 import click
 
 from runrig.cli import completing
@@ -17,6 +21,7 @@ TEXT, JSON = "text", "json"
         "runrig verify",
         "runrig verify runrig-monday.backup --from 1200",
         "runrig verify runrig.db --law P4,R3 -t json",
+        "runrig verify --live --textfile /var/lib/node_exporter/runrig.prom",
         "runrig verify events.jsonl --head 3f9c0a7e51b2d8c64e90f1a3b7d5c28e6a04f9b1d3c7e582a60b94f8d1e3c57a",
     )
 )
@@ -35,13 +40,32 @@ TEXT, JSON = "text", "json"
     default=TEXT,
     help="json: one line per violation, then the totals.",
 )
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Follow the database of a running server, and end at the first violation. FILE can be its URL.",
+)
+@click.option(
+    "--textfile",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --live: write metrics for Prometheus to this file.",
+)
 @click.pass_context
-def verify(context: click.Context, file: str | None, since: int, laws: str, head: str, format_type: str) -> int:
+def verify(
+    context: click.Context,
+    file: str | None,
+    since: int,
+    laws: str,
+    head: str,
+    format_type: str,
+    live: bool,
+    textfile: Path | None,
+) -> int:
     """Check every decision in an event log against the scheduling rules.
 
     FILE is a SQLite database, a backup or an export of the event log; by default, the database of `runrig up` on this
     machine. It is only read, also while the server runs. The exit code is 0 if all decisions follow the rules, 1 if one does not
-    or the log was changed, 2 if the file cannot be read.
+    or the log was changed, 2 if the file cannot be read. With --live, it checks new decisions within a second.
     """
     from runrig.verify.reading import Unreadable
     from runrig.verify.verify import check, known_hash, known_laws
@@ -50,6 +74,27 @@ def verify(context: click.Context, file: str | None, since: int, laws: str, head
     path = file or str(address.data_folder() / DATABASE)
     try:
         chosen, noted = known_laws(laws), known_hash(head)
+        if live:
+            if noted:
+                raise InvalidInput.one("--head cannot be combined with --live, which checks only what is new")
+            return _follow(path, since, chosen, as_json=format_type == JSON, textfile=textfile)
+        if textfile is not None:
+            raise InvalidInput.one("--textfile needs --live")
         return check(path, since=since, laws=chosen, head=noted, as_json=format_type == JSON, say=say)
     except Unreadable as error:
         raise InvalidInput.one(str(error)) from error
+
+
+def _follow(path: str, since: int, laws: Sequence[str], *, as_json: bool, textfile: Path | None) -> int:
+    """Begins at the last snapshot before *since*, or at the last one of all."""
+    from runrig.verify.live import follow
+    from runrig.verify.reading import log, snapshots
+    from runrig.verify.verify import Checker
+    from runrig.wiring.event_export import url_log, url_snapshots
+
+    of_url = "://" in path
+    kept = url_snapshots(path) if of_url else snapshots(path)
+    begin = max((at for at in kept if not since or at < since), default=0)
+    read = partial(url_log, path) if of_url else partial(log, path)
+    checker = Checker(since=since, laws=laws)
+    return follow(read, begin, checker, name=path, as_json=as_json, say=say, textfile=textfile)

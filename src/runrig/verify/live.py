@@ -1,0 +1,77 @@
+"""Follows a log while it grows, and reports an unlawful decision within a second of its commit (docs/verify.md)."""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from .chain import Chain, Snapshot
+from .court import Commit
+from .reading import Item, Joined
+from .verify import CHAIN, CHANGED, LAWFUL, SNAPSHOT, UNLAWFUL, Checker, Report
+
+PAUSE_S = 0.5
+
+
+def follow(
+    read: Callable[[int], Iterable[Item]],
+    begin: int,
+    checker: Checker,
+    *,
+    name: str,
+    as_json: bool,
+    say: Callable[[str], None],
+    textfile: Path | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> int:
+    """Returns UNLAWFUL after the first commit that is; LAWFUL when it is interrupted. Raises what *read* raises, and Unreadable.
+
+    *read*: returns the log after a revision, as `reading.log`. *begin*: the snapshot to begin with; 0: the start. *name*: of the log.
+    *textfile*: gets metrics for Prometheus with each look.
+    """
+    chain = Chain()
+    joined = Joined(name, chain)
+    found: list[Report] = []
+    try:
+        while not found:
+            for commit in joined.commits(read(joined.last or begin)):
+                found += _judged(checker, chain, commit)
+                if found:
+                    break
+            if textfile is not None:
+                _write(textfile, checker, len(found))
+            if not found:
+                wait(PAUSE_S)
+    except KeyboardInterrupt:
+        pass
+    for report in found:
+        say(json.dumps(report._asdict()) if as_json else str(report))
+    if not as_json:
+        say(checker.numbers.text(len(found)))
+    return UNLAWFUL if found else LAWFUL
+
+
+def _judged(checker: Checker, chain: Chain, commit: Commit | Snapshot) -> list[Report]:
+    found = list(checker.take(commit))
+    if isinstance(commit, Commit) and commit.gap:
+        found, checker.not_proven = [], checker.decisions
+    found += [Report(at, CHAIN, "", CHANGED) for at in chain.broken]
+    return [*found, *(Report(at, CHAIN, "", SNAPSHOT) for at in chain.altered)]
+
+
+def _write(path: Path, checker: Checker, unlawful: int) -> None:
+    """Replaces the whole file at once, so that nobody reads half of it."""
+    numbers = checker.numbers
+    rows = (
+        ("unlawful", "gauge", "Unlawful decisions and changes of the log that were found.", unlawful),
+        ("decisions_total", "counter", "Decisions that were checked.", numbers.decisions),
+        ("revision", "gauge", "The last revision that was checked.", numbers.revision),
+        ("checked_timestamp_seconds", "gauge", "When the log was last looked at.", f"{time.time():.3f}"),
+    )
+    text = "".join(
+        f"# HELP runrig_verify_{name} {what}\n# TYPE runrig_verify_{name} {kind}\nrunrig_verify_{name} {value}\n"
+        for name, kind, what, value in rows
+    )
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
