@@ -258,27 +258,34 @@ def _backup_rows(path: str, wanted: str) -> Iterator[dict[str, Any]]:
 
 def _of_export(path: str, after: int) -> Iterator[Item]:
     with Path(path).open(encoding="utf-8") as lines:
-        header = json.loads(next(lines))
-        if "runrig_events" not in header:
-            raise Unreadable(f"{path} is not an export of runrig's event log")
-        if header["runrig_events"] > FORMAT:
-            raise Unreadable(f"{path} has format {header['runrig_events']}, and this release reads up to {FORMAT}")
-        count, ended = 0, False
-        for line in lines:
-            if after and line[0] == "[" and int(line[1 : line.index(",")]) <= after:
-                count += 1
-                continue
-            row = json.loads(line)
-            if isinstance(row, list):
-                count += 1
-                yield event_of(row)
-            elif "snapshot" in row:
-                yield snapshot_of(dumps(row["snapshot"]).encode())
-            else:
-                ended = row["events"] == count
-                break
-        if not ended:
-            raise Unreadable(f"{path} is cut off: it ends after {count} events")
+        yield from of_lines(lines, path, after)
+
+
+def of_lines(lines: Iterable[str], path: str, after: int = 0) -> Iterator[Item]:
+    """*lines*: of an export. *path*: for messages. *after*: as of `log`."""
+    rest = iter(lines)
+    header = json.loads(next(rest))
+    if "runrig_events" not in header:
+        raise Unreadable(f"{path} is not an export of runrig's event log")
+    if header["runrig_events"] > FORMAT:
+        raise Unreadable(f"{path} has format {header['runrig_events']}, and this release reads up to {FORMAT}")
+    count = 0
+    for line in rest:
+        text = line.rstrip("\n")
+        if text[:1] == "[":
+            count += 1
+            if not after or int(text[1 : text.index(",")]) > after:
+                yield event_of(text)
+            continue
+        row = json.loads(text)
+        if "snapshot" not in row:
+            if row["events"] == count:
+                return
+            break
+        if dumps(row) != text:
+            raise ValueError(f"{text:.80} was changed")
+        yield snapshot_of(dumps(row["snapshot"]).encode())
+    raise Unreadable(f"{path} is cut off: it ends after {count} events")
 
 
 def _check_version(path: str, version: str) -> None:
