@@ -33,7 +33,7 @@ from runrig.domain.observed import Observation
 from runrig.domain.plan import Action, Admit, Plan, PutNode, PutPool, SetFlavors
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.domain.records import Event, RowChange
+from runrig.domain.records import RowChange
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, Status, Task, Workflow
 from runrig.engine.state.state import State

@@ -3,10 +3,13 @@
 from pathlib import Path
 
 from bench import verify
+from runrig.verify.chain import LAST
+from runrig.verify.verify import judge
 
 
-def test_measured_log_is_lawful_and_contains_ends_of_cycles(tmp_path: Path) -> None:
-    verify.history(tmp_path, waiting=400, rounds=3)
-    _, totals = verify.timed(tmp_path / "runrig.db")
-    assert totals["decisions"] > 400
-    assert totals["rests"] > 0
+def test_its_log_is_lawful_and_judged_in_two_parts_as_in_one(tmp_path: Path) -> None:
+    cut = verify.history(tmp_path, waiting=400, rounds=4)
+    numbers = judge(str(tmp_path / "runrig.db"), 0, (), "", 0, LAST).numbers
+    assert (numbers.decisions > 400, numbers.rests >= 4) == (True, True)
+    for parts in ([(0, LAST)], [(0, cut), (cut, LAST)]):
+        assert verify.timed(tmp_path / "runrig.db", parts)[1] == numbers.decisions

@@ -45,6 +45,7 @@ def filled(it: Desk) -> None:
     it.submit("later", pool="pool2")
     it.service.usage.step()
     it.service.notices.set("ann", "https://hooks.example.org/", (When.FAIL,), 600, 1)
+    it.store.snapshots.take()
 
 
 @pytest.mark.parametrize("to", KINDS)

@@ -99,6 +99,8 @@ def test_a_database_is_followed_by_its_url(kind: str, tmp_path: Path) -> None:
         server.submit("low", "pool1", Priority.LOW, gpus=4)
         server.later(5)
         begin = server.store.snapshots.take()
+        assert url_snapshots(url) == []
+        work(server)
         assert url_snapshots(url) == [begin]
         said: list[str] = []
         checker = Checker()

@@ -13,8 +13,8 @@ import pytest
 
 from runrig.domain.gangs import Priority
 from runrig.store.snapshots import LEAST, SHARE
-from runrig.verify.chain import LAST
-from runrig.verify.reading import snapshots
+from runrig.verify.chain import LAST, Chain
+from runrig.verify.reading import commits, snapshots
 from runrig.verify.verify import PART, check, cuts, judge, together
 from runrig.wiring.backup import write_backup
 from tests.verify.test_event_export import STEPS, exported
@@ -75,6 +75,14 @@ def test_from_each_snapshot_the_rest_of_the_log_is_judged_as_from_the_start(data
         assert 0 < part["decisions"] < whole["decisions"]
 
 
+def test_a_head_from_before_the_snapshot_is_found(database: Path) -> None:
+    chain = Chain()
+    log = commits(str(database), chain)
+    next(log)
+    said: list[str] = []
+    assert check(str(database), since=10**6, laws=(), head=chain.last.hex(), as_json=False, say=said.append) == 0
+
+
 def test_a_snapshot_is_the_same_in_a_backup_and_an_export(database: Path, tmp_path: Path) -> None:
     write_backup(database, None, tmp_path / "a.backup", log_files=False)
     (tmp_path / "events.jsonl").write_text(exported(database))
@@ -96,17 +104,21 @@ def test_a_snapshot_is_the_same_in_a_backup_and_an_export(database: Path, tmp_pa
 )
 def test_a_changed_snapshot_is_found_from_the_start_and_from_itself(make: Callable[[Any], Any], database: Path) -> None:
     at = change(database, make)
-    what = "the snapshot of this revision was changed, or no commit names it"
+    what = "the snapshot of this revision was changed"
     assert what in judged(database)[1]
     assert what in judged(database, at + 1)[1]
 
 
-def test_a_snapshot_that_no_commit_names_is_not_believed(database: Path) -> None:
-    newest = snapshots(str(database))[-1]
+def test_a_snapshot_that_no_commit_names_is_not_begun_with(database: Path, tmp_path: Path) -> None:
+    first, newest = snapshots(str(database))
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("DELETE FROM events WHERE revision > ?", (newest,))
         connection.commit()
-    assert judged(database, newest + 1)[1] == ["the snapshot of this revision was changed, or no commit names it"]
+    (tmp_path / "events.jsonl").write_text(exported(database))
+    for path in (database, tmp_path / "events.jsonl"):
+        assert snapshots(str(path)) == [first]
+        code, reports, found = judged(path, newest + 1)
+        assert (code, reports, found["snapshot"]) == (0, [], first)
 
 
 def test_a_log_that_differs_from_its_snapshot_is_found(database: Path) -> None:

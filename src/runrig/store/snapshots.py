@@ -7,7 +7,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, func, select
 
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import (
@@ -33,9 +33,13 @@ from runrig.store.transactions import Transactions
 LEAST = 1_000
 """Revisions between two snapshots, at least."""
 SHARE = 5
-"""And one per so many bytes of the last one: a revision takes some 250 bytes or more, so snapshots are at most 2 % of the log."""
+"""Bytes of the last snapshot per revision: a revision takes at least some 250 bytes, so snapshots are at most 2 % of the log."""
 _SNAPSHOT, _EVENT = schema.snapshots.c, schema.events.c
-_LAST = select(_SNAPSHOT.revision, _SNAPSHOT.content).order_by(_SNAPSHOT.revision.desc()).limit(1)
+_LAST = (
+    select(_SNAPSHOT.revision, func.length(_SNAPSHOT.content).label("size"))
+    .order_by(_SNAPSHOT.revision.desc())
+    .limit(1)
+)
 
 
 class SqlSnapshots:
@@ -52,7 +56,7 @@ class SqlSnapshots:
         if self._last is None:
             with self._transactions.reading() as connection:
                 row = connection.execute(_LAST).one_or_none()
-            self._last = (0, 0) if row is None else (row.revision, len(row.content))
+            self._last = (0, 0) if row is None else (row.revision, row.size)
         last, size = self._last
         return revision - last >= max(LEAST, size // SHARE)
 

@@ -12,7 +12,7 @@ LAST = 1 << 62
 
 class Event(NamedTuple):
     """*time*: in microseconds. *needs*: of a submission, what each group needs; None: *about* says that. *hash*: of the commit, on its
-    last event. *about*: what the commit says about itself, beside *hash*; {}: nothing.
+    last event. *about*: facts about the commit, on its last event; {}: there are none.
 
     *kind* "": retention deleted it, and left its *leaf*.
     """
@@ -52,7 +52,8 @@ def event_of(text: str) -> Event:
             raise ValueError(f"{text:.80} was changed")
         return Event(revision, seq, leaf=_bytes(more["leaf"]), hash=hash, about=about)
     leaf = hashlib.sha256(f"{text[: -len(last) - 2]}]".encode() if more else text.encode()).digest()
-    return Event(*line[:7], more.get("needs"), leaf, hash, about)
+    revision, seq, time, actor, kind, law, action = line[:7]
+    return Event(revision, seq, time, actor, kind, law, action, more.get("needs"), leaf, hash, about)
 
 
 def _bytes(text: str) -> bytes:
@@ -138,7 +139,3 @@ class Chain:
         elif snapshot.hash != self.last:
             self.altered.append(snapshot.revision)
         self._snapshots[snapshot.revision] = snapshot.digest
-
-    def unnamed(self, revision: int) -> bool:
-        """No commit has named the snapshot of *revision*, so it is not in the chain."""
-        return revision in self._snapshots

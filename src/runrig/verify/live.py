@@ -60,7 +60,7 @@ def _judged(checker: Checker, chain: Chain, commit: Commit | Snapshot) -> list[R
 
 
 def _write(path: Path, checker: Checker, unlawful: int) -> None:
-    """Replaces the whole file at once, so that nobody reads half of it."""
+    """Replaces the file, so that readers find all of the old or all of the new one."""
     numbers = checker.numbers
     rows = (
         ("unlawful", "gauge", "Unlawful decisions and changes of the log that were found.", unlawful),

@@ -3,6 +3,7 @@
 import gzip
 import heapq
 import json
+import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,6 +33,12 @@ _LEAVES = (
     "SELECT revision, seq, leaf, hash, about FROM leaves WHERE revision > ? AND revision <= ? ORDER BY revision, seq"
 )
 _SNAPSHOTS = "SELECT content FROM snapshots WHERE revision >= ? AND revision <= ? ORDER BY revision"
+_NAMES = """revision > snapshots.revision AND about LIKE '%"snapshot":[' || snapshots.revision || ',%'"""
+_NAMED = (
+    f"SELECT revision FROM snapshots WHERE EXISTS (SELECT 1 FROM events WHERE {_NAMES}) "  # noqa: S608
+    f"OR EXISTS (SELECT 1 FROM leaves WHERE {_NAMES}) ORDER BY revision"
+)
+_SNAPSHOT = re.compile(r'(?<!\\)"snapshot":\[([0-9]+),')
 _EPOCH = datetime.fromisoformat("1970-01-01")
 Item = Event | Snapshot
 
@@ -64,16 +71,19 @@ def log(path: str, after: int = 0, upto: int = LAST) -> Iterator[Item]:
 
 
 def snapshots(path: str) -> list[int]:
-    """Returns the revisions of the snapshots, where that is known without reading everything. Raises Unreadable."""
+    """Returns the revisions of the snapshots that a later commit names, where that is known without reading everything.
+
+    Raises Unreadable.
+    """
     with _whole(path):
         read = _reader(path)
         if read is _of_database:
             with _connected(path) as (connection, version):
-                rows = connection.execute("SELECT revision FROM snapshots ORDER BY revision") if version >= KEPT else ()
-                return [revision for (revision,) in rows]
+                return [at for (at,) in connection.execute(_NAMED)] if version >= KEPT else []
         if read is _of_export:
             with Path(path).open(encoding="utf-8") as lines:
-                return [json.loads(line)["snapshot"][0] for line in lines if line.startswith('{"snapshot"')]
+                found = [(line[0] == "{", int(at[1])) for line in lines if (at := _SNAPSHOT.search(line))]
+            return sorted({at for kept, at in found if kept} & {at for kept, at in found if not kept})
         return []
 
 
@@ -216,7 +226,8 @@ def merged(
 ) -> Iterator[Item]:
     """*needs*: what the groups of a specification need, asked only where commits do not say that: no hash covers it."""
     says = False
-    for item in heapq.merge(events, left, kept, key=itemgetter(0, 1)):
+    items: Iterable[Any] = heapq.merge(events, left, kept, key=itemgetter(0, 1))
+    for item in items:
         if type(item) is Event:
             if item.kind == "Submit" and not says:
                 item = item._replace(needs=needs(item.action["workflow"]["spec_hash"]))

@@ -24,7 +24,7 @@ from .world import Gang
 
 ENGINE, CHAIN = "engine", "chain"
 CHANGED = "this commit, or one that was before it, was changed"
-SNAPSHOT = "the snapshot of this revision was changed, or no commit names it"
+SNAPSHOT = "the snapshot of this revision was changed"
 PART = 20_000
 """Revisions that are worth a process."""
 REWRITTEN = "The log was rewritten since that was its head, or is another one"
@@ -59,8 +59,12 @@ class Numbers(NamedTuple):
     revision: int
 
     def plus(self, then: "Numbers") -> "Numbers":
-        sums = (mine + theirs for mine, theirs in zip(self[:3], then[:3], strict=True))
-        return Numbers(*sums, then.first if self.first is None else self.first, then.last, then.revision)
+        return then._replace(
+            decisions=self.decisions + then.decisions,
+            rests=self.rests + then.rests,
+            not_proven=self.not_proven + then.not_proven,
+            first=then.first if self.first is None else self.first,
+        )
 
     def text(self, reports: int) -> str:
         days = (self.last - (self.first or self.last)) / 86_400
@@ -230,18 +234,19 @@ def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upt
         if not chain.broken:
             raise
     found += [Report(at, CHAIN, "", CHANGED) for at in chain.broken]
-    altered = [*chain.altered, *([after] if after and chain.unnamed(after) else [])]
-    found += [Report(at, CHAIN, "", SNAPSHOT) for at in altered]
+    found += [Report(at, CHAIN, "", SNAPSHOT) for at in chain.altered]
     return Judged(found, checker.numbers, after, chain.first, chain.broken, chain.last, chain.found)
 
 
 def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: bool, say: Callable[[str], None]) -> int:
     """Checks a file and prints a line per violation with *say*. Returns the exit code. Raises Unreadable.
 
-    Begins at the last snapshot before *since*, and cuts a long log at snapshots, to check it on all processors.
+    Without *head*, begins at the last snapshot before *since*. Cuts a long log at snapshots, to check it on all processors.
     *head*: a commit must have this hash; "": none has to.
     """
-    parts = together([(path, since, laws, head, after, upto) for after, upto in cuts(snapshots(path), since)])
+    parts = together(
+        [(path, since, laws, head, after, upto) for after, upto in cuts(snapshots(path), 0 if head else since)]
+    )
     found = [report for part in parts for report in part.reports]
     numbers = parts[0].numbers
     for part in parts[1:]:
@@ -261,17 +266,17 @@ def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: boo
         chain = {"from": first or None, "broken": broken, "head": parts[-1].head.hex() if first else None}
         say(json.dumps(totals | {"snapshot": parts[0].begun or None, "chain": chain}))
         return UNLAWFUL if found else LAWFUL
-    chain = "no chain of hashes"
+    hashes = "no chain of hashes"
     if first:
         whole, start = "broken" if broken else "unbroken", f" from revision {first}" if first > 1 else ""
-        chain = f"chain{start} {whole} to {parts[-1].head.hex()}"
+        hashes = f"chain{start} {whole} to {parts[-1].head.hex()}"
     begun = f"begun at the snapshot of revision {parts[0].begun:,}; " if parts[0].begun else ""
-    say(f"{numbers.text(len(found))}; {begun}{chain}")
+    say(f"{numbers.text(len(found))}; {begun}{hashes}")
     return UNLAWFUL if found else LAWFUL
 
 
 def cuts(kept: Sequence[int], since: int) -> list[tuple[int, int]]:
-    """Returns the parts of a log, as (after which revision, up to which one). *kept*: revisions of its snapshots."""
+    """Returns the parts of a log, as (after which revision, up to which one). *kept*: revisions of its snapshots (`reading.snapshots`)."""
     begin = max((at for at in kept if at < since), default=0)
     last = kept[-1] if kept else 0
     several = min(os.cpu_count() or 1, (last - begin) // PART)

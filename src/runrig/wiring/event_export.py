@@ -4,13 +4,13 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Table, Text, cast, exists, literal, or_, select
 
 from runrig.domain.errors import InvalidInput
 from runrig.store import SqlStore, schema
 from runrig.store.backup import check_tables
 from runrig.store.codec import dumps
-from runrig.verify.chain import Event, Snapshot, snapshot_of
+from runrig.verify.chain import Event, Snapshot, leaf_of, snapshot_of
 from runrig.verify.reading import FORMAT, Unreadable, log, merged
 
 AT_ONCE = 2_000
@@ -41,13 +41,22 @@ def export_events(database: str, out: TextIO) -> int:
 
 
 def url_snapshots(url: str) -> list[int]:
-    """Returns the revisions of the snapshots in a database. Raises what `SqlStore.look` raises."""
+    """As `verify.reading.snapshots`, of the database with this URL. Raises what `SqlStore.look` raises."""
     store = SqlStore.look(url)
     try:
         with store.transactions.reading() as connection:
-            return list(connection.execute(select(_SNAPSHOT.revision).order_by(_SNAPSHOT.revision)).scalars())
+            named = or_(_named(schema.events), _named(schema.leaves))
+            return list(
+                connection.execute(select(_SNAPSHOT.revision).where(named).order_by(_SNAPSHOT.revision)).scalars()
+            )
     finally:
         store.close()
+
+
+def _named(table: Table) -> ColumnElement[bool]:
+    """Returns a condition: a later commit in *table* names the snapshot."""
+    names = literal('%"snapshot":[') + cast(_SNAPSHOT.revision, Text) + literal(",%")
+    return exists().where(table.c.revision > _SNAPSHOT.revision, cast(table.c.about, Text).like(names))
 
 
 def url_log(url: str, after: int = 0) -> Iterator[Event | Snapshot]:
@@ -75,4 +84,6 @@ def url_log(url: str, after: int = 0) -> Iterator[Event | Snapshot]:
 
 def _event(row: Any) -> Event:
     revision, seq, time, actor, kind, law, action, hash, about = row
-    return Event(revision, seq, round(time * 1_000_000), actor, kind, law, action, None, b"", hash or b"", about or {})
+    at = round(time * 1_000_000)
+    leaf = leaf_of(revision, seq, at, actor, kind, law, dumps(action))
+    return Event(revision, seq, at, actor, kind, law, action, None, leaf, hash or b"", about or {})

@@ -1,6 +1,6 @@
 """`runrig verify`: checks the decisions in an event log."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -88,13 +88,16 @@ def verify(
 def _follow(path: str, since: int, laws: Sequence[str], *, as_json: bool, textfile: Path | None) -> int:
     """Begins at the last snapshot before *since*, or at the last one of all."""
     from runrig.verify.live import follow
-    from runrig.verify.reading import log, snapshots
+    from runrig.verify.reading import Item, log, snapshots
     from runrig.verify.verify import Checker
-    from runrig.wiring.event_export import url_log, url_snapshots
 
-    of_url = "://" in path
-    kept = url_snapshots(path) if of_url else snapshots(path)
+    read: Callable[[int], Iterable[Item]] = partial(log, path)
+    if "://" in path:
+        from runrig.wiring.event_export import url_log, url_snapshots
+
+        kept, read = url_snapshots(path), partial(url_log, path)
+    else:
+        kept = snapshots(path)
     begin = max((at for at in kept if not since or at < since), default=0)
-    read = partial(url_log, path) if of_url else partial(log, path)
     checker = Checker(since=since, laws=laws)
     return follow(read, begin, checker, name=path, as_json=as_json, say=say, textfile=textfile)

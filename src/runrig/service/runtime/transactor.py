@@ -87,7 +87,7 @@ class Transactor:
         self._state: State | None = None
         self._not_stored: str | None = None
         self._about: dict[str, Any] = {"laws": LAWS}
-        """What the next commit says about itself: `laws`, of a server's first one; `rest`, when a cycle ended before it."""
+        """Facts about the next commit: `laws`, if it is the first of this server; `rest`, when a cycle ended before it."""
         self.stored = 0
         """The last revision known to be stored; readable without the lock."""
         self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None

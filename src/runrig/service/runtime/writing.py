@@ -67,7 +67,7 @@ class Revision:
 
 
 def about_of(revisions: Sequence[Revision], first: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    """Returns what commits say about themselves, by number. *first*: what the first one says beside its needs."""
+    """Returns facts about commits, for the log, by number. *first*: of the first one, in addition to its needs."""
     about: dict[int, dict[str, Any]] = {each.number: {"needs": each.needs} for each in revisions if each.needs}
     if first:
         about[revisions[0].number] = {**about.get(revisions[0].number, {}), **first}

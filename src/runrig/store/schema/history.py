@@ -6,8 +6,8 @@ from runrig.store.columns import WHOLE, Encoded, Prose, UtcDateTime, Words, plai
 from runrig.store.schema.base import Texts, metadata
 
 # *workflow* and *pool*: what the action changes, so that an index can find its events. *hash*: of the commit, on its last
-# event (`store.chain`); None before the upgrade to schema 0024. *about*: what the commit says about itself, beside *hash*; None:
-# nothing. A migration must not change what is hashed.
+# event (`store.chain`); None before the upgrade to schema 0024. *about*: facts about the commit, on
+# its last event; None: there are none. A migration must not change what is hashed.
 events = Table(
     "events",
     metadata,

@@ -1,4 +1,4 @@
-"""What a commit says about itself, such as that a cycle ended before it."""
+"""Facts about a commit, such as that a cycle ended before it."""
 
 import sqlalchemy as sa
 from alembic import op
