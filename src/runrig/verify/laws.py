@@ -5,7 +5,7 @@ It is asked before a decision is carried out, or at the end of a cycle.
 
 from collections.abc import Iterator
 
-from .court import MOST_REQUEUES, Action, Commit, Court, gpus_of, no_room
+from .court import MOST_REQUEUES, Action, Commit, Court, Way, gpus_of, no_room
 from .places import choices, sizes
 from .quota import CHARGED, LAYERS, REAL
 from .world import ADMITTED, NOMINATED, PENDING, STOPPING, Gang
@@ -137,14 +137,17 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
     for gang in world.running.values():
         if not gang.firm and not world.workflows.get(gang.workflow, {}).get("aside"):
             low.setdefault(gang.pool, []).append(gang)
+    asked: dict[str, list[tuple[Gang, list[Way]]]] = {}
     for gang in court.waiting(lambda gang: gang.firm and gang.pool in low):
         # LOW work makes no difference to the guarantee.
         ways = [way for way in court.ways_if_stopped(gang) if not court.beyond_promise(gang, way.amounts)]
         if ways:
-            with world.without(low[gang.pool], LAYERS):
-                could = any(court.fits(gang, way, (CHARGED,)) for way in ways)
-            if could:
-                yield gang, f"it waits at the end of a cycle, and LOW work of its pool {gang.pool} runs in its place"
+            asked.setdefault(gang.pool, []).append((gang, ways))
+    for pool, several in asked.items():
+        with world.without(low[pool], LAYERS):
+            could = [gang for gang, ways in several if any(court.fits(gang, way, (CHARGED,)) for way in ways)]
+        for gang in could:
+            yield gang, f"it waits at the end of a cycle, and LOW work of its pool {pool} runs in its place"
 
 
 def reclaim(court: Court, gang: Gang, action: Action) -> Iterator[str]:
