@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -22,15 +22,15 @@ def base_of(dockerfile: str) -> str:
 
 
 def pinned(image: str, scheme: str = "https") -> str | None:
-    """Returns *image* with its digest; None if its registry cannot be reached."""
+    """Returns *image* with its digest; None if its registry cannot be reached or something else answers in its place."""
     registry, _, rest = image.partition("/")
     name, _, tag = rest.rpartition(":")
     url = f"{scheme}://{_HUB.get(registry, registry)}/v2/{name}/manifests/{tag}"
     try:
-        headers = _head(url, {"Accept": _KINDS})
-    except (URLError, TimeoutError):
+        digest = _head(url, {"Accept": _KINDS}).get("Docker-Content-Digest")
+    except (OSError, ValueError, KeyError):  # Proxies answer with pages of their own.
         return None
-    return f"{image}@{headers['Docker-Content-Digest']}"
+    return f"{image}@{digest}" if digest else None
 
 
 def _head(url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
