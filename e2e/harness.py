@@ -26,7 +26,7 @@ import yaml
 from e2e import programs
 from e2e.api import Api, Object, Refusal, until
 from e2e.objects import node_object
-from e2e.processes import Process, free_ports
+from e2e.processes import Process, free_ports, quiet_port
 from runrig.domain.nodes import Node
 from runrig.spec.cluster import read_cluster
 
@@ -183,7 +183,8 @@ def _locked(folder: Path) -> Iterator[TextIO]:
 def _prepared(folder: Path) -> ControlPlane:
     """Keys, a token and a kubeconfig; nothing runs yet."""
     state, token = folder / "state", secrets.token_urlsafe(24)
-    port, kubelet_port, server_port = free_ports(3)
+    port, kubelet_port = free_ports(2)
+    server_port = quiet_port()
     url = f"https://127.0.0.1:{port}"
     (state / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
     key = state / "accounts.key"

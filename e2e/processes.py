@@ -72,3 +72,15 @@ def free_ports(count: int) -> list[int]:
     for each in sockets:
         each.close()
     return ports
+
+
+def quiet_port() -> int:
+    """Returns a port for later: free on all of loopback, and none that the kernel gives to somebody who asks for any."""
+    first = 20000 + os.getpid() % 10000
+    for port in range(first, first + 1000):
+        try:
+            with socket.create_server(("0.0.0.0", port)):
+                return port
+        except OSError:
+            continue
+    raise OSError(f"no port from {first} to {first + 999} is free")

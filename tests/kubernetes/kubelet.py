@@ -6,10 +6,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from e2e.api import Object, Refusal, path_of
+from e2e.api import Object, path_of
 from e2e.harness import SERVER, SERVERS
 from tests.failover.servers import Server, Site
 from tests.kubernetes.rights import kubeconfig_of
@@ -37,13 +37,14 @@ class Kubelet(Site):
         return {*self._running}
 
     def look(self) -> set[str]:
-        """Stops what was deleted, starts what is new; the names of the pods that run."""
+        """Starts what is new, stops what was deleted; the names of the pods that run."""
         found = {pod["metadata"]["name"]: pod for pod in self._pods() if "deletionTimestamp" not in pod["metadata"]}
+        for name in sorted(found.keys() - self.names):
+            self._running[name] = self._start(found[name])
+            self.servers.append(self._running[name])
         gone = [self._running.pop(name) for name in sorted(self.names - found.keys())]
         for server in gone:
             server.send(signal.SIGTERM)
-        for name in sorted(found.keys() - self.names):
-            self._running[name] = self._start(found[name])
         self.servers[:] = [self._running[name] for name in sorted(self._running)]
         for server in gone:
             assert server.wait() == 0, server.errors()
@@ -81,8 +82,12 @@ class Kubelet(Site):
         named = {"name": pod["metadata"]["name"], "namespace": self.world.namespace}
         target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": named, "target": target}
-        with suppress(Refusal):  # it has a node already
-            self.world.api.call("POST", f"{path_of(pod)}/binding", binding)
+        self.world.api.call("POST", f"{path_of(pod)}/binding", binding)
+        self.world.plane.until(lambda: self._phase(pod) == "Running", "the cluster takes it for running")
+
+    def _phase(self, pod: Object) -> str | None:
+        found = self.world.api.read(pod)
+        return None if found is None else str(found["status"]["phase"])
 
     def _volume(self, folder: Path, pod: Object, name: str) -> Path:
         """Where it is here; a claim outlives its pod."""

@@ -125,7 +125,10 @@ def _pod_of(here: Rig, id: str) -> Object:
 
 
 def _marks(pod: Object) -> Object:
-    return {part: pod["metadata"].get(part) for part in ("labels", "annotations", "finalizers")}
+    """Those of runrig: KAI adds an annotation of its own."""
+    marks = {part: pod["metadata"].get(part) for part in ("labels", "annotations", "finalizers")}
+    ours = {name: value for name, value in (marks["annotations"] or {}).items() if name != "received-resource-type"}
+    return marks | {"annotations": ours}
 
 
 CHANGES: dict[str, Object] = {

@@ -4,16 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from tests.failover.load import load
-from tests.failover.servers import ask
 from tests.failover.test_failover import some_more
 from tests.kubernetes.faults import gang
 from tests.kubernetes.kubelet import Kubelet, kubelet
 from tests.kubernetes.test_chart import CHART, helm, sets
 from tests.kubernetes.world import OURS, World
+from tests.patience import PATIENCE_S
 from tests.stores import store_url
 
 CLUSTER = "nodes: [{name: n0, resources: {gpu: 8}}]\n"
+SLOW_S = 120
+"""Servers start one after the other, each twice: as its init container, and as itself."""
 VALUES = {
     "database.secretName": "database",
     "cluster": {"pools": [{"name": "team", "quota": 8}]},
@@ -31,19 +35,21 @@ def test_an_upgrade_of_leader_and_standby_under_load_loses_nothing(world: World,
         metadata = {"name": "database", "namespace": world.namespace}
         world.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"url": url}})
         release(world, "install", VALUES)
-        world.plane.until(lambda: len(here.look()) == 2, "two servers run")
+        world.plane.until(lambda: len(here.look()) == 2, "two servers run", timeout_s=SLOW_S)
         first = here.names
         token = here.said.strip()
+        before = gang_of_two(here, token)
         with load(here, token) as running:
             some_more(running)
-            before = gang_of_two(here, token)
             release(world, "upgrade", VALUES | {"serve": {"retention_days": 30}})
-            world.plane.until(lambda: len(names := here.look()) == 2 and not names & first, "both are replaced")
+            world.plane.until(
+                lambda: len(names := here.look()) == 2 and not names & first, "both are replaced", timeout_s=SLOW_S
+            )
             some_more(running)
             assert before.items() <= uids(world).items(), "what ran before still runs"
         running.check(others=1)
         release(world, "uninstall")
-        world.plane.until(lambda: not here.look(), "the servers are gone")
+        world.plane.until(lambda: not here.look(), "the servers are gone", timeout_s=SLOW_S)
         assert before.items() <= uids(world).items()
         here.check_log()
 
@@ -56,17 +62,20 @@ def release(world: World, verb: str, values: dict[str, Any] | None = None) -> No
 
 def gang_of_two(here: Kubelet, token: str) -> dict[str, str]:
     """A gang that runs; its pods."""
-    headers = {"Authorization": f"Bearer {token}"}
-    body = {"file": json.dumps(gang("first", 2))}
-    status, answer = ask(here.leader().url, "POST", "/api/pool/team/workflow?priority=HIGH", body, headers)
-    assert status == 200, answer
-    prefix = f"{answer['name']}/"
+    answer = httpx2.post(
+        f"{here.leader().url}/api/pool/team/workflow",
+        json={"file": json.dumps(gang("first", 2))},
+        headers={"Authorization": f"Bearer {token}"},
+        timeout=PATIENCE_S,
+    )
+    assert answer.status_code == 200, answer.text
+    prefix = f"{answer.json()['name']}/"
 
     def found() -> dict[str, str] | None:
         mine = {key: uid for key, uid in uids(here.world).items() if key.startswith(prefix)}
         return mine if len(mine) == 2 else None
 
-    return here.world.plane.until(found, "the gang runs")
+    return here.world.plane.until(found, "the gang runs", timeout_s=SLOW_S)
 
 
 def uids(world: World) -> dict[str, str]:
