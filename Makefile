@@ -72,9 +72,12 @@ lint: .venv/.synced  ## format, style, types, allowed imports, prose, spelling, 
 	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs src
 	$(BIN)/python .ci/subjects.py
 
-# Spectral, pinned with all that it needs by its own lock file.
-.spectral/.installed: .venv/.synced .ci/spectral/package.json .ci/spectral/package-lock.json
+.PHONY: .npm
+.npm: .venv/.synced
 	@command -v npm >/dev/null || test -x $(BIN)/npm || $(UV) sync --quiet --frozen --extra dev --extra programs --python $(PYTHON)
+
+# Spectral, pinned with all that it needs by its own lock file.
+.spectral/.installed: .ci/spectral/package.json .ci/spectral/package-lock.json | .npm
 	mkdir -p .spectral && cp .ci/spectral/package.json .ci/spectral/package-lock.json .spectral/
 	PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --prefix .spectral --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
@@ -116,7 +119,13 @@ docs: .venv/.synced deploy/requirements.txt  ## write what the docs take from th
 	UV_PROJECT_ENVIRONMENT=.site/env $(UV) sync --quiet --frozen --only-group site --python $(PYTHON)
 	@touch $@
 
-site: .site/env/.synced  ## build the docs as a site in .site/html; a link that leads nowhere fails
+# Draws the diagrams. Pinned by its hash, and part of the site, so that a reader's browser asks no other server for it.
+MERMAID := mermaid-12.3.0
+.site/mermaid.min.js: .ci/mermaid.sha512 | .npm
+	mkdir -p .site && cd .site && PATH="$$PATH:$(CURDIR)/$(BIN)" npm pack --silent $(subst -,@,$(MERMAID)) >/dev/null
+	cd .site && sha512sum --check --quiet ../$< && tar xzOf $(MERMAID).tgz package/dist/mermaid.min.js >mermaid.min.js
+
+site: .site/env/.synced .site/mermaid.min.js  ## build the docs as a site in .site/html; a link that leads nowhere fails
 	$(BIN)/python -m docs.site .site/env/bin/zensical
 
 # Apart from .venv, as with .audit.

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 ROOT = Path(__file__).parent.parent
 STAGE = ROOT / ".site" / "pages"
 HTML = ROOT / ".site" / "html"
+MERMAID = ROOT / ".site" / "mermaid.min.js"
 TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE")
 FOLDERS = ("docs", "examples")
 CLICKS = 3
@@ -35,35 +36,47 @@ def stage() -> None:
             shutil.copy(ROOT / name, STAGE / name)
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, STAGE / folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copy(MERMAID, STAGE)
     for page in STAGE.rglob("*.md"):
-        page.write_text(_FENCE.sub(r"\1", page.read_text(encoding="utf-8")), encoding="utf-8")
+        text = _FENCE.sub(r"\1", page.read_text(encoding="utf-8"))
+        if "```mermaid" in text:  # without this, the theme would load Mermaid from another server
+            up = "../" * (len(page.relative_to(STAGE).parts) - 1)
+            text += f'\n<script src="{up}{MERMAID.name}"></script>\n'
+        page.write_text(text, encoding="utf-8")
 
 
 # ---------------------------------------------------------------- the site that was built
 
 
 class _Page(HTMLParser):
-    """The links and the anchors of a page."""
+    """The links and the anchors of a page, and what a browser loads with it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.anchors: set[str] = set()
+        self.loads: list[str] = []
         self.feed(text)
 
-    def handle_starttag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
             if value and name in ("href", "src"):
                 self.links.append(value)
+                if tag != "a" and dict(attrs).get("rel") not in ("canonical", "next", "prev"):
+                    self.loads.append(value)
             elif value and name in ("id", "name"):
                 self.anchors.add(value)
 
 
 def problems(site: Path, clicks: int = CLICKS) -> Iterator[str]:
-    """Yields a sentence for each link of *site* that leads nowhere, and for each page that takes more than *clicks* to reach."""
+    """Yields a sentence for each link of *site* that leads nowhere, for each page that takes more than *clicks* to reach, and for
+    each thing that a page loads from another server."""
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     leads: dict[Path, set[Path]] = {path: set() for path in pages}
     for path, page in pages.items():
+        for link in page.loads:
+            if urlsplit(link).netloc:
+                yield f"{path.relative_to(site)}: loads {link} from another server"
         for link in dict.fromkeys(page.links):
             if urlsplit(link).scheme or link.startswith("//"):
                 continue

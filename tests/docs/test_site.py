@@ -29,7 +29,7 @@ def test_a_link_that_leads_nowhere_and_a_page_that_is_far_away_are_found(tmp_pat
         "index": '<a href="one/">1</a> <a href="a.yaml">a file</a> <a href="https://example.org/">outside</a>',
         "one/index": '<h1 id="top"><a href="#top">here</a> <a href="../two.html#gone">2</a> <a href="../none/">3</a>',
         "two": '<a href="three.html">3</a> <a href="one/#top">1</a>',
-        "three": "",
+        "three": '<script src="https://cdn.example/a.js"></script><img src="//cdn.example/b.png"><link rel="next" href="two.html">',
         "404": "",
     }
     (tmp_path / "one").mkdir()
@@ -38,6 +38,8 @@ def test_a_link_that_leads_nowhere_and_a_page_that_is_far_away_are_found(tmp_pat
     assert list(site.problems(tmp_path, clicks=1)) == [
         "one/index.html: ../two.html#gone has no such heading",
         "one/index.html: ../none/ does not exist",
+        "three.html: loads https://cdn.example/a.js from another server",
+        "three.html: loads //cdn.example/b.png from another server",
         "three.html: more than 1 clicks from the first page",
         "two.html: more than 1 clicks from the first page",
     ]
