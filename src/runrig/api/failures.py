@@ -35,7 +35,7 @@ def install(app: FastAPI) -> None:
             _log.error("%s", logs.line("request_failed", error=error.message), exc_info=error)
         refused = answer(request, status, error.message, error.code, details_of(error))
         refused.headers.update(headers_of(error))
-        if isinstance(error, NotLoggedIn):  # The guard does the same.
+        if isinstance(error, NotLoggedIn):  # The guard does this too.
             refused.headers["connection"] = "close"
         return refused
 

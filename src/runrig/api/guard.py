@@ -7,7 +7,7 @@ not know the token, and cannot try one either, because Host and Origin must be t
 import ipaddress
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
@@ -137,14 +137,14 @@ class Guard:
             if browsers.is_page(path) and browsers.wants_page(headers):
                 await _send_to_login(scope, send, path)
             else:
-                await _refuse(scope, send, path, *_as_answer(error))
+                await _refuse(scope, send, path, _refusal(error))
             return
         except RunrigError as error:
-            await _tell(scope, receive, send, path, *_as_answer(error))
+            await _tell(scope, receive, send, path, _refusal(error))
             return
         length, limit = headers.get("content-length", "0"), limit_of(path)
         if not length.isdecimal() or len(length) > 20 or int(length) > limit:
-            await _tell(scope, receive, send, path, 413, too_large(limit), "USAGE")
+            await _tell(scope, receive, send, path, _Refusal(413, too_large(limit), "USAGE"))
             return
         scope = {**scope, "path": path, "raw_path": path.encode()}
         if scope["type"] == "websocket":
@@ -250,9 +250,16 @@ def _secured(send: Send) -> Send:
     return with_headers
 
 
-def _as_answer(error: RunrigError) -> tuple[int, str, str, Mapping[str, object], Mapping[str, str]]:
-    """Returns (status, message, code, details, headers)."""
-    return status_of(error), error.message, error.code, error.details, headers_of(error)
+class _Refusal(NamedTuple):
+    status: int
+    message: str
+    code: str
+    details: Mapping[str, object] = MappingProxyType({})
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+def _refusal(error: RunrigError) -> _Refusal:
+    return _Refusal(status_of(error), error.message, error.code, error.details, headers_of(error))
 
 
 async def _send_to_login(scope: Scope, send: Send, path: str) -> None:
@@ -270,36 +277,18 @@ async def _send_to_login(scope: Scope, send: Send, path: str) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _tell(
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-    path: str,
-    status: int,
-    message: str,
-    code: str,
-    details: Mapping[str, object] = MappingProxyType({}),
-    more: Mapping[str, str] = MappingProxyType({}),
-) -> None:
+async def _tell(scope: Scope, receive: Receive, send: Send, path: str, refusal: _Refusal) -> None:
     """Refuses a request; browsers get the error page of `web`."""
     page = getattr(scope["app"].state, "problem_page", None) if scope["type"] == "http" else None
     if page is None or not (browsers.is_page(path) and browsers.wants_page(Headers(scope=scope))):
-        await _refuse(scope, send, path, status, message, code, details, more)
+        await _refuse(scope, send, path, refusal)
         return
-    shown: Response = page(Request(scope), status, message, {**more, "connection": "close"})
+    shown: Response = page(Request(scope), refusal.status, refusal.message, {**refusal.headers, "connection": "close"})
     await shown(scope, receive, _secured(send))
 
 
-async def _refuse(
-    scope: Scope,
-    send: Send,
-    path: str,
-    status: int,
-    message: str,
-    code: str,
-    details: Mapping[str, object] = MappingProxyType({}),
-    more: Mapping[str, str] = MappingProxyType({}),
-) -> None:
+async def _refuse(scope: Scope, send: Send, path: str, refusal: _Refusal) -> None:
+    status, message, code, details, more = refusal
     body, media_type = written(path, status, message, code, details)
     headers = {"content-type": media_type, "content-length": str(len(body)), "connection": "close"}
     headers |= more

@@ -75,7 +75,7 @@ async def connect(socket: WebSocket) -> None:
         with nullcontext() if ticket.is_announced else service.metrics.sessions.session(ticket.kind.value):
             over = await (session.control() if ticket.is_control else session.carry())
         if over.code is not None:
-            with suppress(WebSocketDisconnect, OSError, RuntimeError):  # It has just disconnected.
+            with suppress(WebSocketDisconnect, OSError, RuntimeError):  # The client has just disconnected.
                 await socket.close(over.code, over.why.encode()[:_LONGEST_REASON].decode(errors="ignore"))
     finally:
         service.sessions.leave(ticket)

@@ -176,7 +176,7 @@ class SimulatedBackend:
                 if run is not None:
                     heappush(self._ends, (run.end, key))
             if len(self._ends) > 2 * len(self._runs) + _FEWEST_LINES:
-                self._ends = _ends_of(self._runs)  # Most were stopped early.
+                self._ends = _ends_of(self._runs)  # Most of these tasks were stopped early.
         self._woken.set()
 
     def _take_keys_of(self, desired: Desired) -> None:
@@ -263,7 +263,7 @@ class SimulatedBackend:
             raise Unavailable(
                 f"a newer leader controls the tasks (epoch {claimed}, this server {self._epoch}). Try again"
             )
-        if claimed < self._epoch:  # Paused before it could claim, and resumed too late.
+        if claimed < self._epoch:  # It was paused before it could claim, and resumed too late.
             self._claim()
 
     def _changes(self, desired: Desired, now: float) -> _Changes:

@@ -195,7 +195,7 @@ class Forwarder(Forwarding):
             with suppress(OSError, ConnectionClosed):
                 while True:
                     data = local.recv(_CHUNK)
-                    remote.send(data)  # Empty: the end of this side's data.
+                    remote.send(data)  # Empty data marks the end of this side's data.
                     if not data:
                         return
 

@@ -106,7 +106,6 @@ class User:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The names of the roles."""
         return tuple(map(str, self.grants))
 
     @property

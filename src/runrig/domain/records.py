@@ -1,7 +1,7 @@
 """The state as rows: the format in which it is stored, loaded and changed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement
 from runrig.domain.nodes import Flavor, Node
@@ -72,10 +72,10 @@ class Loaded:
     nodes: tuple[Node, ...]
     cohorts: tuple[Cohort, ...]
     pools: tuple[Pool, ...]
-    workflows: tuple[Workflow, ...]
-    groups: tuple[Group, ...]
-    tasks: tuple[Task, ...]
-    gangs: tuple[GangRow, ...]
-    specs: Mapping[str, WorkflowSpec]
-    numbers: Mapping[str, int]
+    workflows: tuple[Workflow, ...] = ()
+    groups: tuple[Group, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    gangs: tuple[GangRow, ...] = ()
+    specs: Mapping[str, WorkflowSpec] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
     """Workflow name → the highest number used so far."""

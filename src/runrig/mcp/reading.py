@@ -171,7 +171,7 @@ class Reading:
             more = False
             async with aclosing(listed):
                 async for event in listed:
-                    # Whole revisions, because `after` continues behind one.
+                    # Whole revisions, because `after` continues after a revision.
                     if len(found) >= limit and event.revision != found[-1].revision:
                         more = True
                         break

@@ -53,7 +53,6 @@ class Links:
         return page(self.url, "workflow", id)
 
     def output(self, id: str, task: str, attempt: int) -> dict[str, str]:
-        """The addresses of the output of one attempt of a task."""
         which = f"{self.task}={quote(task)}&{self.attempt}={attempt}"
         errors = f"{self.errors}{'&' if '?' in self.errors else '?'}{which}"
         return {"logs": self.of(id, f"/logs?{which}"), "error_logs": self.of(id, errors)}

@@ -38,7 +38,7 @@ class Pulse:
         if self._told or self._loop is None:
             return
         self._told = True
-        with suppress(RuntimeError):  # The loop is closed.
+        with suppress(RuntimeError):  # The event loop is closed.
             self._loop.call_soon_threadsafe(self._beat)
 
     def _beat(self) -> None:

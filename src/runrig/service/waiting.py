@@ -26,7 +26,7 @@ def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus |
     loop = asyncio.get_running_loop()
 
     def tell(status: WorkflowStatus | None) -> None:
-        with suppress(RuntimeError):  # The loop is closed.
+        with suppress(RuntimeError):  # The event loop is closed.
             loop.call_soon_threadsafe(hear, status)
 
     with service.listening(tell, workflow):

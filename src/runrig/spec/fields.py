@@ -141,7 +141,6 @@ class Field(TreeValue):
         return self.between(value, least, most)
 
     def number(self, least: float, most: float) -> float | None:
-        """Returns a number from *least* to *most*."""
         value = self.node.value
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.expected("a number")

@@ -199,7 +199,6 @@ def _tasks(field: Field, resources: Mapping[str, Resource]) -> tuple[DraftTask, 
 
 
 def _lone_group(task: DraftTask) -> DraftGroup:
-    """Returns the group of a task outside groups."""
     if _equals(task):
         spec = GroupSpec(f"{task.spec.name}-group", (task.spec,), ignore_nonlead_status=False)
         return DraftGroup(spec, task.field, (task,), named=False)

@@ -56,7 +56,7 @@ def run(connection: Connection, statement: UpdateBase, values: Mapping[str, obje
 
 def before_migration(connection: Connection, place: str) -> None:
     """Blocks other migrations of this database until the transaction ends. Raises ServerFault if it cannot store all text."""
-    if connection.dialect.name == "postgresql":  # SQLite has one writer anyway.
+    if connection.dialect.name == "postgresql":  # SQLite allows only one writer anyway.
         connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_KEY)))
         encoding = connection.execute(select(func.current_setting("server_encoding"))).scalar_one()
         if encoding != "UTF8":

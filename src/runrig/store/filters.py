@@ -54,6 +54,6 @@ def _has(selector: LabelSelector) -> Any:
     exact = [pattern for pattern in selector.patterns if "*" not in pattern]
     globs = [re.escape(pattern).replace(r"\*", ".*") for pattern in selector.patterns if "*" in pattern]
     conditions = [_label(selector.key).in_(exact)] if exact else []
-    # In SQLite LIKE ignores case.
+    # LIKE ignores case in SQLite.
     conditions += [_label(selector.key).regexp_match(f"^(?:{'|'.join(globs)})$")] if globs else []
     return or_(*conditions)

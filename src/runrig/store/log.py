@@ -208,7 +208,7 @@ def _revision_filters(query: RevisionsQuery) -> list[Any]:
         filters.append(_EVENT.pool == query.name)
     if query.revision is not None:
         filters.append(_EVENT.revision == query.revision)
-    if query.tags:  # Neither JSON nor patterns escape a character of a tag.
+    if query.tags:  # Neither JSON nor LIKE patterns escape characters that tags can contain.
         words = "|".join(map(re.escape, query.tags))
         tagged = cast(type_coerce(_NOTE.tags, JSON), Text).regexp_match(f'"(?:{words})"')
         filters.append(_EVENT.revision.in_(select(_NOTE.revision).where(tagged)))

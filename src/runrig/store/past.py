@@ -130,7 +130,7 @@ class SqlPast:
         kept = {"cluster_at": cluster_at if same else checkpoint.revision, "cluster": cluster, "gangs": gangs}
         part = (checkpoint.revision, present.whole, len(present.queued), queued)
         with self._transactions.writing() as connection:
-            if connection.execute(_NEWEST).one_or_none() == newest:  # Retention may have been faster.
+            if connection.execute(_NEWEST).one_or_none() == newest:  # Retention may have deleted it first.
                 connection.execute(insert(schema.checkpoints).values({**asdict(checkpoint), **kept}))
                 connection.execute(insert(schema.waiting).values(part))
         return size

@@ -47,19 +47,7 @@ class SqlUsage:
             return None
         declared, rest = cluster_of(row.cluster), loads(zlib.decompress(row.rest))
         gangs = gangs_of(row.gangs, [node.name for node in declared.nodes])
-        cluster = Loaded(
-            row.revision,
-            declared.flavors,
-            declared.nodes,
-            declared.cohorts,
-            declared.pools,
-            workflows=(),
-            groups=(),
-            tasks=(),
-            gangs=gangs,
-            specs={},
-            numbers={},
-        )
+        cluster = Loaded(row.revision, declared.flavors, declared.nodes, declared.cohorts, declared.pools, gangs=gangs)
         sums = {tuple(key): amount for *key, amount in rest["open"]}
         return Position(Folded(cluster, row.at, rest["users"], rest["causes"], sums), row.since, row.version)
 

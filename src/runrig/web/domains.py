@@ -197,7 +197,6 @@ class MapView:
 
 
 def fits_of(report: DomainReport) -> dict[Path, GangsThatFit]:
-    """Returns gangs that fit, by domain, from a report with a size."""
     return {each.path: each.gangs for each in _all(report) if each.gangs is not None}
 
 

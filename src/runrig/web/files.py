@@ -43,7 +43,6 @@ TAG = hashlib.sha256(b"\0".join(name.encode() + b"\0" + each.plain for name, eac
 
 
 def address(name: str) -> str:
-    """Returns the address of the file *name*."""
     assert name in _FILES, name
     return f"{STATIC}{TAG}/{name}"
 

@@ -223,7 +223,7 @@ async def _stream(
                     kept = await hub.now(visibility)
                     messages = _messages(kept, known, sign, hub.stored) or ([] if begun else [kept.here()])
                     if messages:
-                        yield b"".join(messages)  # Sending many costs as much as sending one.
+                        yield b"".join(messages)  # Sending many messages costs no more than sending one.
                         spoken = time.monotonic()
                     known, sign, begun = kept.revision, kept.sign, True
                     if known < hub.stored:  # Perhaps there was a commit before it listened.

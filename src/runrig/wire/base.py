@@ -45,7 +45,6 @@ class Request(Model):
 
 
 def example_of(kind: type[Model] | type[value.Shown]) -> Any:
-    """Returns the example of a model or of a shown value, as JSON."""
     return kind.example() if issubclass(kind, Model) else to_plain(value.example(kind))
 
 

@@ -150,7 +150,7 @@ def _files(folder: Path | None, *, log_files: bool) -> Iterator[str]:
 def _pieces(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
-            left = os.fstat(file.fileno()).st_size  # Not what a task prints from now on: that may never end.
+            left = os.fstat(file.fileno()).st_size  # Output printed from now on is left out, because it may never end.
             while left > 0 and (piece := file.read(min(PIECE, left))):
                 left -= len(piece)
                 yield piece

@@ -174,11 +174,11 @@ class LogFile(Lenient, RotatingFileHandler):
         return self._lines % self.LINES == 0 and bool(super().shouldRollover(record))
 
     def doRollover(self) -> None:  # noqa: N802 - the library's name
-        with suppress(OSError):  # The folder cannot be changed; the file keeps growing.
+        with suppress(OSError):  # The folder is not writable, so the file keeps growing.
             super().doRollover()
 
     def _let_go(self) -> None:
-        broken, self.stream = self.stream, None  # Reopened for the next line.
+        broken, self.stream = self.stream, None  # It is opened again for the next line.
         with suppress(OSError):
             if broken is not None:
                 broken.close()

@@ -237,7 +237,7 @@ def _kept_text(file: Path, made: str) -> str:
         kept = file.read_text(encoding="ascii")
         if kept.strip():
             return kept
-        file.unlink()  # A start was killed between creating and writing it.
+        file.unlink()  # An earlier start was killed after it created the file and before it wrote it.
         return _kept_text(file, made)
     with os.fdopen(descriptor, "w", encoding="ascii") as stream:
         stream.write(made if made.endswith("\n") else f"{made}\n")

@@ -195,7 +195,7 @@ class LimitedConnection(HttpToolsProtocol):
         """Starts the request whose head was parsed. Returns the bytes of its body, None if it is chunked."""
         version = self.parser.get_http_version()
         left = body_of(version, self.headers)
-        if not self._head_ended or self._ended != (left == 0):  # The parser found another end.
+        if not self._head_ended or self._ended != (left == 0):  # The parser disagrees about where the body ends.
             raise Unreadable
         raw_path, _, query = self.url.partition(b"?")
         self.scope["method"] = self.parser.get_method().decode("ascii")
@@ -256,7 +256,7 @@ class LimitedConnection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._awaits is _Awaits.HEAD:  # And not a trailer, which is not a header.
+        if self._awaits is _Awaits.HEAD:  # Trailers are not headers.
             super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:

@@ -108,7 +108,7 @@ class Followers:
         self._bytes += len(told.message)
         while len(self._pages) > MOST_KEPT or self._bytes > LARGEST_KEPT:
             oldest, page = next(iter(self._pages.items()))
-            if not page.done():  # Either this caller, or one that others wait for.
+            if not page.done():  # Cancelled: either this caller, or a read that others wait for.
                 break
             del self._pages[oldest]
             self._bytes -= len(page.result().message)

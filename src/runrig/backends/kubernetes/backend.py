@@ -305,7 +305,7 @@ class KubernetesBackend:
         """Returns gang → refusal, for gangs that the cluster's scheduler did not bind in time."""
         now, unbound = time.monotonic(), dict[str, list[Object]]()
         for launch, pod in self._pods():
-            fact = facts.get(launch.key)  # None for a pod that was created later.
+            fact = facts.get(launch.key)  # A pod created later has none.
             if fact is not None and fact.phase is Phase.STARTING and not status.bound(pod):
                 unbound.setdefault(launch.gang, []).append(pod)
         self._unbound_since = {gang: self._unbound_since.get(gang, now) for gang in unbound}
@@ -380,7 +380,7 @@ class KubernetesBackend:
         meta = pod["metadata"]
         if self._alive(pod):
             self._cluster.delete(pod, uid=meta["uid"], grace_s=1)
-            return True  # Checked again after its end.
+            return True  # It is checked again after its end.
         key = names.key_of(pod)
         if key is not None and status.bound(pod) and not self._logs.keep(key, meta["name"]):
             return False

@@ -78,7 +78,7 @@ def _clock(cluster: Cluster) -> Iterator[Finding]:
     before = time.time()
     told = cluster.clock()
     after = time.time()
-    ahead = told + 1 - before if told + 1 < before else max(0.0, told - after)  # It sends whole seconds.
+    ahead = told + 1 - before if told + 1 < before else max(0.0, told - after)  # The API server sends whole seconds.
     if abs(ahead) > MOST_APART_S:
         way = "ahead of" if ahead > 0 else "behind"
         words = f"The clock of the API server is {abs(ahead):.0f} s {way} this machine's; at most {MOST_APART_S:.0f} s are allowed"

@@ -83,7 +83,7 @@ class EventFile:
             self._whole = not said or said.endswith(b"\n")
             for line in said.splitlines():
                 self._lines += 1
-                with contextlib.suppress(*_UNREADABLE):  # Half a line: the writer was killed.
+                with contextlib.suppress(*_UNREADABLE):  # An incomplete line: the writer was killed.
                     self._take(json.loads(line))
             self._trim()
 
@@ -93,7 +93,7 @@ class EventFile:
             return
         uid, key = said.pop("uid"), said.pop("key")
         event = ClusterEvent(**said, key=None if key is None else TaskKey(*key))
-        if uid not in self._known or event.version > self._known[uid].version:  # From a server that was late to stop.
+        if uid not in self._known or event.version > self._known[uid].version:  # Written by a server that stopped late.
             self._known[uid] = event
 
     def _append(self, lines: list[bytes]) -> None:

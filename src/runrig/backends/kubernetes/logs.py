@@ -86,7 +86,7 @@ class KeptLogs:
         if pod is None:
             return _newest(folder)
         place = _Place(folder, pod)
-        with contextlib.suppress(OSError):  # A full disk: no file then.
+        with contextlib.suppress(OSError):  # The disk is full, so there is no file.
             follower = self._followed(key, place, ended=ended)
             if follower is not None:
                 follower.caught_up.wait(CAUGHT_UP_S)

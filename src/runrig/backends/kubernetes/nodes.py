@@ -66,7 +66,7 @@ def requests_of(pod: Object) -> dict[str, Decimal]:
 def _ready(node: Object) -> bool:
     conditions = node.get("status", {}).get("conditions") or ()
     says = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-    away = NODE_POOL in (node["metadata"].get("labels") or {})  # KAI's default shard does not see it.
+    away = NODE_POOL in (node["metadata"].get("labels") or {})  # KAI's default shard ignores such a node.
     return (
         says
         and not away

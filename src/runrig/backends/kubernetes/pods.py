@@ -299,7 +299,7 @@ class GangPods:
             for mount in mounts
         ]
         if self.gang.code is not None:
-            container["volumeMounts"].insert(0, code.mount())  # Before files that are mounted inside.
+            container["volumeMounts"].insert(0, code.mount())  # Mounted before the files inside it.
         container["volumeMounts"] += [
             {"name": f"credential-{number}", "mountPath": use.path, "readOnly": True}
             for number, use in enumerate(task.credentials)

@@ -251,7 +251,7 @@ class LocalBackend:
         while live.child in self._children:
             if not claimed or time.monotonic() > end:
                 return True
-            time.sleep(_LEAVES_S / 20)  # It released the claim, so it is about to exit.
+            time.sleep(_LEAVES_S / 20)  # The supervisor released the claim, so it is about to exit.
             self._collect()
         return False
 
@@ -292,7 +292,7 @@ class LocalBackend:
         try:
             return act(live, *args)
         except Exception as error:
-            if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR:  # It would fail for any attempt.
+            if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR:  # It would fail for every attempt.
                 raise
             if not live.failed:
                 _log.exception("event=attempt_failed task=%s", live.attempt.folder)

@@ -60,7 +60,7 @@ class DatagramPassage:
         if time.monotonic() - self._looked_at > LOOK_S:
             self._is_there = await asyncio.to_thread(self._listens)
             self._looked_at = time.monotonic()
-        if self._is_there:  # Otherwise another process may have the port now.
+        if self._is_there:  # Otherwise another process may use the port now.
             with suppress(OSError):
                 self._socket_of(data[:SENDER]).send(data[SENDER:])
 

@@ -46,7 +46,7 @@ def prepare(
     impossible launch; OSError if the machine fails.
     """
     copy = None if launch.code is None else code.copy_for(attempt.key, launch.user, launch.code)
-    if attempt.folder.exists():  # A killed server got this far; nothing was started in it.
+    if attempt.folder.exists():  # A killed server left this; nothing was started in it.
         shutil.rmtree(attempt.folder)
     attempt.folder.mkdir(mode=0o700, parents=True)
     for name in ("output", "inputs", "tmp"):

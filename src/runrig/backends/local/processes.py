@@ -148,7 +148,7 @@ def supervised_by(pid: int) -> Path | None:
         if error.errno in NO_DESCRIPTOR:
             raise
         return None
-    is_one = len(words) > 2 and words[-3].endswith(b"/supervisor.py")  # The last one is empty.
+    is_one = len(words) > 2 and words[-3].endswith(b"/supervisor.py")  # The last entry is empty.
     return Path(os.fsdecode(words[-2])) if is_one else None
 
 

@@ -179,7 +179,7 @@ class Visit:
             data = os.read(descriptor, CHUNK)
         except BlockingIOError:
             return None
-        except OSError:  # A terminal whose other side is closed.
+        except OSError:  # The other side of the terminal is closed.
             data = b""
         if data:
             return data
@@ -211,7 +211,7 @@ class Visit:
                 rest = rest[os.write(self._input, rest) :]
             except BlockingIOError:
                 await _ready(loop, (), (self._input,))
-            except OSError:  # It has closed its side.
+            except OSError:  # The peer has closed its side.
                 return
 
     async def resize(self, size: Size) -> None:

@@ -140,7 +140,7 @@ def _followed(client: Transport, query: Query) -> Iterator[Answer]:
     revision = yield from _past(client, {**live, **past})
     while True:
         for told in client.followed(live, revision):
-            if told.reset and told.revision >= revision:  # It was away for too long: read what it missed.
+            if told.reset and told.revision >= revision:  # The client was away for too long: read what it missed.
                 revision = yield from _past(client, {**live, "after": revision})
                 break
             if told.reset:

@@ -134,7 +134,7 @@ def picture(answer: Answer, why: str, width: int) -> list[str]:
         (elapsed, {}),
         (f"pool {answer['pool']}, {answer['priority']}", {"dim": True}),
     ]
-    while len("  ".join(text for text, _ in head)) > width and len(head) > 2:  # A second line could not be redrawn.
+    while len("  ".join(text for text, _ in head)) > width and len(head) > 2:  # Only one line can be redrawn.
         head.pop()
     now = as_of(answer)
     rows = [tuple(sanitize.line(task_row(task, now)[at]) for at in _SHOWN) for task in current.values()]

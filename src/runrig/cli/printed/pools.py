@@ -47,7 +47,7 @@ def _change(entry: Answer) -> dict[str, Any]:
 def past(answer: Answer) -> dict[str, Any]:
     """A pool and its subpools at an earlier time."""
     return {
-        "at": str(naive(answer["at"])).removesuffix(".999999"),  # As it was requested.
+        "at": str(naive(answer["at"])).removesuffix(".999999"),  # The amount as it was requested.
         "note": NOT_IN_IT,
         "pool": _then(answer["pool"]),
         "subpools": [_then(each) for each in answer["subpools"]],

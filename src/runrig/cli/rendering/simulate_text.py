@@ -35,7 +35,6 @@ _POLICIES = {
 
 
 def tell(outcome: Outcome) -> None:
-    """Prints *outcome*."""
     say(outcome.scenario)
     rows = list(_tree(outcome))
     if rows:

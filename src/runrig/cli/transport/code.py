@@ -153,7 +153,7 @@ def _packed(line: bytes, folder: Path, files: Iterable[CodeFile]) -> bytes:
         for file in files:
             try:
                 with (folder / file.path).open("rb") as opened:
-                    data = opened.read(file.size)  # A log that grows still begins with what was chosen.
+                    data = opened.read(file.size)  # A growing log still begins with the selected bytes.
             except OSError:
                 data = None
             if data is None or sha256(data) != file.sha256:
@@ -235,7 +235,7 @@ def _pieces(folder: Path, files: Iterable[CodeFile]) -> Iterator[bytes]:
 
     packer = zlib.compressobj()
     for file in files:
-        with suppress(FileNotFoundError):  # deleted, which sending notices
+        with suppress(FileNotFoundError):  # a deleted file is noticed when it is sent
             yield packer.compress((folder / file.path).read_bytes())
     yield packer.flush()
 

@@ -29,7 +29,7 @@ def located(source: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        if not error.problems:  # A server's answer that is not about the file.
+        if not error.problems:  # An error that is not about the file.
             raise
         raise FileProblems(source, error.problems) from None
 

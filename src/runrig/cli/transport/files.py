@@ -22,7 +22,6 @@ def read_text(name: str) -> str:
 
 
 def shown(name: str) -> str:
-    """Returns *name* as shown in messages."""
     return "<stdin>" if name == "-" else name
 
 

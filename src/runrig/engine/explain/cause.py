@@ -47,7 +47,6 @@ def after(who: str) -> str:
 
 
 def is_after(message: str) -> bool:
-    """Returns True for a message of `after`."""
     return message.endswith(" ended")
 
 

@@ -29,7 +29,6 @@ def tree_rows(state: State) -> tuple[Cohort, ...]:
 
 
 def balances_of_pools(state: State) -> Mapping[str, Balances]:
-    """Pool → its balances, for all pools in the tree."""
     tree = state.ledger.tree
     keys, sums = _keys(tree), _Sums.of_tree(tree)
     return {name: _balances(node, keys, sums) for name, node in tree.pools.items()}

@@ -332,7 +332,6 @@ class Entry:
 
     @property
     def layers(self) -> list[int]:
-        """The layers in which it counts."""
         return [layer for layer, counts in ((CHARGED, self.charged), (REAL, self.held)) if counts]
 
     @property

@@ -167,7 +167,6 @@ class Sleepers:
         return () if self.notes is None else self.notes.put_off.keys()
 
     def asleep_in(self, pool: str) -> Collection[Bucket]:
-        """The sleeping buckets of *pool*."""
         return self._in_pool.get(pool, {}).keys()
 
     # ------------------------------------------------------------ giving back

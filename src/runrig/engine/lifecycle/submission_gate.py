@@ -90,7 +90,7 @@ def submit(
     )
     actions: list[Action] = [Submit(workflow, tuple(Group(workflow.id, group.name) for group in spec.groups))]
     for group in spec.written:
-        # Without a number: no such workflow will exist if it is rejected.
+        # No number yet: if it is rejected, no such workflow will exist.
         who = spec.name if len(spec.written) == 1 else f"{spec.name}/{group.name}"
         _check(state, target, group, gang_of(workflow, group), who=who)
     check_limits(state, workflow, spec, who=spec.name, ahead=ahead)

@@ -92,7 +92,6 @@ class TopologyIndex:
 
     @property
     def node_level(self) -> int:
-        """The level of the nodes."""
         return len(self.labels)
 
     @property

@@ -83,7 +83,6 @@ class BestFit:
         return False
 
     def undo(self) -> None:
-        """Undoes all placements."""
         self._undo_to((0, 0))
 
     def _mark(self) -> tuple[int, int]:

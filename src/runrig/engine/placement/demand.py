@@ -200,7 +200,6 @@ the domains used at the finest level.
 
 
 def score_of(topology: TopologyIndex, root: Demand, placements: Sequence[PodPlacement]) -> Score:
-    """The score of a placement."""
     nodes: dict[int, list[int]] = {}
     for placement in placements:
         nodes.setdefault(id(placement.need), []).extend(placement.nodes)

@@ -86,7 +86,6 @@ def has_place(
     constraints: PlacementConstraints,
     within: Domain | None = None,
 ) -> bool:
-    """True if `place` finds a placement."""
     need = need_by_count(requests, constraints) if within is None else None
     if need is None:
         return place(nodes, requests, layers, constraints, within).shares is not None

@@ -75,7 +75,6 @@ class Trial:
         return room_on_nodes(self._ledger, self._entry, self._choice, within=domain)
 
     def would_fit_without(self, others: Iterable[Entry]) -> bool:
-        """`fits` without *others* too."""
         room = self._room
         if room is None or not fits(self._leaf, self._request):
             taken = list(others)

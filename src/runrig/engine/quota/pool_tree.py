@@ -93,7 +93,6 @@ class QuotaTree:
         return node, own, firm, low
 
     def parent_of(self, pool: Pool) -> QuotaNode:
-        """The parent node of *pool*."""
         if pool.parent is not None:
             return self.pools[pool.parent]
         return self.cohorts[pool.cohort] if pool.cohort else self.root
@@ -128,7 +127,6 @@ class QuotaTree:
 
     @cached_property
     def gpus(self) -> tuple[int, ...]:
-        """The indices of GPUs."""
         return tuple(index for index, key in enumerate(self.keys) if key.resource == GPU)
 
     def asked(self, counted: frozenset[str], flavor: str, requests: Requests, count: int) -> Request:
@@ -156,7 +154,6 @@ class QuotaTree:
 
 
 def summed(parts: Iterable[Request]) -> Request:
-    """The sum of *parts*."""
     total: dict[int, int] = {}
     for part in parts:
         for index, amount in part:

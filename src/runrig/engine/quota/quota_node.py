@@ -250,7 +250,6 @@ def promise(leaf: QuotaLeaf, index: int) -> int:
 
 
 def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
-    """Charges *request* to *leaf*."""
     add_on_trial(leaf, request, layer)
     if layer == CHARGED:
         note_over(leaf.outermost_pool, request)
@@ -259,7 +258,6 @@ def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
 
 
 def add_everywhere(leaf: QuotaLeaf, request: Request) -> None:
-    """`add` in all layers."""
     if leaf.guarded or leaf.keeps or leaf.weighed:
         for layer in LAYERS:
             add(leaf, request, layer)
@@ -355,7 +353,6 @@ def note_over(pool: QuotaNode, request: Request) -> None:
 
 
 def tell_parent_of_over(node: QuotaNode) -> None:
-    """Updates *over* of the parent."""
     if node.parent is None:
         return
     if any(node.pools_over_nominal):

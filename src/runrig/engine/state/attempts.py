@@ -13,7 +13,7 @@ def new_attempt(state: Tables, group: Group, status: Status) -> None:
     for spec in state.group_spec((group.workflow, group.name)).tasks:
         for index in range(spec.pods):
             name = spec.pod_name(index)
-            # Count all attempts: a pod that was left out of the last attempt may have run before.
+            # All attempts count: a pod that was left out of the last one may have run before.
             retry = len(state.attempts(group.workflow, name))
             state.put_task(
                 Task(group.workflow, name, retry, group.name, spec.name, index, spec.lead and index == 0, status)

@@ -81,7 +81,6 @@ def rows_of(state: Whole) -> Loaded:
 
 
 def gang_row(entry: Entry) -> GangRow:
-    """The row of *entry*."""
     return GangRow(
         entry.gang,
         entry.state,

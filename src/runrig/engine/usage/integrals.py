@@ -28,7 +28,6 @@ class Integrals:
             found[1] = at
 
     def put(self, key: Key, value: int, at: int) -> None:
-        """Sets the value of *key*."""
         found = self._of.get(key)
         if value != (0 if found is None else found[0]):
             self.change(key, value - (0 if found is None else found[0]), at)
@@ -38,7 +37,6 @@ class Integrals:
         self._of.setdefault(key, [0, at, 0])[2] += amount
 
     def values(self) -> Iterator[tuple[Key, int]]:
-        """Yields the current values."""
         return ((key, value) for key, (value, _, _) in self._of.items() if value)
 
     def skip(self, at: int) -> None:

@@ -224,7 +224,6 @@ def nominate_promised(context: SchedulerContext, workloads: Sequence[WorkloadSta
 
 
 def _count(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment) -> None:
-    """Counts *assigned* for *workload* in decisions."""
     context.hold(workload.leaf, assigned.request, assigned.placement.reservations, DECIDED)
 
 

@@ -153,7 +153,6 @@ def _sound(levels: Sequence[str], request: TopologyRequest) -> bool:
 
 
 def _levels(request: TopologyRequest) -> set[str]:
-    """The levels named in *request*."""
     return {level for level in (request.level, *(layer.level for layer in request.slices)) if level}
 
 

@@ -73,5 +73,4 @@ def read_class(manifest: Manifest) -> PriorityClass:
 
 
 def read_namespace(manifest: Manifest) -> dict[str, str]:
-    """The labels of the namespace."""
     return {**manifest.labels, NAMESPACE_LABEL: manifest.name}

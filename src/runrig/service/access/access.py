@@ -73,7 +73,6 @@ class Access:
             self._accounts.write(change)
 
     def profile(self, user: str) -> Profile:
-        """Returns the settings of *user*."""
         return self._store.profile(user)
 
     def set_profile(self, user: str, changes: Mapping[str, str | bool | None]) -> None:

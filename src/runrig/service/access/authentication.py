@@ -111,7 +111,7 @@ class Authentication:
         Raises NotLoggedIn, or TooMany instead. The message is always the same; the log has the reason.
         """
         if not bearer:
-            raise NotLoggedIn  # A client without one is not guessing.
+            raise NotLoggedIn  # A client without a token is not guessing one.
         now = self._accounts.now()
         identity = self._identity(bearer, now)
         if isinstance(identity, str):

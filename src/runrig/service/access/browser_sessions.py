@@ -243,7 +243,7 @@ class BrowserSessions:
         renewal.refresh_token, renewal.tried_at = found.refresh_token or renewal.refresh_token, float("-inf")
         roles = tuple(str(each) for each in found.grants)
         with self._lock:
-            session = self._sessions.get(hash)  # It may have ended in the meantime.
+            session = self._sessions.get(hash)  # The session may have ended in the meantime.
             if session is not None and session.user == found.user:
                 self._sessions[hash] = after = replace(session, roles=roles, ends_at=found.ends_at)
                 self._store.put_sessions([after], [])

@@ -29,7 +29,6 @@ class Credentials:
         self._keys = keys
 
     def of(self, user: str) -> tuple[Credential, ...]:
-        """Returns the credentials of *user*, by name."""
         found = self._accounts.rows.credentials.values()
         return tuple(sorted((each for each in found if each.user == user), key=lambda each: each.name))
 

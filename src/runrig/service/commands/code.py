@@ -102,7 +102,7 @@ class Codes:
 
 
 def _fits(code: StoredCode, most: int) -> bool:
-    if sum(file.size for file in code.manifest.files) > LARGEST_PACKED:  # It would keep others waiting.
+    if sum(file.size for file in code.manifest.files) > LARGEST_PACKED:  # It would delay others.
         return False
     size = 0
     for piece in archive(code.manifest, code.read):
@@ -139,7 +139,7 @@ def _sizes(manifest: Manifest, listed: bytes) -> Iterator[tuple[str, int]]:
         hashes = None
     sizes = manifest.contents
     if not isinstance(hashes, list) or not all(isinstance(hash, str) and hash in sizes for hash in hashes):
-        raise InvalidInput.one("invalid list of contents: must be a JSON list of SHA-256 of the manifest")
+        raise InvalidInput.one("invalid list of contents: must be a JSON list of SHA-256 hashes from the manifest")
     if len(set(hashes)) < len(hashes):
         raise InvalidInput.one("invalid list of contents: one is listed twice")
     for hash in hashes:

@@ -20,7 +20,7 @@ from runrig.service.runtime import rendering
 NOT_SAID = "local"
 """The backend of `runrig up` if the file does not name one."""
 
-_UNPROMISED = "(unpromised)"  # Cannot be named in a file.
+_UNPROMISED = "(unpromised)"  # A cluster file cannot name it.
 
 
 def check(submission: Submission, cluster: ClusterSpec) -> WorkflowSubmitted:

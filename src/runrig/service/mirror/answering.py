@@ -181,7 +181,6 @@ def in_branches(state: State, calls: Sequence[Call[T]]) -> list[T]:
 
 
 def answer(state: State, question: Question[T]) -> Answer[T]:
-    """Returns the answer to *question* in *state*."""
     try:
         return Answer(question.ask(state, *question.args), state.revision)
     except Exception:  # noqa: BLE001 - the server logs it, and uses its own state

@@ -79,7 +79,7 @@ class Asked(Generic[T]):
             found: Answer[Any] = self._connection.recv()
         except (EOFError, OSError) as error:
             raise GivenUp("no longer needed") if self._hung_up else Absent("it died") from error
-        if self._hung_up:  # The answer was already sent.
+        if self._hung_up:  # The response was already sent.
             raise GivenUp("no longer needed")
         if found.fault:
             _log.error("event=mirror_failed\n%s", found.fault)

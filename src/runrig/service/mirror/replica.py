@@ -59,7 +59,7 @@ class Replica:
         """Evaluates *looks* pending gangs without starting any, so that the same buckets are asleep as in the server."""
         looking = self._looking or decide(self.state.ledger)
         for _ in range(looks):
-            if next(looking, _END) is not None:  # The end, or a decision that the server is about to make.
+            if next(looking, _END) is not None:  # The end of the log, or a decision that the server is about to make.
                 self.settled = True
                 assert self._state is not None, "its ledger was looked at"
                 self._state.ledger.nodes.gpus(REAL)  # Cached here for the branches of a plan.

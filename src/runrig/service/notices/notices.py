@@ -153,7 +153,7 @@ class Notices:
         assert id is not None, "only actions on workflows are read"
         try:
             workflow = self._store.head(id)
-        except NotFound:  # Deleted by retention in the meantime.
+        except NotFound:  # Retention deleted it in the meantime.
             return
         setting = settings.get(workflow.submitted_by)
         happened = _happened(event)

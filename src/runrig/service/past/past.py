@@ -147,7 +147,7 @@ class Then:
         self._state = state
         self._store = StoreThen(store, moment, state)
         self.stored = moment.revision
-        self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None  # Nothing is stored here.
+        self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None  # A view of the past stores nothing.
         self.boards = Boards(self, boards)
         self.queries = ResourceQueries(self, backend.name)
         self.topology = Topology(self)

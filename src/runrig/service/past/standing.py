@@ -30,7 +30,7 @@ class Stood:
             if isinstance(event.action, Decision):
                 self._moved.add(event.action.gang.id if isinstance(event.action, Queue) else event.action.gang)
         self.state.revision = revision
-        self.state.take_changes()  # They are never stored.
+        self.state.take_changes()  # Such events are never stored.
 
     def turn(self, base: ClusterAt) -> bool:
         """Changes the state to *base*; returns False if it cannot, because it has a pool that did not exist yet.
@@ -72,7 +72,7 @@ def moved(stood: Stood | None, store: PastStore, revision: int, *, fixed_nodes: 
     base = store.base(revision, than=known)
     if base is not None and (stood is None or not stood.turn(base)):
         stood = Stood(base, fixed_nodes=fixed_nodes, topology=topology)
-    assert stood is not None, f"nothing is kept of revision {revision}"
+    assert stood is not None, f"revision {revision} is no longer stored"
     stood.move(store.steps(after=stood.state.revision, upto=revision), revision)
     return stood
 

@@ -48,7 +48,7 @@ class Failures:
             return known
         own = [task for task in first_failed(stored.tasks) if (task.exit_code or 0) <= _LAST_CODE]
         spec = self._specs({workflow.spec_hash}).get(workflow.spec_hash) if own else None
-        if spec is None:  # Or it is about to be deleted, with all output.
+        if spec is None:  # Or retention is about to delete it with all output.
             return None
         found = [each for task in own[:MOST_TASKS] if (each := self._read(stored, spec, task)) is not None]
         if not found:

@@ -70,5 +70,4 @@ def gpus_asked(spec: WorkflowSpec) -> GpusAsked:
 
 
 def _gpus(task: TaskSpec) -> int:
-    """Returns the GPUs of one pod."""
     return sum(amount for resource, amount in task.requests if resource == GPU)

@@ -129,7 +129,6 @@ class ResourceQueries:
             return _tree_view(state, visibility)
 
     def cohorts(self, visibility: Visibility = ALL) -> tuple[Cohort, ...]:
-        """Returns the cohorts by name."""
         return tuple(node for node in self.quota_tree(visibility).nodes if node.kind == "cohort")
 
     def cohort(self, name: str, visibility: Visibility = ALL) -> Cohort:
@@ -195,7 +194,6 @@ class ResourceQueries:
         return visibility.of(names)
 
     def gpus(self) -> int:
-        """Returns the GPUs of all nodes."""
         with self._transactor.reading() as state:
             return sum(node.resources.get(GPU, 0) for node in state.nodes.values())
 

@@ -50,7 +50,6 @@ class TaskQueries:
         return tuple(ListedTask(task, whose, dict(asked[whose.spec_hash].get(task.spec, ()))) for task, whose in page)
 
     def task(self, task: Task, workflow: Workflow) -> ListedTask:
-        """Returns *task* of *workflow* with its requests."""
         asked = self._asked_by({workflow.spec_hash})[workflow.spec_hash]
         return ListedTask(task, workflow, dict(asked.get(task.spec, ())))
 

@@ -274,7 +274,7 @@ class WorkflowQueries:
             raise no_workflow(id)
         names = named(preemptors(events))
         events = tuple(names.event(event) for event in events)
-        if self._backend.queues:  # The cluster assigns the devices.
+        if self._backend.queues:  # The cluster assigns GPUs, not runrig.
             events = tuple(replace(each, action=unnumbered(each.action)) for each in events)
         return names, events
 

@@ -57,7 +57,7 @@ class Background:
         with nullcontext() if self._listening is None else self._listening(lambda _: self.wake()):
             self.stopped.wait(self._delay_s)
             while not self.stopped.is_set():
-                self._woken.clear()  # Before the step, which may miss what happens during it.
+                self._woken.clear()  # Cleared first: the step may miss what happens during it.
                 began, more = time.monotonic(), False
                 try:
                     more = bool(self._step())

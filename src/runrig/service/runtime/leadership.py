@@ -67,7 +67,9 @@ class Heart:
     def _run(self) -> None:
         wait_s = 0.0
         while not self._stopped.wait(wait_s) and not self._replaced:
-            sent = time.monotonic()  # The time of sending counts, because others may have seen the beat then.
+            sent = (
+                time.monotonic()
+            )  # Counted from the time of sending, because others may already have seen the heartbeat.
             try:
                 self._replaced = not self._term.beat()
                 self._confirmed = sent

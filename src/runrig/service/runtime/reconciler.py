@@ -72,7 +72,7 @@ class Reconciler:
         self._nodes: tuple[Node, ...] | None = None
         self._labelled_nodes: dict[
             str, tuple[Node, Node]
-        ] = {}  # By name: the backend's node, and the same with these labels.
+        ] = {}  # By name: the backend's node, and the same node with these labels.
         self._repeat_nodes = False
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()

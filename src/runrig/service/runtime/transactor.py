@@ -355,7 +355,7 @@ class Transactor:
                 [spec for each in revisions for spec in each.specs],
                 about_of(revisions, self._about),
             )
-        except InvalidInput:  # The store accepts other commits.
+        except InvalidInput:  # Only this commit fails; the store accepts others.
             self._state = None
             raise
         except Exception as error:

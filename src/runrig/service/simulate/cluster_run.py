@@ -149,7 +149,7 @@ class ClusterRun:
         parsed = arrival.parsed
         state = self._state
         spec = parsed.spec_in(state)
-        # Each one a tick later, so that equal times keep the order of the file.
+        # Each is one tick later, so that equal times keep the order of the file.
         self._submitted = max(arrival.at, math.nextafter(self._submitted, math.inf))
         try:
             plan = submission_gate.submit(

@@ -51,7 +51,7 @@ def read_scenario(data: bytes | str, read: ReadText) -> Scenario:
     """Raises InvalidInput with all problems of the scenario, or else with all of its workflow files."""
     text = data if isinstance(data, str) else decoded(data, "scenario")
     top = root(read_yaml(text, "scenario"))
-    # The reader of cluster files, but with one field more.
+    # The reader of cluster files, with one additional field.
     fields = top.fields(
         "a scenario",
         (*cluster_file.FIELDS, "workflows"),

@@ -110,7 +110,7 @@ def is_kubernetes(data: bytes | str) -> bool:
     """Returns True if a document in *data* has the field `apiVersion`, or if the file is empty."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > LARGEST_TEXT and _WORD.search(raw):
-        # Longer than any valid cluster file, so there is no need to find out where the word is.
+        # Longer than any valid cluster file, so the position of the word does not matter.
         return True
     if _AT_TOP.search(raw) or not _CONTENT.search(raw.removeprefix(_BYTE_ORDER_MARK)):
         return True

@@ -48,11 +48,11 @@ class Follower:
         self.lock = threading.RLock()
         self._fold: Fold | None = None
         self._since = 0
-        self._hours: list[Hour] = []  # Closed, and not written yet.
+        self._hours: list[Hour] = []  # Complete hours that are not written yet.
         self._saved_at = 0.0
         self._saved_revision = -1
         self._caught_up = False
-        self._failures = 0  # In a row, to read and fold an event.
+        self._failures = 0  # Consecutive failures to read and fold an event.
         self.thread = Background("usage", self._step, lambda took_s, _: max(PAUSE_S, REST * took_s))
         """What is not written when it stops is folded again by the next server."""
 
@@ -159,17 +159,7 @@ class Follower:
     def _folded(self, revision: int, at: float, declared: Declared, rows: Sequence[GangRow]) -> Folded:
         of = self._store.usage.submitters({row.gang.workflow for row in rows})
         cluster = Loaded(
-            revision,
-            declared.flavors,
-            declared.nodes,
-            declared.cohorts,
-            declared.pools,
-            workflows=(),
-            groups=(),
-            tasks=(),
-            gangs=tuple(rows),
-            specs={},
-            numbers={},
+            revision, declared.flavors, declared.nodes, declared.cohorts, declared.pools, gangs=tuple(rows)
         )
         return Folded(
             cluster, microseconds(at), {row.gang.id: of.get(row.gang.workflow, UNKNOWN) for row in rows}, {}, {}

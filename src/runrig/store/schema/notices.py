@@ -19,7 +19,7 @@ notice_settings = Table(
     Column("result", Prose, nullable=False),
 )
 
-# Rows are deleted when the notice has arrived or was given up, after 36 minutes at most.
+# Rows are deleted once the notice is delivered or abandoned, after 36 minutes at most.
 deliveries = Table(
     "deliveries",
     metadata,

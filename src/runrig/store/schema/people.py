@@ -55,7 +55,7 @@ tokens = Table(
     Column("roles", Encoded(Texts)),
 )
 
-# Values are sealed with a key that is stored elsewhere. *user* can be the owner of `up`, who has no row.
+# Values are encrypted with a key that is stored elsewhere. *user* can be the owner of `up`, who has no row.
 credentials = Table(
     "credentials",
     metadata,

@@ -87,7 +87,7 @@ def _shown(
 
 
 def _changed(service: Service, name: str) -> str:
-    own = None if SUBPOOL_DELIMITER in name else name  # Not changes of its subpools.
+    own = None if SUBPOOL_DELIMITER in name else name  # Changes of its subpools are left out.
     newest = service.history.changes(name, HistoryQuery(subpool=own, limit=1)).entries
     by = "".join(f" by {each.by} at {moment(each.time)} UTC" for each in newest)
     return f"pool {name} was changed{by}, after you opened it. Check the current values and preview again"

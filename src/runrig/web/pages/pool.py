@@ -103,7 +103,6 @@ def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility
 
 
 def limits_of(shown: Pool) -> Iterator[str]:
-    """Yields the limits of the pool, in words."""
     if shown.max_run_time_s is not None:
         yield f"runs end after at most {format_duration(shown.max_run_time_s)}"
     if shown.default_run_time_s is not None:

@@ -141,7 +141,6 @@ def workflow(
 def _seen(
     views: Views, id: str, visibility: Visibility
 ) -> tuple[Workflow, WorkflowWhy, tuple[Event | ClusterEvent, ...]]:
-    """Returns the workflow, its reasons, and its events."""
     shown = views.workflow_queries.workflow(id, visibility)
     if isinstance(views, Then):
         views.bring([shown.id])

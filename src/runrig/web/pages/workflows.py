@@ -126,7 +126,7 @@ def causes_of(views: Views, items: Iterable[WorkflowEntry]) -> dict[str, Workflo
     found: dict[str, WorkflowCause] = {}
     for each in items:
         if each.status is WorkflowStatus.FAILED:
-            with suppress(NotFound):  # It was just deleted.
+            with suppress(NotFound):  # The workflow was just deleted.
                 cause = views.workflow_queries.cause(each.id)
                 found |= {} if cause is None else {each.id: cause}
     return found

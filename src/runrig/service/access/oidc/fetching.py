@@ -87,7 +87,7 @@ class _Exchange(threading.Thread):
         """Interrupts what the thread waits for."""
         connected = self._connection.sock
         if connected is not None:
-            with suppress(OSError):  # Below TLS, whose state belongs to the thread.
+            with suppress(OSError):  # The plain socket, because the TLS state belongs to the thread.
                 socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
