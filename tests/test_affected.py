@@ -34,11 +34,11 @@ def names(*changed: str) -> set[str]:
         "data",
     ],
 )
-def test_a_change_reaches_the_tests_that_use_it(changed: str, test: str) -> None:
+def test_change_selects_the_tests_that_use_it(changed: str, test: str) -> None:
     assert test in names(changed)
 
 
-def test_a_change_leaves_out_what_cannot_notice_it() -> None:
+def test_change_does_not_select_unrelated_tests() -> None:
     found = names("src/runrig/kueue/engine/cycle.py")
     assert "engine/quota/test_tree.py" not in found
     assert "domain/test_access.py" not in found
@@ -46,5 +46,5 @@ def test_a_change_leaves_out_what_cannot_notice_it() -> None:
 
 
 @pytest.mark.parametrize("changed", EVERYTHING)
-def test_what_all_tests_share_runs_them_all(changed: str) -> None:
+def test_change_of_shared_test_code_selects_all_tests(changed: str) -> None:
     assert {"engine/quota/test_tree.py", "domain/test_access.py", "web/test_pages.py"} <= names(changed)

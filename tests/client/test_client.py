@@ -94,7 +94,7 @@ def test_a_workflow_is_submitted_followed_and_cancelled(client: Client, tmp_path
 
 
 @pytest.mark.slow
-def test_what_waits_is_explained(client: Client) -> None:
+def test_reason_for_waiting_is_explained(client: Client) -> None:
     held = client.workflows.submit(TRAIN, pool="speech", variables={"gpus": 4})
     waits = client.workflows.submit(TRAIN, pool="speech", variables={"gpus": 4})
     client.workflows.wait(held.id, status="RUNNING")
@@ -117,7 +117,7 @@ def test_what_waits_is_explained(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_key_submits_once(client: Client) -> None:
+def test_same_key_submits_once(client: Client) -> None:
     key = str(uuid4())
     first = client.workflows.submit(TRAIN, pool="vision", key=key)
     assert client.workflows.submit(TRAIN, pool="vision", key=key).id == first.id
@@ -125,21 +125,21 @@ def test_the_same_key_submits_once(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_many_are_submitted_at_once_and_each_has_its_outcome(client: Client) -> None:
+def test_many_workflows_are_submitted_together_with_a_result_each(client: Client) -> None:
     found = client.workflows.submit_many([TRAIN, "workflow: {}"], pool="vision")
     assert found.submitted == 1
     assert [each.problem is None for each in found.outcomes] == [True, False]
 
 
 @pytest.mark.slow
-def test_lists_go_over_all_pages(server: Up) -> None:
+def test_lists_cover_all_pages(server: Up) -> None:
     with Client(data=str(server.data), page=2) as client:
         made = [client.workflows.submit(TRAIN, pool="vision", variables={"name": "page"}).id for _ in range(5)]
         assert [each.id for each in client.workflows.list(name="page-")] == made[::-1]
 
 
 @pytest.mark.slow
-def test_edits_depend_on_what_was_read(client: Client) -> None:
+def test_edits_are_refused_if_the_object_has_changed(client: Client) -> None:
     pool = client.pools.get("vision")
     wider = client.pools.update("vision", models.PoolEdit(description="eyes"), if_match=pool.etag)
     assert (wider.description, wider.gpus.quota) == ("eyes", 4)
@@ -181,7 +181,7 @@ def test_roles_and_tokens_are_edited_as_they_were_read(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_subpools_and_cohorts_come_and_go(client: Client) -> None:
+def test_subpools_and_cohorts_are_created_and_deleted(client: Client) -> None:
     made = client.pools.create(models.PoolCreate(name="a", parent="speech", quota=1))
     assert (made.name, made.parent, [each.name for each in client.pools.list(name=["speech"])]) == (
         "speech--a",
@@ -201,7 +201,7 @@ def test_subpools_and_cohorts_come_and_go(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_nodes_and_the_file_of_the_cluster(client: Client, tmp_path: Path) -> None:
+def test_nodes_and_cluster_file_are_read_and_changed(client: Client, tmp_path: Path) -> None:
     assert [(node.name, node.resources["gpu"]) for node in client.nodes.list()] == [("n0", 4), ("n1", 4)]
     assert client.nodes.get("n1").ready
     assert client.nodes.cordon(["n1"]).changed == ("n1",)
@@ -217,7 +217,7 @@ def test_nodes_and_the_file_of_the_cluster(client: Client, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_users_roles_and_tokens(client: Client) -> None:
+def test_users_roles_and_tokens_are_managed(client: Client) -> None:
     assert client.users.create("ann", ["vision-user"]).roles == ("vision-user",)
     token = client.tokens.create("laptop", user="ann")
     with Client(client._caller.address.url, token=token.token) as ann:
@@ -238,7 +238,7 @@ def test_users_roles_and_tokens(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_credentials_are_told_without_their_values(client: Client) -> None:
+def test_credentials_are_listed_without_values(client: Client) -> None:
     made = client.credentials.set("wandb", {"api_key": "secret"})
     assert (made.name, made.type.value, made.keys) == ("wandb", "GENERIC", ("api_key",))
     assert "secret" not in repr([*client.credentials.list(), client.credentials.get("wandb")])
@@ -252,7 +252,7 @@ def test_credentials_are_told_without_their_values(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_those_who_await_have_the_same_calls(server: Up) -> None:
+def test_async_client_has_the_same_calls(server: Up) -> None:
     async def three() -> tuple[list[str], list[str]]:
         async with AsyncClient(data=str(server.data)) as client:
             made = await asyncio.gather(
@@ -269,7 +269,7 @@ def test_those_who_await_have_the_same_calls(server: Up) -> None:
 
 
 @pytest.mark.slow
-def test_one_who_awaits_can_be_told_to_stop(server: Up, client: Client) -> None:
+def test_async_call_can_be_cancelled(server: Up, client: Client) -> None:
     id = client.workflows.submit(TRAIN, pool="vision").id
 
     async def impatient() -> None:
@@ -281,7 +281,7 @@ def test_one_who_awaits_can_be_told_to_stop(server: Up, client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_who_stops_listening_leaves_no_connection(server: Up) -> None:
+def test_stopped_stream_leaves_no_connection(server: Up) -> None:
     async def listened() -> int:
         async with AsyncClient(data=str(server.data)) as client:
             port = urlsplit(client._caller.address.url).port
@@ -305,7 +305,7 @@ def connections_to(port: int | None) -> int:
 
 
 @pytest.mark.slow
-def test_the_stream_tells_every_event_once_and_in_order(client: Client) -> None:
+def test_stream_has_every_event_once_and_in_order(client: Client) -> None:
     before = [(each.revision, each.seq) for each in client.events.list()]
     id = client.workflows.submit(TRAIN, pool="vision").id
     seen: list[tuple[int, int]] = []
@@ -324,13 +324,13 @@ def client_of(url: str, patience_s: float = 0.0) -> Client:
     return Client(url, token="t", patience_s=patience_s)
 
 
-def test_a_connection_is_used_again_and_a_dead_one_is_replaced() -> None:
+def test_connection_is_reused_and_a_dead_one_is_replaced() -> None:
     with scripted(VERSION, VERSION, HANG_UP, VERSION) as server, client_of(server.url) as client:
         assert [client.version() for _ in range(3)] == ["9.9"] * 3
         assert [number for number, *_ in server.asked] == [0, 0, 0, 1]
 
 
-def test_what_may_not_be_repeated_takes_no_connection_that_may_be_dead() -> None:
+def test_unrepeatable_call_does_not_use_a_connection_that_may_be_dead() -> None:
     cancelled = answer('{"id": "w"}')
     with scripted(VERSION, cancelled) as server, client_of(server.url) as client:
         client.version()
@@ -339,7 +339,7 @@ def test_what_may_not_be_repeated_takes_no_connection_that_may_be_dead() -> None
         assert [number for number, *_ in server.asked] == [0, 1]
 
 
-def test_a_submission_is_repeated_with_its_key_until_a_server_answers() -> None:
+def test_submission_is_repeated_with_its_key_until_a_server_answers() -> None:
     created = answer('{"id": "w-1", "warnings": []}', "201 Created")
     with scripted(HANG_UP, BUSY, created) as server, client_of(server.url, patience_s=5) as client:
         assert client.workflows.submit("file", pool="p").id == "w-1"
@@ -348,7 +348,7 @@ def test_a_submission_is_repeated_with_its_key_until_a_server_answers() -> None:
         assert len(set(keys)) == 1
 
 
-def test_a_cancel_that_may_have_arrived_is_not_repeated() -> None:
+def test_cancel_that_may_have_arrived_is_not_repeated() -> None:
     with scripted(HANG_UP) as server, client_of(server.url, patience_s=5) as client:
         with pytest.raises(NoAnswer, match="it closed the connection"):
             client.workflows.cancel("w")
@@ -361,7 +361,7 @@ def sse(*messages: tuple[str, int, Any]) -> bytes:
     return (head + "".join(told)).encode()
 
 
-def test_the_stream_goes_on_where_it_broke() -> None:
+def test_stream_resumes_where_it_broke() -> None:
     event = example_of(models.ClusterEvent)
     page = answer(json.dumps({"items": [], "next_cursor": None, "revision": 4, "head": None}))
     turns = (page, sse(("commit", 6, [event])), sse(("reset", 2, {"revision": 2}), ("commit", 3, [event])))
@@ -414,12 +414,12 @@ def test_each_error_has_its_class(status: int, code: str, kind: type[RunrigError
         (b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{", "it closed the connection"),
     ],
 )
-def test_an_answer_that_is_not_right_is_told_in_words(turn: bytes, message: str) -> None:
+def test_unexpected_response_is_reported_in_words(turn: bytes, message: str) -> None:
     with scripted(turn) as server, client_of(server.url) as client, pytest.raises(ServerFault, match=message):
         client.version()
 
 
-def test_fields_of_a_later_server_are_no_trouble() -> None:
+def test_additional_fields_of_a_later_server_are_ignored() -> None:
     with scripted(answer('{"version": "9.9", "built": "today"}')) as server, client_of(server.url) as client:
         assert client.version() == "9.9"
 
@@ -448,7 +448,7 @@ def certified(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return ours, ssl.create_default_context(cafile=cert)
 
 
-def test_a_certificate_is_checked_by_both(tmp_path: Path) -> None:
+def test_both_clients_check_the_certificate(tmp_path: Path) -> None:
     ours, trusting = certified(tmp_path)
 
     async def awaited(url: str) -> str:
@@ -472,12 +472,12 @@ def test_a_certificate_is_checked_by_both(tmp_path: Path) -> None:
             asyncio.run(refused(server.url))
 
 
-def test_a_token_that_no_header_can_hold_is_refused_and_not_told() -> None:
+def test_token_that_is_not_a_valid_header_is_refused_and_not_shown() -> None:
     with pytest.raises(InvalidInput, match=r"^the token in token= contains invalid characters. Copy it again$"):
         Client("http://127.0.0.1:1", token="se\ncret")
 
 
-def test_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_selects_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted(VERSION) as server:
         monkeypatch.setenv("RUNRIG_SERVER", server.url)
         monkeypatch.setenv("RUNRIG_TOKEN", "from-the-environment")

@@ -48,7 +48,7 @@ def run(programs: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
     return said
 
 
-def test_the_page_does_what_it_shows(
+def test_page_does_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (ROOT / "docs/client.md").read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def test_the_page_does_what_it_shows(
     assert (swept, streamed) == ("['COMPLETED', 'COMPLETED', 'COMPLETED']\n", "train-1\n")
 
 
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     notebook = json.loads((ROOT / "examples/client.ipynb").read_text(encoding="utf-8"))
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     with at_home(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from runrig.client.folders import data_folder, settings_folder
         ("win32", {}, *["AppData/Local/runrig"] * 2),
     ],
 )
-def test_files_lie_where_the_system_has_them(
+def test_files_are_where_the_system_keeps_them(
     monkeypatch: pytest.MonkeyPatch, platform: str, environment: dict[str, str], settings: str, data: str
 ) -> None:
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "LOCALAPPDATA"):

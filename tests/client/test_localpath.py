@@ -27,7 +27,7 @@ workflow:
 SCRIPT = "print(f'{{x}} {{output}}')\n\t\"quoted\" \\n é 👍\x1b\n"
 
 
-def test_contents_take_the_place_of_the_path_and_lines_stay_where_they_are(tmp_path: Path) -> None:
+def test_contents_replace_the_path_and_lines_keep_their_positions(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     written(tmp_path, SCRIPT, "run.py")
     written(tmp_path / "sub", "", "conf.ini")
@@ -40,7 +40,7 @@ def test_contents_take_the_place_of_the_path_and_lines_stay_where_they_are(tmp_p
     assert not is_template(text)
 
 
-def test_every_file_that_cannot_travel_is_told_with_its_place(tmp_path: Path) -> None:
+def test_every_unsendable_file_is_reported_with_its_position(tmp_path: Path) -> None:
     (tmp_path / "run.py").write_bytes(b"\xff")
     with pytest.raises(InvalidInput) as caught:
         inlined(TEXT, tmp_path)
@@ -51,7 +51,7 @@ def test_every_file_that_cannot_travel_is_told_with_its_place(tmp_path: Path) ->
     )
 
 
-def test_a_file_larger_than_a_mebibyte_is_refused(tmp_path: Path) -> None:
+def test_file_larger_than_a_mebibyte_is_refused(tmp_path: Path) -> None:
     written(tmp_path, "x" * (1024 * 1024 + 1), "run.py")
     with pytest.raises(InvalidInput, match=r"localpath 'run.py' is larger than 1 MiB"):
         inlined("files: [{localpath: run.py}]", tmp_path)
@@ -60,11 +60,11 @@ def test_a_file_larger_than_a_mebibyte_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["localpath: [", "localpath", "files: localpath", "files: [{localpath: [a]}]", "a: &a [*a, localpath]"]
 )
-def test_what_is_no_workflow_file_is_left_to_the_server(text: str, tmp_path: Path) -> None:
+def test_other_text_is_left_to_the_server(text: str, tmp_path: Path) -> None:
     assert inlined(text, tmp_path) == text
 
 
-def test_submit_inlines_files_beside_the_workflow_file(tmp_path: Path) -> None:
+def test_submit_includes_files_next_to_the_workflow_file(tmp_path: Path) -> None:
     written(tmp_path, "x = 1\n", "run.py")
     file = written(tmp_path, "workflow: {tasks: [{files: [{path: /a, localpath: run.py}], args: ['{{output}}']}]}\n")
     with serving({SUBMIT: SUBMITTED}) as server:
@@ -73,7 +73,7 @@ def test_submit_inlines_files_beside_the_workflow_file(tmp_path: Path) -> None:
     assert [body["file"] for _, _, body in server.asked] == [sent]
 
 
-def test_a_template_is_rendered_by_the_server_before_its_files_are_read(tmp_path: Path) -> None:
+def test_template_is_rendered_by_the_server_before_its_files_are_read(tmp_path: Path) -> None:
     written(tmp_path, "x = 1\n", "run.py")
     template = "workflow: {tasks: [{files: [{path: /a, localpath: '{{ file }}'}]}]}\n"
     rendered = template.replace("{{ file }}", "run.py")
@@ -95,7 +95,7 @@ def test_a_template_is_rendered_by_the_server_before_its_files_are_read(tmp_path
     }
 
 
-def test_a_missing_local_file_is_told_with_its_place_and_nothing_is_sent(tmp_path: Path) -> None:
+def test_missing_local_file_is_reported_with_its_position_and_nothing_is_sent(tmp_path: Path) -> None:
     file = written(tmp_path, "workflow:\n  files:\n  - localpath: no.py\n")
     done = answered({}, "workflow", "submit", file, "-p", "p")
     assert done.code == 2

@@ -97,7 +97,7 @@ async def asked(server: Slow) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_other_calls_send_the_token_while_it_is_good(slow: Slow) -> None:
+def test_other_calls_use_the_token_while_it_is_valid(slow: Slow) -> None:
     async def calls() -> tuple[list[str], str, str]:
         async with AsyncClient(slow.url) as client:
             first = asyncio.create_task(client.version())
@@ -113,7 +113,7 @@ def test_other_calls_send_the_token_while_it_is_good(slow: Slow) -> None:
     assert read().token(slow.url) == NEW
 
 
-def test_when_it_has_ended_all_wait_for_one_renewal_and_the_loop_does_not(slow: Slow) -> None:
+def test_after_expiry_all_calls_wait_for_one_renewal_and_the_loop_continues(slow: Slow) -> None:
     async def calls() -> list[str]:
         async with AsyncClient(slow.url) as client:
             waiting = [asyncio.create_task(client.version()) for _ in range(5)]
@@ -129,7 +129,7 @@ def test_when_it_has_ended_all_wait_for_one_renewal_and_the_loop_does_not(slow: 
     assert slow.renewals == ["r1"]
 
 
-def test_what_a_cancelled_call_has_begun_is_kept(slow: Slow) -> None:
+def test_renewal_begun_by_a_cancelled_call_is_kept(slow: Slow) -> None:
     async def impatient() -> str:
         async with AsyncClient(slow.url) as client:
             first = asyncio.create_task(client.version())
@@ -147,7 +147,7 @@ def test_what_a_cancelled_call_has_begun_is_kept(slow: Slow) -> None:
 
 
 @pytest.mark.parametrize("refused", [False, True])
-def test_who_only_follows_renews_too(slow: Slow, monkeypatch: pytest.MonkeyPatch, refused: bool) -> None:
+def test_client_that_only_follows_renews_too(slow: Slow, monkeypatch: pytest.MonkeyPatch, refused: bool) -> None:
     monkeypatch.setattr(exchange, "LOOK_S", 0.05)
     slow.may_answer.set()
     slow.answer = REFUSED if refused else AGREED
@@ -168,7 +168,7 @@ def test_who_only_follows_renews_too(slow: Slow, monkeypatch: pytest.MonkeyPatch
     assert slow.renewals == ["r1"]
 
 
-def test_the_event_loop_goes_on_while_somebody_follows(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_event_loop_continues_while_a_stream_is_followed(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "LOOK_S", 0.05)
     slow.may_answer.set()
 
@@ -181,7 +181,7 @@ def test_the_event_loop_goes_on_while_somebody_follows(slow: Slow, monkeypatch: 
     assert slow.renewals == ["r1"]
 
 
-def test_who_asks_is_told_that_the_provider_refuses(slow: Slow) -> None:
+def test_refusal_by_the_provider_is_reported(slow: Slow) -> None:
     async def refused() -> None:
         async with AsyncClient(slow.url) as client:
             with pytest.raises(NotAllowed, match=r"invalid_grant\. Sign in again: `runrig login "):

@@ -54,6 +54,6 @@ def test_every_route_has_a_call() -> None:
     assert sorted((set(called()) | set(LEFT_OUT)) - there) == []
 
 
-def test_every_call_is_on_the_page() -> None:
+def test_every_call_is_documented() -> None:
     kinds = {kind for kind in Calls.__subclasses__() if kind.__module__.startswith(cluster.__package__ or "")}
     assert kinds - set(CLIENT.values()) == set()

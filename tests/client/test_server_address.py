@@ -20,13 +20,13 @@ def data_folder(folder: Path, *, url: str | None = None, token: str | None = Non
     return {"RUNRIG_DATA": str(folder)}
 
 
-def test_the_data_folder_says_where_its_server_is_and_has_its_token(tmp_path: Path) -> None:
+def test_data_folder_has_the_address_and_token_of_its_server(tmp_path: Path) -> None:
     with serving(ANSWERS) as server:
         done = runrig("pool", "list", env=data_folder(tmp_path, url=server.url, token="s3cret"))
     assert (done.code, server.tokens) == (0, ["Bearer s3cret"])
 
 
-def test_the_option_data_is_stronger_than_the_environment(tmp_path: Path) -> None:
+def test_data_option_overrides_the_environment(tmp_path: Path) -> None:
     with serving(ANSWERS) as server:
         data_folder(tmp_path, url=server.url, token="s3cret")
         for args in (["--data", str(tmp_path), "pool", "list"], ["pool", "list", "--data", str(tmp_path)]):
@@ -34,7 +34,7 @@ def test_the_option_data_is_stronger_than_the_environment(tmp_path: Path) -> Non
     assert server.tokens == ["Bearer s3cret"] * 2
 
 
-def test_an_address_that_was_said_is_stronger_than_the_data_folder(tmp_path: Path) -> None:
+def test_given_address_overrides_the_data_folder(tmp_path: Path) -> None:
     env = data_folder(tmp_path, url="http://127.0.0.1:1")
     with serving(ANSWERS) as server:
         assert runrig("pool", "list", "--server", server.url, env=env).code == 0
@@ -42,7 +42,7 @@ def test_an_address_that_was_said_is_stronger_than_the_data_folder(tmp_path: Pat
         assert runrig("pool", "list", env=env | {"RUNRIG_SERVER": server.url}).code == 0
 
 
-def test_the_token_of_the_environment_is_stronger_than_that_of_the_folder(tmp_path: Path) -> None:
+def test_token_of_the_environment_overrides_that_of_the_folder(tmp_path: Path) -> None:
     with serving(ANSWERS) as server:
         env = data_folder(tmp_path, url=server.url, token="folder") | {"RUNRIG_TOKEN": "env"}
         runrig("pool", "list", env=env)
@@ -50,18 +50,18 @@ def test_the_token_of_the_environment_is_stronger_than_that_of_the_folder(tmp_pa
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8700", "localhost:1", "[::1]:8700"])
-def test_the_token_of_the_folder_goes_to_this_machine(host: str, tmp_path: Path) -> None:
+def test_token_of_the_folder_is_sent_to_this_machine(host: str, tmp_path: Path) -> None:
     data_folder(tmp_path, token="s3cret")
     assert ServerAddress(data=str(tmp_path)).token(Address(f"http://{host}", "a test")) == "s3cret"
 
 
 @pytest.mark.parametrize("host", ["gpu.example:8700", "192.0.2.1", "localhost.example", "127.0.0.1.example"])
-def test_the_token_of_the_folder_goes_nowhere_else(host: str, tmp_path: Path) -> None:
+def test_token_of_the_folder_is_sent_nowhere_else(host: str, tmp_path: Path) -> None:
     data_folder(tmp_path, token="s3cret")
     assert ServerAddress(data=str(tmp_path)).token(Address(f"http://{host}", "a test")) is None
 
 
-def test_a_refusal_without_a_token_says_where_one_would_be(tmp_path: Path) -> None:
+def test_refusal_without_a_token_says_where_to_get_one(tmp_path: Path) -> None:
     answers = {"GET /api/v1/pools": (401, refused("a token is needed", "FORBIDDEN"))}
     with serving(answers) as server:
         done = runrig("pool", "list", env=data_folder(tmp_path, url=server.url))
@@ -86,32 +86,32 @@ def test_a_refusal_without_a_token_says_where_one_would_be(tmp_path: Path) -> No
         "http://h\r\nX: y",
     ],
 )
-def test_an_address_that_is_none_is_wrong_usage(url: str) -> None:
+def test_invalid_address_is_wrong_usage(url: str) -> None:
     done = runrig("pool", "list", "--server", url)
     assert done.code == 2
     assert done.err == f"Error: {url!r} (from --server) is not a server address. Use http://HOST:PORT\n"
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8700", "localhost:8700", "[::1]:8700", "localhost:8700/"])
-def test_on_loopback_host_and_port_are_enough(url: str) -> None:
+def test_host_and_port_are_enough_on_loopback(url: str) -> None:
     assert checked(url, "a test") == Address(f"http://{url.rstrip('/')}", "a test")
 
 
 @pytest.mark.parametrize("url", ["gpu.example.org:8700", "10.0.0.1:80", "gpu:443"])
-def test_beyond_loopback_an_address_says_whether_it_is_encrypted(url: str) -> None:
+def test_address_beyond_loopback_needs_a_scheme(url: str) -> None:
     done = runrig("pool", "list", "--server", url)
     says = f"Error: {url!r} (from --server) is not on this machine. Use https://{url}, or http:// without TLS\n"
     assert (done.code, done.err) == (2, says)
 
 
-def test_a_record_that_is_broken_counts_as_none(tmp_path: Path) -> None:
+def test_damaged_record_counts_as_none(tmp_path: Path) -> None:
     for text in ("", "{", "[]", '{"url": 5}'):
         (tmp_path / "server.json").write_text(text)
         done = runrig("version", env={"RUNRIG_DATA": str(tmp_path)})
         assert "http://127.0.0.1:8700" in done.out
 
 
-def test_a_token_file_with_control_characters_is_refused(tmp_path: Path) -> None:
+def test_token_file_with_control_characters_is_refused(tmp_path: Path) -> None:
     done = runrig("pool", "list", env=data_folder(tmp_path, url="http://127.0.0.1:1", token="a\nb"))
     assert (done.code, done.err) == (
         2,

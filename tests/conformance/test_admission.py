@@ -8,5 +8,5 @@ from tests.conformance.run import answer
 
 
 @pytest.mark.parametrize("case", parameters("admission", "partial", "otherwise"))
-def test_the_cycle_has_the_listed_outcome(case: Case) -> None:
+def test_cycle_has_the_listed_result(case: Case) -> None:
     assert seen(answer(case)) == expected(case)

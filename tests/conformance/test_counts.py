@@ -10,7 +10,7 @@ Counts = tuple[int, ...]
 
 
 @pytest.mark.parametrize("case", parameters("counts"))
-def test_the_listed_counts_are_found(case: Case) -> None:
+def test_listed_counts_are_found(case: Case) -> None:
     pod_sets = [
         PodSet(f"set-{n}", each[0], (), each[1] if len(each) > 1 else None) for n, each in enumerate(case["pods"])
     ]

@@ -14,7 +14,7 @@ def test_the_page_counts_the_cases() -> None:
     assert said == {kind: len(cases(kind)) for kind in KINDS}
 
 
-def test_the_page_lists_exactly_the_deviations() -> None:
+def test_page_lists_exactly_the_deviations() -> None:
     section = PAGE.split("## Deviations")[1].split("\n## ")[0]
     said = dict(re.findall(r"^\| (\w+-\d{3}) \| (.+) \|$", section, re.MULTILINE))
     assert said == {case["id"]: case["deviation"] for case in every() if "deviation" in case}
@@ -25,7 +25,7 @@ def test_few_cases_deviate() -> None:
     assert len(deviations) <= MOST_DEVIATIONS * len(every())
 
 
-def test_ids_are_numbered_through() -> None:
+def test_ids_are_consecutive() -> None:
     assert {kind: [case["id"] for case in cases(kind)] for kind in KINDS} == {
         kind: [f"{kind}-{number:03d}" for number in range(1, len(cases(kind)) + 1)] for kind in KINDS
     }

@@ -127,7 +127,7 @@ def places(world: World, case: Case) -> Iterator[tuple[str, object, object]]:
 
 
 @pytest.mark.parametrize("case", under_ids())
-def test_a_known_case_has_its_known_outcome(case: Case) -> None:
+def test_known_case_has_its_known_result(case: Case) -> None:
     """T1, T2, T4."""
     world = world_of(case)
     run_and_queue(world, case)
@@ -143,7 +143,7 @@ def test_a_known_case_has_its_known_outcome(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", under_ids(only="why"))
-def test_a_gang_that_no_domain_holds_says_so_with_the_best_domain(case: Case) -> None:
+def test_gang_that_fits_in_no_domain_names_the_best_domain(case: Case) -> None:
     """T1."""
     world = world_of(case)
     run_and_queue(world, case)
@@ -154,7 +154,7 @@ def test_a_gang_that_no_domain_holds_says_so_with_the_best_domain(case: Case) ->
 
 
 @pytest.mark.parametrize("case", under_ids())
-def test_the_gate_refuses_what_can_never_start_and_nothing_else(case: Case) -> None:
+def test_gate_rejects_exactly_what_can_never_start(case: Case) -> None:
     """P3."""
     world = world_of(case)
     run_and_queue(world, case, waits=False)
@@ -167,6 +167,6 @@ def test_the_gate_refuses_what_can_never_start_and_nothing_else(case: Case) -> N
     assert refused == [(name, "P3") for name in case.get("refused", ())]
 
 
-def test_every_case_has_an_id_of_its_own() -> None:
+def test_every_case_has_its_own_id() -> None:
     ids = [case["id"] for case in CASES]
     assert len(set(ids)) == len(ids)

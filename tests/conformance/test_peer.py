@@ -57,11 +57,11 @@ def seen(case: Case) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", params(SYSTEMS, LISTED))
-def test_we_decide_as_the_peer_does(case: Case) -> None:
+def test_decisions_equal_those_of_the_peer(case: Case) -> None:
     assert seen(case) == expected(case)
 
 
-def test_the_systems_are_those_that_the_page_counts() -> None:
+def test_systems_are_those_counted_on_the_page() -> None:
     assert [case["id"] for case in SYSTEMS] == [f"peer-{number:03d}" for number in range(1, len(SYSTEMS) + 1)]
     assert re.findall(r"We decide (\d+) of (\d+) random systems", PAGE) == [
         (str(len(SYSTEMS) - len(LISTED)), str(len(SYSTEMS)))

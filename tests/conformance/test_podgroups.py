@@ -14,7 +14,7 @@ KAI_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if "becomes" in case])
-def test_a_task_group_becomes_this_pod_group(case: Case, tmp_path: Path) -> None:
+def test_task_group_becomes_this_pod_group(case: Case, tmp_path: Path) -> None:
     """T3."""
     objects = documents(rendered(tmp_path, workflow(case["tasks"], case.get("counts")), cluster(case["keys"])))
     assert outlined(objects, TOPOLOGY) == case["becomes"]
@@ -23,7 +23,7 @@ def test_a_task_group_becomes_this_pod_group(case: Case, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if "refused" in case])
-def test_requirements_that_cannot_be_are_refused_by_render_and_validate(case: Case, tmp_path: Path) -> None:
+def test_impossible_requirements_are_refused_by_render_and_validate(case: Case, tmp_path: Path) -> None:
     """T3, T6."""
     done = rendered(tmp_path, workflow(case["tasks"], case.get("counts")), cluster(case["keys"]))
     assert (done.code in (1, 2), done.out) == (True, "")

@@ -17,7 +17,7 @@ Outcome = dict[str, str]
 
 
 @pytest.mark.parametrize("case", parameters("preemption", only=declares))
-def test_the_listed_work_is_preempted(case: Case) -> None:
+def test_listed_work_is_preempted(case: Case) -> None:
     made = answer(with_incoming(case))
     assert preempted(made) == _expected(case)
     started = made["cycles"][0]["admitted"]
@@ -27,7 +27,7 @@ def test_the_listed_work_is_preempted(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", parameters("preemption"))
-def test_the_search_finds_the_listed_work_and_changes_nothing(case: Case) -> None:
+def test_search_finds_the_listed_work_and_changes_nothing(case: Case) -> None:
     world = Simulator(system(with_incoming(case)), settings(case))
     context, index_of = world._context, world._tree.index_of
     incoming = world._workloads[full(case["incoming"]["name"])]

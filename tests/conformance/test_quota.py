@@ -27,7 +27,7 @@ def test_every_node_has_the_listed_numbers(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", parameters("quota"))
-def test_what_fits_starts_and_one_more_does_not(case: Case) -> None:
+def test_fitting_work_starts_and_one_more_does_not(case: Case) -> None:
     wanted = [
         (queue, amounts, word == "fits")
         for queue, entries in case["expect"].get("requests", {}).items()

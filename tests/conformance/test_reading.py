@@ -30,14 +30,14 @@ def _plain(case: Case) -> bool:
 
 
 @pytest.mark.parametrize("case", parameters("admission", "partial", "rest", only=_plain))
-def test_a_file_reads_as_the_values_of_its_case(case: Case) -> None:
+def test_file_is_read_as_the_values_of_its_case(case: Case) -> None:
     read = read_manifests(manifests.text(case), "case.yaml")
     assert {each.path.split(".")[-1] for each in read.warnings} <= REFUSED_THERE
     assert _sorted(read.system) == _sorted(_from_start(system(case)))
 
 
 @pytest.mark.parametrize("kind", ["admission", "partial", "rest"])
-def test_both_versions_read_the_same(kind: str) -> None:
+def test_both_versions_are_read_alike(kind: str) -> None:
     for case in cases(kind):
         older, newer = (read_manifests(manifests.text(case, api), "case.yaml") for api in (manifests.V1, manifests.V2))
         assert older.system == newer.system, case["id"]

@@ -14,22 +14,22 @@ ORDINARY, MANY = 2_000, 100_000
 
 @pytest.mark.parametrize("patient", [True, False], ids=["patient", "hasty"])
 @pytest.mark.parametrize("case", parameters("rest"))
-def test_work_that_could_loop_comes_to_rest(case: Case, patient: bool) -> None:
+def test_work_that_could_loop_settles(case: Case, patient: bool) -> None:
     assert rest.run(system(case), settings(case), patient=patient, bound=BOUND).cycles is not None
 
 
-def test_random_small_systems_come_to_rest() -> None:
+def test_random_small_systems_settle() -> None:
     assert _restless(range(ORDINARY)) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(20))
-def test_many_random_small_systems_come_to_rest(part: int) -> None:
+def test_many_random_small_systems_settle(part: int) -> None:
     size = MANY // 20
     assert _restless(range(part * size, (part + 1) * size)) == []
 
 
-def test_random_systems_are_not_all_alike() -> None:
+def test_random_systems_differ() -> None:
     found = Counter[str]()
     for number in range(200):
         made, how = chance.case(number)

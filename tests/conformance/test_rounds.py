@@ -52,11 +52,11 @@ def decided(case: Case) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", params(ROUNDS, LISTED))
-def test_the_next_decisions_are_told(case: Case) -> None:
+def test_next_decisions_are_predicted(case: Case) -> None:
     assert predicted(case) == decided(case)
 
 
-def test_the_page_counts_the_rounds_and_the_decisions() -> None:
+def test_page_counts_the_rounds_and_decisions() -> None:
     missed = {
         case["id"]: len([each for each in decided(case) if each not in predicted(case)])
         for case in ROUNDS

@@ -12,7 +12,7 @@ FAILED = "TopologyPlacementFailed"
 
 
 @pytest.mark.parametrize("case", parameters("topology"))
-def test_the_pods_stand_where_the_case_says(case: Case) -> None:
+def test_pods_are_placed_where_the_case_says(case: Case) -> None:
     made = simulated(topologies.text(case), settings(case))
     assert _outcome(made, hosts=case["levels"][-1] == "host") == case["expect"].get("placed", FAILED)
 

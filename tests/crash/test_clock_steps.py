@@ -81,7 +81,7 @@ def ahead(client: Client) -> float:
     return float(found[1])
 
 
-def test_a_step_of_the_clock_ends_deletes_and_reorders_nothing_until_it_is_accepted(tmp_path: Path) -> None:
+def test_clock_change_ends_deletes_and_reorders_nothing_until_it_is_accepted(tmp_path: Path) -> None:
     house = House(tmp_path)
     with house.up() as client:
         past = submit(client, "past", 0)

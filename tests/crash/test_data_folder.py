@@ -61,7 +61,7 @@ def replace(file: Path) -> None:
         ("runrig.db-shm", delete, "deleted"),
     ],
 )
-def test_nothing_is_accepted_into_a_file_that_is_gone(
+def test_nothing_is_accepted_into_a_deleted_file(
     tmp_path: Path, name: str, harm: Callable[[Path], None], word: str
 ) -> None:
     with running(tmp_path) as (server, client):
@@ -97,7 +97,7 @@ def read_only(folder: Path) -> Iterator[None]:
         subprocess.run(["chattr", "-i", *files], check=True)
 
 
-def test_a_server_outlives_a_folder_that_turns_read_only_and_goes_on_afterwards(tmp_path: Path) -> None:
+def test_server_survives_a_folder_that_becomes_read_only_and_continues_afterwards(tmp_path: Path) -> None:
     with running(tmp_path) as (server, client):
         assert submit(client, "before")[0] == 200
         until(lambda: at_rest(server))
@@ -115,7 +115,7 @@ def test_a_server_outlives_a_folder_that_turns_read_only_and_goes_on_afterwards(
         assert sorted(each["name"] for each in found) == ["after-1", "before-1"]
 
 
-def test_a_server_on_a_full_disk_is_not_ready_until_there_is_room_again(tmp_path: Path) -> None:
+def test_server_on_a_full_disk_is_not_ready_until_there_is_space(tmp_path: Path) -> None:
     """D6: one row still fits where a submission does not."""
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(tmp_path)], capture_output=True)
     if mounted.returncode:

@@ -32,12 +32,12 @@ def _survives(folder: Path, *, kills: int, seed: int) -> None:
         campaign.server.kill()
 
 
-def test_a_server_killed_five_times_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
+def test_server_killed_five_times_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
     """W2."""
     _survives(tmp_path, kills=5, seed=1)
 
 
 @pytest.mark.soak
-def test_a_server_killed_fifty_times_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
+def test_server_killed_fifty_times_loses_nothing_and_runs_nothing_twice(tmp_path: Path) -> None:
     """W2."""
     _survives(tmp_path, kills=50, seed=2)

@@ -60,7 +60,7 @@ def mount_point() -> Iterator[Path]:
         yield Path(folder) / "disk"
 
 
-def test_what_was_answered_is_there_after_a_power_cut(tmp_path: Path, image: Path) -> None:
+def test_answered_changes_survive_a_power_cut(tmp_path: Path, image: Path) -> None:
     """W2."""
     names = []
     with mounted(image, tmp_path / "running") as disk:
@@ -83,7 +83,7 @@ def test_what_was_answered_is_there_after_a_power_cut(tmp_path: Path, image: Pat
     assert stored == names
 
 
-def test_what_was_answered_is_in_postgresql_after_a_power_cut(tmp_path: Path, image: Path, mount_point: Path) -> None:
+def test_answered_changes_survive_a_power_cut_on_postgresql(tmp_path: Path, image: Path, mount_point: Path) -> None:
     """W2."""
     with mounted(image, mount_point) as disk:
         disk.chmod(0o777)

@@ -35,11 +35,11 @@ def audited(*packages: Any, **more: Any) -> tuple[int, tuple[str, ...]]:
         ((SKIPPED, FINE), (1, ("PyPI told nothing about odd: see why, before anybody installs it",))),
     ],
 )
-def test_an_audit_fails_by_what_is_known_and_says_what_is_not(packages: Any, expected: Any) -> None:
+def test_audit_fails_for_known_problems_and_reports_unknown_ones(packages: Any, expected: Any) -> None:
     assert audited(*packages) == expected
 
 
-def test_an_audit_without_a_network_says_so() -> None:
+def test_audit_without_a_network_says_so() -> None:
     expected = (0, ("NOT AUDITED: PyPI cannot be asked for advisories", "no route"))
     assert AUDIT["verdict"]("", "Traceback\nno route\n", TODAY) == expected
 
@@ -47,7 +47,7 @@ def test_an_audit_without_a_network_says_so() -> None:
 @pytest.mark.parametrize(
     ("id", "days", "code"), [("PYSEC-1", 0, 0), ("CVE-1", 1, 0), ("CVE-1", -1, 1), ("CVE-2", 1, 1)]
 )
-def test_an_advisory_is_ignored_until_its_day_is_over(id: str, days: int, code: int) -> None:
+def test_advisory_is_ignored_until_its_date(id: str, days: int, code: int) -> None:
     ignored = AUDIT["Ignored"](id, TODAY + datetime.timedelta(days), "we do not parse such files")
     assert audited(HOLED, ignored=(ignored,))[0] == code
 

@@ -34,7 +34,7 @@ def example() -> World:
         pytest.param(("v1-1",), [("x", "batch", LOW, 1), ("y", "speech", NORMAL, 3)], ["admit y"], id="NORMAL first"),
     ],
 )
-def test_the_examples_are_what_the_engine_decides(
+def test_examples_match_the_engine(
     ended: tuple[str, ...], submitted: list[tuple[str, str, Priority, int]], decided: list[str]
 ) -> None:
     world = example()

@@ -38,16 +38,16 @@ def blocks(kind: str) -> list[ParameterSet]:
 # ---------------------------------------------------------------- the pages among themselves
 
 
-def test_every_link_leads_somewhere() -> None:
+def test_every_link_has_a_target() -> None:
     assert list(generate.broken_links()) == []
 
 
-def test_generated_sections_are_those_of_the_code() -> None:
+def test_generated_sections_match_the_code() -> None:
     """`make docs` brings them up to date."""
     assert list(generate.stale()) == []
 
 
-def test_every_page_is_reached_from_the_readme() -> None:
+def test_every_page_is_linked_from_the_readme() -> None:
     reached, waiting = set(), [ROOT / "README.md"]
     while waiting:
         page = waiting.pop()
@@ -58,7 +58,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert {str(page.relative_to(ROOT)) for page in reached} == set(PAGES)
 
 
-def test_every_law_that_the_code_names_is_in_the_laws() -> None:
+def test_every_rule_named_in_the_code_is_in_the_laws() -> None:
     named = dict(re.findall(r"^\| \*\*([A-Z][0-9])\*\* ([^|]*) \|", PAGES["docs/laws.md"], re.MULTILINE))
     assert named == NAMES
     cited = {
@@ -76,16 +76,16 @@ def test_every_law_that_the_code_names_is_in_the_laws() -> None:
 
 
 @pytest.mark.parametrize("text", blocks("workflow"))
-def test_a_workflow_file_that_is_shown_can_be_read(text: str) -> None:
+def test_shown_workflow_file_is_valid(text: str) -> None:
     assert read_workflow(render(text)).groups
 
 
 @pytest.mark.parametrize("text", blocks("cluster"))
-def test_a_cluster_file_that_is_shown_can_be_read(text: str) -> None:
+def test_shown_cluster_file_is_valid(text: str) -> None:
     assert read_cluster(text).pools
 
 
-def test_every_target_of_make_that_is_named_is_there() -> None:
+def test_every_named_make_target_exists() -> None:
     targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     marked = " ".join(re.findall(r"`[^`\n]+`|^make .*$", "\n".join(PAGES.values()), re.MULTILINE))
     named = {
@@ -97,7 +97,7 @@ def test_every_target_of_make_that_is_named_is_there() -> None:
     assert {"demo", "test"} <= named
 
 
-def test_every_command_that_is_typed_is_there() -> None:
+def test_every_shown_command_exists() -> None:
     """In what the pages show as typed; the reference itself is generated."""
     there = {name for name, _, _ in generate.commands()}
     groups = {name.rsplit(" ", 1)[0] for name in there}
@@ -122,7 +122,7 @@ def test_every_command_error_and_reason_is_in_the_reference() -> None:
     assert [code for code in codes if f"| `{code}` |" not in PAGES["docs/reference/messages.md"]] == []
 
 
-def test_every_test_that_is_named_is_there() -> None:
+def test_every_named_test_exists() -> None:
     named = set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGES["docs/properties.md"]))
     missing = {
         f"{file}::{test}"
@@ -132,7 +132,7 @@ def test_every_test_that_is_named_is_there() -> None:
     assert missing == set()
 
 
-def test_every_path_of_the_code_that_is_named_is_there() -> None:
+def test_every_named_path_exists() -> None:
     laws = re.findall(r"`((?:domain|engine|spec|service|store|backends)/[\w/]*(?:\.py)?)`", PAGES["docs/laws.md"])
     others = re.findall(r"`(src/runrig/[\w/]+(?:\.py)?|tests/[\w/]+(?:\.py)?)`", "\n".join(PAGES.values()))
     paths = {Path("src/runrig") / path for path in laws} | {Path(path) for path in others}
@@ -168,20 +168,20 @@ def members(defined: ast.ClassDef) -> Iterator[str]:
             yield from (name.id for name in assigned(node))
 
 
-def test_every_name_of_the_code_in_the_architecture_is_there() -> None:
+def test_every_name_in_the_architecture_exists() -> None:
     named = re.findall(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(\))?`", PAGES["docs/architecture.md"])
     assert {name for name in named if not name.endswith(".py")} - set(names_of_the_code()) == set()
     assert {"State.apply", "cycle.run"} <= set(named)
 
 
 @pytest.mark.parametrize("word", AVOIDED)
-def test_the_code_uses_the_words_of_the_glossary(word: str) -> None:
+def test_code_uses_the_terms_of_the_glossary(word: str) -> None:
     pattern = re.compile(rf"\b{word}s?\b", re.IGNORECASE)
     using = [str(file.relative_to(ROOT)) for file in CODE if pattern.search(file.read_text(encoding="utf-8"))]
     assert using == []
 
 
-def test_the_example_of_preemption_is_what_the_engine_does() -> None:
+def test_example_of_preemption_matches_the_engine() -> None:
     """docs/preemption.md, an example in numbers; laws R1, R2, R3."""
     world = World({"blue": 2, "green": 4, "red": 4}, {"n0": 10})
     for name, pool, priority, gpus in (

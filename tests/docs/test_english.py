@@ -21,7 +21,7 @@ def verdict(*findings: Any, exceptions: int = 0) -> tuple[str, ...]:
     return lines
 
 
-def test_strings_docstrings_and_comments_of_python_are_read_but_not_its_names() -> None:
+def test_strings_docstrings_and_comments_are_checked_but_not_names() -> None:
     lines = (
         '"""Tasks that are told apart.',
         "",
@@ -46,13 +46,13 @@ def test_code_and_generated_sections_of_markdown_are_left_out() -> None:
     assert found("docs/a.md", *lines) == [(8, "goes-on"), (8, "nobody")]
 
 
-def test_a_line_that_is_an_exception_is_left_out() -> None:
+def test_exceptions_are_left_out() -> None:
     assert found("docs/a.md", "Then nobody waits. <!-- english: ok -->", "Then nobody waits.") == [(2, "nobody")]
     assert found("src/a.py", 'text = "then nobody waits"  # english: ok') == []
 
 
 @pytest.mark.parametrize(("path", "mark"), [("docs/a.md", ""), ("src/a.py", '"""')])
-def test_a_sentence_of_more_than_thirty_words_is_found_but_not_in_a_table(path: str, mark: str) -> None:
+def test_sentence_of_more_than_thirty_words_is_found_except_in_a_table(path: str, mark: str) -> None:
     short = LONG_SENTENCE.removesuffix(" word")
     lines = (f"{mark}Title", "", f"{short}. Another {short.removesuffix(' word')}.", "", f"| {LONG_SENTENCE} |", "")
     assert found(path, *lines, f"{LONG_SENTENCE}.{mark}") == [(7, "long")]
@@ -94,6 +94,6 @@ def test_the_table_reads_back_as_it_was_written() -> None:
     assert ENGLISH["read_table"](ENGLISH["table_text"](LIMITS)) == LIMITS
 
 
-def test_of_a_row_in_a_merge_conflict_the_larger_limits_count() -> None:
+def test_in_a_merge_conflict_the_larger_limits_count() -> None:
     conflict = "# a\n<<<<<<< HEAD\ndocs  5  2\n=======\ndocs  4  3\n>>>>>>> other\nsrc  1  1\n"
     assert ENGLISH["read_table"](conflict) == {"docs": Limit(5, 3), "src": Limit(1, 1)}

@@ -36,7 +36,7 @@ workflow:
     it.later(0)
 
 
-def test_the_plan_on_the_page_is_the_one_that_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_on_the_page_is_the_printed_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with desk(tmp_path, nodes=NODES, cluster=BEFORE) as it:
         submit(it, "import", "old", pods=1)
         submit(it, "pretrain", "vision", pods=2)

@@ -39,5 +39,5 @@ def documented() -> Rights:
     return found
 
 
-def test_the_table_and_the_files_give_the_same_rights() -> None:
+def test_table_and_files_give_the_same_permissions() -> None:
     assert documented() == given()

@@ -23,7 +23,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(listed) == sorted(set(every) - set(records))
 
 
-def test_a_link_that_leads_nowhere_and_a_page_that_is_far_away_are_found(tmp_path: Path) -> None:
+def test_broken_links_and_distant_pages_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("")
     pages = {
         "index": '<a href="one/">1</a> <a href="a.yaml">a file</a> <a href="https://example.org/">outside</a>',

@@ -134,7 +134,7 @@ def after_a_preemption(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("world", [quota, preempting, strict, listed, pool, rack, after_a_preemption])
-def test_an_answer_on_the_page_is_the_one_that_is_printed(
+def test_answer_on_the_page_is_the_printed_one(
     world: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "UTC")

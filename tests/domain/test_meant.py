@@ -23,14 +23,14 @@ NAMES = st.text(string.ascii_lowercase[:3] + "-1", max_size=8)
         ("bob", ["bo", "rob", "alice"], ("bo", "rob")),
     ],
 )
-def test_names_that_begin_so_or_are_nearly_the_same_are_meant(
+def test_names_that_begin_alike_or_are_nearly_the_same_are_suggested(
     typed: str, known: list[str], found: tuple[str, ...]
 ) -> None:
     assert meant(typed, known) == meant(typed, reversed(known)) == found
 
 
 @given(NAMES, st.lists(NAMES, max_size=8))
-def test_what_is_meant_is_known_and_near(typed: str, known: list[str]) -> None:
+def test_suggestions_are_known_and_similar(typed: str, known: list[str]) -> None:
     found = meant(typed, known)
     assert len(found) == len(set(found)) <= MOST
     assert set(found) <= set(known)
@@ -38,7 +38,7 @@ def test_what_is_meant_is_known_and_near(typed: str, known: list[str]) -> None:
 
 
 @given(NAMES, NAMES, NAMES)
-def test_a_distance_is_one(one: str, other: str, third: str) -> None:
+def test_distance_of_one_edit(one: str, other: str, third: str) -> None:
     between = distance(one, other, 99)
     assert between == distance(other, one, 99)
     assert (between == 0) is (one == other)

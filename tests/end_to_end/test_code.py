@@ -50,7 +50,7 @@ def client(server: Up) -> Transport:
     return Transport(Address(url, "a test"), token)
 
 
-def test_a_server_killed_in_the_middle_of_a_send_has_stored_nothing_and_a_second_send_runs(tmp_path: Path) -> None:
+def test_server_killed_during_an_upload_has_stored_nothing_and_a_second_upload_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "run.sh").write_text("cat words\n")
@@ -83,7 +83,7 @@ def test_a_server_killed_in_the_middle_of_a_send_has_stored_nothing_and_a_second
         assert json.loads(server.runrig("workflow", "query", "train-1", "-t", "json").out)["name"] == "train-1"
 
 
-def test_a_send_on_a_full_disk_stores_nothing_and_works_when_there_is_room(tmp_path: Path) -> None:
+def test_upload_on_a_full_disk_stores_nothing_and_succeeds_when_there_is_space(tmp_path: Path) -> None:
     disk, folder = tmp_path / "disk", tmp_path / "mine"
     disk.mkdir()
     folder.mkdir()
@@ -118,7 +118,7 @@ def test_a_send_on_a_full_disk_stores_nothing_and_works_when_there_is_room(tmp_p
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_code_is_in_a_backup_and_runs_on_the_server_that_it_is_restored_to(tmp_path: Path) -> None:
+def test_backup_contains_code_and_the_restored_server_runs_it(tmp_path: Path) -> None:
     folder, out = tmp_path / "mine", tmp_path / "backup"
     (folder / "lib").mkdir(parents=True)
     (folder / "run.sh").write_text("cat lib/words; test -x run.sh && exit 3\n")

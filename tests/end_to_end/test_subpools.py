@@ -83,7 +83,7 @@ def test_the_example_of_the_specification_prints_its_table(team: Up) -> None:
     assert "fits-1 is waiting" in team.runrig("workflow", "why", "fits-1").out
 
 
-def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up) -> None:
+def test_draining_subpool_shows_its_progress_and_returns_its_quota(team: Up) -> None:
     """S3."""
     sliced(team)
     assert submit(team, "late", "team--b", 40).code == 0
@@ -125,7 +125,7 @@ def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up)
     )
 
 
-def test_a_cluster_file_makes_subpools_and_a_restart_keeps_them(tmp_path: Path) -> None:
+def test_cluster_file_creates_subpools_and_a_restart_keeps_them(tmp_path: Path) -> None:
     """S1, W2."""
     text = CLUSTER.replace("quota: 100", "quota: 100, subpools: [{name: a, quota: '30%'}, {name: b, quota: 40}]")
     with up(tmp_path / "data", "--cluster", cluster(tmp_path, text)) as first:
@@ -164,7 +164,7 @@ BAD = [
 ]
 
 
-def test_what_cannot_be_is_told_with_its_exit_code_and_changes_nothing(tmp_path: Path) -> None:
+def test_impossible_commands_are_reported_with_their_exit_code_and_change_nothing(tmp_path: Path) -> None:
     text = CLUSTER.replace("quota: 100", "quota: 100, subpools: [{name: a, quota: 30}]")
     with up(tmp_path / "data", "--cluster", cluster(tmp_path, text)) as server:
         before = server.json("pool", "list", "--all"), server.json("pool", "history", "team")
@@ -179,7 +179,7 @@ def test_what_cannot_be_is_told_with_its_exit_code_and_changes_nothing(tmp_path:
         assert (done.code, "pool team has subpools (team--a): delete them first" in done.err) == (1, True)
 
 
-def test_how_often_to_sweep_is_an_option_of_up(team: Up, tmp_path: Path) -> None:
+def test_sweep_interval_is_an_option_of_up(team: Up, tmp_path: Path) -> None:
     """S3."""
     team.runrig("pool", "subpool", "create", "team", "a", "--quota", "1")
     runs(team, "w", "team--a", 1)

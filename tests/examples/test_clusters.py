@@ -63,7 +63,7 @@ def typed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, st
 
 
 @pytest.mark.parametrize("example", MADE, ids=lambda path: path.stem)
-def test_the_first_line_of_an_example_makes_it_again(
+def test_first_line_of_an_example_reproduces_it(
     example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = example.read_text(encoding="utf-8").partition("\n")[0]
@@ -87,7 +87,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("example", MADE, ids=lambda path: path.stem)
-def test_an_example_is_read_and_has_these_sizes(example: Path) -> None:
+def test_example_is_read_and_has_these_sizes(example: Path) -> None:
     spec = read_cluster(example.read_text(encoding="utf-8"))
     keys = [[(key.key, key.label) for key in pool.topology_keys] for pool in spec.pools]
     rack = CLIQUE if example.stem == "nvl72" else RACK
@@ -123,7 +123,7 @@ shapes = st.builds(
 
 
 @given(shapes)
-def test_the_file_has_what_the_shape_says(shape: Shape) -> None:
+def test_file_matches_its_shape(shape: Shape) -> None:
     spec = read_cluster(cluster(shape))
     of_racks = racks(spec, *LEVELS)
     of_spines = Counter(path[:2] for path in of_racks)
@@ -141,7 +141,7 @@ def test_the_file_has_what_the_shape_says(shape: Shape) -> None:
     assert [(key.key, key.label) for key in pool.topology_keys] == keys
 
 
-def test_the_labels_of_an_even_cluster_follow_the_number_also_beside_a_cordoned_node() -> None:
+def test_labels_of_an_even_cluster_follow_the_number_even_next_to_a_cordoned_node() -> None:
     shape = Shape(zones=2, spines=3, racks=2, nodes=5, cordoned=7)
     found = {node.name: tuple(node.labels[label] for label in LEVELS) for node in read_cluster(cluster(shape)).nodes}
     wanted = {
@@ -166,7 +166,7 @@ def test_an_even_cluster_is_one_pattern_and_an_uneven_one_has_one_for_each_rack(
     assert len(set(racks(read_cluster(cluster(uneven)), RACK).values())) > 1
 
 
-def test_the_same_shape_is_the_same_text_and_another_seed_another() -> None:
+def test_same_shape_gives_the_same_text_and_another_seed_gives_another() -> None:
     shape = Shape(racks=(3, 6), nodes=(12, 18), cordoned=3)
     assert cluster(shape) == cluster(replace(shape))
     assert cluster(shape) != cluster(replace(shape, seed=2))
@@ -179,7 +179,7 @@ def test_cordoned_nodes_change_nothing_else() -> None:
     assert layout(shape).racks == layout(replace(shape, cordoned=9)).racks
 
 
-def test_quotas_are_whole_nodes_and_promise_only_what_is_ready() -> None:
+def test_quotas_are_whole_nodes_and_guarantee_only_ready_ones() -> None:
     shape = Shape(zones=1, spines=1, racks=1, nodes=10, cordoned=2, pools=3)
     assert quotas(read_cluster(cluster(shape))) == {"team-a": 16, "team-b": 16, "team-c": 16}
 
@@ -187,7 +187,7 @@ def test_quotas_are_whole_nodes_and_promise_only_what_is_ready() -> None:
 # ---------------------------------------------------------------- the command
 
 
-def test_every_option_ends_up_in_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_option_appears_in_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     words = "--zones 1 --spines 1 --racks 1 --nodes 3-4 --gpus 2 --cpu 7 --memory 30Gi --cordoned 1 --pools 2 --seed 4 --host-key"
     code, out, err = typed(capsys, *words.split())
     assert (code, err) == (0, "")
@@ -243,7 +243,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_what_is_wrong_is_said_and_nothing_is_printed(
+def test_problems_are_reported_and_nothing_is_printed(
     words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "kept").write_text("")
@@ -252,7 +252,7 @@ def test_what_is_wrong_is_said_and_nothing_is_printed(
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-def test_the_examples_of_the_help_are_typed_as_they_should_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_in_the_help_are_valid_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     *makes, simulate, up_with = [line.strip() for line in clusters.EXAMPLES.splitlines()[1:]]
     for line in makes:
@@ -293,9 +293,7 @@ def after(scenario: Path) -> dict[str, Any]:
     ],
     ids=lambda value: str(value) if isinstance(value, int) else "",
 )
-def test_simulate_shows_a_cluster_filled_by_so_many_percent(
-    shape: Shape, percent: int, gpus: int | None, tmp_path: Path
-) -> None:
+def test_simulate_shows_a_partly_filled_cluster(shape: Shape, percent: int, gpus: int | None, tmp_path: Path) -> None:
     answer = after(write(tmp_path, shape, percent))
     held = {pool: amounts["default/gpu"]["usage"] for pool, amounts in answer["quota"]["after"].items()}
     assert sum(held.values()) == (layout(shape).ready_gpus if gpus is None else gpus)
@@ -303,7 +301,7 @@ def test_simulate_shows_a_cluster_filled_by_so_many_percent(
     assert answer["warnings"] == []
 
 
-def test_gangs_are_low_hold_1_to_16_gpus_last_hours_and_some_lie_on_several_nodes() -> None:
+def test_gangs_are_low_use_1_to_16_gpus_last_hours_and_some_span_nodes() -> None:
     specs = [read_workflow(text) for text in filling(Shape(), 60).files.values()]
     gangs = [group.tasks[0] for spec in specs for group in spec.groups]
     sizes = Counter((task.pods, dict(task.requests)["gpu"]) for task in gangs)
@@ -326,7 +324,7 @@ def test_larger_pods_come_first_and_each_size_divides_the_one_before(gpus: int) 
 
 
 @pytest.mark.parametrize("shape", [SMALL, Shape(pools=2), Shape(pools=5, gpus=4)], ids=lambda shape: shape.command)
-def test_pools_hold_about_the_same_and_a_file_has_at_most_25_gangs(shape: Shape) -> None:
+def test_pools_use_about_the_same_and_a_file_has_at_most_25_gangs(shape: Shape) -> None:
     work = filling(shape, 60)
     held: Counter[str] = Counter()
     for name, text in work.files.items():
@@ -337,9 +335,7 @@ def test_pools_hold_about_the_same_and_a_file_has_at_most_25_gangs(shape: Shape)
     assert max(held.values()) - min(held.values()) <= 16
 
 
-def test_the_loop_that_is_told_fills_a_server_that_has_an_example(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_printed_loop_fills_a_server_that_runs_an_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`runrig up` with an example, then what the generator says to type."""
     words = (FOLDER / "small.yaml").read_text().partition("\n")[0].removeprefix("# python -m demo.clusters ").split()
     work = tmp_path / "the work"

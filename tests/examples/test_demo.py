@@ -49,7 +49,7 @@ Next, start the same server and open its web page:
 """
 
 
-def test_the_demo_tells_what_happens_and_why() -> None:
+def test_demo_explains_what_happens() -> None:
     command = [sys.executable, "-m", "demo.borrowing"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", TOLD)

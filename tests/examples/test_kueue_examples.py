@@ -608,7 +608,7 @@ def run(*typed: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("example", [*KUEUE, *CLUSTER], ids=lambda path: path.stem)
-def test_the_example_does_what_the_table_says(example: Path) -> None:
+def test_example_does_what_the_table_says(example: Path) -> None:
     assert told(run(*arguments(example))) == OUTCOMES[example.stem]
 
 
@@ -619,7 +619,7 @@ def test_every_example_is_in_the_table_and_on_the_page() -> None:
     assert len(KUEUE) >= 15
 
 
-def test_without_fair_sharing_nobody_gives_way_in_its_example() -> None:
+def test_without_fair_sharing_nothing_is_preempted_in_its_example() -> None:
     answer = run("simulate", "--cycles", "0", str(ROOT / "examples" / "kueue" / "12-fair-sharing.yaml"))
     assert told(answer).cycles == (
         ("l-one parked, WaitingForQuota",),
@@ -631,7 +631,7 @@ def test_without_fair_sharing_nobody_gives_way_in_its_example() -> None:
 @pytest.mark.parametrize(
     "shown", re.findall(r"^\$ runrig (simulate .*)\n((?:.*\n)*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 )
-def test_what_the_page_shows_is_what_is_printed(shown: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_shows_what_is_printed(shown: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     typed, printed = shown
     done = runrig(*shlex.split(typed))

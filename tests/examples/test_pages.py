@@ -17,11 +17,11 @@ PROGRAMS = Path(sys.executable).parent
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_reader_who_types_the_page_sees_what_it_shows(page: str, tmp_path: Path) -> None:
+def test_commands_of_the_page_print_what_it_shows(page: str, tmp_path: Path) -> None:
     assert type_page(PAGES[page], tmp_path, PROGRAMS) == []
 
 
-def test_each_block_of_commands_is_typed_or_says_why_not_and_all_of_the_tutorial_are_typed() -> None:
+def test_every_command_block_runs_or_says_why_not_and_the_whole_tutorial_runs() -> None:
     every = {page: blocks(text) for page, text in PAGES.items()}
     untyped = {page: [each.reason for each in found if each.reason] for page, found in every.items()}
     print("blocks that are not typed:", sum(map(len, untyped.values())), {k: v for k, v in untyped.items() if v})
@@ -29,6 +29,6 @@ def test_each_block_of_commands_is_typed_or_says_why_not_and_all_of_the_tutorial
     assert [page for page, found in every.items() if any(e.info == "sh" and not e.reason for e in found)] == []
 
 
-def test_a_page_that_shows_something_else_is_found(tmp_path: Path) -> None:
+def test_page_with_wrong_output_is_found(tmp_path: Path) -> None:
     page = "```console\n$ echo a\nb\n$ echo c\nc\n$ false\n```\n"
     assert type_page(page, tmp_path, PROGRAMS) == ["$ echo a\na\n(exit code 0)", "$ false\n(exit code 1)"]

@@ -32,7 +32,7 @@ def typed() -> Iterator[tuple[list[list[str]], str]]:
             yield [args] * times, printed
 
 
-def test_a_reader_who_types_the_session_sees_what_is_printed(tmp_path: Path) -> None:
+def test_commands_of_the_session_print_what_it_shows(tmp_path: Path) -> None:
     (file,) = blocks("yaml workflow")
     (task,) = (task for group in read_workflow(file.replace("{{ gpus }}", "1")).groups for task in group.tasks)
     assert f"sleep {SLOWEST_S}" in task.command[-1], "a task of the session ends while its reader still types"

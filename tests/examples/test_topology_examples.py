@@ -42,7 +42,7 @@ USE_CASES = [
 ]
 
 
-def test_every_file_is_one_of_a_use_case() -> None:
+def test_every_file_belongs_to_a_use_case() -> None:
     named = {f"{name}.yaml" for workflow, cluster, _, _ in USE_CASES for name in (workflow, cluster)}
     assert {path.name for path in FOLDER.iterdir()} == named
 
@@ -61,7 +61,7 @@ def test_a_use_case_is_valid_and_becomes_this_pod_group(
 
 
 @pytest.mark.parametrize("cluster", sorted({cluster for _, cluster, _, _ in USE_CASES}))
-def test_the_nodes_of_a_cluster_carry_every_level_and_room_for_its_workflow(cluster: str) -> None:
+def test_nodes_of_a_cluster_have_every_level_and_room_for_its_workflow(cluster: str) -> None:
     spec = read_cluster((FOLDER / f"{cluster}.yaml").read_text())
     (pool,) = spec.pools
     assert all(key.label in node.labels for node in spec.nodes for key in pool.topology_keys)

@@ -59,27 +59,27 @@ def script(*turns: str) -> Iterator[tuple[Script, Transport]]:
 
 @pytest.mark.parametrize("turn", [STANDBY, BUSY, HANGS_UP])
 @pytest.mark.parametrize(("method", "key"), [("GET", None), ("POST", "k")])
-def test_what_cannot_count_twice_is_tried_again_with_the_same_key(turn: str, method: str, key: str | None) -> None:
+def test_repeatable_calls_are_retried_with_the_same_key(turn: str, method: str, key: str | None) -> None:
     with script(turn, DONE) as (server, client):
         assert client.call(method, "/api/x", key=key)["message"] == DONE
         assert server.seen == [(method, key)] * 2
 
 
-def test_a_command_that_surely_reached_nobody_is_tried_again() -> None:
+def test_command_that_certainly_reached_no_server_is_retried() -> None:
     with script(STANDBY, DONE) as (server, client):
         assert client.call("POST", "/api/x")["message"] == DONE
         assert len(server.seen) == 2
 
 
 @pytest.mark.parametrize("turn", [BUSY, HANGS_UP])
-def test_a_command_that_may_have_been_done_is_not_sent_again(turn: str) -> None:
+def test_command_that_may_have_been_executed_is_not_sent_again(turn: str) -> None:
     with script(turn, DONE) as (server, client):
         with pytest.raises(RunrigError):
             client.call("POST", "/api/x")
         assert len(server.seen) == 1
 
 
-def test_patience_ends_and_the_last_answer_is_the_error() -> None:
+def test_patience_ends_with_the_last_error() -> None:
     with script(*[STANDBY] * 9) as (server, client):
         client._caller.patience_s = 0.8
         with pytest.raises(RunrigError, match=STANDBY):
@@ -87,7 +87,7 @@ def test_patience_ends_and_the_last_answer_is_the_error() -> None:
         assert len(server.seen) == 3  # at 0, 0.25 and 0.75 s
 
 
-def test_only_a_server_elsewhere_is_waited_for_unless_it_is_said() -> None:
+def test_only_remote_servers_are_waited_for_by_default() -> None:
     here, there = Address("http://127.0.0.1:8700", "a test"), Address("https://runrig.example.org", "a test")
     assert (patience(here, {}), patience(there, {})) == (0.0, 15.0)
     assert patience(here, {"RUNRIG_RETRY_S": "3.5"}) == 3.5

@@ -43,7 +43,7 @@ def pieces(here: Site) -> int:
         return int(connection.exec_driver_sql("SELECT count(*) FROM code_pieces").scalar_one())
 
 
-def test_a_leader_killed_during_a_send_leaves_nothing_and_the_next_two_have_what_was_sent_then(here: Site) -> None:
+def test_leader_killed_during_an_upload_leaves_nothing_and_the_next_two_have_later_uploads(here: Site) -> None:
     bearer = {"Authorization": f"Bearer {here.admin()}"}
     here.start(2)
     leader = here.leader()

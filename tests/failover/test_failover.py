@@ -62,17 +62,17 @@ def killed(here: Site, times: int) -> None:
     settled(here, running)
 
 
-def test_a_leader_that_is_killed_three_times_under_load_is_replaced_and_nothing_is_lost(here: Site) -> None:
+def test_leader_killed_three_times_under_load_is_replaced_and_nothing_is_lost(here: Site) -> None:
     killed(here, 3)
 
 
 @pytest.mark.soak
-def test_a_leader_that_is_killed_twenty_times_under_load_is_replaced_and_nothing_is_lost(here: Site) -> None:
+def test_leader_killed_twenty_times_under_load_is_replaced_and_nothing_is_lost(here: Site) -> None:
     killed(here, 20)
 
 
 @pytest.mark.parametrize("sleeps_s", [0, pytest.param(60, marks=pytest.mark.soak)])
-def test_a_leader_that_was_stopped_commits_nothing_when_it_wakes_and_stands_by(here: Site, sleeps_s: int) -> None:
+def test_leader_that_was_suspended_commits_nothing_when_it_wakes_and_stands_by(here: Site, sleeps_s: int) -> None:
     """*sleeps_s*: for so long after another leads."""
     token = here.admin()
     here.start(2)
@@ -97,7 +97,7 @@ def test_a_leader_that_was_stopped_commits_nothing_when_it_wakes_and_stands_by(h
     settled(here, running)
 
 
-def test_a_leader_that_is_told_to_end_hands_over_at_once(here: Site) -> None:
+def test_leader_that_is_stopped_hands_over_immediately(here: Site) -> None:
     token = here.admin()
     here.start(2)
     leader = here.leader()
@@ -113,7 +113,7 @@ def test_a_leader_that_is_told_to_end_hands_over_at_once(here: Site) -> None:
     settled(here, running)
 
 
-def test_of_servers_that_start_at_once_on_an_empty_database_one_leads(tmp_path: Path) -> None:
+def test_of_servers_started_together_on_an_empty_database_one_leads(tmp_path: Path) -> None:
     with store_url("postgresql", tmp_path, tables=False) as url, site(tmp_path, url) as here:
         here.start(3)
         leader = here.leader()
@@ -128,7 +128,7 @@ def test_of_servers_that_start_at_once_on_an_empty_database_one_leads(tmp_path: 
         here.check_log()
 
 
-def test_a_database_that_is_started_again_under_the_leader_is_used_again(tmp_path: Path) -> None:
+def test_restarted_database_is_used_again_by_the_leader(tmp_path: Path) -> None:
     server = postgres.start(postgres.IN_TESTS)
     with server.database() as name, site(tmp_path, server.url(name)) as here:
         token = here.admin()
@@ -145,7 +145,7 @@ def test_a_database_that_is_started_again_under_the_leader_is_used_again(tmp_pat
         here.check_log()
 
 
-def test_a_leader_whose_session_was_taken_over_by_another_steps_down(here: Site) -> None:
+def test_leader_whose_session_was_taken_over_steps_down(here: Site) -> None:
     """The fencing alone, without a standby that waits: a later epoch is enough."""
     here.start(1)
     leader = here.leader()

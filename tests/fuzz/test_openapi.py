@@ -21,14 +21,14 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_every_answer_is_in_the_document(target: Target, name: str) -> None:
+def test_every_response_matches_the_document(target: Target, name: str) -> None:
     hammer(target, OPERATIONS[name], examples=EXAMPLES)
     assert list(requests_of(target)) == []
     assert target.process.poll() is None
 
 
 @pytest.mark.soak
-def test_every_answer_of_ten_minutes_is_in_the_document(tmp_path: Path) -> None:
+def test_every_response_of_ten_minutes_matches_the_document(tmp_path: Path) -> None:
     end, start = time.monotonic() + SOAK_S, 0
     with up(tmp_path) as target:
         while time.monotonic() < end:

@@ -31,9 +31,7 @@ def spoken(here: Rig, id: str) -> set[tuple[str, int | None]]:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_pod_that_runs_and_is_deleted_has_failed_and_does_not_come_again(
-    world: World, tmp_path: Path, force: bool
-) -> None:
+def test_running_pod_that_is_deleted_has_failed_and_does_not_return(world: World, tmp_path: Path, force: bool) -> None:
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
         id, other = submit(here, gang("w", 1)), submit(here, gang("other", 2))
         here.runs(id)
@@ -48,7 +46,7 @@ def test_a_pod_that_runs_and_is_deleted_has_failed_and_does_not_come_again(
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_pod_that_is_deleted_before_it_is_bound_has_failed(world: World, tmp_path: Path, force: bool) -> None:
+def test_pod_deleted_before_it_is_bound_has_failed(world: World, tmp_path: Path, force: bool) -> None:
     stand_in_only(world)
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
         with stopped(world.plane.scheduler):
@@ -63,9 +61,7 @@ def test_a_pod_that_is_deleted_before_it_is_bound_has_failed(world: World, tmp_p
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_pod_that_goes_while_the_server_is_down_is_missed_when_it_is_back(
-    world: World, tmp_path: Path, force: bool
-) -> None:
+def test_pod_deleted_while_the_server_is_down_is_missed_later(world: World, tmp_path: Path, force: bool) -> None:
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
         id = submit(here, gang("w", 1))
         here.runs(id)
@@ -79,7 +75,7 @@ def test_a_pod_that_goes_while_the_server_is_down_is_missed_when_it_is_back(
         seen.check_nothing_was_made_twice()
 
 
-def test_one_with_a_rule_for_it_starts_again_as_the_next_attempt_with_another_pod(world: World, tmp_path: Path) -> None:
+def test_pod_with_an_exit_rule_restarts_as_the_next_attempt_in_another_pod(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
         id = submit(here, gang("w", 1, exitActions={"RESCHEDULE": "3001"}))
         here.runs(id)
@@ -90,9 +86,7 @@ def test_one_with_a_rule_for_it_starts_again_as_the_next_attempt_with_another_po
 
 
 @pytest.mark.parametrize("before_s", [5, -5], ids=["before", "after"])
-def test_work_whose_end_its_node_reports_late_has_ended_if_it_did_so_before_a_drain(
-    world: World, tmp_path: Path, before_s: int
-) -> None:
+def test_late_report_of_an_end_before_a_drain_counts(world: World, tmp_path: Path, before_s: int) -> None:
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
         id = submit(here, gang("w", 1), priority="LOW")
         (node,) = here.runs(id).values()
@@ -145,7 +139,7 @@ CHANGES: dict[str, Object] = {
 
 @pytest.mark.parametrize("down", [False, True])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_marks_that_somebody_changed_are_put_right_and_the_pod_lives_on(
+def test_changed_marks_are_repaired_and_the_pod_keeps_running(
     world: World, tmp_path: Path, change: Object, down: bool
 ) -> None:
     if down and set(change) == {"labels", "annotations", "finalizers"}:
@@ -208,7 +202,7 @@ def _names(namespace: str) -> list[tuple[str, str, str | None]]:
 @pytest.mark.parametrize(
     "at", range(8), ids=[f"{kind} {(name or '').rpartition('-')[2]}" for _, kind, name in _names("n")]
 )
-def test_what_is_around_pods_is_put_right_and_no_pod_notices(
+def test_objects_around_pods_are_repaired_and_no_pod_is_affected(
     world: World, tmp_path: Path, at: int, how: Callable[[Rig, Object], None]
 ) -> None:
     with rig(world, tmp_path, CLUSTER) as here:

@@ -61,7 +61,7 @@ def sets(values: Mapping[str, object]) -> list[str]:
     ],
     ids=["usual", "everything"],
 )
-def test_every_object_of_the_chart_is_taken_by_the_api_server(
+def test_api_server_accepts_every_object_of_the_chart(
     world: World, values: Mapping[str, object], kinds: list[str]
 ) -> None:
     helm("lint", "--strict", CHART)
@@ -92,7 +92,7 @@ def test_wrong_values_are_refused_with_the_way_out() -> None:
     assert "additional properties 'replica' not allowed" in helm(*template, "--set", "replica=2", fails=True)
 
 
-def test_what_helm_installs_runs_and_leaves_only_what_the_docs_say(world: World, tmp_path: Path) -> None:
+def test_helm_installation_works_and_leaves_only_what_the_docs_say(world: World, tmp_path: Path) -> None:
     where = ("--kubeconfig", world.plane.kubeconfig, "--namespace", world.namespace)
     kubeconfig = world.plane.kubeconfig
     told = helm("install", world.namespace, CHART, *where)

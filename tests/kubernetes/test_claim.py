@@ -90,7 +90,7 @@ def is_refused(here: Rig, times: int = 1) -> None:
     assert here.server.says("/readyz")[0] == 503
 
 
-def test_a_second_runrig_does_nothing_and_says_why_and_the_first_one_goes_on(world: World, tmp_path: Path) -> None:
+def test_second_runrig_changes_nothing_and_says_why_and_the_first_continues(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         id = submit(here, gang("w", 3))
         here.runs(id)
@@ -119,7 +119,7 @@ def test_a_second_runrig_does_nothing_and_says_why_and_the_first_one_goes_on(wor
             agree(here)
 
 
-def test_who_deletes_the_config_map_of_one_that_is_gone_may_go_on_without_it(world: World, tmp_path: Path) -> None:
+def test_deleting_the_config_map_of_a_former_owner_frees_the_namespace(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         id = submit(here, gang("w", 3))
         here.runs(id)
@@ -140,7 +140,7 @@ def test_who_deletes_the_config_map_of_one_that_is_gone_may_go_on_without_it(wor
             agree(second)
 
 
-def test_a_restart_finds_its_own_claim_and_makes_one_that_was_deleted_anew(world: World, tmp_path: Path) -> None:
+def test_restart_finds_its_claim_and_recreates_a_deleted_one(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         id = submit(here, gang("w", 2))
         here.runs(id)
@@ -155,7 +155,7 @@ def test_a_restart_finds_its_own_claim_and_makes_one_that_was_deleted_anew(world
         assert pods.items() <= here.uids().items()
 
 
-def test_a_server_whose_namespace_was_given_to_another_changes_nothing_more(world: World, tmp_path: Path) -> None:
+def test_server_whose_namespace_was_reassigned_changes_nothing_more(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         here.runs(submit(here, gang("w", 2)))
         agree(here)
@@ -173,7 +173,7 @@ def test_a_server_whose_namespace_was_given_to_another_changes_nothing_more(worl
         assert identity(here) == mine["data"]["identity"]
 
 
-def test_of_two_that_start_at_once_one_has_the_namespace(world: World, tmp_path: Path) -> None:
+def test_of_two_servers_started_together_one_gets_the_namespace(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         here.kill()
         world.api.delete(config_map(world))
@@ -186,7 +186,7 @@ def test_of_two_that_start_at_once_one_has_the_namespace(world: World, tmp_path:
             assert refusals(winner) == []
 
 
-def test_a_database_that_begins_anew_with_lower_epochs_rules_over_what_is_there(world: World, tmp_path: Path) -> None:
+def test_new_database_with_lower_epochs_takes_over_existing_objects(world: World, tmp_path: Path) -> None:
     """A backup restored elsewhere: what a leader of a later epoch made, and nobody knows any more, goes."""
     with rig(world, tmp_path, CLUSTER) as here:
         submit_and_run(here, "w")
@@ -203,7 +203,7 @@ def test_a_database_that_begins_anew_with_lower_epochs_rules_over_what_is_there(
         assert labels(here.pods(submit_and_run(here, "next"))) == {"41"}
 
 
-def test_a_config_map_that_does_not_count_begins_above_all_that_is_there(world: World, tmp_path: Path) -> None:
+def test_config_map_without_a_count_starts_above_all_existing_terms(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         id = submit_and_run(here, "w")
         here.kill()
@@ -217,7 +217,7 @@ def test_a_config_map_that_does_not_count_begins_above_all_that_is_there(world: 
         agree(here)
 
 
-def test_a_leader_of_a_later_term_is_left_alone_and_the_number_is_put_right_again(world: World, tmp_path: Path) -> None:
+def test_leader_of_a_later_term_is_left_alone_and_the_number_is_repaired(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         submit_and_run(here, "w")
         mine = claim(world)["data"]
@@ -236,7 +236,7 @@ def test_a_leader_of_a_later_term_is_left_alone_and_the_number_is_put_right_agai
         assert there(world) == before
 
 
-def test_a_leader_that_slept_before_it_began_takes_no_term(world: World) -> None:
+def test_leader_that_slept_before_it_began_takes_no_term(world: World) -> None:
     """It was told that it leads, and another was elected and has begun meanwhile; or the database says that it leads no more."""
     cluster = connect(world.plane.kubeconfig)
 
@@ -265,7 +265,7 @@ def test_a_leader_that_slept_before_it_began_takes_no_term(world: World) -> None
         cluster.close()
 
 
-def test_a_namespace_that_is_gone_is_made_and_claimed_again(world: World, tmp_path: Path) -> None:
+def test_deleted_namespace_is_created_and_claimed_again(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         mine = claim(world)["data"]
         world.api.delete(namespace_object(world.namespace))

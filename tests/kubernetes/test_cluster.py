@@ -44,7 +44,7 @@ def secret(world: World, name: str, **data: str) -> Object:
 # ---------------------------------------------------------------- verbs
 
 
-def test_it_says_its_version_and_that_no_kind_is_missing(cluster: Cluster, plane: ControlPlane) -> None:
+def test_cluster_reports_its_version_and_no_missing_kinds(cluster: Cluster, plane: ControlPlane) -> None:
     assert cluster.version() == plane.api.call("GET", "/version")["gitVersion"]
     assert cluster.kinds_missing() == ()
 
@@ -61,7 +61,7 @@ def test_kinds_that_are_not_served_are_named(plane: ControlPlane, tmp_path: Path
         )
 
 
-def test_apply_makes_and_changes_and_is_done_once(cluster: Cluster, world: World) -> None:
+def test_apply_creates_and_changes_and_is_idempotent(cluster: Cluster, world: World) -> None:
     made = cluster.apply(secret(world, "s", a="MQ=="))
     again = cluster.apply(secret(world, "s", a="MQ=="))
     other = cluster.apply(secret(world, "s", b="Mg=="))
@@ -78,7 +78,7 @@ def test_apply_takes_a_field_from_another_writer(cluster: Cluster, world: World)
     assert cluster.apply(secret(world, "s", a="MQ=="))["data"] == {"a": "MQ==", "b": "Mg=="}
 
 
-def test_a_field_that_the_kind_does_not_have_is_refused(cluster: Cluster, world: World) -> None:
+def test_unknown_field_is_refused(cluster: Cluster, world: World) -> None:
     with pytest.raises(ApiRefusal, match=r"datum") as refused:
         cluster.apply(secret(world, "s") | {"datum": {}})
     assert refused.value.status == 400
@@ -106,7 +106,7 @@ def test_many_writers_of_one_object_all_succeed(cluster: Cluster, world: World) 
     assert found["metadata"]["annotations"] == {f"w{number}": "9" for number in range(6)}
 
 
-def test_a_write_from_an_older_state_is_a_conflict(cluster: Cluster, world: World) -> None:
+def test_write_based_on_an_older_state_is_a_conflict(cluster: Cluster, world: World) -> None:
     old = cluster.apply(secret(world, "s"))
     cluster.patch(old, {"data": {"a": "MQ=="}})
     with pytest.raises(ApiRefusal) as refused:
@@ -114,14 +114,14 @@ def test_a_write_from_an_older_state_is_a_conflict(cluster: Cluster, world: Worl
     assert (refused.value.status, refused.value.reason) == (409, "Conflict")
 
 
-def test_create_makes_once(cluster: Cluster, world: World) -> None:
+def test_create_is_idempotent(cluster: Cluster, world: World) -> None:
     made = cluster.create(secret(world, "s", a="MQ=="))
     assert made is not None
     assert cluster.create(secret(world, "s", b="Mg==")) is None
     assert cluster.get(made) == made
 
 
-def test_a_list_is_whole_across_pages_and_holds_whole_objects(
+def test_list_is_complete_across_pages_and_contains_whole_objects(
     cluster: Cluster, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kubernetes, "_PAGE", 3)
@@ -134,13 +134,13 @@ def test_a_list_is_whole_across_pages_and_holds_whole_objects(
     assert int(found.resource_version) >= int(made[-1]["metadata"]["resourceVersion"])
 
 
-def test_a_list_without_a_namespace_is_that_of_all(cluster: Cluster, world: World) -> None:
+def test_list_without_a_namespace_covers_all_namespaces(cluster: Cluster, world: World) -> None:
     cluster.apply(secret(world, "everywhere"))
     found = cluster.list(SECRET, fields={"metadata.name": "everywhere"})
     assert [each["metadata"]["namespace"] for each in found.objects] == [world.namespace]
 
 
-def test_delete_is_done_once_and_leaves_another_one_of_that_name_alone(cluster: Cluster, world: World) -> None:
+def test_delete_is_idempotent_and_spares_a_new_object_of_that_name(cluster: Cluster, world: World) -> None:
     first = cluster.apply(secret(world, "s"))
     cluster.delete(first, uid=first["metadata"]["uid"])
     assert cluster.get(first) is None
@@ -150,9 +150,7 @@ def test_delete_is_done_once_and_leaves_another_one_of_that_name_alone(cluster: 
     assert cluster.get(second) == second
 
 
-def test_a_pod_that_is_kept_stays_until_it_is_released_even_by_one_who_saw_it_long_ago(
-    cluster: Cluster, world: World
-) -> None:
+def test_pod_with_a_finalizer_stays_until_it_is_released_even_by_a_stale_reader(cluster: Cluster, world: World) -> None:
     pod = bare_pod(world.namespace, "p")
     pod["metadata"]["finalizers"] = ["runrig/kept"]
     made = cluster.apply(pod)
@@ -173,7 +171,7 @@ def test_a_pod_that_is_kept_stays_until_it_is_released_even_by_one_who_saw_it_lo
     cluster.release(again, "runrig/kept")
 
 
-def test_a_name_cannot_lead_elsewhere(cluster: Cluster, world: World) -> None:
+def test_name_cannot_be_a_path(cluster: Cluster, world: World) -> None:
     cluster.apply(secret(world, "s"))
     assert cluster.get(secret(world, "../secrets/s")) is None
     assert cluster.get(secret(world, "s?x=")) is None
@@ -182,7 +180,7 @@ def test_a_name_cannot_lead_elsewhere(cluster: Cluster, world: World) -> None:
 # ---------------------------------------------------------------- streams
 
 
-def test_a_watch_tells_what_happened_and_any_sign_that_it_holds(cluster: Cluster, world: World) -> None:
+def test_watch_reports_changes_and_signs_of_life(cluster: Cluster, world: World) -> None:
     since = cluster.list(SECRET, namespace=world.namespace).resource_version
     signs = "\x85\u2028\u2029\x1c 'ä'"
     made = cluster.apply(
@@ -196,7 +194,7 @@ def test_a_watch_tells_what_happened_and_any_sign_that_it_holds(cluster: Cluster
     assert seen[0][1] == made
 
 
-def test_a_quiet_watch_ends_when_another_thread_closes_it(cluster: Cluster, world: World) -> None:
+def test_silent_watch_ends_when_another_thread_closes_it(cluster: Cluster, world: World) -> None:
     since = cluster.list(SECRET, namespace=world.namespace).resource_version
     stream = cluster.watch(SECRET, namespace=world.namespace, resource_version=since)
     reader = threading.Thread(target=lambda: list(stream))
@@ -207,14 +205,14 @@ def test_a_quiet_watch_ends_when_another_thread_closes_it(cluster: Cluster, worl
     assert list(stream) == []
 
 
-def test_a_watch_ends_by_itself_in_time(plane: ControlPlane, world: World) -> None:
+def test_watch_ends_by_itself(plane: ControlPlane, world: World) -> None:
     with connected(plane.kubeconfig, watch=1) as cluster:
         since = cluster.list(SECRET, namespace=world.namespace).resource_version
         with cluster.watch(SECRET, namespace=world.namespace, resource_version=since) as stream:
             assert [event for batch in stream for event in batch if event[0] != "BOOKMARK"] == []
 
 
-def test_the_log_of_a_container_comes_as_it_is(cluster: Cluster, world: World) -> None:
+def test_log_of_a_container_is_returned_unchanged(cluster: Cluster, world: World) -> None:
     stand_in_only(world)
     world.nodes(EXAMPLES / "01-cluster.yaml")
     world.create([bare_pod(world.namespace, "p")])
@@ -233,7 +231,7 @@ def test_the_log_of_a_container_comes_as_it_is(cluster: Cluster, world: World) -
 # ---------------------------------------------------------------- no, not now, nothing
 
 
-def test_a_wrong_token_is_told_in_words_and_not_shown(plane: ControlPlane, tmp_path: Path) -> None:
+def test_wrong_token_is_reported_and_not_shown(plane: ControlPlane, tmp_path: Path) -> None:
     with (
         connected(kubeconfig(plane, tmp_path / "k", token="stolen")) as stranger,
         pytest.raises(
@@ -244,13 +242,13 @@ def test_a_wrong_token_is_told_in_words_and_not_shown(plane: ControlPlane, tmp_p
     assert "stolen" not in told.value.message
 
 
-def test_a_token_that_no_header_can_hold_is_told_and_not_shown(plane: ControlPlane, tmp_path: Path) -> None:
+def test_token_that_is_not_a_valid_header_is_reported_and_not_shown(plane: ControlPlane, tmp_path: Path) -> None:
     with connected(kubeconfig(plane, tmp_path / "k", token="stol\nen")) as broken, pytest.raises(ServerFault) as told:
         broken.version()
     assert told.value.message == f"the login for {plane.url} contains characters that are not allowed in a header"
 
 
-def test_a_user_without_rights_is_refused_in_the_words_of_the_server(
+def test_user_without_permission_is_refused_with_the_servers_message(
     plane: ControlPlane, world: World, tmp_path: Path
 ) -> None:
     account = {
@@ -287,7 +285,7 @@ def test_a_user_without_rights_is_refused_in_the_words_of_the_server(
             "the API server returned invalid JSON: b'<html>hello</html>'", {}, id="not JSON"),
     ],
 )  # fmt: skip
-def test_what_may_pass_is_unavailable(
+def test_transient_errors_are_unavailable(
     plane: ControlPlane,
     tmp_path: Path,
     status: int,
@@ -305,7 +303,7 @@ def test_what_may_pass_is_unavailable(
     assert (told.value.message, told.value.details) == (message, details)
 
 
-def test_a_server_that_hangs_or_is_gone_is_unavailable(plane: ControlPlane, world: World) -> None:
+def test_hanging_or_missing_server_is_unavailable(plane: ControlPlane, world: World) -> None:
     server = plane.processes["kube-apiserver"]
     with connected(plane.kubeconfig, connect=1, read=0.5) as cluster:
         os.kill(server.pid, signal.SIGSTOP)
@@ -328,7 +326,9 @@ def test_a_server_that_hangs_or_is_gone_is_unavailable(plane: ControlPlane, worl
 # ---------------------------------------------------------------- the way to it
 
 
-def test_the_usual_places_are_looked_at(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_usual_kubeconfig_places_are_searched(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     with pytest.raises(
@@ -357,7 +357,7 @@ def test_the_usual_places_are_looked_at(plane: ControlPlane, monkeypatch: pytest
             "No such file or directory /no/ca"),
     ],
 )  # fmt: skip
-def test_a_kubeconfig_that_is_wrong_is_told(
+def test_invalid_kubeconfig_is_reported(
     plane: ControlPlane, tmp_path: Path, change: dict[str, object], context: str | None, message: str
 ) -> None:
     place = tmp_path / "k"
@@ -367,7 +367,7 @@ def test_a_kubeconfig_that_is_wrong_is_told(
     assert told.value.message == f"kubeconfig {place} cannot be used: {message}"
 
 
-def test_no_line_of_a_broken_file_is_shown(tmp_path: Path) -> None:
+def test_no_line_of_a_damaged_file_is_shown(tmp_path: Path) -> None:
     place = tmp_path / "k"
     place.write_text("users:\n- name: me\n  token: stolen: here\n")
     with pytest.raises(InvalidInput) as told:
@@ -377,7 +377,7 @@ def test_no_line_of_a_broken_file_is_shown(tmp_path: Path) -> None:
         connect(tmp_path / "none")
 
 
-def test_a_login_program_that_fails_is_told(plane: ControlPlane, tmp_path: Path) -> None:
+def test_failing_login_program_is_reported(plane: ControlPlane, tmp_path: Path) -> None:
     place = kubeconfig(plane, tmp_path / "k")
     program = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "/no/login"}
     place.write_text(
@@ -390,7 +390,7 @@ def test_a_login_program_that_fails_is_told(plane: ControlPlane, tmp_path: Path)
     )
 
 
-def test_a_server_that_is_not_trusted_is_not_said_to_be_silent(plane: ControlPlane, tmp_path: Path) -> None:
+def test_untrusted_server_is_not_reported_as_silent(plane: ControlPlane, tmp_path: Path) -> None:
     place = kubeconfig(plane, tmp_path / "k")
     said = yaml.safe_load(place.read_text())
     said["clusters"] = [{"name": "e2e", "cluster": {"server": plane.url}}]

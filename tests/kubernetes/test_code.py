@@ -59,7 +59,7 @@ def test_pods_get_the_code_of_their_gang_and_too_much_is_refused_at_submission(w
         assert found == {file.path: file.sha256 for file in code.files}
 
 
-def test_run_without_code_makes_a_pod_that_has_nothing_of_it(world: World, tmp_path: Path) -> None:
+def test_run_without_code_creates_a_pod_without_code_objects(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         words = ("--code", "none", "--gpus", "2", "--pool", "pool", "--", "sh", "-c", "echo $HOME")
         refused = here.cli("run", "-d", *words)

@@ -61,7 +61,7 @@ def kai(world: World, version: str, *args: str) -> Object:
     return world.api.create(pod | {"spec": pod["spec"] | {"schedulerName": "nobody"}})
 
 
-def test_a_cluster_that_lacks_nothing(account: World, tmp_path: Path) -> None:
+def test_complete_cluster_has_no_findings(account: World, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(NODES)
     account.nodes(file)
@@ -76,7 +76,7 @@ def test_a_cluster_that_lacks_nothing(account: World, tmp_path: Path) -> None:
     assert f"system:serviceaccount:{account.namespace}:{account.namespace}" in checks[0]["message"]
 
 
-def test_what_a_cluster_lacks_is_named_with_the_command_that_mends_it(account: World, tmp_path: Path) -> None:
+def test_missing_parts_of_a_cluster_are_named_with_the_command_that_fixes_them(account: World, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     _, checks = examined(account)
     assert found(checks, "problem") == {"kai": ("helm upgrade",), "gpus": ("helm upgrade",)}
@@ -121,7 +121,7 @@ def found(checks: list[Mapping[str, Any]], verdict: str) -> dict[str, tuple[str,
 # ---------------------------------------------------------------- rights
 
 
-def test_each_right_that_is_taken_away_is_reported_by_name_and_no_other(account: World, tmp_path: Path) -> None:
+def test_each_revoked_permission_is_reported_by_name_and_no_other(account: World, tmp_path: Path) -> None:
     """By doctor and by serve --check."""
     cluster = connect(account.plane.kubeconfig)
     roles = [each for each in objects(account.namespace, files=SESSIONS) if "rules" in each]
@@ -179,7 +179,7 @@ UNUSED_BY_PLAIN_WORK = {
 """Rights without which a workflow of a pool without topology still starts, runs and ends."""
 
 
-def test_what_does_not_need_the_missing_rights_works(world: World, tmp_path: Path) -> None:
+def test_everything_else_works_without_the_missing_permissions(world: World, tmp_path: Path) -> None:
     as_account(world, tmp_path)
     gone = {right: UNUSED_BY_PLAIN_WORK[right.resource] for right in RIGHTS if right.resource in UNUSED_BY_PLAIN_WORK}
     for role in objects(world.namespace):

@@ -86,7 +86,7 @@ def group_of(here: Rig, pod: Object) -> Object:
 # ---------------------------------------------------------------- told, and kept
 
 
-def test_the_scheduler_and_the_kubelet_are_heard_until_long_after_the_pod(world: World, tmp_path: Path) -> None:
+def test_scheduler_and_kubelet_events_are_kept_long_after_the_pod(world: World, tmp_path: Path) -> None:
     """A restart, an API server that forgets, a pod that goes: what was noted stays, once."""
     with rig(world, tmp_path, CLUSTER) as here:
         id = here.submit(one_task("train"), "pool")
@@ -129,7 +129,7 @@ def _by_whoever(words: str) -> list[str]:
     return [words.format(each) for each in ("kai-scheduler", "binder")]
 
 
-def test_what_was_noted_while_runrig_was_away_is_told(world: World, tmp_path: Path) -> None:
+def test_events_recorded_while_runrig_was_away_are_shown(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         id = here.submit(one_task("train"), "pool")
         here.runs(id)
@@ -142,7 +142,7 @@ def test_what_was_noted_while_runrig_was_away_is_told(world: World, tmp_path: Pa
         tells(here, id, ["task main (attempt 0): FailedMount: no such volume (x3)"])
 
 
-def test_attempts_and_workflows_have_each_their_own(world: World, tmp_path: Path) -> None:
+def test_attempts_and_workflows_have_their_own_events(world: World, tmp_path: Path) -> None:
     """And a pod of somebody else in the namespace is nobody's."""
     with rig(world, tmp_path, CLUSTER) as here:
         ids = [here.submit(one_task(name), "pool") for name in ("a", "b")]
@@ -160,7 +160,7 @@ def test_attempts_and_workflows_have_each_their_own(world: World, tmp_path: Path
 # ---------------------------------------------------------------- without the right
 
 
-def test_without_the_right_to_see_events_all_else_works(world: World, tmp_path: Path) -> None:
+def test_without_permission_to_see_events_everything_else_works(world: World, tmp_path: Path) -> None:
     as_account(world, tmp_path, without=["events"])
     with rig(world, tmp_path, CLUSTER) as here:
         id = here.submit(one_task("train"), "pool")

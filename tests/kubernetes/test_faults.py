@@ -87,9 +87,7 @@ def test_killed_between_commit_and_sync(
 
 @pytest.mark.parametrize("some", [1, 4, 12])
 @pytest.mark.parametrize("killed", [True, False])
-def test_the_api_server_stands_still_in_the_middle_of_a_gang_of_32(
-    world: World, tmp_path: Path, some: int, killed: bool
-) -> None:
+def test_api_server_hangs_in_the_middle_of_a_gang_of_32(world: World, tmp_path: Path, some: int, killed: bool) -> None:
     """With the server killed meanwhile, and without."""
     with fleet(world, tmp_path) as here, witness(here) as seen:
         since = here.now()
@@ -108,7 +106,7 @@ def test_the_api_server_stands_still_in_the_middle_of_a_gang_of_32(
         all_ends(here)
 
 
-def test_killed_in_the_middle_of_taking_a_gang_away(world: World, tmp_path: Path) -> None:
+def test_killed_in_the_middle_of_stopping_a_gang(world: World, tmp_path: Path) -> None:
     with fleet(world, tmp_path) as here, witness(here) as seen:
         id = submit(here, gang("big", 32))
         here.runs(id)
@@ -147,7 +145,7 @@ def test_killed_ten_times_at_random_under_load(world: World, tmp_path: Path, see
 
 
 @pytest.mark.parametrize("program", [API, SCHEDULER, KUBELETS, "etcd"])
-def test_a_program_of_the_cluster_dies_while_gangs_start_and_end(world: World, tmp_path: Path, program: str) -> None:
+def test_cluster_component_dies_while_gangs_start_and_end(world: World, tmp_path: Path, program: str) -> None:
     name = world.plane.scheduler.name if program == SCHEDULER else program
     with fleet(world, tmp_path) as here:
         load = Load(here, 3)
@@ -160,7 +158,7 @@ def test_a_program_of_the_cluster_dies_while_gangs_start_and_end(world: World, t
         all_ends(here, load)
 
 
-def test_work_that_runs_does_not_notice_that_the_api_server_is_away(world: World, tmp_path: Path) -> None:
+def test_running_work_does_not_depend_on_the_api_server(world: World, tmp_path: Path) -> None:
     with fleet(world, tmp_path) as here:
         id = submit(here, gang("w", 8))
         here.runs(id)
@@ -178,7 +176,7 @@ def test_work_that_runs_does_not_notice_that_the_api_server_is_away(world: World
         all_ends(here)
 
 
-def test_history_that_the_api_server_has_forgotten(world: World, tmp_path: Path) -> None:
+def test_history_that_the_api_server_has_dropped(world: World, tmp_path: Path) -> None:
     """410: the server sleeps, much happens, etcd is compacted and the API server begins anew; what is gone by then is noticed."""
     with fleet(world, tmp_path) as here:
         stays, ends, goes = (submit(here, gang(name, 2)) for name in ("stays", "ends", "goes"))
@@ -212,7 +210,7 @@ def all_ends_but_failed(here: Rig) -> None:
     check_log(here)
 
 
-def test_pods_that_end_while_nobody_looks_are_heard_of_later(world: World, tmp_path: Path) -> None:
+def test_pods_that_end_unobserved_are_noticed_later(world: World, tmp_path: Path) -> None:
     with fleet(world, tmp_path) as here:
         good, bad = submit(here, gang("good", 4)), submit(here, gang("bad", 4))
         here.runs(good)
@@ -230,7 +228,7 @@ def test_pods_that_end_while_nobody_looks_are_heard_of_later(world: World, tmp_p
         assert ends == {7}
 
 
-def test_a_scheduler_that_sleeps_makes_a_gang_wait_and_not_fail(world: World, tmp_path: Path) -> None:
+def test_sleeping_scheduler_makes_a_gang_wait_and_not_fail(world: World, tmp_path: Path) -> None:
     with fleet(world, tmp_path, more="bind_timeout_s: 1\n") as here:
         with stopped(world.plane.scheduler):
             id = submit(here, gang("w", 3))

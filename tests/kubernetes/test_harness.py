@@ -24,7 +24,7 @@ from tests.kubernetes.world import EXAMPLES, World, bare_pod, stand_in_only
 CLUSTER = EXAMPLES / "01-cluster.yaml"
 
 
-def test_the_server_says_the_version_that_is_pinned(plane: ControlPlane) -> None:
+def test_server_reports_the_pinned_version(plane: ControlPlane) -> None:
     assert plane.api.call("GET", "/version")["gitVersion"] == programs.version("kube", "k8s.io/kubernetes")
 
 
@@ -49,7 +49,7 @@ def test_rendered_pods_that_are_pinned_run_on_their_nodes(world: World) -> None:
     assert world.all_run() == {f"model1-shard{number}": node for number, node in enumerate(nodes, start=1)}
 
 
-def test_a_pod_that_is_pinned_to_a_full_node_waits_and_the_scheduler_says_why(world: World) -> None:
+def test_pod_pinned_to_a_full_node_waits_and_the_scheduler_says_why(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     for name in ("first", "second"):
@@ -60,7 +60,7 @@ def test_a_pod_that_is_pinned_to_a_full_node_waits_and_the_scheduler_says_why(wo
 
 
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("7", "Failed")])
-def test_a_pod_ends_when_and_how_its_annotations_say(world: World, code: str, phase: str) -> None:
+def test_pod_ends_as_its_annotations_say(world: World, code: str, phase: str) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     ends = {"e2e.runrig/ends-after": "100ms", "e2e.runrig/exit-code": code}
@@ -70,7 +70,7 @@ def test_a_pod_ends_when_and_how_its_annotations_say(world: World, code: str, ph
     assert status["state"]["terminated"]["exitCode"] == int(code)
 
 
-def test_a_pod_ends_when_a_test_writes_its_status(world: World) -> None:
+def test_pod_ends_when_a_test_writes_its_status(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([bare_pod(world.namespace, "p")])
@@ -82,7 +82,7 @@ def test_a_pod_ends_when_a_test_writes_its_status(world: World) -> None:
     assert (kept["phase"], kept["containerStatuses"][0]["state"]["terminated"]["exitCode"]) == ("Failed", 137)
 
 
-def test_a_pod_that_is_deleted_goes(world: World) -> None:
+def test_deleted_pod_disappears(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([bare_pod(world.namespace, "p")])
@@ -91,7 +91,7 @@ def test_a_pod_that_is_deleted_goes(world: World) -> None:
     world.plane.until(lambda: world.api.read(pod) is None, "the pod is gone")
 
 
-def test_a_finalizer_keeps_a_pod_that_was_stopped_until_it_is_taken_away(world: World) -> None:
+def test_finalizer_keeps_a_stopped_pod_until_it_is_removed(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {})])
@@ -105,9 +105,7 @@ def test_a_finalizer_keeps_a_pod_that_was_stopped_until_it_is_taken_away(world: 
 
 
 @pytest.mark.parametrize(("grace_s", "waits"), [(None, True), (0, False)])
-def test_a_pod_may_ignore_that_it_is_to_stop_as_long_as_there_is_grace(
-    world: World, grace_s: int | None, waits: bool
-) -> None:
+def test_pod_can_ignore_a_stop_during_its_grace_period(world: World, grace_s: int | None, waits: bool) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {"e2e.runrig/ignores-stop": "2s"})])
@@ -119,7 +117,7 @@ def test_a_pod_may_ignore_that_it_is_to_stop_as_long_as_there_is_grace(
     let_go(world, pod)
 
 
-def test_a_pod_that_has_ended_keeps_its_exit_code_when_it_is_deleted(world: World) -> None:
+def test_finished_pod_keeps_its_exit_code_when_it_is_deleted(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {"e2e.runrig/ends-after": "1ms", "e2e.runrig/exit-code": "7"})])
@@ -130,7 +128,7 @@ def test_a_pod_that_has_ended_keeps_its_exit_code_when_it_is_deleted(world: Worl
     let_go(world, pod)
 
 
-def test_a_pod_that_never_ran_ends_without_an_exit_code(world: World) -> None:
+def test_pod_that_never_ran_ends_without_an_exit_code(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {})])
@@ -145,7 +143,7 @@ def test_a_pod_that_never_ran_ends_without_an_exit_code(world: World) -> None:
     let_go(world, pod)
 
 
-def test_the_log_of_a_pod_comes_through_the_server(world: World) -> None:
+def test_log_of_a_pod_is_served_by_the_api_server(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
     world.create([bare_pod(world.namespace, "p")])
@@ -155,7 +153,7 @@ def test_the_log_of_a_pod_comes_through_the_server(world: World) -> None:
     assert world.api.call("GET", log, tailLines="2") == "line 2\nline 3\n"
 
 
-def test_a_server_that_is_killed_comes_back_with_all_it_had(plane: ControlPlane) -> None:
+def test_killed_server_returns_with_all_its_objects(plane: ControlPlane) -> None:
     kept = namespace_object("kept")
     made = plane.api.create(kept)
     server = plane.processes["kube-apiserver"]
@@ -169,7 +167,7 @@ def test_a_server_that_is_killed_comes_back_with_all_it_had(plane: ControlPlane)
     plane.api.delete(kept)
 
 
-def test_a_program_that_ends_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+def test_program_that_ends_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     process = Process("p", ["/bin/sh", "-c", "echo out of luck; exit 3"], tmp_path / "p.log", {})
     process.start()
     until(lambda: _ended(process), "it ended")
@@ -177,9 +175,7 @@ def test_a_program_that_ends_is_told_with_the_end_of_its_log(tmp_path: Path) -> 
         process.check()
 
 
-def test_a_harness_that_is_killed_takes_its_programs_along_and_the_next_one_clears_up(
-    plane: ControlPlane, tmp_path: Path
-) -> None:
+def test_killed_harness_ends_its_programs_and_the_next_one_cleans_up(plane: ControlPlane, tmp_path: Path) -> None:
     environment = os.environ | {programs.CACHE: str(tmp_path), programs.GIVEN: str(_all_programs(tmp_path))}
     started = [sys.executable, "-m", "e2e.harness", str(CLUSTER)]
     with subprocess.Popen(started, env=environment, stdout=subprocess.PIPE, text=True) as harness:
@@ -256,7 +252,7 @@ def _all_programs(folder: Path) -> Path:
     return place
 
 
-def test_runs_that_begin_at_once_each_keep_their_folder(tmp_path: Path) -> None:
+def test_concurrent_runs_keep_their_own_folders(tmp_path: Path) -> None:
     def run(_: int) -> bool:
         with _folder(tmp_path / "runs") as folder:
             (folder / "state/key").write_text("k")

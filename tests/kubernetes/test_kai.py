@@ -9,7 +9,7 @@ RACK, ZONE = "nvidia.com/gpu-clique", "topology.kubernetes.io/zone"
 FOUR = ("shard1", "shard2", "shard3", "shard4")
 
 
-def test_a_gang_that_must_be_in_one_rack_is_bound_whole_in_one(kai_world: World) -> None:
+def test_gang_that_requires_one_rack_is_bound_in_one(kai_world: World) -> None:
     labels = kai_world.nodes(EXAMPLES / "01-cluster.yaml")
     kai_world.create(kai_world.rendered(EXAMPLES / "01-single-rack.yaml", EXAMPLES / "01-cluster.yaml"))
     placed = kai_world.all_run()
@@ -38,7 +38,7 @@ def test_each_slice_is_in_one_rack_and_all_in_one_zone(kai_world: World) -> None
     assert domains(labels, placed, ZONE, "") == {"a"}
 
 
-def test_a_gang_that_fits_no_rack_waits_whole_and_kai_says_so(kai_world: World) -> None:
+def test_gang_that_fits_no_rack_waits_completely_and_kai_says_so(kai_world: World) -> None:
     """One node in each rack is taken: eight are free, and four in one rack are not."""
     kai_world.nodes(EXAMPLES / "01-cluster.yaml")
     foreign = [pinned(kai_world, node) for node in ("node1", "node5")]

@@ -57,7 +57,7 @@ def content(path: Path | None) -> str | None:
     return None if path is None else path.read_text()
 
 
-def test_a_reader_gets_what_was_said_and_what_is_said_later(world: World, kept: KeptLogs) -> None:
+def test_reader_gets_earlier_and_later_output(world: World, kept: KeptLogs) -> None:
     runs(world)
     say(world, "one", "two")
     path = kept.file(KEY, "p")
@@ -66,7 +66,7 @@ def test_a_reader_gets_what_was_said_and_what_is_said_later(world: World, kept: 
     world.plane.until(lambda: content(path) == "one\ntwo\nthree\n", "the file has grown")
 
 
-def test_a_reader_loses_nothing_when_the_server_is_killed(world: World, kept: KeptLogs) -> None:
+def test_reader_loses_nothing_when_the_server_is_killed(world: World, kept: KeptLogs) -> None:
     runs(world)
     say(world, "one", "two")
     path = kept.file(KEY, "p")
@@ -81,7 +81,7 @@ def test_a_reader_loses_nothing_when_the_server_is_killed(world: World, kept: Ke
     assert content(path) == expected
 
 
-def test_the_end_of_a_long_output_is_kept_in_whole_lines(world: World, kept: KeptLogs) -> None:
+def test_end_of_a_long_output_is_saved_in_whole_lines(world: World, kept: KeptLogs) -> None:
     runs(world)
     lines = [f"line {number:06d} of a long output that nobody reads" for number in range(60_000)]
     say(world, *lines)
@@ -91,7 +91,7 @@ def test_the_end_of_a_long_output_is_kept_in_whole_lines(world: World, kept: Kep
     assert text == "".join(f"{line}\n" for line in lines[-fitting:])
 
 
-def test_a_reader_has_all_of_it_when_it_is_kept(world: World, kept: KeptLogs) -> None:
+def test_reader_has_all_output_when_it_is_saved(world: World, kept: KeptLogs) -> None:
     runs(world)
     say(world, "one")
     kept.file(KEY, "p")
@@ -100,7 +100,7 @@ def test_a_reader_has_all_of_it_when_it_is_kept(world: World, kept: KeptLogs) ->
     assert content(kept.file(KEY, None)) == "one\ntwo\n"
 
 
-def test_a_pod_that_has_ended_and_is_kept_by_a_finalizer_still_has_its_output(world: World, kept: KeptLogs) -> None:
+def test_finished_pod_with_a_finalizer_still_has_its_output(world: World, kept: KeptLogs) -> None:
     world.plane.add_nodes([Node("n1", ROOM)])
     pod = bare_pod(world.namespace, "p")
     (pod,) = world.create([pod | {"metadata": pod["metadata"] | {"finalizers": ["runrig/e2e"]}}])
@@ -114,21 +114,21 @@ def test_a_pod_that_has_ended_and_is_kept_by_a_finalizer_still_has_its_output(wo
     world.api.call("PATCH", path, {"metadata": {"finalizers": None}}, kind="application/merge-patch+json")
 
 
-def test_a_pod_that_never_had_a_node_has_said_nothing(world: World, kept: KeptLogs) -> None:
+def test_pod_that_never_had_a_node_has_no_output(world: World, kept: KeptLogs) -> None:
     # More than any node has: a scheduler may still remember one of the test before.
     world.create([bare_pod(world.namespace, "p", gpus=10_000)])
     assert kept.keep(KEY, "p")
     assert content(kept.file(KEY, None)) == ""
 
 
-def test_a_pod_that_is_gone_is_not_asked_for_again_and_the_file_says_why(world: World, kept: KeptLogs) -> None:
+def test_output_of_a_deleted_pod_is_not_requested_again_and_the_file_says_why(world: World, kept: KeptLogs) -> None:
     assert kept.keep(KEY, "p")
     assert content(kept.file(KEY, None)) == (
         '[runrig: output is not available: the API server refused the request (404 NotFound): pods "p" not found]\n'
     )
 
 
-def test_a_node_that_does_not_answer_keeps_no_pod_for_ever(world: World, kept: KeptLogs) -> None:
+def test_unresponsive_node_does_not_hold_a_pod_forever(world: World, kept: KeptLogs) -> None:
     (nobody,) = free_ports(1)
     world.api.create(node_object(Node("n1", ROOM), nobody))
     world.create([bare_pod(world.namespace, "p")])

@@ -42,27 +42,25 @@ def a_node(world: World) -> None:
 
 @pytest.mark.parametrize(("workflow", "cluster"), WITH_CLUSTERS)
 @pytest.mark.parametrize("priority", ["HIGH", "LOW"])
-def test_an_example_of_topology_is_taken_as_it_is_sent(
-    world: World, workflow: Path, cluster: Path, priority: str
-) -> None:
+def test_topology_example_is_accepted_unchanged(world: World, workflow: Path, cluster: Path, priority: str) -> None:
     assert taken(world, world.rendered(workflow, cluster, "--priority", priority)) == []
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
-def test_an_example_is_taken_as_it_is_sent(world: World, tmp_path: Path, workflow: Path) -> None:
+def test_example_is_accepted_unchanged(world: World, tmp_path: Path, workflow: Path) -> None:
     (tmp_path / "cluster.yaml").write_text("pools: [{name: pool, quota: 2}]")
     assert taken(world, world.rendered(workflow, tmp_path / "cluster.yaml")) == []
 
 
 @pytest.mark.parametrize("pool", ["lab", "lab--a"])
-def test_a_workflow_with_everything_is_taken_as_it_is_sent(world: World, pool: str) -> None:
+def test_workflow_with_every_field_is_accepted_unchanged(world: World, pool: str) -> None:
     """Flavors, taints, privileges, labels that are a user's, `$` in commands, a subpool."""
     files = (DATA / "fleet.workflow.yaml", DATA / "fleet.cluster.yaml")
     assert taken(world, world.rendered(*files, "--pool", pool)) == []
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in TREES])
-def test_a_constraint_tree_is_taken_as_it_is_sent(world: World, tmp_path: Path, case: Case) -> None:
+def test_constraint_tree_is_accepted_unchanged(world: World, tmp_path: Path, case: Case) -> None:
     (tmp_path / "cluster.yaml").write_text(cluster(case["keys"]))
     (tmp_path / "workflow.yaml").write_text(workflow(case["tasks"], case.get("counts")))
     assert taken(world, world.rendered(tmp_path / "workflow.yaml", tmp_path / "cluster.yaml")) == []
@@ -73,7 +71,7 @@ def test_a_constraint_tree_is_taken_as_it_is_sent(world: World, tmp_path: Path, 
 
 @pytest.mark.parametrize(("workflow", "cluster"), WITH_CLUSTERS)
 @pytest.mark.parametrize("priority", [Priority.HIGH, Priority.LOW])
-def test_a_placed_example_of_topology_is_taken_as_it_is_sent(
+def test_placed_topology_example_is_accepted_unchanged(
     world: World, workflow: Path, cluster: Path, priority: Priority
 ) -> None:
     (desired,) = rounds(workflow, cluster.read_text(), priority=priority)
@@ -81,7 +79,7 @@ def test_a_placed_example_of_topology_is_taken_as_it_is_sent(
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
-def test_a_placed_example_is_taken_as_it_is_sent(world: World, workflow: Path) -> None:
+def test_placed_example_is_accepted_unchanged(world: World, workflow: Path) -> None:
     cluster = "nodes: [{name: n0, resources: {gpu: 8}}]\npools: [{name: pool, quota: 8}]"
     made: set[str] = set()
     for desired in rounds(workflow, cluster, priority=Priority.NORMAL):
@@ -100,7 +98,7 @@ def test_placed_pods_run_where_they_were_placed(world: World) -> None:
     assert world.all_run() == {key.task: launch.node for key, launch in desired.run.items()}
 
 
-def test_a_gang_with_odd_names_and_as_many_files_as_secrets_can_hold_is_taken_as_it_is_sent(world: World) -> None:
+def test_gang_with_unusual_names_and_as_many_files_as_secrets_can_hold_is_accepted_unchanged(world: World) -> None:
     odd = task("A" + "b_" * 40 + "C", count=2, files={"x": "{{index}}"}, allow=("privileged", "hostNetwork"))
     small = task("small", count=4100, files={"/rank": "{{index}}", "/large": "x" * LARGEST_SECRET})
     them = GangPods(gang(odd, small, labels={"team": "a"}), settings_of(world))
@@ -109,7 +107,7 @@ def test_a_gang_with_odd_names_and_as_many_files_as_secrets_can_hold_is_taken_as
     assert taken(world, [*gang_objects(them), *pods, again]) == []
 
 
-def test_a_gang_with_credentials_is_taken_as_it_is_sent(world: World) -> None:
+def test_gang_with_credentials_is_accepted_unchanged(world: World) -> None:
     """Those that tasks name, and those that pull their images."""
     values = {"ngc": {"registry": "nvcr.io", "username": "$oauthtoken", "auth": "k1"}, "hub": {"auth": "k2"}}
     registries = {"ngc": "nvcr.io", "hub": ""}
@@ -125,7 +123,7 @@ def test_a_gang_with_credentials_is_taken_as_it_is_sent(world: World) -> None:
     assert taken(world, objects) == []
 
 
-def test_what_is_applied_a_second_time_stays_as_it_is(world: World) -> None:
+def test_second_apply_changes_nothing(world: World) -> None:
     """Secrets, which may not be changed, and pods, of which almost nothing may be, included."""
     them = GangPods(gang(task("a", files={"/x": "1"}), task("b", count=2)), settings_of(world))
     objects = [*cluster_objects((), world.namespace), *gang_objects(them)]
@@ -160,7 +158,7 @@ def _own(each: Object) -> Object:
 # ---------------------------------------------------------------- refused
 
 
-def test_fields_and_values_that_the_kinds_do_not_have_are_refused(world: World) -> None:
+def test_unknown_fields_and_values_are_refused(world: World) -> None:
     """So the dry runs above can fail."""
     queue, group = slices(world)
     asked = [
@@ -173,7 +171,7 @@ def test_fields_and_values_that_the_kinds_do_not_have_are_refused(world: World) 
     assert asked == [400, 422, 422, 400, 422]
 
 
-def test_trees_of_subgroups_that_the_webhook_of_kai_would_refuse_are_refused(world: World) -> None:
+def test_subgroup_trees_that_the_webhook_of_kai_would_refuse_are_refused(world: World) -> None:
     stand_in_only(world)
     _, group = slices(world)
     inner, leaf = {"name": "inner"}, {"name": "leaf", "parent": "inner", "minMember": 1}
@@ -190,7 +188,7 @@ def test_trees_of_subgroups_that_the_webhook_of_kai_would_refuse_are_refused(wor
     assert {*asked[1:]} <= {403, 422}, "403: by a webhook"
 
 
-def test_the_levels_of_a_topology_never_change(world: World) -> None:
+def test_levels_of_a_topology_never_change(world: World) -> None:
     """Therefore a topology whose levels change has to be made anew."""
     objects = world.rendered(EXAMPLES / "03-one-zone.yaml", EXAMPLES / "03-cluster.yaml")
     topology = next(each for each in objects if each["kind"] == "Topology")

@@ -72,7 +72,7 @@ def reader(world: World, tmp_path: Path) -> Iterator[tuple[Path, Object]]:
 
 
 @pytest.mark.parametrize(("kind", "plural"), [("Pod", "pods"), ("Secret", "secrets")])
-def test_a_right_that_is_taken_away_is_told_and_all_is_well_when_it_is_back(
+def test_revoked_permission_is_reported_and_everything_works_again_after_it_is_granted(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, plural: str
 ) -> None:
     monkeypatch.setattr(cluster_view, "LOST_S", 1.0)
@@ -93,7 +93,7 @@ def test_a_right_that_is_taken_away_is_told_and_all_is_well_when_it_is_back(
         world.plane.until(lambda: trouble(found) is None, "all is seen again")
 
 
-def test_an_api_server_that_is_away_for_a_moment_is_no_trouble_and_for_longer_it_is(
+def test_short_outage_of_the_api_server_is_tolerated_and_a_longer_one_is_reported(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with cable(world.plane) as line:
@@ -113,7 +113,7 @@ def test_an_api_server_that_is_away_for_a_moment_is_no_trouble_and_for_longer_it
 
 
 @pytest.mark.parametrize(("cancelled", "ends"), [(False, "FAILED_BACKEND_ERROR"), (True, "FAILED_CANCELED")])
-def test_a_pod_on_a_node_that_is_dead_has_ended_when_somebody_deletes_it_by_force(
+def test_pod_on_a_dead_node_has_ended_when_it_is_deleted_by_force(
     world: World, tmp_path: Path, cancelled: bool, ends: str
 ) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
@@ -139,9 +139,7 @@ def only(here: Rig) -> Object:
 # ---------------------------------------------------------------- the namespace
 
 
-def test_what_ran_in_a_namespace_that_was_deleted_has_failed_and_the_next_work_runs_in_another_one(
-    world: World, tmp_path: Path
-) -> None:
+def test_work_in_a_deleted_namespace_has_failed_and_later_work_runs_in_another(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         lost = submit(here, gang("lost", 2))
         here.runs(lost)

@@ -64,7 +64,7 @@ def pod_group(world: World) -> Object:
     }
 
 
-def test_of_a_pod_group_that_a_policy_refuses_the_gang_fails_with_its_words(world: World, tmp_path: Path) -> None:
+def test_gang_whose_pod_group_a_policy_refuses_fails_with_its_message(world: World, tmp_path: Path) -> None:
     """Also if these sound like a right that we lack."""
     words = "team bad cannot run here"
     allowed = (
@@ -84,7 +84,7 @@ def test_of_a_pod_group_that_a_policy_refuses_the_gang_fails_with_its_words(worl
         assert is_ready(here)
 
 
-def test_a_queue_that_a_policy_does_not_let_go_stays_and_nobody_waits_for_it(world: World, tmp_path: Path) -> None:
+def test_queue_that_a_policy_protects_stays_and_nothing_waits_for_it(world: World, tmp_path: Path) -> None:
     probe = {
         "apiVersion": "scheduling.run.ai/v2",
         "kind": "Queue",
@@ -104,9 +104,7 @@ def test_a_queue_that_a_policy_does_not_let_go_stays_and_nobody_waits_for_it(wor
         here.until(lambda: queue not in queues(here), "it has gone", timeout_s=90)
 
 
-def test_a_priority_class_of_somebody_else_with_our_name_stays_as_it_is_and_is_used(
-    world: World, tmp_path: Path
-) -> None:
+def test_foreign_priority_class_with_runrigs_name_is_unchanged_and_used(world: World, tmp_path: Path) -> None:
     """Its value cannot be changed, and only KAI's order within a queue would need ours."""
     theirs = {
         "apiVersion": "scheduling.k8s.io/v1",
@@ -138,7 +136,7 @@ def is_ready(here: Rig) -> bool:
 # ---------------------------------------------------------------- what does not fit
 
 
-def test_a_pod_that_is_too_large_for_the_cluster_fails_and_nobody_else_waits(world: World, tmp_path: Path) -> None:
+def test_pod_too_large_for_the_cluster_fails_and_delays_nothing_else(world: World, tmp_path: Path) -> None:
     """A file below its limit, whose tokens make more of it than the database behind the API server takes."""
     with rig(world, tmp_path, CLUSTER) as here:
         other = submit(here, one_task("other"))
@@ -153,7 +151,7 @@ def test_a_pod_that_is_too_large_for_the_cluster_fails_and_nobody_else_waits(wor
         assert is_ready(here)
 
 
-def test_of_a_gang_for_which_a_quota_of_the_namespace_has_no_room_nothing_starts(world: World, tmp_path: Path) -> None:
+def test_gang_that_exceeds_a_namespace_quota_does_not_start_at_all(world: World, tmp_path: Path) -> None:
     """T7: it is taken back whole, says why, and starts when there is room for all of it."""
     with rig(world, tmp_path, CLUSTER) as here:
         quota = {

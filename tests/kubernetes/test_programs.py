@@ -17,7 +17,7 @@ def executable(place: Path) -> Path:
     return place
 
 
-def test_a_given_program_comes_before_a_built_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_given_program_is_preferred_to_a_built_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(programs.CACHE, str(tmp_path / "cache"))
     monkeypatch.delenv(programs.GIVEN, raising=False)
     assert programs.find("etcd") is None
@@ -29,7 +29,7 @@ def test_a_given_program_comes_before_a_built_one(monkeypatch: pytest.MonkeyPatc
     assert programs.find("etcd") == given
 
 
-def test_kai_is_there_with_its_programs_and_its_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_kai_is_installed_with_its_programs_and_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(programs.GIVEN, str(tmp_path))
     for name in programs.KAI:
         executable(tmp_path / name)
@@ -38,7 +38,7 @@ def test_kai_is_there_with_its_programs_and_its_kinds(monkeypatch: pytest.Monkey
     assert programs.kai()
 
 
-def test_an_edited_pin_builds_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_edited_pin_causes_a_new_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     before = programs.BUILT["etcd"].place.parent.name
     (tmp_path / "etcd").mkdir()
     for name in ("go.mod", "go.sum"):
@@ -61,7 +61,7 @@ def test_without_go_it_says_what_to_do(tmp_path: Path) -> None:
     )
 
 
-def test_when_go_fails_its_words_are_shown(tmp_path: Path) -> None:
+def test_messages_of_a_failed_go_build_are_shown(tmp_path: Path) -> None:
     go = executable(tmp_path / "go")
     go.write_text("#!/bin/sh\necho no such module >&2\nexit 1\n")
     environment = os.environ | {programs.CACHE: str(tmp_path / "c"), programs.GIVEN: "", "PATH": f"{tmp_path}:/bin"}

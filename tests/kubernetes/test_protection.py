@@ -45,7 +45,7 @@ def lost(here: Rig) -> None:
 
 
 @pytest.mark.parametrize("lose", [deleted, lost])
-def test_a_gang_that_runs_gets_its_start_time_back(world: World, tmp_path: Path, lose: Callable[[Rig], None]) -> None:
+def test_running_gang_gets_its_start_time_back(world: World, tmp_path: Path, lose: Callable[[Rig], None]) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         id = here.submit(one_task("w", count=16), "pool", "LOW")
         here.runs(id)
@@ -53,7 +53,7 @@ def test_a_gang_that_runs_gets_its_start_time_back(world: World, tmp_path: Path,
         check_protected(here, id)
 
 
-def test_a_gang_has_its_start_time_although_its_scheduler_died_while_it_bound_it(world: World, tmp_path: Path) -> None:
+def test_gang_has_its_start_time_even_if_its_scheduler_died_while_binding(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         id = here.submit(one_task("w", count=16), "pool", "LOW")
         here.until(lambda: any(node_of(pod) for pod in here.pods(id).values()), "the first pod has a node")
@@ -93,9 +93,7 @@ def refused(here: Rig, pod: Object) -> bool:
     return any((each["type"], each["status"]) == ("PodScheduled", "False") for each in conditions)
 
 
-def test_what_kai_deletes_is_queued_again_although_only_an_event_says_that_it_evicted_it(
-    world: World, tmp_path: Path
-) -> None:
+def test_work_evicted_by_kai_is_requeued_even_if_only_an_event_says_so(world: World, tmp_path: Path) -> None:
     """R6, T7: KAI without --update-pod-eviction-condition deletes a pod as anybody would."""
     words = "Preempted by another workload"
     with rig(world, tmp_path, CLUSTER) as here:

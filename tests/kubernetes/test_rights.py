@@ -13,7 +13,7 @@ from tests.kubernetes.test_claim import MERGE, claim, there
 from tests.kubernetes.world import OURS, World
 
 
-def test_a_whole_life_with_no_more_rights_than_the_file_gives(world: World, tmp_path: Path) -> None:
+def test_whole_lifecycle_works_with_only_the_documented_permissions(world: World, tmp_path: Path) -> None:
     as_account(world, tmp_path)
     world.plane.pod_log.write_text("")
     with rig(world, tmp_path, CLUSTER) as here:
@@ -42,7 +42,7 @@ def test_a_whole_life_with_no_more_rights_than_the_file_gives(world: World, tmp_
         assert [line for line in its_log(here).splitlines() if "forbidden" in line or "not_removed" in line] == []
 
 
-def test_a_missing_right_is_named_with_the_way_out_and_work_goes_on_when_it_is_given(
+def test_missing_permission_is_named_with_the_way_out_and_work_continues_once_it_is_granted(
     world: World, tmp_path: Path
 ) -> None:
     as_account(world, tmp_path, without=["configmaps"])

@@ -94,9 +94,7 @@ def test_a_pool_reclaims_exactly_what_it_lent(world: World, tmp_path: Path) -> N
 # ---------------------------------------------------------------- preemption
 
 
-def test_pods_of_the_preempted_are_gone_before_those_of_the_preemptor_come_and_are_themselves_again_later(
-    world: World, tmp_path: Path
-) -> None:
+def test_preempted_pods_are_gone_before_their_preemptor_starts_and_return_later(world: World, tmp_path: Path) -> None:
     """R4, R6: a gang of two subgroups that takes its time to stop, for one that needs half of its nodes."""
     with rig(world, tmp_path, EXAMPLES / "02-cluster.yaml") as here:
         low = here.submit(EXAMPLES / "02-two-racks.yaml", "research", LOW)
@@ -231,7 +229,7 @@ EXPECTED = {
 """Status and exit code of the task, and what its message must say."""
 
 
-def test_the_status_of_a_pod_becomes_status_exit_code_and_message_of_its_task(world: World, tmp_path: Path) -> None:
+def test_status_of_a_pod_becomes_status_exit_code_and_message_of_its_task(world: World, tmp_path: Path) -> None:
     """W1."""
     cluster = "nodes: [{name: n0, resources: {gpu: 16}}]\npools: [{name: pool, quota: 16}]\n"
     with rig(world, tmp_path, cluster) as here:
@@ -277,9 +275,7 @@ def how_it_ended(here: Rig, id: str) -> tuple[str, int, str]:
     return task["status"], task["exit_code"], task["failure_message"] or ""
 
 
-def test_a_pod_that_its_node_does_not_start_in_time_has_failed_and_its_gpus_are_free(
-    world: World, tmp_path: Path
-) -> None:
+def test_pod_that_does_not_start_in_time_has_failed_and_its_gpus_are_free(world: World, tmp_path: Path) -> None:
     cluster = "nodes: [{name: n0, resources: {gpu: 4}}]\npools: [{name: pool, quota: 4}]\n"
     with rig(world, tmp_path, cluster, more="start_timeout_s: 3\n") as here:
         with stopped(here.world.plane.processes["kwok"]):
@@ -317,7 +313,7 @@ def kubelet_notes(here: Rig, key: str, reason: str, message: str) -> None:
     here.world.api.create({"apiVersion": "v1", "kind": "Event"} | event)
 
 
-def test_a_pod_that_is_deleted_behind_our_back_has_ended_and_is_not_made_again(world: World, tmp_path: Path) -> None:
+def test_pod_deleted_by_others_has_ended_and_is_not_created_again(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, ONE_POOL) as here:
         start = here.now()
         id = here.submit(one_task("w"), "pool")
@@ -331,7 +327,7 @@ def test_a_pod_that_is_deleted_behind_our_back_has_ended_and_is_not_made_again(w
         assert here.created(start) == [f"{id}/main/0"]
 
 
-def test_a_gang_whose_node_is_deleted_starts_again_where_there_is_room(world: World, tmp_path: Path) -> None:
+def test_gang_whose_node_is_deleted_restarts_elsewhere(world: World, tmp_path: Path) -> None:
     """T1: a rule of its own lets it start again after 3001."""
     cluster = "nodes: [{name: 'n{0..1}', resources: {gpu: 2}}]\npools: [{name: pool, quota: 4}]\n"
     with rig(world, tmp_path, cluster) as here:
@@ -344,7 +340,7 @@ def test_a_gang_whose_node_is_deleted_starts_again_where_there_is_room(world: Wo
         assert here.attempts(id) == [("main", 0, "RESCHEDULED"), ("main", 1, "RUNNING")]
 
 
-def test_a_gang_whose_only_node_is_deleted_has_failed_and_says_so(world: World, tmp_path: Path) -> None:
+def test_gang_whose_only_node_is_deleted_has_failed_and_says_so(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, ONE_POOL) as here:
         id = here.submit(one_task("w"), "pool")
         here.runs(id)
@@ -358,7 +354,7 @@ def test_a_gang_whose_only_node_is_deleted_has_failed_and_says_so(world: World, 
 SAID = [f"epoch {number}" for number in range(5)]
 
 
-def test_what_a_pod_said_is_read_while_it_runs_and_after_it_is_gone(world: World, tmp_path: Path) -> None:
+def test_output_of_a_pod_can_be_read_while_it_runs_and_after_it_is_gone(world: World, tmp_path: Path) -> None:
     lines = "".join(f"2026-01-01T00:00:0{n}.000000000Z stdout F {text}\n" for n, text in enumerate(SAID))
     world.plane.pod_log.write_text(lines)
     try:

@@ -110,7 +110,7 @@ def first(connection: ClientConnection) -> bytes:
     return message
 
 
-def test_a_program_has_its_streams_through_the_command_line(here: Rig) -> None:
+def test_program_has_its_streams_through_the_command_line(here: Rig) -> None:
     id = runs(here)
     done = executed(here, id, "sh", "-c", "echo out; echo oh >&2")
     assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "oh\n")
@@ -119,7 +119,7 @@ def test_a_program_has_its_streams_through_the_command_line(here: Rig) -> None:
     assert "Traceback" not in here.log.read_text()
 
 
-def test_what_is_typed_arrives_and_its_end_reaches_the_api_server(here: Rig) -> None:
+def test_typed_input_arrives_and_its_end_reaches_the_api_server(here: Rig) -> None:
     id = runs(here)
     log = here.world.plane.folder / "logs" / "kube-apiserver.log"
     words = "Received half-close signal from client; close 0 stream"
@@ -134,7 +134,7 @@ def test_what_is_typed_arrives_and_its_end_reaches_the_api_server(here: Rig) -> 
         here.until(lambda: log.read_text().count(words) > before, "the API server was told that this was all")
 
 
-def test_a_terminal_has_its_size_and_hears_of_another(here: Rig) -> None:
+def test_terminal_gets_its_size_and_later_changes(here: Rig) -> None:
     id = runs(here)
     is_now = "until [ \"$(stty size)\" = '%s' ]; do sleep 0.05; done; echo %s"
     script = "; ".join((is_now % ("33 44", "one"), is_now % ("12 34", "two"), "tty -s"))
@@ -144,7 +144,7 @@ def test_a_terminal_has_its_size_and_hears_of_another(here: Rig) -> None:
         assert heard(connection) == ({OUT: b"two\r\n"}, {"exit_code": 0, "message": ""})
 
 
-def test_a_terminal_that_is_left_hears_two_keys(here: Rig) -> None:
+def test_abandoned_terminal_receives_two_keys(here: Rig) -> None:
     """KWOK's terminals control nobody, so that no key interrupts there."""
     id, keys = runs(here), here.folder / "keys"
     with entered(here, id, "sh", "-c", f"stty raw; echo on; head -c 2 >{keys}", size=(9, 9)) as connection:
@@ -154,7 +154,7 @@ def test_a_terminal_that_is_left_hears_two_keys(here: Rig) -> None:
     )
 
 
-def test_a_session_ends_with_its_task(here: Rig) -> None:
+def test_session_ends_with_its_task(here: Rig) -> None:
     id = runs(here)
     with entered(here, id, "sleep", "60") as connection:
         here.post(f"/api/workflow/{id}/cancel")
@@ -163,7 +163,7 @@ def test_a_session_ends_with_its_task(here: Rig) -> None:
     assert executed(here, id, "true").returncode == 1
 
 
-def test_a_session_ends_in_words_when_the_api_server_goes_and_the_next_one_works(here: Rig) -> None:
+def test_session_ends_with_a_message_when_the_api_server_is_gone_and_the_next_one_works(here: Rig) -> None:
     id = runs(here)
     with entered(here, id, "sh", "-c", "echo on; sleep 60") as connection:
         assert first(connection) == b"\1on\n"
@@ -190,7 +190,7 @@ def test_files_are_copied_to_a_task_and_back(here: Rig) -> None:
     assert (back / "file").read_bytes() == b"x" * 300_000
 
 
-def test_a_port_is_one_of_this_machine(here: Rig) -> None:
+def test_forwarded_port_is_on_this_machine(here: Rig) -> None:
     id, (local,) = runs(here), free_ports(1)
     command = process("workflow", "port-forward", id, "main-0", "--port", f"{local}:8080")
     with subprocess.Popen(command, env=environment(here), stdout=subprocess.PIPE, text=True) as child:
@@ -204,7 +204,7 @@ def test_a_port_is_one_of_this_machine(here: Rig) -> None:
             child.terminate()
 
 
-def test_a_port_carries_bytes_and_says_when_nobody_listens(here: Rig) -> None:
+def test_port_carries_bytes_and_reports_that_nothing_is_listening(here: Rig) -> None:
     id = runs(here)
     for port, sent, expected in ((8080, b"x" * 100_000, None), (NOBODY, b"x", "nothing is listening on the port")):
         with connected(here, opened(here, id, "port-forward", {"port": port})) as control:
@@ -219,7 +219,7 @@ def test_a_port_carries_bytes_and_says_when_nobody_listens(here: Rig) -> None:
                     assert expected in str(caught.value.rcvd)
 
 
-def test_datagrams_are_refused_in_words(here: Rig) -> None:
+def test_datagrams_are_refused_with_a_message(here: Rig) -> None:
     done = said(here, "port-forward", runs(here), "main-0", "--port", f"{free_ports(1)[0]}:8080", "--udp")
     words = "the kubernetes backend cannot forward UDP. Omit --udp, and use a TCP port of the task"
     assert (done.returncode, words in done.stderr) == (1, True), done
@@ -233,7 +233,7 @@ def _bytes(connection: ClientConnection, count: int) -> bytes:
 
 
 @pytest.mark.parametrize("verb", ["get", "create"])
-def test_a_right_that_is_missing_is_named_and_nothing_else_fails(world: World, tmp_path: Path, verb: str) -> None:
+def test_missing_permission_is_named_and_nothing_else_fails(world: World, tmp_path: Path, verb: str) -> None:
     as_account(world, tmp_path, files=SESSIONS)
     *_, role = [each for each in objects(world.namespace, files=SESSIONS) if each["kind"] == "Role"]
     less = [rule | {"verbs": [verb]} for rule in role["rules"]]

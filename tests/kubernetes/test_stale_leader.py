@@ -84,7 +84,7 @@ def epochs(pods: dict[str, Object]) -> set[str]:
     return {pod["metadata"]["labels"][EPOCH] for pod in pods.values()}
 
 
-def test_what_the_new_leader_has_made_the_old_one_leaves_alone(world: World, tmp_path: Path) -> None:
+def test_old_leader_does_not_touch_objects_of_the_new_one(world: World, tmp_path: Path) -> None:
     with two(world, tmp_path) as both, witness(both.here) as seen:
         here = both.here
         before = submit(here, gang("before", 3))
@@ -107,7 +107,7 @@ def test_what_the_new_leader_has_made_the_old_one_leaves_alone(world: World, tmp
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_leader_that_sleeps_in_the_middle_of_making_a_gang(world: World, tmp_path: Path, ended: bool) -> None:
+def test_leader_sleeps_while_creating_a_gang(world: World, tmp_path: Path, ended: bool) -> None:
     """*ended*: the gang is over when it wakes.  What was on the wire then is made again; no more than that, and it goes again."""
     with two(world, tmp_path) as both, witness(both.here) as seen:
         here = both.here
@@ -133,7 +133,7 @@ def test_a_leader_that_sleeps_in_the_middle_of_making_a_gang(world: World, tmp_p
         agree(here)
 
 
-def test_a_leader_that_sleeps_in_the_middle_of_taking_a_gang_away(world: World, tmp_path: Path) -> None:
+def test_leader_sleeps_while_stopping_a_gang(world: World, tmp_path: Path) -> None:
     with two(world, tmp_path) as both, witness(both.here) as seen:
         here = both.here
         id = submit(here, gang("big", 32))

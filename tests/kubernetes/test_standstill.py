@@ -11,7 +11,7 @@ from tests.kubernetes.world import World
 STILL = " No decisions since "
 
 
-def test_while_the_api_server_is_away_why_and_readyz_say_so(world: World, tmp_path: Path) -> None:
+def test_why_and_readyz_report_that_the_api_server_is_unreachable(world: World, tmp_path: Path) -> None:
     body = {"message": f"this server is not working: {UNREACHABLE}", "error_code": "UNAVAILABLE", "details": {}}
     with rig(world, tmp_path, CLUSTER) as here:
         server = here.server

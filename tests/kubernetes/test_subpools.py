@@ -58,7 +58,9 @@ def subpool(here: Rig, *command: str) -> str:
     return here.say("pool", "subpool", *command)
 
 
-def test_queues_come_and_go_with_subpools_while_older_work_of_the_parent_runs_on(world: World, tmp_path: Path) -> None:
+def test_queues_of_subpools_are_created_and_removed_while_older_work_of_the_parent_runs(
+    world: World, tmp_path: Path
+) -> None:
     """S1-S3, R7: the example of subpools.md, cut and put together again."""
     with rig(world, tmp_path, CLUSTER) as here:
         come_to_be(here, {"": 100, "---shared": 100})
@@ -131,9 +133,7 @@ def queue_of(here: Rig, id: str) -> str:
     return str(group["spec"]["queue"])
 
 
-def test_a_pool_with_a_borrowing_limit_may_have_what_it_was_given_before_the_limit(
-    world: World, tmp_path: Path
-) -> None:
+def test_pool_with_a_new_borrowing_limit_keeps_what_it_already_had(world: World, tmp_path: Path) -> None:
     """Quota and limit never fall below what is admitted, whatever the pool is cut to."""
     text = """
 nodes: [{name: n0, resources: {gpu: 16}}]
@@ -155,7 +155,7 @@ pools:
         come_to_be(here, {"": 2, "---shared": 2}, limit=3)
 
 
-def test_a_topology_whose_levels_change_is_made_anew_while_pods_run_on(world: World, tmp_path: Path) -> None:
+def test_topology_with_changed_levels_is_recreated_while_pods_run(world: World, tmp_path: Path) -> None:
     """Its levels can never be changed; subpools use that of their parent."""
     with rig(world, tmp_path, EXAMPLES / "03-cluster.yaml") as here:
         clique, zone = "gpu-clique=nvidia.com/gpu-clique", "zone=topology.kubernetes.io/zone"
@@ -183,7 +183,7 @@ def topologies(here: Rig) -> list[list[str]]:
 # ---------------------------------------------------------------- two of us
 
 
-def test_two_servers_share_a_cluster_and_each_minds_its_own_business(world: World, tmp_path: Path) -> None:
+def test_two_servers_share_a_cluster_without_affecting_each_other(world: World, tmp_path: Path) -> None:
     """Their pools have one name, and each leaves alone what the other runs."""
     cluster = "nodes: [{name: n0, resources: {gpu: 4}}]\npools: [{name: team, quota: 4}]\n"
     folders = [tmp_path / name for name in ("first", "second")]
@@ -209,7 +209,7 @@ def test_two_servers_share_a_cluster_and_each_minds_its_own_business(world: Worl
     other.clear()
 
 
-def test_a_queue_goes_when_nothing_is_below_it_and_until_then_nobody_else_waits(world: World, tmp_path: Path) -> None:
+def test_queue_is_removed_once_it_is_empty_and_delays_nothing_until_then(world: World, tmp_path: Path) -> None:
     """The webhook of KAI's queues refuses to delete one of which its controller has not noted yet that the children are gone."""
     cluster = CLUSTER.replace("quota: 100}", "quota: 100}, {name: gone, quota: 8}")
     with rig(world, tmp_path, cluster) as here:

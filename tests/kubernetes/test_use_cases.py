@@ -55,7 +55,7 @@ def test_four_shards_are_bound_to_the_four_nodes_of_one_rack(world: World, tmp_p
         check_nobody_was_evicted(here)
 
 
-def test_each_copy_of_the_model_is_bound_in_a_rack_of_its_own(world: World, tmp_path: Path) -> None:
+def test_each_copy_of_the_model_is_bound_in_its_own_rack(world: World, tmp_path: Path) -> None:
     """T1: use case 2."""
     with rig(world, tmp_path, EXAMPLES / "02-cluster.yaml") as here:
         id = submitted(here, "02-two-racks")
@@ -64,7 +64,7 @@ def test_each_copy_of_the_model_is_bound_in_a_rack_of_its_own(world: World, tmp_
         check_nobody_was_evicted(here)
 
 
-def test_both_copies_are_bound_in_the_zone_that_has_two_racks(world: World, tmp_path: Path) -> None:
+def test_both_copies_are_bound_in_the_zone_with_two_racks(world: World, tmp_path: Path) -> None:
     """T1: use case 3."""
     with rig(world, tmp_path, EXAMPLES / "03-cluster.yaml") as here:
         id = submitted(here, "03-one-zone")
@@ -75,7 +75,7 @@ def test_both_copies_are_bound_in_the_zone_that_has_two_racks(world: World, tmp_
 
 
 @pytest.mark.parametrize(("cluster", "one_spine"), [("04-cluster", True), ("04-cluster-apart", False)])
-def test_best_effort_is_bound_as_near_as_it_can_be(world: World, tmp_path: Path, cluster: str, one_spine: bool) -> None:
+def test_best_effort_is_bound_as_close_as_possible(world: World, tmp_path: Path, cluster: str, one_spine: bool) -> None:
     """T2: use case 4."""
     with rig(world, tmp_path, EXAMPLES / f"{cluster}.yaml") as here:
         id = submitted(here, "04-best-effort")
@@ -126,7 +126,7 @@ def usable(here: Rig) -> int:
 
 
 @TAKEN
-def test_a_gang_that_no_rack_has_room_for_waits_and_says_which_level_it_is(
+def test_gang_that_fits_no_rack_waits_and_names_the_level(
     world: World, tmp_path: Path, taken: Callable[[Rig, str], None]
 ) -> None:
     """T1: a node of each rack is taken; six are free, and four in one rack are not."""
@@ -150,7 +150,7 @@ def test_a_gang_that_no_rack_has_room_for_waits_and_says_which_level_it_is(
 
 
 @TAKEN
-def test_a_gang_whose_node_is_taken_before_it_is_bound_is_taken_back_whole_and_placed_elsewhere(
+def test_gang_whose_node_is_taken_before_it_is_bound_is_retracted_and_placed_elsewhere(
     world: World, tmp_path: Path, taken: Callable[[Rig, str], None]
 ) -> None:
     """T7: its pods are there, and nobody binds them; meanwhile one of their nodes is not to be had any more."""
@@ -185,9 +185,7 @@ def check_second_attempt(here: Rig, id: str, placed: dict[str, str | None], befo
     here.until(lambda: list(here.pods(id)) == [f"{id}/{shard}/1" for shard in SHARDS], "nothing of the first is left")
 
 
-def test_a_gang_that_the_scheduler_refuses_for_a_cause_of_its_own_waits_with_its_words(
-    world: World, tmp_path: Path
-) -> None:
+def test_gang_refused_by_the_scheduler_for_its_own_reason_waits_with_its_message(world: World, tmp_path: Path) -> None:
     """T7: by our books there is room, but a pod of somebody else wants none of ours beside it."""
     cluster = "nodes: [{name: only, resources: {gpu: 8}}]\npools: [{name: research, quota: 8}]\n"
     single = EXAMPLES / "01-single-rack.yaml"
@@ -209,7 +207,7 @@ def test_a_gang_that_the_scheduler_refuses_for_a_cause_of_its_own_waits_with_its
         assert len(here.nodes(id)) == 4
 
 
-def test_a_gang_of_which_no_scheduler_takes_notice_keeps_its_place_and_says_so(world: World, tmp_path: Path) -> None:
+def test_gang_ignored_by_every_scheduler_keeps_its_placement_and_says_so(world: World, tmp_path: Path) -> None:
     """T7: KAI is down, which is no reason to take anything back."""
     with rig(world, tmp_path, EXAMPLES / "01-cluster.yaml", more="bind_timeout_s: 1\n") as here:
         start = here.now()
@@ -236,7 +234,7 @@ def hermit(namespace: str) -> Object:
     return pod | {"spec": pod["spec"] | {"affinity": none}}
 
 
-def test_a_node_without_a_place_for_a_pod_takes_none_whatever_else_it_has(world: World, tmp_path: Path) -> None:
+def test_node_without_free_pod_slots_accepts_no_pod(world: World, tmp_path: Path) -> None:
     """T1: of three places somebody else has one; the next of ours is not even asked for before one of ours has ended."""
     cluster = "nodes: [{name: n0, resources: {gpu: 8, pods: 3}}]\npools: [{name: research, quota: 8}]\n"
     with rig(world, tmp_path, cluster, more="bind_timeout_s: 2\n") as here:
@@ -258,7 +256,7 @@ def node_free(here: Rig) -> dict[str, int]:
     return {name: node["free"][name] for name in ("gpu", "pods")}
 
 
-def test_a_gang_whose_node_is_gone_before_it_is_bound_is_placed_elsewhere(world: World, tmp_path: Path) -> None:
+def test_gang_whose_node_disappears_before_it_is_bound_is_placed_elsewhere(world: World, tmp_path: Path) -> None:
     """T7: nothing of it has run, so nothing is lost."""
     cluster = "nodes: [{name: 'n{0..1}', resources: {gpu: 8}}]\npools: [{name: research, quota: 8}]\n"
     with rig(world, tmp_path, cluster) as here:

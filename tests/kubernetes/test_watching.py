@@ -89,7 +89,7 @@ def over(line: Cable, world: World, tmp_path: Path, **seconds: float) -> Iterato
 # ---------------------------------------------------------------- while all is well
 
 
-def test_it_follows_what_is_made_changed_and_deleted(direct: Watched) -> None:
+def test_view_follows_creations_changes_and_deletions(direct: Watched) -> None:
     direct.write("a", "1")
     direct.sees({"a": "1"})
     direct.write("b", "1")
@@ -100,21 +100,21 @@ def test_it_follows_what_is_made_changed_and_deleted(direct: Watched) -> None:
     assert direct.watch.trouble is None
 
 
-def test_what_was_there_before_is_there_at_once(world: World, direct: Watched) -> None:
+def test_existing_objects_are_visible_immediately(world: World, direct: Watched) -> None:
     direct.write("a", "1")
     with watched(world, world.plane.kubeconfig) as later:
         assert later.watch.wait_synced(10)
         assert later.values() == {"a": "1"}
 
 
-def test_what_does_not_carry_the_labels_is_not_seen_any_more(direct: Watched) -> None:
+def test_object_that_loses_its_labels_disappears(direct: Watched) -> None:
     direct.write("a", "1")
     direct.sees({"a": "1"})
     direct.world.api.apply(direct.secret("a", "2") | {"metadata": direct.secret("a", "2")["metadata"] | {"labels": {}}})
     direct.sees({})
 
 
-def test_a_snapshot_stays_as_it_is_and_is_the_same_until_something_changes(direct: Watched) -> None:
+def test_snapshot_is_immutable_and_reused_until_something_changes(direct: Watched) -> None:
     direct.write("a", "1")
     direct.sees({"a": "1"})
     before, generation = direct.watch.objects(), direct.watch.generation
@@ -125,7 +125,7 @@ def test_a_snapshot_stays_as_it_is_and_is_the_same_until_something_changes(direc
     assert [each["metadata"]["annotations"]["value"] for each in before.values()] == ["1"]
 
 
-def test_each_change_rings(direct: Watched) -> None:
+def test_each_change_notifies(direct: Watched) -> None:
     for turn in range(3):
         direct.rung.clear()
         direct.write("a", str(turn))
@@ -133,7 +133,7 @@ def test_each_change_rings(direct: Watched) -> None:
         direct.sees({"a": str(turn)})
 
 
-def test_many_changes_leave_what_the_server_has(direct: Watched) -> None:
+def test_after_many_changes_the_view_equals_the_server(direct: Watched) -> None:
     for turn in range(120):
         direct.write(f"s{turn % 7}", str(turn))
         if turn % 5 == 0:
@@ -145,7 +145,7 @@ def test_many_changes_leave_what_the_server_has(direct: Watched) -> None:
 # ---------------------------------------------------------------- what a writer puts in
 
 
-def test_what_was_put_in_is_there_at_once_and_no_change_when_it_arrives(direct: Watched) -> None:
+def test_inserted_object_is_visible_immediately_and_its_arrival_is_not_a_change(direct: Watched) -> None:
     generation = direct.watch.generation
     direct.watch.put(direct.cluster.apply(direct.secret("a", "1")))
     assert direct.values() == {"a": "1"}
@@ -154,7 +154,7 @@ def test_what_was_put_in_is_there_at_once_and_no_change_when_it_arrives(direct: 
     assert direct.watch.generation == generation + 2
 
 
-def test_what_is_put_in_late_brings_back_neither_what_was_deleted_nor_what_was_older(direct: Watched) -> None:
+def test_late_insert_restores_neither_deleted_nor_older_objects(direct: Watched) -> None:
     old = direct.write("a", "1")
     newer = direct.write("a", "2")
     direct.sees({"a": "2"})
@@ -166,7 +166,7 @@ def test_what_is_put_in_late_brings_back_neither_what_was_deleted_nor_what_was_o
     assert direct.values() == {}
 
 
-def test_what_happened_before_it_was_put_in_does_not_undo_it(line: Cable, world: World, tmp_path: Path) -> None:
+def test_earlier_events_do_not_undo_an_insert(line: Cable, world: World, tmp_path: Path) -> None:
     with over(line, world, tmp_path) as far:
         far.write("a", "1")
         far.sees({"a": "1"})
@@ -185,7 +185,7 @@ def test_what_happened_before_it_was_put_in_does_not_undo_it(line: Cable, world:
 # ---------------------------------------------------------------- when it is cut off
 
 
-def test_a_cut_line_is_told_once_and_what_was_missed_is_seen(
+def test_broken_connection_is_reported_once_and_missed_changes_are_seen(
     line: Cable, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "runrig")
@@ -204,7 +204,7 @@ def test_a_cut_line_is_told_once_and_what_was_missed_is_seen(
     assert said == ["event=watch_lost kind=secrets", "event=watch_back kind=secrets"]
 
 
-def test_versions_that_are_gone_are_listed_anew(
+def test_expired_versions_are_listed_again(
     line: Cable, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A server that restarts remembers nothing of before, so it cannot say what was missed."""
@@ -228,7 +228,7 @@ def test_versions_that_are_gone_are_listed_anew(
     assert any("event=watch_anew kind=secrets" in record.getMessage() for record in caplog.records)
 
 
-def test_it_outlives_the_server_and_two_watches_agree(world: World, direct: Watched) -> None:
+def test_view_survives_a_server_restart_and_two_watches_agree(world: World, direct: Watched) -> None:
     with watched(world, world.plane.kubeconfig) as other:
         assert other.watch.wait_synced(10)
         direct.write("a", "1")
@@ -241,7 +241,7 @@ def test_it_outlives_the_server_and_two_watches_agree(world: World, direct: Watc
             each.sees({"b": "1"})
 
 
-def test_a_server_that_hangs_is_noticed_though_its_connections_stand(world: World) -> None:
+def test_hanging_server_is_noticed_although_its_connections_are_open(world: World) -> None:
     with watched(world, world.plane.kubeconfig, silence=1, read=1, connect=1) as seen:
         assert seen.watch.wait_synced(10)
         server = world.plane.processes["kube-apiserver"]
@@ -254,9 +254,7 @@ def test_a_server_that_hangs_is_noticed_though_its_connections_stand(world: Worl
         seen.sees({"a": "1"})
 
 
-def test_a_watch_that_its_server_ends_goes_on_and_that_is_no_trouble(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_watch_ended_by_its_server_continues_without_trouble(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "runrig")
     with watched(world, world.plane.kubeconfig, watch=1) as short:
         assert short.watch.wait_synced(10)
@@ -267,7 +265,7 @@ def test_a_watch_that_its_server_ends_goes_on_and_that_is_no_trouble(
     assert [record.getMessage() for record in caplog.records if "watch" in record.getMessage()] == []
 
 
-def test_a_kind_of_which_nothing_happens_is_no_trouble(
+def test_kind_without_changes_is_no_trouble(
     world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An API server's watch of events sends events only, not even a bookmark once a minute."""
@@ -292,7 +290,7 @@ def test_a_kind_of_which_nothing_happens_is_no_trouble(
     assert Timeouts().watch < Timeouts().silence
 
 
-def test_a_busy_server_is_left_alone_as_long_as_it_says(world: World, tmp_path: Path) -> None:
+def test_busy_server_is_left_alone_as_long_as_it_asks(world: World, tmp_path: Path) -> None:
     with doorkeeper(429, {"Retry-After": "1"}, b"") as url:
         place = kubeconfig(world.plane, tmp_path / "k", url=url)
         with watched(world, place) as busy:
@@ -301,7 +299,7 @@ def test_a_busy_server_is_left_alone_as_long_as_it_says(world: World, tmp_path: 
             assert busy.watch._tries == 1
 
 
-def test_without_rights_it_says_so_and_tries_on(world: World, tmp_path: Path) -> None:
+def test_missing_permission_is_reported_and_retried(world: World, tmp_path: Path) -> None:
     with watched(world, kubeconfig(world.plane, tmp_path / "k", token=token_of(world, "reader"))) as reader:
         world.plane.until(lambda: "secrets is forbidden" in (reader.watch.trouble or ""), "it is refused")
         allow(world, "reader", "secrets")
@@ -311,7 +309,9 @@ def test_without_rights_it_says_so_and_tries_on(world: World, tmp_path: Path) ->
         assert reader.watch.trouble is None
 
 
-def test_another_cause_is_told_too(line: Cable, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_changed_cause_is_reported_too(
+    line: Cable, world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     url = f"https://127.0.0.1:{line.port}"
     line.cut()
     with watched(world, kubeconfig(world.plane, tmp_path / "k", url=url, token=token_of(world, "reader"))) as reader:
@@ -325,7 +325,7 @@ def test_another_cause_is_told_too(line: Cable, world: World, tmp_path: Path, ca
     assert "secrets is forbidden" in said[1]
 
 
-def test_it_stops_at_once_wherever_it_is(world: World, line: Cable, tmp_path: Path) -> None:
+def test_watch_stops_immediately_in_every_state(world: World, line: Cable, tmp_path: Path) -> None:
     """Each of these checks the time that `stop` takes."""
     cluster = connect(world.plane.kubeconfig)
     Watch(cluster, NODE, changed=lambda: None).stop()

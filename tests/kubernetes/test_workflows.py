@@ -43,7 +43,7 @@ def play(here: Rig, id: str, *, only: str | None = None) -> str:
 # ---------------------------------------------------------------- the examples
 
 
-def test_each_example_completes_but_the_one_that_hands_files_on(world: World, tmp_path: Path) -> None:
+def test_each_example_completes_except_the_one_that_passes_files(world: World, tmp_path: Path) -> None:
     """There is no storage for outputs: a workflow with inputs is refused, and nothing of it comes to the cluster."""
     with rig(world, tmp_path, CLUSTER) as here:
         for file in sorted(WORKFLOWS.glob("*.yaml")):
@@ -117,7 +117,7 @@ def file_of(here: Rig, pod: Object, path: str) -> str:
     return base64.b64decode(secret["data"][keys.get(mount["subPath"], mount["subPath"])]).decode()
 
 
-def test_images_are_pulled_with_the_credentials_of_the_one_who_submits(world: World, tmp_path: Path) -> None:
+def test_images_are_pulled_with_the_credentials_of_the_submitter(world: World, tmp_path: Path) -> None:
     """In one secret, which comes again if somebody deletes it, and goes with the group."""
     (tmp_path / "key").write_text(written_keys((bytes(32),)))
     (tmp_path / "key").chmod(0o600)
@@ -145,7 +145,7 @@ def test_images_are_pulled_with_the_credentials_of_the_one_who_submits(world: Wo
         assert "s3cr3t" not in here.log.read_text()
 
 
-def test_a_gang_that_gets_fewer_pods_is_told_so_and_so_is_the_scheduler(world: World, tmp_path: Path) -> None:
+def test_partially_admitted_gang_learns_its_size_and_so_does_the_scheduler(world: World, tmp_path: Path) -> None:
     """A1-A3: three of four GPUs are free."""
     with rig(world, tmp_path, CLUSTER) as here:
         here.runs(here.submit(one_task("first"), "pool"))
@@ -162,7 +162,7 @@ def test_a_gang_that_gets_fewer_pods_is_told_so_and_so_is_the_scheduler(world: W
         assert group["spec"]["minMember"] == 3
 
 
-def test_each_kind_of_node_takes_the_pods_that_name_it(world: World, tmp_path: Path) -> None:
+def test_each_kind_of_node_accepts_the_pods_that_name_it(world: World, tmp_path: Path) -> None:
     """Its label is asked for, and its taint is borne."""
     text = """
 flavors:
@@ -191,7 +191,7 @@ def task(name: str, resource: str) -> Object:
 # ---------------------------------------------------------------- again, and no more
 
 
-def test_a_task_that_starts_again_has_a_new_pod_in_the_old_place(world: World, tmp_path: Path) -> None:
+def test_restarted_task_gets_a_new_pod_in_the_same_place(world: World, tmp_path: Path) -> None:
     """W1: the group goes on; the subgroup, by which the scheduler knows its place, too."""
     with rig(world, tmp_path, EXAMPLES / "02-cluster.yaml") as here:
         id = two_racks(here)
@@ -207,9 +207,7 @@ def test_a_task_that_starts_again_has_a_new_pod_in_the_old_place(world: World, t
         assert {key: pod["metadata"]["uid"] for key, pod in now.items() if key != f"{again}/1"} == others
 
 
-def test_a_task_that_starts_again_beside_one_that_has_ended_is_not_waited_for_in_vain(
-    world: World, tmp_path: Path
-) -> None:
+def test_restarted_task_next_to_a_finished_one_is_bound(world: World, tmp_path: Path) -> None:
     """KAI counts no pod that has ended, and binds nobody of a gang, or of a subgroup, that has fewer than it asks for."""
     with rig(world, tmp_path, EXAMPLES / "02-cluster.yaml") as here:
         id = two_racks(here)
@@ -265,7 +263,7 @@ def place(pod: Object) -> Object:
     }
 
 
-def test_a_workflow_that_is_cancelled_leaves_nothing_and_disturbs_nobody(world: World, tmp_path: Path) -> None:
+def test_cancelled_workflow_leaves_nothing_and_affects_no_other(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         other, id = here.submit(one_task("other"), "pool"), here.submit(one_task("w", count=2), "pool")
         here.runs(other)
@@ -277,7 +275,7 @@ def test_a_workflow_that_is_cancelled_leaves_nothing_and_disturbs_nobody(world: 
         assert here.uids() == kept
 
 
-def test_a_workflow_that_runs_too_long_is_stopped_with_all_its_pods(world: World, tmp_path: Path) -> None:
+def test_workflow_that_runs_too_long_is_stopped_with_all_its_pods(world: World, tmp_path: Path) -> None:
     """W1: one of them takes its time to stop, and is waited for."""
     with rig(world, tmp_path, CLUSTER) as here:
         file = {"workflow": {**one_task("w", count=2)["workflow"], "timeout": {"exec_timeout": "3s"}}}

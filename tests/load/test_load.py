@@ -38,7 +38,7 @@ def test_a_few_clients_for_a_few_seconds(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_submits_and_cancels_at_their_moments_in_a_large_cluster(tmp_path: Path) -> None:
+def test_submissions_and_cancellations_at_fixed_moments_in_a_large_cluster(tmp_path: Path) -> None:
     with metropolis(tmp_path) as target:
         plan = open_loop.Plan(MANY, 600, Size())
         found = measure(target, partial(open_loop.run, plan=plan, clients=200))
@@ -50,7 +50,7 @@ def test_submits_and_cancels_at_their_moments_in_a_large_cluster(tmp_path: Path)
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_submits_while_ten_people_keep_asking_why_in_a_large_cluster(tmp_path: Path) -> None:
+def test_submissions_while_ten_users_keep_requesting_why_in_a_large_cluster(tmp_path: Path) -> None:
     """No answer may hold the server up: half of the load, and beside it questions without a pause."""
     half = {"submit": 50.0, "cancel": 50.0}
     with metropolis(tmp_path) as target:
@@ -62,7 +62,7 @@ def test_submits_while_ten_people_keep_asking_why_in_a_large_cluster(tmp_path: P
     assert found.figures.percentile("submit", 99) < P99_S, found.lines()
 
 
-def test_a_small_cluster_of_the_same_kind_is_asked_at_its_moments(tmp_path: Path) -> None:
+def test_small_cluster_of_the_same_kind_is_queried_at_its_moments(tmp_path: Path) -> None:
     """Shows that this measurement works too."""
     size = Size(nodes=240, pools=120, waiting=400)
     with metropolis(tmp_path, size) as target:

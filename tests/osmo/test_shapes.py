@@ -37,6 +37,6 @@ POOL, PLATFORMS = plain(shown.Pool), pools.platforms_of([plain(shown.Flavor, nam
         (nodes.resource(plain(shown.Node), ["vision"], ["privileged"]), wire.ResourceAnswer),
     ],
 )
-def test_a_shape_is_what_its_model_documents(made: Any, model: type[Model]) -> None:
+def test_shape_matches_its_documented_model(made: Any, model: type[Model]) -> None:
     read = model.model_validate(made)
     assert read.model_dump_json() == json.dumps(made, separators=(",", ":"))

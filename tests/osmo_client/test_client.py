@@ -47,7 +47,7 @@ def terminal() -> Iterator[int]:
         os.close(theirs)
 
 
-def test_the_client_asks_what_was_recorded_and_ends_as_it_did(tmp_path: Path) -> None:
+def test_client_sends_the_recorded_requests_and_gets_the_recorded_results(tmp_path: Path) -> None:
     shutil.copytree(FILES, tmp_path / "files")  # where the client leaves files of its own
     with up(tmp_path / "data", *OPTIONS) as server, proxy(urlsplit(url_of(server)).port or 0) as between:
         names: dict[str, Any] = {"url": f"http://127.0.0.1:{between.server_port}", "token": token_of(server)}

@@ -17,7 +17,7 @@ TOKEN = "a-token-of-forty-three-characters-in-a-file"
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_the_client_finds_all_that_it_needs(tmp_path: Path, part: str) -> None:
+def test_client_finds_everything_it_needs(tmp_path: Path, part: str) -> None:
     with desk(tmp_path, cluster=CLUSTER.read_text(), gpus=4) as it:
         app = create_app(it.service, token=TOKEN, port=PORT, user="ada")
         with TestClient(app, base_url=URL, raise_server_exceptions=False) as http:

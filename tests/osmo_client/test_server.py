@@ -32,7 +32,7 @@ def reached(server: Up, workflow: str, status: str) -> None:
     assert done.code == 0, done
 
 
-def test_the_client_finds_all_that_it_needs_on_a_server_with_processes(tmp_path: Path) -> None:
+def test_client_finds_everything_it_needs_on_a_server_with_processes(tmp_path: Path) -> None:
     with up(tmp_path / "data", *OPTIONS) as server:
         url = url_of(server)
 

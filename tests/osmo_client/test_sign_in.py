@@ -86,7 +86,7 @@ def granted(http: TestClient, found: Any, **form: str) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
-def test_a_browser_signs_in_and_the_token_is_renewed(http: TestClient, running: Running) -> None:
+def test_browser_signs_in_and_the_token_is_renewed(http: TestClient, running: Running) -> None:
     running.returns_to(BACK)
     found = offer(http)
     asked = {"grant_type": "authorization_code", "code": code(found), "code_verifier": VERIFIER, "redirect_uri": BACK}
@@ -101,7 +101,7 @@ def test_a_browser_signs_in_and_the_token_is_renewed(http: TestClient, running: 
     assert granted(http, found, **asked)[0] == 400, "a code is good for once"
 
 
-def test_a_code_that_went_elsewhere_or_has_another_verifier_is_refused(http: TestClient, running: Running) -> None:
+def test_code_sent_elsewhere_or_with_another_verifier_is_refused(http: TestClient, running: Running) -> None:
     running.returns_to(BACK)
     found = offer(http)
     right = {"grant_type": "authorization_code", "code": code(found), "code_verifier": VERIFIER, "redirect_uri": BACK}
@@ -110,7 +110,7 @@ def test_a_code_that_went_elsewhere_or_has_another_verifier_is_refused(http: Tes
         assert (status, answer["error"]) == (400, "invalid_grant"), answer
 
 
-def test_a_machine_without_a_browser_signs_in_by_a_code(http: TestClient, running: Running) -> None:
+def test_machine_without_a_browser_signs_in_with_a_code(http: TestClient, running: Running) -> None:
     running.knows(DEVICES)
     try:
         found = offer(http)
@@ -131,7 +131,7 @@ def test_a_machine_without_a_browser_signs_in_by_a_code(http: TestClient, runnin
         running.knows(CODES)
 
 
-def test_a_password_is_refused_with_the_method_that_works(http: TestClient) -> None:
+def test_password_is_refused_with_the_method_that_works(http: TestClient) -> None:
     status, answer = granted(http, offer(http), grant_type="password", username="alice", password="x")
     assert (status, answer["error"]) == (400, "unsupported_grant_type")
     assert "log in with a token: `login URL --method token --token-file FILE`" in answer["error_description"]

@@ -55,7 +55,7 @@ def needs(wheel: Path) -> list[Requirement]:
     return [Requirement(each) for each in found.get_all("Requires-Dist", [])]
 
 
-def test_the_wheel_of_runrig_has_every_file_and_the_clients_those_of_a_laptop(wheels: tuple[Path, Path]) -> None:
+def test_runrig_wheel_has_every_file_and_the_client_wheel_only_those_of_a_client(wheels: tuple[Path, Path]) -> None:
     files = [path for path in (ROOT / "src/runrig").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     examples = [f"runrig/{path.relative_to(ROOT)}" for path in (ROOT / "examples").rglob("*.yaml")]
     client, whole = (modules(wheel) for wheel in wheels)
@@ -65,7 +65,7 @@ def test_the_wheel_of_runrig_has_every_file_and_the_clients_those_of_a_laptop(wh
     assert client == sorted([*in_client, *(name for name in examples if name.startswith("runrig/examples/workflows/"))])
 
 
-def test_both_wheels_need_published_packages_only_and_the_client_none_that_runrig_does_not(
+def test_both_wheels_need_only_published_packages_and_the_client_none_beyond_runrigs(
     wheels: tuple[Path, Path],
 ) -> None:
     locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
@@ -129,12 +129,12 @@ def _with_needs(requirements: list[Requirement]) -> Iterator[str]:
             yield from _with_needs([Requirement(text) for text in distribution(each.name).requires or ()])
 
 
-def test_the_client_is_small(laptop: Laptop) -> None:
+def test_client_wheel_is_small(laptop: Laptop) -> None:
     files = [path for path in laptop.packages.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert sum(path.stat().st_size for path in files) <= LARGEST
 
 
-def test_the_client_alone_works_with_a_server(laptop: Laptop, tmp_path: Path) -> None:
+def test_client_alone_works_with_a_server(laptop: Laptop, tmp_path: Path) -> None:
     file = written(tmp_path, HELLO)
     program = "import sys; from runrig.client import Client; print(Client().workflows.submit(sys.stdin.read()).id)"
     with up(tmp_path / "data", "--gpus", "1") as server:
@@ -172,7 +172,7 @@ def serving(machine: Laptop, data: str) -> Iterator[None]:
             server.terminate()
 
 
-def test_a_file_is_checked_without_a_server(laptop: Laptop, tmp_path: Path) -> None:
+def test_file_is_validated_without_a_server(laptop: Laptop, tmp_path: Path) -> None:
     done = laptop.runrig("workflow", "validate", written(tmp_path, HELLO))
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -189,7 +189,7 @@ def test_a_file_is_checked_without_a_server(laptop: Laptop, tmp_path: Path) -> N
         "workflow render {file} --cluster {cluster}",
     ],
 )
-def test_what_needs_the_server_says_so_in_one_line(laptop: Laptop, tmp_path: Path, command: str) -> None:
+def test_commands_that_need_a_server_say_so_in_one_line(laptop: Laptop, tmp_path: Path, command: str) -> None:
     names = {
         "file": written(tmp_path, HELLO),
         "cluster": written(tmp_path, CLUSTER, "cluster.yaml"),
@@ -200,7 +200,7 @@ def test_what_needs_the_server_says_so_in_one_line(laptop: Laptop, tmp_path: Pat
     assert done.stderr == MISSING
 
 
-def test_the_library_is_imported_without_what_it_may_not_need() -> None:
+def test_library_is_imported_without_optional_packages() -> None:
     program = "import sys, runrig.client; runrig.client.Client('http://127.0.0.1:1'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert [name for name in HEAVY if name in loaded] == []

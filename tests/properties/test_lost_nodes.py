@@ -54,7 +54,7 @@ SHAPES = (
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_whatever_is_lost_no_required_group_is_torn_and_no_gpu_is_held_twice(seed: int) -> None:
+def test_lost_nodes_tear_no_required_group_and_never_double_book_a_gpu(seed: int) -> None:
     """T1, W2."""
     mix = random.Random(seed)
     drawn = " | ".join(
@@ -135,7 +135,7 @@ def check_moves(actions: list[Action], before: Mapping[str, Placement], gone: se
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_other_nodes_are_found_if_and_only_if_there_are_some(seed: int) -> None:
+def test_replacement_nodes_are_found_exactly_if_there_are_some(seed: int) -> None:
     """T1: against all ways to put the lost pods on nodes."""
     mix = random.Random(1000 + seed)
     answers: set[bool] = set()

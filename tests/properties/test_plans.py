@@ -156,7 +156,7 @@ class Planner(Engine):
 
 
 @pytest.mark.explored
-def test_a_plan_is_what_then_happens() -> None:
+def test_plan_predicts_what_happens() -> None:
     deterministic = settings(
         max_examples=tries(45),
         stateful_step_count=30,
@@ -170,7 +170,7 @@ def test_a_plan_is_what_then_happens() -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(8))
-def test_many_plans_are_what_then_happens(part: int) -> None:
+def test_many_plans_predict_what_happens(part: int) -> None:
     """2,000 worlds, in parts that can run beside each other and say how far they came; each part draws its own."""
     many = settings(max_examples=250, stateful_step_count=50, deadline=None, suppress_health_check=CHECKS)
     run_state_machine_as_test(Planner, settings=many)

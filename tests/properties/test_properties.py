@@ -392,7 +392,7 @@ class Engine(RuleBasedStateMachine):
 CHECKS = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 
 
-def test_no_history_breaks_a_promise() -> None:
+def test_no_history_breaks_a_rule() -> None:
     """Q3, Q4, P2, R2-R5, T1, A1 and the ledger, after every step."""
     deterministic = settings(
         max_examples=60,
@@ -406,6 +406,6 @@ def test_no_history_breaks_a_promise() -> None:
 
 
 @pytest.mark.soak
-def test_no_long_history_breaks_a_promise() -> None:
+def test_no_long_history_breaks_a_rule() -> None:
     many = settings(max_examples=2000, stateful_step_count=50, deadline=None, suppress_health_check=CHECKS)
     run_state_machine_as_test(Engine, settings=many)

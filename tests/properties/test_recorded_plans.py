@@ -11,13 +11,13 @@ DECISIONS = {"Admit", "Nominate", "Withdraw", "Preempt", "Stop", "Replace", "Ref
 
 
 @pytest.mark.parametrize("family", [kind.name for kind in KINDS])
-def test_every_recorded_plan_and_explanation_is_given_again(family: str) -> None:
+def test_every_recorded_plan_and_explanation_is_reproduced(family: str) -> None:
     differences = [difference(history) for history in read(family)]
     assert len(differences) >= 15
     assert [found for found in differences if found is not None][:3] == []
 
 
-def test_the_histories_have_every_kind_of_decision() -> None:
+def test_histories_have_every_kind_of_decision() -> None:
     cycles = [step["cycle"] for history in read() for step in history["steps"] if "cycle" in step]
     assert {kind for actions in cycles for kind, _ in actions} >= DECISIONS
     laws = {fields["law"] for actions in cycles for kind, fields in actions if kind == "Preempt"}
@@ -25,5 +25,5 @@ def test_the_histories_have_every_kind_of_decision() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
-def test_a_history_recorded_now_is_decided_the_same_again(kind: Kind) -> None:
+def test_newly_recorded_history_is_reproduced(kind: Kind) -> None:
     assert difference(Recorder(replace(kind, steps=15), number=1000).record()) is None

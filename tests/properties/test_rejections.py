@@ -199,7 +199,7 @@ class DoubtedEngine(Engine):
         super().drain()
 
 
-def test_no_history_with_refusals_breaks_a_promise() -> None:
+def test_no_history_with_refusals_breaks_a_rule() -> None:
     deterministic = settings(
         max_examples=30,
         stateful_step_count=30,
@@ -212,6 +212,6 @@ def test_no_history_with_refusals_breaks_a_promise() -> None:
 
 
 @pytest.mark.soak
-def test_no_long_history_with_refusals_breaks_a_promise() -> None:
+def test_no_long_history_with_refusals_breaks_a_rule() -> None:
     many = settings(max_examples=1000, stateful_step_count=50, deadline=None, suppress_health_check=CHECKS)
     run_state_machine_as_test(DoubtedEngine, settings=many)

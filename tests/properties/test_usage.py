@@ -37,7 +37,7 @@ class Usage(Engine):
         assert not _differences(whole, folded(events, end, cuts))
 
 
-def test_usage_of_any_history_equals_what_is_integrated_moment_by_moment() -> None:
+def test_usage_of_any_history_equals_its_integral_over_time() -> None:
     """And a fold that was stopped and stored anywhere goes on as if it had not been."""
     often = settings(
         max_examples=tries(60),
@@ -50,7 +50,7 @@ def test_usage_of_any_history_equals_what_is_integrated_moment_by_moment() -> No
     run_state_machine_as_test(Usage, settings=often)
 
 
-def test_what_a_pool_draws_changes_when_others_release_what_a_cut_guarantee_no_longer_covers() -> None:
+def test_drawn_quota_changes_when_others_release_work_beyond_a_cut_guarantee() -> None:
     """Both pools draw 2 GPUs of their cohort, which is then cut to 2: neither draws, until one of them lets go."""
     gpus = FlavorResource("default", GPU)
     log: list[Logged] = [

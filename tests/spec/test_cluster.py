@@ -207,7 +207,7 @@ def test_a_wrong_amount_is_refused_with_its_place(text: str | int, message: str)
     assert limit == [(None, None, f"lending_limit: {message}")]
 
 
-def test_a_file_without_flavors_is_about_those_that_there_are() -> None:
+def test_file_without_flavors_uses_the_existing_ones() -> None:
     there = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
     text = "nodes: [{name: n, resources: {gpu: 8}, labels: {gpu: b200}}]\npools: [{name: a, quota: {b200: 4}}]"
     spec = read_cluster(text, there=there)

@@ -96,7 +96,7 @@ def test_problems_of_a_cluster_file(text: str, wrong: tuple[Any, ...]) -> None:
     assert wrong in problems(read_cluster, text)
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
+def test_all_problems_are_reported_together_in_file_order() -> None:
     text = "backend: {type: x}\npools:\n- {name: A, quota: -1}\n- {nam: b}\nroles: 3\n"
     assert [(line, message.partition(":")[0]) for line, _, message in problems(read_cluster, text)] == [
         (1, "type"),

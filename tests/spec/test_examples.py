@@ -88,7 +88,7 @@ def test_the_retries_come_from_exit_codes_and_the_workers_from_a_loop() -> None:
     )
 
 
-def test_the_pipeline_reads_what_was_written_before_and_starts_with_fewer_pods() -> None:
+def test_pipeline_reads_earlier_outputs_and_starts_with_fewer_pods() -> None:
     prepare, middle, reduce = (group.tasks[0] for group in example("10-pipeline.yaml").groups)
     assert (prepare.inputs, middle.inputs, reduce.inputs) == ((), ("numbers",), ("square",))
     assert (middle.count, middle.min_count, middle.duration_s) == (4, 1, 2.0)

@@ -111,7 +111,7 @@ def exported(state: State, grants: tuple[tuple[str, Grant], ...] = ()) -> str:
 
 @given(trees())
 @settings(deadline=None)
-def test_an_export_changes_nothing_and_makes_the_same_in_an_empty_server(tree: ClusterSpec) -> None:
+def test_export_changes_nothing_and_reproduces_the_state_on_an_empty_server(tree: ClusterSpec) -> None:
     state = declared(tree)
     text = exported(state)
     spec = read_cluster(text, resources=(FPGA,))
@@ -121,7 +121,7 @@ def test_an_export_changes_nothing_and_makes_the_same_in_an_empty_server(tree: C
     assert (again.pools, again.cohorts, again.flavors) == (state.pools, state.cohorts, state.flavors)
 
 
-def test_what_is_deleted_is_not_exported_and_neither_are_roles_on_it() -> None:
+def test_deleted_pools_and_roles_on_them_are_not_exported() -> None:
     gone = Pool("gone", state=PoolState.ARCHIVED)
     team = Pool("team", {FlavorResource("default", GPU): Quota(4)})
     going = subpool_of(team, "a", {"default": 1}, PoolState.DELETING)

@@ -26,7 +26,7 @@ def read(task: OneTask) -> WorkflowSpec:
     return read_workflow(text)
 
 
-def test_one_command_becomes_a_file_for_people() -> None:
+def test_one_command_becomes_a_readable_file() -> None:
     assert file_of(OneTask(name="train", command=["python", "train.py", "--lr", "1e-4"])) == (
         "workflow:\n"
         "  name: train\n"
@@ -88,7 +88,7 @@ def test_every_option_is_in_the_file() -> None:
     )
 
 
-def test_as_many_nodes_as_at_least_is_a_plain_count() -> None:
+def test_equal_minimum_and_count_are_written_as_a_count() -> None:
     (group,) = read(OneTask(name="a", command=["a"], nodes=2, min_nodes=2)).groups
     assert (group.tasks[0].count, group.tasks[0].min_count) == (2, None)
 
@@ -101,14 +101,14 @@ WORDS = [
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_word_reaches_the_command_and_its_environment_as_it_was_typed(word: str) -> None:
+def test_argument_reaches_the_command_and_its_environment_as_typed(word: str) -> None:
     (group,) = read(OneTask(name="a", command=["a", word], environment={"A": word})).groups
     assert (group.tasks[0].command, dict(group.tasks[0].environment)) == (("a", word), {"A": word})
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=4))
 @settings(max_examples=tries(150), deadline=None)
-def test_any_words_reach_the_command(words: list[str]) -> None:
+def test_any_arguments_reach_the_command(words: list[str]) -> None:
     (group,) = read(OneTask(name="a", command=["a", *words])).groups
     assert group.tasks[0].command == ("a", *words)
 
@@ -131,7 +131,7 @@ def test_any_words_reach_the_command(words: list[str]) -> None:
         ("./é.py", "run"),
     ],
 )
-def test_the_name_is_that_of_the_script_or_program(command: str, name: str) -> None:
+def test_default_name_is_that_of_the_script_or_program(command: str, name: str) -> None:
     words = command.split()
     assert name_of(words) == name
     assert read(OneTask(name=name_of(words), command=words)).name == name
@@ -148,11 +148,11 @@ def test_the_name_is_that_of_the_script_or_program(command: str, name: str) -> N
         ("bash -c torchrun;train.py", False),
     ],
 )
-def test_a_launcher_is_known_by_its_name(command: str, once: bool) -> None:
+def test_launcher_is_recognised_by_its_name(command: str, once: bool) -> None:
     assert starts_once_per_node(command.split()) is once
 
 
-def test_a_variable_that_holds_a_secret_is_known_by_its_name() -> None:
+def test_secret_variable_is_recognised_by_its_name() -> None:
     secret = ["WANDB_API_KEY", "HF_TOKEN", "TOKEN", "db_password", "AWS_SECRET", "S3_CREDENTIALS", "MYAPIKEY"]
     other = ["TOKENIZERS_PARALLELISM", "MONKEY", "KEYS", "SECRETARY", "SEED"]
     assert [name for name in secret + other if looks_secret(name)] == secret

@@ -61,7 +61,7 @@ def test_any_bytes(data: bytes) -> None:
 
 @given(st.text(alphabet="{}%#a: \n-[]&*!|>'\"default-values", max_size=60).filter(lambda text: not is_template(text)))
 @settings(deadline=None)
-def test_any_text_that_is_no_template_renders(text: str) -> None:
+def test_any_text_that_is_not_a_template_renders(text: str) -> None:
     survives(render, text)
 
 

@@ -22,7 +22,7 @@ def waiter(folder: Path, *command: str, alone: int = 2 * LONGEST_ALONE_S) -> tup
     return words, {**os.environ, **task.environment, "RUNRIG_SHELL_FOLDER": str(folder)}
 
 
-def test_the_task_ends_with_the_exit_code_of_its_visitor(tmp_path: Path) -> None:
+def test_task_ends_with_the_exit_code_of_its_visitor(tmp_path: Path) -> None:
     words, environment = waiter(tmp_path, "sh", "-c", "echo 'a  b'; exit 7")
     with subprocess.Popen(words, env=environment) as task:
         visit = subprocess.run(
@@ -38,7 +38,7 @@ def test_a_task_without_a_visitor_ends_after_a_while(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"no shell for {LONGEST_ALONE_S} s\n")
 
 
-def test_a_visitor_that_is_cut_off_leaves_the_task_waiting(tmp_path: Path) -> None:
+def test_disconnected_visitor_leaves_the_task_waiting(tmp_path: Path) -> None:
     words, environment = waiter(tmp_path, "sh", "-c", "echo here; kill -HUP $PPID", alone=4)
     with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as task:
         visit = subprocess.run(

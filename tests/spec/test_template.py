@@ -12,7 +12,7 @@ from tests.spec.files import problems
 RAW = ". To use {{, {% or {# as plain text, wrap it in {% raw %} and {% endraw %}."
 
 
-def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_file_starts_no_process_and_is_returned_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     text = "# {{ not looked at }}\nworkflow: {args: ['{{output}}', '{{host:a-0}}', '{{input:1}}']}\n"
     assert not is_template("{{output}}{{uuid}}{{index}}")
@@ -21,7 +21,7 @@ def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch: py
         render("{{ 1 }}")
 
 
-def test_settings_win_over_defaults_and_strings_over_numbers() -> None:
+def test_settings_override_defaults_and_strings_override_numbers() -> None:
     text = "default-values:\n  a: 1\n  b: 2\n  c: 3\nworkflow: {{ [a, b + 1, c, d] }}\n"
     assert render(text, ["b=20", "c=30", "d=0.5"], ["c=030"]) == "\n\n\n\nworkflow: [1, 21, '030', 0.5]\n"
 
@@ -44,14 +44,14 @@ def test_a_setting_is_a_number_if_it_can_be_one(setting: str, value: str) -> Non
         ("workflow: [8]\n", "None is defined"),
     ],
 )
-def test_a_setting_for_which_the_file_has_no_use_is_refused(text: str, advice: str) -> None:
+def test_unused_setting_is_refused(text: str, advice: str) -> None:
     given = ["gpus=4"] if "{{ gpus" in text else []
     with pytest.raises(InvalidInput) as raised:
         render(text, [*given, "gpsu=1"])
     assert raised.value.message == f"this file has no variable 'gpsu'. {advice}"
 
 
-def test_a_setting_may_be_for_a_default_or_a_test_alone() -> None:
+def test_setting_may_be_used_only_in_a_default_or_a_test() -> None:
     text = "default-values: {unused: 1}\nworkflow: {{ 'debug' if debug is defined else 'plain' }}\n"
     assert render(text, ["unused=2"]) == "\nworkflow: plain\n"
     assert render(text, ["debug=1"]) == "\nworkflow: debug\n"
@@ -76,13 +76,13 @@ def test_settings_are_checked_against_a_template_that_is_not_rendered(template: 
             check_settings(template, [*known, unknown])
 
 
-def test_a_template_that_cannot_be_read_knows_no_settings() -> None:
+def test_unreadable_template_has_no_settings() -> None:
     with pytest.raises(InvalidInput, match="the template cannot be rendered: Expected an expression"):
         check_settings("workflow: {% for %}", ["x=1"])
     check_settings("workflow: {% for %}")
 
 
-def test_defaults_may_stand_anywhere_and_hold_anything() -> None:
+def test_defaults_may_be_anywhere_and_contain_anything() -> None:
     text = (
         "version: 2\ndefault-values:\n  # what to use\n  box: {gpu: 2}\n\n  names: [a, b]\n# the end\n"
         "workflow: {{ box }} {{ names|join('-') }}\n"
@@ -90,12 +90,12 @@ def test_defaults_may_stand_anywhere_and_hold_anything() -> None:
     assert render(text) == "version: 2\n\n\n\n\n\n\nworkflow: {'gpu': 2} a-b\n"
 
 
-def test_tokens_survive_and_comments_at_the_top_are_no_template() -> None:
+def test_tokens_survive_and_leading_comments_are_not_a_template() -> None:
     text = "# {{ anything }} {% goes %}\n\nworkflow: {% if true %}{{output}} {{host:a_b}} {{ 'x' }}{% endif %}\n"
     assert render(text) == "# {{ anything }} {% goes %}\n\nworkflow: {{output}} {{host:a_b}} x\n"
 
 
-def test_loops_make_tasks() -> None:
+def test_loops_create_tasks() -> None:
     text = "tasks:\n{% for i in range(3) %}- t{{ i }}\n{% endfor %}"
     assert render(text) == "tasks:\n- t0\n- t1\n- t2\n"
 
@@ -122,12 +122,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("text", "line", "why"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
-def test_a_template_that_fails_is_one_clear_problem(text: str, line: int | None, why: str) -> None:
+def test_failing_template_is_one_clear_problem(text: str, line: int | None, why: str) -> None:
     assert problems(render, text) == [(line, None, f"the template cannot be rendered: {why}")]
 
 
 @pytest.mark.parametrize("setting", ["x", "=1", "a-b=1", ""])
-def test_a_setting_that_is_none_is_refused(setting: str) -> None:
+def test_invalid_setting_is_refused(setting: str) -> None:
     message = f"{setting!r} does not set a variable. Use --set NAME=VALUE"
     assert problems(lambda text: render(text, [setting]), "a: 1") == [(None, None, message)]
 
@@ -143,5 +143,5 @@ def test_a_setting_that_is_none_is_refused(setting: str) -> None:
         ("w: 1\ndefault-values:\n  a: 1\n  a: 2\n", (4, 3, "the key 'a' is defined twice; first on line 3")),
     ],
 )
-def test_default_values_that_cannot_be_read_are_refused_with_their_line(text: str, wrong: tuple[Any, ...]) -> None:
+def test_unreadable_default_values_are_refused_with_their_line(text: str, wrong: tuple[Any, ...]) -> None:
     assert problems(render, text) == [wrong]

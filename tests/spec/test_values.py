@@ -33,14 +33,14 @@ def test_durations_in_every_form(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1h5m", "h", "1 h", "P", "PT", "1H", "five", "1e3", "٣s", "nan", "inf"])
-def test_what_is_no_duration_is_refused_with_the_form_to_write(text: str) -> None:
+def test_invalid_duration_is_refused_with_a_valid_form(text: str) -> None:
     with pytest.raises(
         ValueError, match=re.escape(f"{text!r} is not a duration. Use one number with a unit of d, h, m")
     ):
         parse_duration(text)
 
 
-def test_durations_have_two_ends() -> None:
+def test_durations_have_a_minimum_and_a_maximum() -> None:
     with pytest.raises(ValueError, match="'-1h' is negative: durations start at 0"):
         parse_duration("-1h")
     with pytest.raises(ValueError, match=r"'3651d' is too long \(maximum 3650d"):
@@ -49,7 +49,7 @@ def test_durations_have_two_ends() -> None:
 
 @given(st.integers(0, int(LONGEST_DURATION_S) * 1_000_000))
 @settings(deadline=None)
-def test_a_duration_reads_back_equal_to_the_microsecond(micros: int) -> None:
+def test_duration_is_read_back_to_the_microsecond(micros: int) -> None:
     text = format_duration(micros / 1_000_000)
     assert round(parse_duration(text) * 1_000_000) == micros
 
@@ -73,12 +73,12 @@ def test_sizes_round_up_to_bytes_and_g_is_gi(text: str, amount: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1X", "Gi", "1 Gi", "1gi", ".5Gi", "1e9", "1GiBs"])
-def test_what_is_no_size_is_refused_with_the_form_to_write(text: str) -> None:
+def test_invalid_size_is_refused_with_a_valid_form(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"{text!r} is not a size. Use a number and a unit")):
         parse_size(text)
 
 
-def test_sizes_have_two_ends() -> None:
+def test_sizes_have_a_minimum_and_a_maximum() -> None:
     with pytest.raises(ValueError, match="'-1Gi' is negative: sizes start at 0"):
         parse_size("-1Gi")
     with pytest.raises(ValueError, match="'999999999Ti' does not fit in 64 bits"):
@@ -87,13 +87,13 @@ def test_sizes_have_two_ends() -> None:
 
 @given(st.integers(1, 1023), st.sampled_from(["Ki", "Mi", "Gi", "Ti"]))
 @settings(deadline=None)
-def test_a_size_reads_back_equal(number: int, unit: str) -> None:
+def test_size_is_read_back_unchanged(number: int, unit: str) -> None:
     assert format_quantity("memory", parse_size(f"{number}{unit}")) == f"{number}{unit}"
 
 
 @given(st.integers(0, 10**15))
 @settings(deadline=None)
-def test_a_quantity_reads_back_equal(amount: int) -> None:
+def test_quantity_is_read_back_unchanged(amount: int) -> None:
     assert parse_quantity("memory", str(amount)) == parse_size(str(amount)) == amount
     assert parse_quantity("cpu", f"{amount}m") == amount
 
@@ -118,7 +118,7 @@ def test_a_quantity_reads_back_equal(amount: int) -> None:
         ("gpu", 1_234_567, "1234567"),
     ],
 )
-def test_amounts_are_shown_short_and_exact(resource: str, amount: int, text: str) -> None:
+def test_amounts_are_shown_in_short_exact_form(resource: str, amount: int, text: str) -> None:
     assert format_quantity(resource, amount) == text
 
 
@@ -136,7 +136,7 @@ _NEAR_A_UNIT = st.builds(
     st.integers(0, LARGEST) | _NEAR_A_UNIT,
 )
 @settings(deadline=None)
-def test_a_shown_amount_reads_back_equal_so_that_no_two_look_the_same(resource: str, largest: str, amount: int) -> None:
+def test_shown_amount_is_read_back_unchanged_so_no_two_look_alike(resource: str, largest: str, amount: int) -> None:
     text = format_quantity(resource, amount, largest_unit=largest)
     assert parse_quantity(resource, text) == amount
     assert format_quantity(resource, -amount, largest_unit=largest) == (f"-{text}" if amount else "0")

@@ -90,7 +90,7 @@ def test_a_task_outside_groups_leads_a_group_of_its_own() -> None:
     assert read_workflow(task()) == WorkflowSpec("w", (GroupSpec("a-group", (lone,)),))
 
 
-def test_resources_may_stand_beside_the_workflow() -> None:
+def test_resources_may_be_next_to_the_workflow() -> None:
     inside = "workflow: {name: w, resources: {default: {gpu: 2}}, tasks: [{name: a, image: i, command: [run]}]}"
     beside = "resources: {default: {gpu: 2}}\nworkflow: {name: w, tasks: [{name: a, image: i, command: [run]}]}"
     assert read_workflow(inside) == read_workflow(beside)
@@ -98,12 +98,12 @@ def test_resources_may_stand_beside_the_workflow() -> None:
 
 
 @pytest.mark.parametrize(("zero", "left_out"), [("gpu: 0", ""), ("gpu: 0, cpu: 1", "cpu: 1"), ("gpu: 0, cpu: 0", "")])
-def test_zero_of_a_resource_is_the_same_as_leaving_it_out(zero: str, left_out: str) -> None:
+def test_zero_of_a_resource_means_omitting_it(zero: str, left_out: str) -> None:
     file = "workflow: {name: w, resources: {default: {%s}}, tasks: [{name: a, image: i, command: [run]}]}"
     assert read_workflow(file % zero) == read_workflow(file % left_out)
 
 
-def test_groups_come_after_those_they_wait_for_and_else_as_in_the_file() -> None:
+def test_groups_come_after_their_inputs_and_otherwise_in_file_order() -> None:
     text = groups(
         "- {name: d, tasks: [{name: dt, image: i, command: [x], inputs: [{task: bt}, {task: ct}]}]}",
         "- {name: c, tasks: [{name: ct, image: i, command: [x], inputs: [{task: at}]}]}",
@@ -123,7 +123,7 @@ def test_a_thousand_groups_in_a_chain_are_read() -> None:
     assert [group.name for group in read_workflow(text).groups] == [f"g{i}" for i in reversed(range(1000))]
 
 
-def test_what_the_command_line_sets_is_in_every_task_and_wins() -> None:
+def test_settings_of_the_command_line_apply_to_every_task_and_take_precedence() -> None:
     spec = read_workflow(task("environment: {A: 1, B: 2}"))
     environment = parse_environment(["B=x=y", "C="])
     assert environment == {"B": "x=y", "C": ""}
@@ -132,7 +132,7 @@ def test_what_the_command_line_sets_is_in_every_task_and_wins() -> None:
 
 
 @pytest.mark.parametrize("item", ["A", "=1", "1A=2", "A B=2", "A=\0"])
-def test_what_sets_no_variable_is_refused(item: str) -> None:
+def test_invalid_variable_setting_is_refused(item: str) -> None:
     with pytest.raises(InvalidInput, match=r"does not set a variable\. Use --set-env NAME=VALUE"):
         parse_environment([item])
 

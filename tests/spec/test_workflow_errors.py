@@ -186,7 +186,7 @@ def test_one_task_of_a_group_leads() -> None:
     ]
 
 
-def test_names_of_tasks_groups_and_pods_are_told_apart_as_kubernetes_does() -> None:
+def test_name_collisions_follow_kubernetes_rules() -> None:
     text = groups(
         "- name: Train_it",
         "  tasks:",
@@ -215,7 +215,7 @@ def test_names_of_tasks_groups_and_pods_are_told_apart_as_kubernetes_does() -> N
     ]
 
 
-def test_the_pods_of_a_long_name_are_not_longer_than_a_name_may_be() -> None:
+def test_pod_names_of_a_long_task_name_have_a_valid_length() -> None:
     text = f"{HEAD}  tasks: [{{name: {'a' * 62}, image: i, command: [x], count: 101}}]"
     last = "a" * 62 + "-100"
     assert problems(read_workflow, text) == [
@@ -223,7 +223,7 @@ def test_the_pods_of_a_long_name_are_not_longer_than_a_name_may_be() -> None:
     ]
 
 
-def test_circles_of_groups_are_named_each_once() -> None:
+def test_each_cycle_of_groups_is_reported_once() -> None:
     text = groups(
         "- {name: a, tasks: [{name: at, image: i, command: [x], inputs: [{task: bt}]}]}",
         "- {name: b, tasks: [{name: bt, image: i, command: [x], inputs: [{task: ct}]}]}",
@@ -238,7 +238,7 @@ def test_circles_of_groups_are_named_each_once() -> None:
     ]
 
 
-def test_a_group_starts_as_one_so_its_tasks_cannot_wait_for_each_other() -> None:
+def test_tasks_of_one_group_cannot_depend_on_each_other() -> None:
     text = groups(
         "- name: g",
         "  tasks:",
@@ -253,7 +253,7 @@ def test_a_group_starts_as_one_so_its_tasks_cannot_wait_for_each_other() -> None
     ]
 
 
-def test_slices_are_of_a_task_with_a_count_that_has_its_group_for_itself() -> None:
+def test_slices_need_a_task_with_a_count_in_a_group_of_its_own() -> None:
     text = groups(
         "- name: g",
         "  tasks:",
@@ -279,14 +279,14 @@ def test_slices_are_of_a_task_with_a_count_that_has_its_group_for_itself() -> No
     ]
 
 
-def test_slices_of_two_levels_lie_inside_each_other_whatever_their_order() -> None:
+def test_slices_of_two_levels_are_nested_in_either_order() -> None:
     text = f"{HEAD}  resources:\n    default: {{topology: [{{key: a, sliceSize: 6}}, {{key: b}}, {{key: c, sliceSize: 4}}, {{key: d, sliceSize: 2}}]}}\n{TAIL}"
     assert problems(read_workflow, text.replace("command: [run]", "command: [run], count: 12")) == [
         (4, 46, "sliceSize: slices of 6 pods cannot be cut into those of 4 that 'c' has: 4 must divide it")
     ]
 
 
-def test_of_very_many_problems_the_first_are_shown() -> None:
+def test_of_very_many_problems_only_the_first_are_shown() -> None:
     found = problems(read_workflow, HEAD + "".join(f"  x{i}: 1\n" for i in range(150)))
     assert len(found) == 101
     assert found[-1] == (None, None, "and 51 more problems")

@@ -11,7 +11,7 @@ from runrig.spec.yamltree import DEEPEST, LARGEST_TEXT, Place, decoded, node_of,
 from tests.spec.files import problems
 
 
-def test_scalars_are_what_they_look_like_in_yaml_1_2() -> None:
+def test_scalars_follow_yaml_1_2() -> None:
     text = """
     words: [yes, on, 1:30, 2020-01-01, 0o17, 1_000]
     numbers: [1, -2, 0x1F, 017, 1.5, 1e3, .inf]
@@ -28,7 +28,7 @@ def test_scalars_are_what_they_look_like_in_yaml_1_2() -> None:
     }
 
 
-def test_every_value_knows_its_place_and_how_it_was_written() -> None:
+def test_every_value_has_its_position_and_original_text() -> None:
     node = read_yaml("a:\n  - x\n  - 1.50\n").node
     assert isinstance(node.value, Mapping)
     entry = node.value["a"]
@@ -37,7 +37,7 @@ def test_every_value_knows_its_place_and_how_it_was_written() -> None:
     assert [(item.text, item.place) for item in entry.node.value] == [("x", Place(2, 5)), ("1.50", Place(3, 5))]
 
 
-def test_aliases_and_merge_keys_stand_for_what_they_name() -> None:
+def test_aliases_and_merge_keys_are_resolved() -> None:
     text = "base: &b {x: 1, y: 2}\none: *b\ntwo: {<<: *b, y: 3}\n"
     assert plain(read_yaml(text).node) == {"base": {"x": 1, "y": 2}, "one": {"x": 1, "y": 2}, "two": {"x": 1, "y": 3}}
 
@@ -85,7 +85,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), [case[1:] for case in UNREADABLE], ids=[case[0] for case in UNREADABLE])
-def test_what_cannot_be_read_is_refused_at_once(text: str, wrong: tuple[Any, ...]) -> None:
+def test_unreadable_text_is_refused_immediately(text: str, wrong: tuple[Any, ...]) -> None:
     started = time.process_time()
     assert problems(read_yaml, text) == [wrong]
     assert time.process_time() - started < 2
@@ -102,16 +102,16 @@ REPORTED = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), [case[1:] for case in REPORTED], ids=[case[0] for case in REPORTED])
-def test_what_leaves_the_rest_readable_is_reported_with_the_rest(text: str, wrong: tuple[Any, ...]) -> None:
+def test_local_problems_are_reported_with_all_others(text: str, wrong: tuple[Any, ...]) -> None:
     assert [(found.line, found.column, found.message) for found in read_yaml(text).problems] == [wrong]
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_not_text_are_refused() -> None:
     assert decoded("größe: 1".encode()) == "größe: 1"
     with pytest.raises(InvalidInput, match="byte 0x89 is not UTF-8"):
         decoded(b"a: 1\n\x89PNG")
 
 
-def test_json_becomes_a_tree_without_places() -> None:
+def test_json_becomes_a_tree_without_positions() -> None:
     value = {"a": [1, None, True, "x", 1.5], "b": {}}
     assert plain(node_of(value)) == value

@@ -49,7 +49,7 @@ def filled(it: Desk) -> None:
 
 
 @pytest.mark.parametrize("to", KINDS)
-def test_under_load_a_backup_is_the_state_at_its_revision(tmp_path: Path, any_store: str, to: str) -> None:
+def test_backup_under_load_is_the_state_at_its_revision(tmp_path: Path, any_store: str, to: str) -> None:
     with (
         desk(tmp_path / "old", database=any_store) as it,
         store_url(to, tmp_path / "new") as target,
@@ -74,7 +74,7 @@ def test_under_load_a_backup_is_the_state_at_its_revision(tmp_path: Path, any_st
 
 
 @pytest.mark.parametrize("to", KINDS)
-def test_what_is_restored_is_equal_in_every_table(tmp_path: Path, any_store: str, to: str) -> None:
+def test_restored_tables_are_equal(tmp_path: Path, any_store: str, to: str) -> None:
     with desk(tmp_path / "old", database=any_store) as it, store_url(to, tmp_path / "new") as target:
         filled(it)
         write_backup(any_store, None, tmp_path / "out", log_files=True)
@@ -104,7 +104,7 @@ def lines(file: Path) -> list[bytes]:
     return [*found[1:meta], *found[meta + 2 : -1]]
 
 
-def test_a_restored_server_goes_on(tmp_path: Path, any_store: str) -> None:
+def test_restored_server_continues(tmp_path: Path, any_store: str) -> None:
     with store_url("sqlite", tmp_path / "new") as target:
         with desk(tmp_path / "old", database=any_store) as it:
             filled(it)
@@ -119,7 +119,7 @@ def test_a_restored_server_goes_on(tmp_path: Path, any_store: str) -> None:
             assert {it.status(id) for id in ("low0-1", "low1-1", "low2-1", "firm-1", "low0-2")} == {"COMPLETED"}
 
 
-def test_an_epoch_never_goes_back(tmp_path: Path) -> None:
+def test_epoch_never_decreases(tmp_path: Path) -> None:
     with (
         store_url("sqlite", tmp_path / "old") as url,
         store_url("sqlite", tmp_path / "new") as target,
@@ -162,7 +162,7 @@ def refused(file: Path, url: str) -> RunrigError:
     return caught.value
 
 
-def test_a_database_that_is_not_empty(tmp_path: Path, any_store: str, backup: Path) -> None:
+def test_restore_into_a_database_that_is_not_empty_is_refused(tmp_path: Path, any_store: str, backup: Path) -> None:
     with desk(tmp_path, database=any_store) as it:
         it.submit("a")
     error = refused(backup, any_store)
@@ -170,7 +170,7 @@ def test_a_database_that_is_not_empty(tmp_path: Path, any_store: str, backup: Pa
     assert "is not empty (it is at revision 3)" in error.message
 
 
-def test_a_database_of_another_program(tmp_path: Path, backup: Path) -> None:
+def test_restore_into_a_database_of_another_program_is_refused(tmp_path: Path, backup: Path) -> None:
     import sqlite3
 
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
@@ -179,7 +179,7 @@ def test_a_database_of_another_program(tmp_path: Path, backup: Path) -> None:
         restore_backup(backup, tmp_path / "other.db", None)
 
 
-def test_a_server_that_runs(tmp_path: Path, any_store: str, backup: Path) -> None:
+def test_restore_while_a_server_runs_is_refused(tmp_path: Path, any_store: str, backup: Path) -> None:
     with desk(tmp_path, database=any_store):
         error = refused(backup, any_store)
     assert isinstance(error, (ServerFault, Unavailable))
@@ -187,7 +187,7 @@ def test_a_server_that_runs(tmp_path: Path, any_store: str, backup: Path) -> Non
 
 
 @pytest.mark.parametrize("harm", ["cut", "cut at a line", "changed", "a row less", "more behind it", "empty"])
-def test_a_damaged_file(any_store: str, backup: Path, harm: str) -> None:
+def test_damaged_file_is_refused(any_store: str, backup: Path, harm: str) -> None:
     whole = backup.read_bytes()
     plain = gzip.decompress(whole).splitlines(keepends=True)
     harmed = {
@@ -205,7 +205,7 @@ def test_a_damaged_file(any_store: str, backup: Path, harm: str) -> None:
     assert "is damaged (" in error.message or "is not a backup" in error.message
 
 
-def test_every_byte_counts(backup: Path) -> None:
+def test_every_damaged_byte_is_detected(backup: Path) -> None:
     whole = bytearray(backup.read_bytes())
     for position in range(10, len(whole), 97):
         harmed = bytearray(whole)
@@ -216,7 +216,7 @@ def test_every_byte_counts(backup: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b"workflow: {}\n", b'{"a": 1}\n', b"[]\n", b"\x00\x01"])
-def test_another_file(tmp_path: Path, text: bytes) -> None:
+def test_other_file_is_refused(tmp_path: Path, text: bytes) -> None:
     for number, content in enumerate((text, gzip.compress(text))):
         file = tmp_path / str(number)
         file.write_bytes(content)
@@ -225,20 +225,20 @@ def test_another_file(tmp_path: Path, text: bytes) -> None:
 
 
 @pytest.mark.parametrize(("is_now", "said"), [("0999", "newer runrig"), ("0001", "Restore it with that")])
-def test_a_file_of_another_version(backup: Path, is_now: str, said: str) -> None:
+def test_file_of_another_version_is_refused(backup: Path, is_now: str, said: str) -> None:
     text = gzip.decompress(backup.read_bytes()).decode()
     backup.write_bytes(gzip.compress(text.replace(f'"tables":"{HEAD}"', f'"tables":"{is_now}"').encode()))
     with pytest.raises(InvalidInput, match=said):
         check_backup(backup)
 
 
-def test_a_database_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_database_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="Use the database of a server"):
         write_backup(tmp_path / "no" / "runrig.db", None, tmp_path / "out", log_files=True)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_of_another_version_is_left_as_it_is(tmp_path: Path) -> None:
+def test_database_of_another_version_is_unchanged(tmp_path: Path) -> None:
     with desk(tmp_path / "made") as it, it.store.transactions.writing() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
     with pytest.raises(ServerFault, match=f"has schema 0001, but this version of runrig needs {HEAD}"):
@@ -246,7 +246,7 @@ def test_a_database_of_another_version_is_left_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 
-def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
+def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     with desk(tmp_path):
         (tmp_path / "out").write_text("mine")
         with pytest.raises(Conflict, match="already exists"):
@@ -254,7 +254,7 @@ def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_a_backup_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_backup_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -267,7 +267,7 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
 # ---------------------------------------------------------------- files
 
 
-def test_the_output_of_tasks_comes_along_unless_it_is_left_out(tmp_path: Path) -> None:
+def test_output_of_tasks_is_included_unless_excluded(tmp_path: Path) -> None:
     with desk(tmp_path / "old"):
         folder = tmp_path / "old" / "tasks" / "a-1" / "main" / "0"
         folder.mkdir(parents=True)
@@ -293,7 +293,7 @@ def test_the_output_of_tasks_comes_along_unless_it_is_left_out(tmp_path: Path) -
     assert stat.S_IMODE((tmp_path / "all").stat().st_mode) == 0o600
 
 
-def test_what_others_left_in_the_data_folder_is_moved_aside_and_no_output_is_overwritten(tmp_path: Path) -> None:
+def test_leftovers_in_the_data_folder_are_moved_aside_and_no_output_is_overwritten(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     with desk(old) as it:
         ids = [it.submit(name, duration=100) for name in ("same", "other", "earlier", "gone")]
@@ -334,7 +334,7 @@ def _printed(folder: Path) -> tuple[str, str | None]:
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/x", "token", "tasks/../../x/0/std.log", "tasks/a/b/0/launch"])
-def test_a_made_up_file_is_put_nowhere(tmp_path: Path, path: str) -> None:
+def test_file_with_an_invented_path_is_not_written(tmp_path: Path, path: str) -> None:
     with (
         desk(tmp_path / "old") as it,
         (tmp_path / "out").open("wb") as stream,

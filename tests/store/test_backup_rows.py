@@ -108,7 +108,7 @@ def changed(table: str, column: str, value: Any, *, number: int = 1) -> Lines:
         ("specifications", "spec", {}, "spec: {} is not a WorkflowSpec"),
     ],
 )
-def test_a_wrong_field_is_named_with_file_table_and_row(
+def test_invalid_field_is_named_with_file_table_and_row(
     tmp_path: Path, table: str, column: str, value: Any, says: str
 ) -> None:
     file = write(changed(table, column, value), tmp_path / "forged")
@@ -119,7 +119,7 @@ def test_a_wrong_field_is_named_with_file_table_and_row(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_row_twice_a_table_less_and_a_table_twice_are_refused(tmp_path: Path) -> None:
+def test_duplicate_row_missing_table_and_duplicate_table_are_refused(tmp_path: Path) -> None:
     whole = lines()
     at = next(index for index, entry in enumerate(whole) if isinstance(entry, dict) and entry.get("table") == "flavors")
     harmed = {
@@ -134,7 +134,7 @@ def test_a_row_twice_a_table_less_and_a_table_twice_are_refused(tmp_path: Path) 
         assert says in str(caught.value)
 
 
-def test_a_backup_of_deep_brackets_is_refused(tmp_path: Path) -> None:
+def test_backup_with_deep_nesting_is_refused(tmp_path: Path) -> None:
     (tmp_path / "forged").write_bytes(gzip.compress(b"[" * 200_000))
     with pytest.raises(InvalidInput):
         check_backup(tmp_path / "forged")
@@ -154,7 +154,7 @@ VALUES = st.one_of(
 
 @settings(max_examples=tries(60), deadline=None)
 @given(st.data())
-def test_whatever_stands_in_one_field_it_is_refused_or_makes_a_sound_server(data: st.DataObject) -> None:
+def test_any_changed_field_is_refused_or_gives_a_working_server(data: st.DataObject) -> None:
     found = lines()
     every = list(rows(found))
     _, _, columns, row = every[data.draw(st.integers(0, len(every) - 1))]

@@ -14,7 +14,7 @@ from runrig.domain.workflows import Status, TaskKey, TaskSpec
 from runrig.store.codec import Undecodable, decode, decode_action, dumps, encode, encode_action
 
 
-def test_an_action_is_its_kind_and_its_fields() -> None:
+def test_action_is_stored_as_its_kind_and_fields() -> None:
     action = MoveTask(TaskKey("w-1", "t", 0), Status.COMPLETED, 0)
     assert encode_action(action) == (
         "MoveTask",
@@ -30,7 +30,7 @@ def test_a_placement_is_nested_lists_and_objects() -> None:
     )
 
 
-def test_what_replaces_a_placement_is_kept_like_the_placement_and_belongs_to_its_workflow() -> None:
+def test_replacement_of_a_placement_is_stored_like_a_placement_and_belongs_to_its_workflow() -> None:
     action = Replace("w-1/g", (Assignment("t", "h100", 2, (NodeShare("n0", 1, (0,)), NodeShare("n1", 1, (3,)))),))
     kind, plain = encode_action(action)
     assert (kind, dumps(plain)) == (
@@ -51,7 +51,7 @@ def test_equal_actions_have_the_same_text_whatever_their_order_and_number_types(
     assert dumps(encode_action(one)) == dumps(encode_action(other))
 
 
-def test_topology_requirements_are_kept_and_a_task_of_an_older_release_has_none() -> None:
+def test_topology_requirements_are_stored_and_a_task_of_an_older_release_has_none() -> None:
     task = TaskSpec(
         "t", "i", ("run",), topology=(Requirement("rack"), Requirement("zone", "all", required=False, slice_size=4))
     )
@@ -72,7 +72,7 @@ def test_a_resource_may_have_a_slash_of_its_own() -> None:
     assert decode(Quotas, plain) == quotas
 
 
-def test_a_field_that_older_data_does_not_have_takes_its_default() -> None:
+def test_field_missing_in_older_data_gets_its_default() -> None:
     assert decode_action("PutNode", {"node": {"name": "n", "resources": {"gpu": 1}}}) == PutNode(Node("n", {"gpu": 1}))
 
 
@@ -90,7 +90,7 @@ def test_a_field_that_older_data_does_not_have_takes_its_default() -> None:
         ("DropNode", [], "is not a DropNode"),
     ],
 )
-def test_data_of_another_form_is_refused(kind: str, plain: object, message: str) -> None:
+def test_data_in_another_format_is_refused(kind: str, plain: object, message: str) -> None:
     with pytest.raises(Undecodable) as refused:
         decode_action(kind, plain)
     assert message in str(refused.value)

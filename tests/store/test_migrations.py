@@ -70,7 +70,7 @@ def by_name(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", stores.KINDS)
-def test_the_migrations_from_empty_make_the_tables_of_the_code(tmp_path: Path, kind: str) -> None:
+def test_migrations_of_an_empty_database_create_the_tables_of_the_code(tmp_path: Path, kind: str) -> None:
     with (
         store_url(kind, tmp_path / "one", tables=False) as migrated_url,
         store_url(kind, tmp_path / "two", tables=False) as made_url,
@@ -86,7 +86,7 @@ def test_the_migrations_from_empty_make_the_tables_of_the_code(tmp_path: Path, k
         made.dispose()
 
 
-def test_the_newest_migration_is_the_one_that_the_code_names() -> None:
+def test_newest_migration_is_the_one_named_in_the_code() -> None:
     config = Config()
     config.set_main_option("script_location", "runrig.store:migrations")
     assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
@@ -98,7 +98,7 @@ def test_every_field_of_a_record_has_a_column() -> None:
     assert columns == fields
 
 
-def test_a_dump_made_twice_has_the_same_bytes() -> None:
+def test_two_dumps_have_the_same_bytes() -> None:
     assert dump() == dump()
 
 
@@ -109,7 +109,7 @@ def _without_times(workflow: Workflow) -> Workflow:
 
 @pytest.mark.parametrize("kind", stores.KINDS)
 @pytest.mark.parametrize("path", [None, *DUMPS], ids=lambda path: path.stem if path else "now")
-def test_a_store_restored_from_a_dump_has_all_that_was_in_it(tmp_path: Path, path: Path | None, kind: str) -> None:
+def test_store_restored_from_a_dump_is_complete(tmp_path: Path, path: Path | None, kind: str) -> None:
     """Its tables are those of its release; opening it brings them to those of the code."""
     text = path.read_text(encoding="utf-8") if path else dump()
     with store_url(kind, tmp_path, tables=False) as url:
@@ -131,7 +131,7 @@ def test_a_store_restored_from_a_dump_has_all_that_was_in_it(tmp_path: Path, pat
         store.close()
 
 
-def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_database_of_a_newer_version_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "runrig.db"
     SqlStore.open(path).close()
     with closing(sqlite3.connect(path)) as connection:

@@ -53,11 +53,11 @@ def refusal(url: str, kind: type[RunrigError], *, exclusive: bool = False) -> st
         ("postgresql://me:secret@db", "postgresql://… has no database name"),
     ],
 )
-def test_a_url_that_means_no_database_is_refused_without_its_password(url: str, words: str) -> None:
+def test_url_without_a_database_is_refused_without_showing_its_password(url: str, words: str) -> None:
     assert refusal(url, InvalidInput).startswith(words)
 
 
-def test_all_names_of_the_driver_mean_the_same(url: str) -> None:
+def test_all_driver_names_mean_the_same(url: str) -> None:
     store = SqlStore.open(url)
     fill(store)
     store.close()
@@ -67,7 +67,7 @@ def test_all_names_of_the_driver_mean_the_same(url: str) -> None:
         other.close()
 
 
-def test_a_server_that_writes_nothing_to_the_disk_is_a_risk_with_a_way_out(url: str) -> None:
+def test_server_with_fsync_off_is_reported_as_a_risk_with_a_way_out(url: str) -> None:
     """W2.  One with fsync is none: tests/crash/test_power_cut.py."""
     with closing(SqlStore.open(url)) as store:
         assert store.risk() == (
@@ -110,7 +110,7 @@ def test_a_server_that_writes_nothing_to_the_disk_is_a_risk_with_a_way_out(url: 
         ),
     ],
 )
-def test_a_server_that_cannot_be_used_is_named_with_the_way_out(
+def test_unusable_server_is_reported_with_a_way_out(
     url: str, change: Callable[[str], str], kind: type[RunrigError], words: str
 ) -> None:
     message = refusal(change(url), kind, exclusive=True)
@@ -118,7 +118,7 @@ def test_a_server_that_cannot_be_used_is_named_with_the_way_out(
     assert words in message
 
 
-def test_a_wrong_password_is_refused_and_not_shown(url: str) -> None:
+def test_wrong_password_is_refused_and_not_shown(url: str) -> None:
     server = postgres.server()
     server.sql(f"DROP ROLE IF EXISTS {postgres.ASKED}")
     server.sql(f"CREATE ROLE {postgres.ASKED} LOGIN PASSWORD 'right'")
@@ -129,7 +129,7 @@ def test_a_wrong_password_is_refused_and_not_shown(url: str) -> None:
     assert "denied permission (permission denied" in refusal(right, ServerFault)  # the tables are another's
 
 
-def test_a_role_that_may_make_no_tables_is_told_so(tmp_path: Path) -> None:
+def test_role_that_cannot_create_tables_gets_a_message(tmp_path: Path) -> None:
     server = postgres.server()
     server.sql("DROP ROLE IF EXISTS guest")
     server.sql("CREATE ROLE guest LOGIN")
@@ -138,7 +138,7 @@ def test_a_role_that_may_make_no_tables_is_told_so(tmp_path: Path) -> None:
     assert "denied permission (permission denied for schema public). Make the user in the URL the owner" in message
 
 
-def test_a_read_only_server_is_refused_by_the_first_write(url: str) -> None:
+def test_read_only_server_is_refused_at_the_first_write(url: str) -> None:
     postgres.server().sql(f"ALTER DATABASE {name_of(url)} SET default_transaction_read_only = on")
     store = SqlStore.open(url)
     with pytest.raises(ServerFault, match=r"is read-only \(.*\)\. It may be a standby; use the primary in the URL"):
@@ -147,7 +147,7 @@ def test_a_read_only_server_is_refused_by_the_first_write(url: str) -> None:
     store.close()
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) -> None:
     with store_url("postgresql", tmp_path, tables=False) as url:
         postgres.server().sql("CREATE TABLE songs (title TEXT)", name_of(url))
         message = refusal(url, ServerFault)
@@ -156,14 +156,14 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
         postgres.server().sql("SELECT title FROM songs", name_of(url))
 
 
-def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
+def test_database_of_a_newer_version_is_refused(url: str) -> None:
     postgres.server().sql("UPDATE alembic_version SET version_num = '9999'", name_of(url))
     assert f"was written by a newer runrig (schema 9999, this version supports up to {HEAD})" in refusal(
         url, ServerFault
     )
 
 
-def test_a_database_that_cannot_keep_all_text_is_refused() -> None:
+def test_database_that_cannot_store_all_text_is_refused() -> None:
     server = postgres.server()
     server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     try:
@@ -174,7 +174,7 @@ def test_a_database_that_cannot_keep_all_text_is_refused() -> None:
         server.sql("DROP DATABASE latin WITH (FORCE)")
 
 
-def test_what_an_administrator_broke_by_hand_is_no_stack_trace(url: str) -> None:
+def test_manual_damage_causes_no_stack_trace(url: str) -> None:
     store = SqlStore.open(url)
     fill(store)
     postgres.server().sql("UPDATE pools SET queueing = 'GREAT'", name_of(url))
@@ -195,7 +195,7 @@ def test_what_an_administrator_broke_by_hand_is_no_stack_trace(url: str) -> None
         ("42P01", ServerFault, "X failed (oh), so nothing was stored"),
     ],
 )
-def test_what_the_server_says_becomes_a_sentence(state: str, kind: type[RunrigError], words: str) -> None:
+def test_server_errors_become_sentences(state: str, kind: type[RunrigError], words: str) -> None:
     found = fault(psycopg.errors.lookup(state)("oh"), "X")
     assert (type(found), found.message[: len(words)]) == (kind, words)
 
@@ -203,7 +203,7 @@ def test_what_the_server_says_becomes_a_sentence(state: str, kind: type[RunrigEr
 # ---------------------------------------------------------------- durability and ownership
 
 
-def test_a_commit_is_on_disk_even_if_the_servers_default_says_otherwise(url: str) -> None:
+def test_commit_is_on_disk_even_if_the_servers_default_differs(url: str) -> None:
     """Law W2."""
     postgres.server().sql(f"ALTER DATABASE {name_of(url)} SET synchronous_commit = off")
     store = SqlStore.open(url, exclusive=True)
@@ -217,7 +217,7 @@ def cut_all(url: str) -> None:
     postgres.server().sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name_of(url)}'")
 
 
-def test_a_server_whose_connections_were_cut_goes_on_as_owner(url: str) -> None:
+def test_server_whose_connections_were_cut_continues_as_owner(url: str) -> None:
     store = SqlStore.open(url, exclusive=True)
     fill(store)
     cut_all(url)
@@ -227,7 +227,7 @@ def test_a_server_whose_connections_were_cut_goes_on_as_owner(url: str) -> None:
     store.close()
 
 
-def test_a_server_that_lost_its_connection_to_another_owner_stores_nothing(url: str) -> None:
+def test_server_that_lost_its_connection_to_another_owner_stores_nothing(url: str) -> None:
     first = SqlStore.open(url, exclusive=True)
     fill(first)
     cut_all(url)
@@ -249,7 +249,7 @@ def cut_within_a_commit(store: SqlStore, url: str) -> None:
         store._advance(connection, 7, 7)
 
 
-def test_a_connection_that_is_cut_in_the_middle_of_a_commit_stores_nothing(url: str) -> None:
+def test_connection_cut_in_the_middle_of_a_commit_stores_nothing(url: str) -> None:
     store = SqlStore.open(url, exclusive=True)
     fill(store)
     with pytest.raises(Unavailable, match=r"the connection to the database .* was lost"):
@@ -259,7 +259,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_commit_stores_nothing(url: 
     store.close()
 
 
-def test_an_owner_whose_name_we_may_not_see_is_another_server(url: str) -> None:
+def test_owner_with_a_hidden_name_is_another_server(url: str) -> None:
     server = postgres.server()
     store = SqlStore.open(url, exclusive=True)
     with store.transactions.writing() as connection:

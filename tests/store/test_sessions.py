@@ -41,7 +41,7 @@ def states(store: SqlStore) -> set[GangState]:
 
 @each_session
 @on_each_kind
-def test_the_log_of_a_killed_server_gives_the_state_of_its_tables(session: Path, kind: str, tmp_path: Path) -> None:
+def test_log_of_a_killed_server_gives_the_state_of_its_tables(session: Path, kind: str, tmp_path: Path) -> None:
     with left_behind(session, kind, tmp_path) as url:
         store = SqlStore.open(url)
         assert states(store) == set(GangState)
@@ -51,7 +51,7 @@ def test_the_log_of_a_killed_server_gives_the_state_of_its_tables(session: Path,
 
 @each_session
 @on_each_kind
-def test_the_server_of_today_goes_on_where_a_killed_one_stopped(session: Path, kind: str, tmp_path: Path) -> None:
+def test_current_release_continues_where_a_killed_server_stopped(session: Path, kind: str, tmp_path: Path) -> None:
     """Who waited for others to stop starts, and in the end everything that is alive ends."""
     with left_behind(session, kind, tmp_path) as url:
         store = SqlStore.open(url)
@@ -73,7 +73,7 @@ def test_the_server_of_today_goes_on_where_a_killed_one_stopped(session: Path, k
 
 @each_session
 @on_each_kind
-def test_a_backup_of_a_killed_server_restores_to_the_same(session: Path, kind: str, tmp_path: Path) -> None:
+def test_backup_of_a_killed_server_restores_the_same_state(session: Path, kind: str, tmp_path: Path) -> None:
     with left_behind(session, kind, tmp_path / "old") as url, store_url(kind, tmp_path / "new") as target:
         store = SqlStore.open(url)
         written = write_backup(url, None, tmp_path / "out", log_files=True)

@@ -60,7 +60,7 @@ def as_ordinary_user() -> Iterator[None]:
 # ---------------------------------------------------------------- names
 
 
-def test_a_path_and_its_url_are_the_same_database(tmp_path: Path) -> None:
+def test_path_and_its_url_are_the_same_database(tmp_path: Path) -> None:
     path = filled(tmp_path / "deep" / "down" / "runrig.db")
     for name in (str(path), f"sqlite:///{path}"):
         store = SqlStore.open(name)
@@ -68,7 +68,7 @@ def test_a_path_and_its_url_are_the_same_database(tmp_path: Path) -> None:
         store.close()
 
 
-def test_what_is_made_only_its_owner_can_read(tmp_path: Path) -> None:
+def test_created_files_are_private(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     store = SqlStore.open(folder / "runrig.db", exclusive=True)
     modes = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())}
@@ -86,7 +86,7 @@ def test_what_is_made_only_its_owner_can_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
-def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(exclusive: bool) -> None:
+def test_unwritable_folder_is_reported_with_a_way_out(exclusive: bool) -> None:
     with TemporaryDirectory() as folder:
         os.chmod(folder, 0o555)
         path = Path(folder) / "runrig.db"
@@ -118,7 +118,7 @@ def fill_up(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_start_on_a_full_disk_says_that_it_is_full(tmp_path: Path, there: bool) -> None:
+def test_start_on_a_full_disk_reports_that_it_is_full(tmp_path: Path, there: bool) -> None:
     path = tmp_path / "runrig.db"
     with full_disk(tmp_path):
         if there:
@@ -132,7 +132,7 @@ def test_a_start_on_a_full_disk_says_that_it_is_full(tmp_path: Path, there: bool
         SqlStore.open(path, exclusive=True).close()
 
 
-def test_a_file_that_cannot_be_written_is_named_with_the_way_out() -> None:
+def test_unwritable_file_is_reported_with_a_way_out() -> None:
     with TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         path = filled(Path(folder) / "runrig.db")
@@ -144,14 +144,14 @@ def test_a_file_that_cannot_be_written_is_named_with_the_way_out() -> None:
         assert message.endswith("or choose another folder with --data")
 
 
-def test_a_path_through_a_file_or_to_a_folder_is_refused(tmp_path: Path) -> None:
+def test_path_through_a_file_or_to_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file" / "runrig.db", tmp_path / "file" / "deep" / "runrig.db"):
         assert f"cannot be created ({path.parent} is not a folder)" in refusal(path)
     assert "cannot be opened for writing (unable to open database file)" in refusal(tmp_path)
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_file_that_is_not_a_database_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "runrig.db"
     path.write_text("dear diary, " * 1000)
     assert refusal(path) == (
@@ -161,7 +161,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     assert path.read_text() == "dear diary, " * 1000
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "runrig.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
@@ -172,7 +172,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
 
 
-def test_a_damaged_database_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_damaged_database_is_reported_with_a_way_out(tmp_path: Path) -> None:
     path = filled(tmp_path / "runrig.db")
     whole = path.read_bytes()
     # The header stays: it is the pages behind the first ones that are gone.
@@ -182,7 +182,7 @@ def test_a_damaged_database_is_named_with_the_way_out(tmp_path: Path) -> None:
     assert re.match(rf"the database {path} is damaged .*\. Restore a backup", refusal(path, exclusive=True))
 
 
-def test_damage_to_pages_that_no_start_reads_is_found_at_the_start(tmp_path: Path) -> None:
+def test_damage_in_pages_that_no_start_reads_is_found_at_the_start(tmp_path: Path) -> None:
     whole = filled(tmp_path / "runrig.db").read_bytes()
     with closing(sqlite3.connect(tmp_path / "runrig.db")) as connection:
         pages = [row[0] for row in connection.execute("SELECT pageno FROM dbstat WHERE name = 'events'")]
@@ -200,7 +200,7 @@ def test_damage_to_pages_that_no_start_reads_is_found_at_the_start(tmp_path: Pat
         "UPDATE nodes SET resources = '{'",
     ],
 )
-def test_what_somebody_wrote_into_it_by_hand_is_no_stack_trace(tmp_path: Path, edit: str) -> None:
+def test_manual_changes_cause_no_stack_trace(tmp_path: Path, edit: str) -> None:
     path = filled(tmp_path / "runrig.db")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(edit)
@@ -224,7 +224,7 @@ def test_what_somebody_wrote_into_it_by_hand_is_no_stack_trace(tmp_path: Path, e
         ("", ServerFault, "X failed (oh), so nothing was stored"),
     ],
 )
-def test_what_the_machine_says_becomes_a_sentence(code: str, kind: type[RunrigError], words: str) -> None:
+def test_errors_of_the_machine_become_sentences(code: str, kind: type[RunrigError], words: str) -> None:
     error = sqlite3.OperationalError("oh")
     error.sqlite_errorname = code
     assert (type(fault(error, "X")), fault(error, "X").message) == (kind, words)
@@ -233,7 +233,7 @@ def test_what_the_machine_says_becomes_a_sentence(code: str, kind: type[RunrigEr
 # ---------------------------------------------------------------- one server at a time
 
 
-def test_a_second_server_is_refused_and_told_who_holds_the_database(tmp_path: Path) -> None:
+def test_second_server_is_refused_with_the_holder_of_the_database(tmp_path: Path) -> None:
     path = tmp_path / "runrig.db"
     first = SqlStore.open(path, exclusive=True)
     since = json.loads((tmp_path / "runrig.db.lock").read_text())["since"]
@@ -245,7 +245,7 @@ def test_a_second_server_is_refused_and_told_who_holds_the_database(tmp_path: Pa
     SqlStore.open(path, exclusive=True).close()
 
 
-def test_a_server_that_could_not_open_holds_no_lock(tmp_path: Path) -> None:
+def test_server_that_could_not_open_the_database_holds_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "runrig.db"
     path.write_text("no database " * 1000)
     refusal(path, exclusive=True)
@@ -274,14 +274,12 @@ def killed_with_a_child(path: Path, seconds: float) -> Iterator[int]:
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_child_of_a_killed_server_keeps_the_next_one_out_for_a_moment_only(tmp_path: Path) -> None:
+def test_child_of_a_killed_server_blocks_the_next_one_only_briefly(tmp_path: Path) -> None:
     with killed_with_a_child(tmp_path / "lock", 0.3):
         DataLock(tmp_path / "lock", "it").release()
 
 
-def test_a_child_that_keeps_the_lock_of_a_killed_server_is_not_waited_for_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wait_for_the_lock_of_a_killed_server_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "INHERITED_S", 0.1)
     with killed_with_a_child(tmp_path / "lock", 60) as holder, pytest.raises(ServerFault, match=f"process id {holder}"):
         DataLock(tmp_path / "lock", "it")
@@ -294,7 +292,7 @@ DIALECT = SQLiteDialect()
 
 
 @given(time=TIMES)
-def test_a_time_reads_back_equal(time: float) -> None:
+def test_time_is_read_back_unchanged(time: float) -> None:
     column = UtcDateTime()
     stored = column.process_bind_param(time, DIALECT)
     assert stored is not None
@@ -309,7 +307,7 @@ def test_times_sort_in_the_database_as_they_do_in_python(times: list[float]) -> 
     assert texts == sorted(texts)
 
 
-def test_the_list_and_the_logs_are_read_by_an_index(tmp_path: Path) -> None:
+def test_list_and_logs_are_read_through_an_index(tmp_path: Path) -> None:
     path = filled(tmp_path / "runrig.db")
     questions = {
         "SELECT * FROM events WHERE workflow = 'w' AND revision > 3 ORDER BY revision, seq": "ix_events_workflow_revision_seq",
@@ -326,7 +324,7 @@ def test_the_list_and_the_logs_are_read_by_an_index(tmp_path: Path) -> None:
             assert "TEMP B-TREE" not in plan
 
 
-def test_a_reader_is_not_kept_waiting_by_a_writer_nor_sees_half_of_its_work(tmp_path: Path) -> None:
+def test_reader_neither_waits_for_a_writer_nor_sees_partial_work(tmp_path: Path) -> None:
     path = filled(tmp_path / "runrig.db")
     store = SqlStore.open(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:

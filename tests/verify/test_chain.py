@@ -61,9 +61,7 @@ def run(path: Path, *statements: str) -> None:
         connection.commit()
 
 
-def test_the_chain_of_a_server_is_unbroken_across_a_restart_and_its_head_is_shown(
-    database: Path, tmp_path: Path
-) -> None:
+def test_chain_of_a_server_continues_across_a_restart_and_its_head_is_shown(database: Path, tmp_path: Path) -> None:
     head = head_of(database)
     code, lines = said(database, head)
     assert (code, len(lines)) == (0, 1)
@@ -87,7 +85,7 @@ def test_the_chain_of_a_server_is_unbroken_across_a_restart_and_its_head_is_show
         "DELETE FROM events WHERE (revision, seq) = (3, 0)",
     ],
 )
-def test_a_change_of_a_commit_is_reported_with_its_revision(change: str, database: Path) -> None:
+def test_changed_commit_is_reported_with_its_revision(change: str, database: Path) -> None:
     run(database, change)
     code, lines = said(database)
     assert code == 1
@@ -95,7 +93,7 @@ def test_a_change_of_a_commit_is_reported_with_its_revision(change: str, databas
     assert " broken to " in lines[-1]
 
 
-def test_a_missing_commit_is_reported_at_the_next_one(database: Path) -> None:
+def test_missing_commit_is_reported_at_the_next_one(database: Path) -> None:
     run(database, "DELETE FROM events WHERE revision = 3")
     code, lines = said(database)
     assert (code, lines[0]) == (1, "revision 4, chain: this commit, or one that was before it, was changed")
@@ -154,9 +152,7 @@ def test_one_changed_byte_anywhere_in_a_log_or_a_snapshot_is_found(every_line: l
         assert [changed for lines, changed in changes(every_line, at, chance) if is_whole(lines)] == []
 
 
-def test_a_log_that_was_rewritten_with_a_chain_of_its_own_is_found_by_the_head_alone(
-    database: Path, tmp_path: Path
-) -> None:
+def test_log_rewritten_with_a_chain_of_its_own_is_found_only_by_the_head(database: Path, tmp_path: Path) -> None:
     noted, forged = head_of(database), tmp_path / "forged.jsonl"
     first, *lines, last = map(json.loads, exported(database).splitlines())
     chain, kept = Chain(), list[list[object]]()
@@ -176,7 +172,7 @@ def test_a_log_that_was_rewritten_with_a_chain_of_its_own_is_found_by_the_head_a
     assert f"chain: no commit has the hash {noted}. The log was rewritten since that was its head" in found[0]
 
 
-def test_retention_leaves_the_chain_whole(tmp_path: Path) -> None:
+def test_retention_leaves_the_chain_intact(tmp_path: Path) -> None:
     with desk(tmp_path) as server:
         for at in range(3):
             server.submit(f"w{at}", "pool1", duration=10.0)
@@ -196,7 +192,7 @@ def test_retention_leaves_the_chain_whole(tmp_path: Path) -> None:
     assert said(tmp_path / "runrig.db")[0] == 1
 
 
-def test_the_chain_of_an_old_log_begins_after_the_upgrade(database: Path, tmp_path: Path) -> None:
+def test_chain_of_an_old_log_begins_after_the_upgrade(database: Path, tmp_path: Path) -> None:
     run(database, "UPDATE events SET hash = NULL")
     assert said(database)[1][-1].endswith("; no chain of hashes")
     with closing(sqlite3.connect(database)) as connection:
@@ -213,7 +209,7 @@ def test_the_chain_of_an_old_log_begins_after_the_upgrade(database: Path, tmp_pa
     assert said(tmp_path / "runrig.db")[0] == 1
 
 
-def test_what_is_no_hash_is_refused(database: Path) -> None:
+def test_invalid_hash_is_refused(database: Path) -> None:
     from runrig.verify.verify import known_hash
 
     assert known_hash("") == ""

@@ -52,7 +52,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         yield url
 
 
-def test_an_export_is_judged_as_its_database_and_its_backup(database: str, tmp_path: Path) -> None:
+def test_export_gives_the_same_verdict_as_its_database_and_its_backup(database: str, tmp_path: Path) -> None:
     text = exported(database)
     (tmp_path / "events.jsonl").write_text(text)
     write_backup(database, None, tmp_path / "a.backup", log_files=False)
@@ -63,7 +63,7 @@ def test_an_export_is_judged_as_its_database_and_its_backup(database: str, tmp_p
     assert not said[-1].startswith("0 decisions")
 
 
-def test_an_export_says_what_waits_for_what_and_nothing_secret(database: str) -> None:
+def test_export_contains_dependencies_and_no_secrets(database: str) -> None:
     first, *lines, last = map(json.loads, exported(database).splitlines())
     assert (first, last) == ({"runrig_events": 2}, {"events": len(lines)})
     steps = next(line for line in lines if line[4] == "Submit" and line[6]["workflow"]["name"] == "steps")
@@ -74,13 +74,13 @@ def test_an_export_says_what_waits_for_what_and_nothing_secret(database: str) ->
     assert SECRET not in exported(database)
 
 
-def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_a_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello")
     with pytest.raises(InvalidInput, match=r"text is not a SQLite database, backup or export of runrig"):
         exported(tmp_path / "text")
 
 
-def test_the_command_writes_the_log_of_the_local_server_or_of_what_is_named(tmp_path: Path) -> None:
+def test_command_writes_the_log_of_the_local_server_or_the_named_source(tmp_path: Path) -> None:
     with desk(tmp_path):
         pass
     text = exported(tmp_path / "runrig.db")
@@ -92,7 +92,7 @@ def test_the_command_writes_the_log_of_the_local_server_or_of_what_is_named(tmp_
 
 
 @pytest.mark.slow
-def test_an_export_is_judged_where_runrig_is_not_installed(database: str, tmp_path: Path) -> None:
+def test_export_is_verified_without_runrig_installed(database: str, tmp_path: Path) -> None:
     folder = shutil.copytree(FOLDER, tmp_path / "anywhere", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "events.jsonl").write_text(exported(database))
     command = [sys.executable, "-I", "-S", str(folder / "verify.py"), "events.jsonl"]

@@ -423,13 +423,13 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_lawful_log_gives_no_report_and_its_unlawful_twin_names_the_law(name: str) -> None:
+def test_lawful_log_gives_no_report_and_its_unlawful_twin_names_the_rule(name: str) -> None:
     lawful, unlawful, law = CASES[name]
     assert reports(log(*lawful)) == []
     assert law in broken(log(*unlawful))
 
 
-def test_a_gang_that_was_preempted_a_hundred_times_is_not_queued_again() -> None:
+def test_gang_preempted_a_hundred_times_is_not_requeued() -> None:
     def preempted(times: int) -> list[list[Event]]:
         once = [*LENT, of("Preempt", "low", by="gone/g", law="RECLAIM"), of("Release", "low")]
         return [TWO, *[once[1 if at else 0 :] for at in range(times)], [LENT[1]]]
@@ -438,7 +438,7 @@ def test_a_gang_that_was_preempted_a_hundred_times_is_not_queued_again() -> None
     assert broken(log(*preempted(101))) == {"R6"}
 
 
-def test_a_nomination_may_end_when_what_it_waits_for_is_set_aside_in_the_same_commit() -> None:
+def test_nomination_may_end_when_its_target_is_set_aside_in_the_same_commit() -> None:
     """W8."""
     ends = [of("Withdraw", "firm"), ("SetAside", {"workflow": "low"})]
     assert broken(log(TWO, LENT, TAKEN, ends)) == set()
@@ -446,7 +446,7 @@ def test_a_nomination_may_end_when_what_it_waits_for_is_set_aside_in_the_same_co
 
 
 @pytest.mark.parametrize(("at", "unlawful"), [(2.0, set[str]()), (0.5, {"P4"})])
-def test_what_a_later_nomination_makes_possible_counts_in_the_next_cycle(at: float, unlawful: set[str]) -> None:
+def test_effect_of_a_later_nomination_counts_in_the_next_cycle(at: float, unlawful: set[str]) -> None:
     """P5: `late` claims what stops in the pool of `early`, whose quota is then free."""
     waiting = [*work("first", "a", at=1.0), *work("early", "a", at=1.5), *work("late", "b", at=at)]
     commits = [
@@ -471,11 +471,11 @@ def test_low_work_that_borrows_waits_behind_later_low_work_within_the_quota_of_a
     assert broken([*before, last._replace(end=True)]) == unlawful
 
 
-def test_every_law_has_a_case() -> None:
+def test_every_rule_has_a_case() -> None:
     assert {law for _, _, law in CASES.values()} | {"R6"} == set(CODES)
 
 
-def test_a_report_says_where_which_law_who_and_the_numbers() -> None:
+def test_report_has_position_rule_subject_and_numbers() -> None:
     _, unlawful, _ = CASES["R2: LOW within the quota of its pool is safe"]
     assert [str(each) for each in reports(log(*unlawful))] == [
         "revision 3, R2: firm/g: it takes old/g of a, which is within its quota (holds 2 of 2 default/gpu)"

@@ -40,7 +40,7 @@ def judged(path: Path) -> tuple[int, list[str]]:
     return check(str(path), since=0, laws=(), head="", as_json=False, say=said.append), said
 
 
-def test_the_database_of_a_server_is_lawful_and_counted(server: Path) -> None:
+def test_database_of_a_server_is_lawful_and_counted(server: Path) -> None:
     code, said = judged(server / "runrig.db")
     assert code == 0
     assert said[-1].startswith("8 decisions of 0.0 days, 0 unlawful, 0 not proven; "), said
@@ -51,7 +51,7 @@ def test_a_backup_gives_the_same_commits_as_its_database(server: Path, tmp_path:
     assert list(commits(str(tmp_path / "a.backup"))) == list(commits(str(server / "runrig.db")))
 
 
-def test_a_wrong_decision_in_a_database_is_named_and_its_file_is_not_written(server: Path, tmp_path: Path) -> None:
+def test_wrong_decision_in_a_database_is_named_and_its_file_is_not_written(server: Path, tmp_path: Path) -> None:
     copy = shutil.copy(server / "runrig.db", tmp_path / "copy.db")
     with closing(sqlite3.connect(copy)) as database:
         database.execute("UPDATE events SET action = replace(action, 'RECLAIM', 'PRIORITY') WHERE kind = 'Preempt'")
@@ -64,7 +64,7 @@ def test_a_wrong_decision_in_a_database_is_named_and_its_file_is_not_written(ser
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db"]
 
 
-def test_from_a_revision_on_what_was_before_is_not_proven(server: Path) -> None:
+def test_from_a_revision_on_earlier_decisions_are_not_judged(server: Path) -> None:
     said: list[str] = []
     check(str(server / "runrig.db"), since=10_000, laws=(), head="", as_json=True, say=said.append)
     found = json.loads(said[-1])
@@ -72,7 +72,7 @@ def test_from_a_revision_on_what_was_before_is_not_proven(server: Path) -> None:
     assert found == {"decisions": 8, "unlawful": 0, "not_proven": 8, "rests": 0, "snapshot": None}
 
 
-def test_what_is_before_a_gap_is_read_and_not_judged(server: Path) -> None:
+def test_decisions_before_a_gap_are_read_and_not_judged(server: Path) -> None:
     whole = [each for each in commits(str(server / "runrig.db")) if isinstance(each, Commit)]
     assert not any(each.gap for each in whole)
     at = next(place for place, each in enumerate(whole) if any(kind == "Preempt" for kind, _ in each.events))
@@ -85,11 +85,11 @@ def test_what_is_before_a_gap_is_read_and_not_judged(server: Path) -> None:
     assert 0 < checker.not_proven < checker.decisions
 
 
-def test_the_newest_tables_are_known() -> None:
+def test_newest_tables_are_known() -> None:
     assert NEWEST == schema.HEAD
 
 
-def test_a_law_that_is_not_judged_is_refused() -> None:
+def test_rule_that_is_not_judged_is_refused() -> None:
     assert known_laws("p4, R3") == ["P4", "R3"]
     with pytest.raises(Unreadable, match=r"^Z9 is not judged. These are: A1, A3, "):
         known_laws("P4,Z9")
@@ -131,13 +131,13 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
         (b"SQLite format 3\0" + b"x" * 4096, "FILE cannot be read: file is not a database"),
     ],
 )
-def test_what_cannot_be_read_is_one_sentence(content: bytes | None, message: str, tmp_path: Path) -> None:
+def test_unreadable_input_gets_one_sentence(content: bytes | None, message: str, tmp_path: Path) -> None:
     found = unreadable(tmp_path / "file", content)
     assert found.startswith(message)
     assert "\n" not in found
 
 
-def test_a_database_of_a_newer_release_and_one_of_somebody_else_are_not_read(server: Path, tmp_path: Path) -> None:
+def test_databases_of_newer_releases_and_other_programs_are_not_read(server: Path, tmp_path: Path) -> None:
     newer = shutil.copy(server / "runrig.db", tmp_path / "newer.db")
     with closing(sqlite3.connect(newer)) as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")

@@ -56,7 +56,7 @@ def _ids(it: Site) -> list[str]:
 # ---------------------------------------------------------------- what they do
 
 
-def test_a_workflow_is_cancelled_and_the_log_says_by_whom_and_why(tmp_path: Path) -> None:
+def test_cancelled_workflow_shows_who_cancelled_it_and_why(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -144,7 +144,7 @@ def test_submitted_values_equal_the_previewed_ones(tmp_path: Path) -> None:
         assert _ids(it) == []
 
 
-def test_a_workflow_is_submitted_again_with_its_secrets_and_another_priority(tmp_path: Path) -> None:
+def test_workflow_is_submitted_again_with_its_secrets_and_another_priority(tmp_path: Path) -> None:
     file = FILE.replace("image: any", "image: any\n    environment: {TOKEN: hush}")
     with site(tmp_path) as it:
         it.desk.submit("mine", text=file)
@@ -345,7 +345,7 @@ def test_empty_server_shows_how_to_start_and_a_busy_one_does_not(tmp_path: Path)
 
 
 @pytest.mark.parametrize("left", ["nothing", "on hold", "without GPUs"])
-def test_a_server_is_empty_again_once_all_has_ended_and_was_pruned(tmp_path: Path, left: str) -> None:
+def test_server_is_empty_again_once_everything_has_ended_and_was_deleted(tmp_path: Path, left: str) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor, days = it.visitor(), DAYS * 86_400
@@ -366,7 +366,7 @@ def test_a_server_is_empty_again_once_all_has_ended_and_was_pruned(tmp_path: Pat
         assert ("hello.yaml" in visitor.page("/")) == (left == "nothing")
 
 
-def test_a_restart_keeps_what_is_completed_unless_told_otherwise(tmp_path: Path) -> None:
+def test_restart_keeps_completed_groups_by_default(tmp_path: Path) -> None:
     text = """
 workflow:
   name: f

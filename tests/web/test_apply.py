@@ -22,7 +22,7 @@ def names(it: Site) -> list[str]:
     return [each.pool.name for each in it.desk.service.queries.pools()]
 
 
-def test_the_current_settings_are_shown_and_a_changed_file_is_planned_and_then_applied(tmp_path: Path) -> None:
+def test_current_settings_are_shown_and_a_changed_file_is_planned_and_then_applied(tmp_path: Path) -> None:
     with site(tmp_path, cluster=LENT) as it:
         waiting(it)
         visitor = it.visitor()
@@ -39,7 +39,7 @@ def test_the_current_settings_are_shown_and_a_changed_file_is_planned_and_then_a
         assert (names(it), quota(it, "pool1")) == (["pool1", "pool2", "pool3"], 4)
 
 
-def test_the_file_as_it_is_shown_changes_nothing(tmp_path: Path) -> None:
+def test_unchanged_file_changes_nothing(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor, before = it.visitor(), it.desk.service.declarations.export()
         shown = visitor.fill("/apply")
@@ -58,7 +58,7 @@ def test_the_file_as_it_is_shown_changes_nothing(tmp_path: Path) -> None:
         (SCRIPT, 422, ""),
     ],
 )
-def test_a_wrong_file_is_reported_at_its_field_and_kept(tmp_path: Path, file: str, status: int, said: str) -> None:
+def test_invalid_file_is_reported_at_its_field_and_kept(tmp_path: Path, file: str, status: int, said: str) -> None:
     with site(tmp_path) as it:
         answer = it.visitor().fill("/apply", file=file)
         assert (answer.status_code, said in words_of(answer.text)) == (status, True), words_of(answer.text)
@@ -66,7 +66,7 @@ def test_a_wrong_file_is_reported_at_its_field_and_kept(tmp_path: Path, file: st
         assert "<script>alert" not in answer.text
 
 
-def test_what_others_changed_meanwhile_is_not_overwritten_unseen(tmp_path: Path) -> None:
+def test_concurrent_changes_are_not_silently_overwritten(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         shown = visitor.fill("/apply", file="pools: [{name: pool1, quota: 1}]")
@@ -81,7 +81,7 @@ def test_what_others_changed_meanwhile_is_not_overwritten_unseen(tmp_path: Path)
         assert quota(it, "pool1") == 1
 
 
-def test_only_administrators_of_the_cluster_see_and_send_it(tmp_path: Path) -> None:
+def test_only_cluster_administrators_see_and_submit_the_form(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         form = fields_of(it.visitor().page("/apply")) | {"step": "send", "file": MORE}
         lead = it.person("lead", "pool1-admin")

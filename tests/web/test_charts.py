@@ -37,11 +37,11 @@ def test_each_step_has_its_numbers_and_text_is_escaped() -> None:
     assert 'aria-label="&#34;&lt;&amp;"' in picture
 
 
-def test_amounts_have_a_digit_only_where_it_says_something() -> None:
+def test_amounts_have_only_significant_digits() -> None:
     assert [gpus(each) for each in (0.0, 0.04, 0.06, 7.96, 8.0, 1234.5)] == ["0", "0", "0.1", "8", "8", "1,234.5"]
 
 
-def test_the_picture_is_told_in_a_sentence() -> None:
+def test_picture_is_described_in_a_sentence() -> None:
     shown = PoolOverTime(0.0, 20.0, (point(0, 8, 0, 4), point(10, 2, waited=16)))
     assert in_words("vision", shown) == (
         "vision: from 2 to 12 GPUs in use, now 2 of a quota of 8; at most 4 borrowed and 16 waiting. The table below has all numbers"

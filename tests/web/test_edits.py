@@ -265,7 +265,7 @@ def test_a_pool_is_paused_and_resumed_after_the_plan_was_shown(tmp_path: Path) -
         assert it.desk.service.queries.pool("pool2").pool.paused_by is None
 
 
-def test_a_pool_is_closed_and_opened_and_another_change_in_between_is_noticed(tmp_path: Path) -> None:
+def test_pool_is_closed_and_opened_and_a_concurrent_change_is_noticed(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         form = visitor.page("/pool/pool1/close")

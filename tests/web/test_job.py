@@ -63,7 +63,7 @@ def lines_of(page: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_failed_workflow_says_first_what_its_program_said_last(tmp_path: Path) -> None:
+def test_failed_workflow_shows_the_last_output_of_its_program_first(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("a", text=one_task("a"))
         it.desk.service.settle()
@@ -78,7 +78,7 @@ def test_a_failed_workflow_says_first_what_its_program_said_last(tmp_path: Path)
         assert not {each for each in ("It has finished", "It has ended", "Why it waits") if each in text}
 
 
-def test_both_streams_are_in_order_of_time_and_the_error_can_be_linked_to(tmp_path: Path) -> None:
+def test_both_streams_are_in_chronological_order_and_the_error_has_a_link(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("a", text=one_task("a"))
         it.desk.service.settle()
@@ -97,7 +97,7 @@ def test_both_streams_are_in_order_of_time_and_the_error_can_be_linked_to(tmp_pa
         ]
 
 
-def test_of_several_tasks_the_one_that_failed_first_is_named_and_the_link_leads_to_it_from_another(
+def test_first_failed_task_is_named_and_the_link_leads_to_its_output(
     tmp_path: Path,
 ) -> None:
     with site(tmp_path) as it:
@@ -124,7 +124,7 @@ def test_of_several_tasks_the_one_that_failed_first_is_named_and_the_link_leads_
         assert 'id="error"' in visitor.page(link.partition("#")[0])
 
 
-def test_a_search_shows_all_lines_with_the_text_and_says_how_many(tmp_path: Path) -> None:
+def test_search_shows_all_matching_lines_and_their_number(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("a", text=one_task("a"))
         it.desk.service.settle()
@@ -143,7 +143,7 @@ def test_a_search_shows_all_lines_with_the_text_and_says_how_many(tmp_path: Path
         assert visitor.get(f"/workflow/a-1?find={'x' * 201}").status_code == 422
 
 
-def test_earlier_lines_are_a_link_away_and_none_is_left_out(tmp_path: Path) -> None:
+def test_earlier_lines_are_one_link_away_and_complete(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("a", text=one_task("a"))
         it.desk.service.settle()
@@ -159,7 +159,7 @@ def test_earlier_lines_are_a_link_away_and_none_is_left_out(tmp_path: Path) -> N
         assert found == written
 
 
-def test_a_download_has_all_lines_of_all_attempts(tmp_path: Path) -> None:
+def test_download_has_all_lines_of_all_attempts(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("a", text=one_task("a"))
         it.desk.service.settle()
@@ -191,7 +191,7 @@ def test_names_lines_and_errors_of_others_stay_text(tmp_path: Path) -> None:
         assert lines_of(page)[1] == ("", "08:00:01 30 %")
 
 
-def test_attempts_are_told_apart_and_one_can_be_chosen(tmp_path: Path) -> None:
+def test_attempts_are_distinguished_and_one_can_be_chosen(tmp_path: Path) -> None:
     text = one_task("a").replace("    resource: one\n", "    resource: one\n    exitActions: {RESCHEDULE: '75'}\n")
     with site(tmp_path) as it:
         it.desk.submit("a", text=text)
@@ -213,7 +213,7 @@ def test_attempts_are_told_apart_and_one_can_be_chosen(tmp_path: Path) -> None:
         assert visitor.get("/workflow/a-1?attempt=x").status_code == 422
 
 
-def test_a_refresh_does_not_read_the_output_again(tmp_path: Path) -> None:
+def test_refresh_does_not_read_the_output_again(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("a", text=one_task("a"))
         it.desk.service.settle()
@@ -221,7 +221,7 @@ def test_a_refresh_does_not_read_the_output_again(tmp_path: Path) -> None:
         assert "epoch 1" not in it.visitor().get("/workflow/a-1", **{"X-Page-Refresh": "1"}).text
 
 
-def test_the_page_with_2000_lines_takes_little_of_the_server(tmp_path: Path) -> None:
+def test_page_with_2000_lines_uses_little_processor_time(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("pair", text=TWO)
         it.desk.service.settle()

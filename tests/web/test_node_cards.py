@@ -21,7 +21,7 @@ def gang(
     return BoardGang(id, "vision" if id else "", priority, state, (Share("n0", amount, indices),))
 
 
-def test_gpus_of_a_workflow_stand_at_their_numbers_and_unnumbered_ones_fill_the_rest() -> None:
+def test_gpus_of_a_workflow_have_their_positions_and_unnumbered_ones_fill_the_rest() -> None:
     (card,) = (
         cards_of(
             board(
@@ -69,7 +69,7 @@ def test_overview_of_a_small_cluster_has_cards_and_no_map(tmp_path: Path) -> Non
         assert ("data-map" in page, 'class="cells"' in page) == (True, False)
 
 
-def test_yours_has_what_the_user_submitted_and_never_what_others_did(tmp_path: Path) -> None:
+def test_yours_lists_the_users_own_work_only(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         eve, bob = it.person("eve", "pool1-user", "pool2-user"), it.person("bob", "pool1-user", "pool2-user")
         it.desk.service.access.set_profile("eve", {"pool": "pool2"})

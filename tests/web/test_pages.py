@@ -262,7 +262,7 @@ def test_user_without_roles_sees_only_that_message(tmp_path: Path) -> None:
         assert "You have no roles" in visitor.page("/me")
 
 
-def test_the_page_of_a_paused_pool_and_of_its_subpools_says_who_paused_it(tmp_path: Path) -> None:
+def test_page_of_a_paused_pool_and_its_subpools_shows_who_paused_it(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         it.desk.service.declarations.pause_pool("pool1", user="ada", reason="the disks are checked")

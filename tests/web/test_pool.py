@@ -51,7 +51,7 @@ def section(page: str, id: str) -> str:
     return text(found[1])
 
 
-def test_places_follow_the_queue_and_have_who_waits_and_why(tmp_path: Path) -> None:
+def test_queue_has_positions_workflows_and_reasons(tmp_path: Path) -> None:
     with site(tmp_path, gpus=8, cluster=CLUSTER) as it:
         used(it)
         page = it.visitor().page("/pool/team")
@@ -67,7 +67,7 @@ def test_places_follow_the_queue_and_have_who_waits_and_why(tmp_path: Path) -> N
         assert "below-1" in running
 
 
-def test_users_are_listed_by_what_they_held_and_the_span_can_be_chosen(tmp_path: Path) -> None:
+def test_users_are_listed_by_usage_and_the_time_range_can_be_chosen(tmp_path: Path) -> None:
     with site(tmp_path, gpus=8, cluster=CLUSTER) as it:
         used(it)
         visitor = it.visitor()
@@ -122,7 +122,7 @@ def test_limits_of_the_pool_are_among_its_facts(tmp_path: Path) -> None:
         assert "at most" not in words_of(it.visitor().page("/pool/zebra")).partition("GPUs over time")[0]
 
 
-def test_usage_and_places_have_nothing_of_other_pools(tmp_path: Path) -> None:
+def test_usage_and_queue_show_nothing_of_other_pools(tmp_path: Path) -> None:
     with site(tmp_path, gpus=8, cluster=CLUSTER) as it:
         used(it)
         visitor = it.person("eve", "team-viewer")
@@ -132,7 +132,7 @@ def test_usage_and_places_have_nothing_of_other_pools(tmp_path: Path) -> None:
         assert visitor.get("/pool/zebra?over=1h").status_code == 404
 
 
-def test_an_earlier_time_has_the_numbers_up_to_then(tmp_path: Path) -> None:
+def test_earlier_time_has_the_numbers_up_to_then(tmp_path: Path) -> None:
     with site(tmp_path, gpus=8, cluster=CLUSTER) as it:
         it.desk.service.keeper.step()
         used(it)

@@ -109,7 +109,7 @@ def test_page_is_rendered_once_for_all_users_with_the_same_roles(
         assert shared_of(it).made == 3, "who loads a page gets one that was made for them"
 
 
-def test_old_answer_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_response_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with at_work(tmp_path, monkeypatch) as it:
         eve = it.person("eve", "viewer")
         before = refreshed(eve, "/")

@@ -14,7 +14,7 @@ from tests.web.test_acts import SCRIPT
 from tests.web.visitor import fields_of, site, words_of
 
 
-def test_a_command_is_previewed_with_its_file_and_then_submitted_once(tmp_path: Path) -> None:
+def test_command_is_previewed_with_its_file_and_then_submitted_once(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         typed = {"command": "python train.py --note 'a b'", "gpus": "2", "pool": "pool1", "time": "4h"}
@@ -34,7 +34,7 @@ def test_a_command_is_previewed_with_its_file_and_then_submitted_once(tmp_path: 
         )
 
 
-def test_the_image_is_that_of_the_pool_unless_one_is_typed(tmp_path: Path) -> None:
+def test_image_defaults_to_that_of_the_pool(tmp_path: Path) -> None:
     with site(tmp_path, cluster="pools: [{name: pool1, quota: 2, default_image: torch}]") as it:
         for typed, image in (({}, "torch"), ({"image": "mine"}, "mine")):
             shown = it.visitor().fill("/run", command="sleep 5", pool="pool1", **typed)
@@ -65,9 +65,7 @@ def test_the_image_is_that_of_the_pool_unless_one_is_typed(tmp_path: Path) -> No
         ("pool", "", "choose a pool."),
     ],
 )
-def test_a_problem_is_shown_at_its_field_and_no_input_is_lost(
-    tmp_path: Path, field: str, value: str, said: str
-) -> None:
+def test_problem_is_shown_at_its_field_and_no_input_is_lost(tmp_path: Path, field: str, value: str, said: str) -> None:
     with site(tmp_path) as it:
         good = {"command": "sleep 5", "pool": "pool1", "name": "kept", "environment": "A=1"}
         answer = it.visitor().fill("/run", **good | {field: value})
@@ -85,13 +83,13 @@ def test_all_problems_are_shown_together(tmp_path: Path) -> None:
         assert [f'id="wrong-{name}"' in answer.text for name in ("command", "gpus", "nodes", "time")] == [True] * 4
 
 
-def test_a_command_that_can_never_run_is_refused_with_the_rule(tmp_path: Path) -> None:
+def test_command_that_can_never_run_is_refused_with_the_rule(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         answer = it.visitor().fill("/run", command="sleep 5", gpus="64", pool="pool1")
         assert (answer.status_code, "sleep needs 64 GPUs" in words_of(answer.text)) == (400, True)
 
 
-def test_html_in_any_field_is_escaped_and_who_may_not_submit_is_refused(tmp_path: Path) -> None:
+def test_html_in_any_field_is_escaped_and_users_without_permission_are_refused(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         for field in (*FIELDS, "pool", "priority", "key", "shown", "step"):
@@ -107,7 +105,7 @@ def test_html_in_any_field_is_escaped_and_who_may_not_submit_is_refused(tmp_path
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1), min_size=1, max_size=4))
-def test_words_of_any_kind_arrive_as_they_were_typed(words: list[str]) -> None:
+def test_any_arguments_arrive_as_typed(words: list[str]) -> None:
     import shlex
 
     try:

@@ -61,11 +61,11 @@ def listed(visitor: Visitor, **query: str) -> list[str]:
         ("since:2026-01-31T10:00-02:00", WorkflowQuery(submitted_after=NOON.timestamp())),
     ],
 )
-def test_words_are_the_filters_of_the_list(text: str, query: WorkflowQuery) -> None:
+def test_search_terms_are_the_filters_of_the_list(text: str, query: WorkflowQuery) -> None:
     assert read_words(text, NOON) == query
 
 
-def test_all_words_that_are_wrong_are_named_with_the_way_out() -> None:
+def test_all_invalid_search_terms_are_reported_with_a_way_out() -> None:
     with pytest.raises(InvalidInput) as told:
         read_words("pool:a colour:red status:GONE label:x since:soon since:99999999w pool: one two", NOON)
     assert [each.message.partition(". ")[0] for each in told.value.problems] == [
@@ -81,7 +81,7 @@ def test_all_words_that_are_wrong_are_named_with_the_way_out() -> None:
         read_words("x" * 5_000, NOON)
 
 
-def test_wrong_words_stay_in_the_field_and_stay_text(tmp_path: Path) -> None:
+def test_invalid_search_terms_stay_in_the_field_as_text(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         answer = it.visitor().get(f"/workflows?{urlencode({'q': f'colour:{SCRIPT}'})}")
@@ -91,7 +91,7 @@ def test_wrong_words_stay_in_the_field_and_stay_text(tmp_path: Path) -> None:
         assert it.visitor().get("/workflows?sort=colour").status_code == 422
 
 
-def test_the_list_has_what_fits_also_by_addresses_of_older_releases(tmp_path: Path) -> None:
+def test_list_has_all_matches_even_with_addresses_of_older_releases(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -112,7 +112,7 @@ def test_the_list_has_what_fits_also_by_addresses_of_older_releases(tmp_path: Pa
         ("-workflow", ["low-1", "c-1", "b-1", "a-1"]),
     ],
 )
-def test_the_list_is_sorted_also_by_times_that_go_on(tmp_path: Path, sort: str, found: list[str]) -> None:
+def test_list_can_be_sorted_by_durations_that_still_grow(tmp_path: Path, sort: str, found: list[str]) -> None:
     with site(tmp_path) as it:
         busy(it)
         assert listed(it.visitor(), sort=sort) == found
@@ -121,7 +121,7 @@ def test_the_list_is_sorted_also_by_times_that_go_on(tmp_path: Path, sort: str, 
 # ---------------------------------------------------------------- sums
 
 
-def test_sums_are_of_all_that_fits_and_not_of_the_page(tmp_path: Path) -> None:
+def test_sums_cover_all_matches_and_not_only_the_page(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -135,7 +135,7 @@ def test_sums_are_of_all_that_fits_and_not_of_the_page(tmp_path: Path) -> None:
         assert "1 workflow 1 RUNNING 1 GPUs run" in words_of(it.person("eve", "pool2-user").page("/workflows"))
 
 
-def test_sums_read_no_more_than_they_are_told(tmp_path: Path) -> None:
+def test_sums_read_only_what_they_show(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         totals = it.desk.service.totals
@@ -148,7 +148,7 @@ def test_sums_read_no_more_than_they_are_told(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- place, reason or cause
 
 
-def test_each_row_says_where_it_runs_why_it_waits_or_why_it_failed(tmp_path: Path) -> None:
+def test_each_row_shows_where_it_runs_why_it_waits_or_why_it_failed(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         it.desk.submit("bad", "pool2", gpus=1)
@@ -174,7 +174,7 @@ def choice(do: str, *chosen: str) -> str:
     return f"/workflows/act?{urlencode([('do', do), *(('id', each) for each in chosen)])}"
 
 
-def test_what_is_chosen_is_changed_only_after_the_plan(tmp_path: Path) -> None:
+def test_selected_workflows_change_only_after_a_preview(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor, before = it.visitor(), it.desk.revision
@@ -193,7 +193,7 @@ def test_what_is_chosen_is_changed_only_after_the_plan(tmp_path: Path) -> None:
         ]
 
 
-def test_each_command_says_what_it_would_do_and_does_it(tmp_path: Path) -> None:
+def test_each_command_previews_its_effect_and_then_does_it(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -210,7 +210,7 @@ def test_each_command_says_what_it_would_do_and_does_it(tmp_path: Path) -> None:
         assert it.desk.store.head("c-1").priority is Priority.LOW
 
 
-def test_who_may_not_change_one_changes_only_the_others_and_is_told(tmp_path: Path) -> None:
+def test_user_without_permission_for_one_changes_only_the_others_and_learns_that(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         eve = it.person("eve", "pool1-user")
@@ -226,7 +226,7 @@ def test_who_may_not_change_one_changes_only_the_others_and_is_told(tmp_path: Pa
         assert 'type="checkbox"' not in it.person("nina", "pool1-viewer").page("/workflows")
 
 
-def test_nothing_chosen_an_unknown_command_and_too_many_are_told(tmp_path: Path) -> None:
+def test_empty_selections_unknown_commands_and_excess_are_reported(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         assert "No workflow is chosen" in visitor.page(choice("cancel"))
@@ -239,7 +239,7 @@ def test_nothing_chosen_an_unknown_command_and_too_many_are_told(tmp_path: Path)
 # ---------------------------------------------------------------- files
 
 
-def test_the_list_can_be_saved_as_json_and_as_csv(tmp_path: Path) -> None:
+def test_list_can_be_saved_as_json_and_csv(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
@@ -265,5 +265,5 @@ def test_the_list_can_be_saved_as_json_and_as_csv(tmp_path: Path) -> None:
         assert visitor.get("/workflows/list.csv?q=colour:red").status_code == 422
 
 
-def test_a_cell_is_never_a_formula() -> None:
+def test_exported_cell_is_never_a_formula() -> None:
     assert [_cell(each) for each in ("=1+1", "@x", "-2", "a", -2, None)] == ["'=1+1", "'@x", "'-2", "a", -2, None]

@@ -34,7 +34,7 @@ def _records(folder: str) -> Iterator[Record]:
                     yield file.relative_to(package), node.name, fields
 
 
-def test_answers_that_repeat_a_record_from_inside_only_become_fewer() -> None:
+def test_number_of_responses_that_repeat_an_inner_record_only_falls() -> None:
     """Shown values count as well, so that nothing is won by moving a record from `wire/` to where they are."""
     everywhere = [each for folder in _INSIDE for each in _records(folder)]
     inside = [fields for file, _, fields in everywhere if not file.is_relative_to(_SHOWN)]

@@ -18,7 +18,7 @@ def _start(folder: Path, barrier: Barrier) -> None:
     keep_backend(folder, "simulated", "name another")
 
 
-def test_servers_that_start_at_once_agree(tmp_path: Path) -> None:
+def test_servers_that_start_together_agree(tmp_path: Path) -> None:
     """A leader and its standby, say, on a new folder: nobody reads the file of another before it is whole."""
     with ThreadPoolExecutor(TOGETHER) as pool:
         for number in range(50):

@@ -44,11 +44,11 @@ def problems(text: str, folder: Path, mode: int = 0o600) -> list[tuple[int | Non
     return [(problem.line, problem.message.replace(f"{folder}/", "")) for problem in refused.value.problems]
 
 
-def test_the_least_file_listens_on_loopback_with_a_database_of_its_own(folder: Path) -> None:
+def test_minimal_file_listens_on_loopback_with_its_own_database(folder: Path) -> None:
     assert read(LEAST, folder) == ServeSpec(database=f"sqlite:///{folder}/data/runrig.db", data=folder / "data")
 
 
-def test_every_field_counts(folder: Path) -> None:
+def test_every_field_has_an_effect(folder: Path) -> None:
     text = """
 database: {file: url}
 data: /var/lib/runrig
@@ -100,12 +100,14 @@ read_timeout_s: 5
         ),
     ],
 )
-def test_kubernetes_is_reached_as_usual_or_as_it_is_said(folder: Path, written: str, expected: KubernetesSpec) -> None:
+def test_kubernetes_is_reached_in_the_usual_way_or_as_configured(
+    folder: Path, written: str, expected: KubernetesSpec
+) -> None:
     spec = read(f"data: data\nbackend: {written}\n", folder)
     assert (spec.backend, spec.kubernetes) == ("kubernetes", expected)
 
 
-def test_the_address_at_which_pods_fetch_code_is_a_name_of_the_server(folder: Path) -> None:
+def test_code_url_names_this_server(folder: Path) -> None:
     spec = read("data: data\nbackend: {type: kubernetes, code_url: 'http://runrig.svc:80/runrig'}\n", folder)
     assert hosts(spec, 8700) - hosts(read("data: data\nbackend: kubernetes\n", folder), 8700) == {"runrig.svc:80"}
 
@@ -146,7 +148,7 @@ def test_the_address_at_which_pods_fetch_code_is_a_name_of_the_server(folder: Pa
         ),
     ],
 )
-def test_what_is_wrong_with_kubernetes_is_said(folder: Path, written: str, message: str) -> None:
+def test_kubernetes_problems_are_reported(folder: Path, written: str, message: str) -> None:
     assert [each for _, each in problems(f"data: data\nbackend: {written}\n", folder)] == [message]
 
 
@@ -158,7 +160,7 @@ def test_what_is_wrong_with_kubernetes_is_said(folder: Path, written: str, messa
         ("behind_proxy: false", None),
     ],
 )
-def test_a_proxy_is_this_machines_or_the_one_that_is_named(folder: Path, more: str, proxies: str | None) -> None:
+def test_proxy_is_on_this_machine_or_named(folder: Path, more: str, proxies: str | None) -> None:
     assert read(LEAST + more, folder).proxies == proxies
 
 
@@ -171,7 +173,9 @@ def test_a_proxy_is_this_machines_or_the_one_that_is_named(folder: Path, more: s
         ("/srv/runrig.db", "sqlite:////srv/runrig.db"),
     ],
 )
-def test_the_database_is_written_or_read_from_a_file_or_the_environment(folder: Path, database: str, url: str) -> None:
+def test_database_url_is_in_the_file_in_another_file_or_in_the_environment(
+    folder: Path, database: str, url: str
+) -> None:
     assert read(f"{LEAST}database: {database}", folder).database == url
 
 
@@ -250,7 +254,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("more", "told"), CASES, ids=[more for more, _ in CASES])
-def test_a_problem_is_told_with_its_line_and_the_way_out(folder: Path, more: str, told: tuple[int, str]) -> None:
+def test_problem_is_reported_with_its_line_and_a_way_out(folder: Path, more: str, told: tuple[int, str]) -> None:
     assert problems(LEAST + more, folder) == [told]
 
 
@@ -268,11 +272,11 @@ def test_a_problem_is_told_with_its_line_and_the_way_out(folder: Path, more: str
         ("slurm", f"backend: expected one of {', '.join(BACKENDS)}, got text 'slurm'"),
     ],
 )
-def test_only_a_backend_that_runs_tasks_elsewhere_is_taken(folder: Path, backend: str, told: str) -> None:
+def test_only_backends_that_run_tasks_elsewhere_are_accepted(folder: Path, backend: str, told: str) -> None:
     assert problems(f"data: data\nbackend: {backend}", folder) == [(2, told)]
 
 
-def test_a_password_in_a_file_that_others_may_read_is_refused_and_not_shown(folder: Path) -> None:
+def test_password_in_a_readable_file_is_refused_and_not_shown(folder: Path) -> None:
     text = LEAST + "database: postgresql://me:pw@db/runrig"
     assert read(text, folder).database == "postgresql://me:pw@db/runrig"
     assert problems(text, folder, mode=0o644) == [
@@ -287,7 +291,7 @@ def test_a_password_in_a_file_that_others_may_read_is_refused_and_not_shown(fold
     ]
 
 
-def test_all_problems_are_told_at_once_those_of_the_cluster_file_too(folder: Path) -> None:
+def test_all_problems_are_reported_together_including_those_of_the_cluster_file(folder: Path) -> None:
     text = "data: data\nbackend: local\ncluster: bad.yaml\nlisten: 10.0.0.7:80\ndatabase: mongodb://x\nfoo: 1\n"
     assert problems(text, folder) == [
         (

@@ -25,7 +25,7 @@ ELSEWHERE = "choose another folder with --data"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_empty_database_is_refused_where_another_was_used_and_gets_no_tables(kind: str, tmp_path: Path) -> None:
+def test_empty_database_is_refused_where_another_was_used_and_gets_no_tables(kind: str, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     with (
@@ -48,7 +48,7 @@ def test_an_empty_database_is_refused_where_another_was_used_and_gets_no_tables(
 
 
 @pytest.mark.parametrize("left", ["had-database", "live", "token", "tasks.json", "leader.json", "accepted-clock"])
-def test_what_any_server_left_in_a_data_folder_says_that_there_was_a_database(tmp_path: Path, left: str) -> None:
+def test_leftovers_of_any_server_show_that_there_was_a_database(tmp_path: Path, left: str) -> None:
     (tmp_path / left).touch()
     path = tmp_path / "runrig.db"
     with pytest.raises(ServerFault) as refused:
@@ -60,7 +60,7 @@ def test_what_any_server_left_in_a_data_folder_says_that_there_was_a_database(tm
 
 
 @pytest.mark.parametrize("name", ["server.log", "runrig.db.lock", "backend", "cluster.yaml"])
-def test_what_lies_in_a_data_folder_before_the_first_start_hinders_nobody(tmp_path: Path, name: str) -> None:
+def test_other_files_in_a_new_data_folder_do_no_harm(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     SqlStore.open(tmp_path / "runrig.db", exclusive=True, when_empty=first_start(tmp_path, ELSEWHERE)).close()
 
@@ -68,7 +68,7 @@ def test_what_lies_in_a_data_folder_before_the_first_start_hinders_nobody(tmp_pa
 # ---------------------------------------------------------------- the port
 
 
-def test_a_port_in_use_is_refused_with_the_way_out() -> None:
+def test_port_in_use_is_refused_with_a_way_out() -> None:
     with socket.create_server((LOOPBACK, 0)) as holder:
         port = holder.getsockname()[1]
         with pytest.raises(ServerFault) as refused:
@@ -80,7 +80,7 @@ def test_a_port_in_use_is_refused_with_the_way_out() -> None:
 
 
 @pytest.mark.slow
-def test_up_says_that_it_starts_before_it_loads_the_server_and_refuses_a_port_in_use_before_that(
+def test_up_reports_its_start_before_it_loads_the_server_and_refuses_a_port_in_use_even_earlier(
     tmp_path: Path,
 ) -> None:
     with up(tmp_path / "data", "--gpus", "1") as server:
@@ -134,9 +134,7 @@ def run_to_end(data: Path, folder: Path, command: str) -> tuple[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["deleted", "cut to nothing"])
-def test_after_a_loss_of_the_database_a_backup_goes_on_and_nothing_takes_over_what_ran_since(
-    tmp_path: Path, how: str
-) -> None:
+def test_after_a_database_loss_a_backup_continues_and_later_work_is_not_adopted(tmp_path: Path, how: str) -> None:
     data, out = tmp_path / "data", tmp_path / "out"
     with up(data, "--gpus", "2"):
         assert run_to_end(data, tmp_path, "echo OLD") == ("e-1", "COMPLETED")
@@ -172,7 +170,7 @@ def _removed(folder: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_what_ran_in_a_data_folder_that_was_deleted_is_ended_and_named_at_the_next_start(tmp_path: Path) -> None:
+def test_processes_of_a_deleted_data_folder_are_ended_and_named_at_the_next_start(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with up(data, "--gpus", "1") as server:
         submit = ("workflow", "submit", written(tmp_path, FILE % "echo here; sleep 3600"), "--pool", "default")

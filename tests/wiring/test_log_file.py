@@ -10,7 +10,7 @@ import pytest
 from runrig.wiring import process
 
 
-def test_the_log_is_rotated_and_only_the_last_files_are_kept(tmp_path: Path) -> None:
+def test_log_is_rotated_and_only_the_last_files_are_kept(tmp_path: Path) -> None:
     with (
         patch.object(process, "LOG_BYTES", 1000),
         patch.object(process, "LOGS_KEPT", 2),
@@ -38,7 +38,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_log_that_cannot_be_written_is_complained_of_once_and_when_it_can_be_again(
+def test_unwritable_log_is_reported_once_and_again_when_it_works(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
     target, cause = BROKEN[how]
@@ -64,7 +64,7 @@ def process_handler() -> process.LogFile:
     return handler
 
 
-def test_a_log_on_stderr_that_cannot_be_written_holds_nobody_up() -> None:
+def test_blocked_log_on_stderr_delays_nothing() -> None:
     full = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115 - closing it fails too
     with patch.object(sys, "stderr", full), process.logging_to(None):
         log("one", "two")
@@ -72,15 +72,13 @@ def test_a_log_on_stderr_that_cannot_be_written_holds_nobody_up() -> None:
         full.close()
 
 
-def test_a_mistake_in_a_line_of_the_log_still_shows_where_it_was_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bug_in_a_log_call_shows_where_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with process.logging_to(tmp_path / "server.log"):
         process_handler().emit(logging.makeLogRecord({"msg": "event=%s %s", "args": ("one",)}))
     assert "not enough arguments for format string" in capsys.readouterr().err
 
 
-def test_a_log_that_cannot_be_rotated_grows_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_that_cannot_be_rotated_keeps_growing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (
         patch.object(process, "LOG_BYTES", 100),
         patch("os.rename", side_effect=PermissionError(1, "Operation not permitted")),

@@ -39,7 +39,7 @@ def test_groups_give_a_role_or_several() -> None:
     assert read(text) == OidcSpec("https://login.example.org", "runrig", "https://example.org/groups", roles)
 
 
-def test_the_least_is_an_issuer_and_a_client() -> None:
+def test_minimum_is_an_issuer_and_a_client() -> None:
     assert read(f"{{{ISSUER}, client_id: runrig}}") == OidcSpec("https://login.example.org", "runrig", "groups", {})
     for loopback in ("http://127.0.0.1:5556/dex", "http://localhost:8080", "http://[::1]:80"):
         found = read(f"{{issuer: '{loopback}', client_id: runrig}}")
@@ -67,14 +67,14 @@ ISSUER_HINT = "Write it as the provider does, such as https://login.example.org/
         (f"{{{ISSUER}, client_id: x, role_map: [a]}}", ["role_map: expected a mapping, got a list"]),
     ],
 )  # fmt: skip
-def test_all_problems_are_told(oidc: str, problems: list[str]) -> None:
+def test_all_problems_are_reported(oidc: str, problems: list[str]) -> None:
     with pytest.raises(InvalidInput) as refused:
         read(oidc)
     assert [problem.message for problem in refused.value.problems] == problems
     assert {problem.line for problem in refused.value.problems} == {3}
 
 
-def test_a_provider_that_does_not_fit_is_a_mistake_of_the_file_and_a_silent_one_is_not() -> None:
+def test_unsuitable_provider_is_a_problem_of_the_file_and_an_unreachable_one_is_not() -> None:
     with forger() as provider:
         spec = read_serve(f"{LEAST}oidc: {{issuer: '{provider.issuer}', client_id: runrig}}\n", Path("/"), {})
         assert serve.check(spec) is None

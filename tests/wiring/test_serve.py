@@ -68,7 +68,7 @@ def checked(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, captured.out + captured.err
 
 
-def test_check_says_what_is_wrong_with_file_and_line_and_changes_nothing(
+def test_check_reports_problems_with_file_and_line_and_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "serve.yaml"
@@ -100,7 +100,7 @@ current-context: lab
             "kubeconfig KUBE cannot be used: No such file or directory HERE/no/ca"),
     ],
 )  # fmt: skip
-def test_a_kubeconfig_that_is_wrong_is_a_mistake_of_the_file_at_the_check_and_at_the_start(
+def test_invalid_kubeconfig_is_a_problem_of_the_file_at_check_and_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kubeconfig: str, more: str, message: str | None
 ) -> None:
     file, kube = tmp_path / "serve.yaml", tmp_path / "kube"
@@ -120,7 +120,7 @@ def test_a_kubeconfig_that_is_wrong_is_a_mistake_of_the_file_at_the_check_and_at
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kube", "serve.yaml"]
 
 
-def test_a_kubeconfig_of_the_environment_that_is_not_there_is_told_with_all_ways_to_name_one(
+def test_missing_kubeconfig_of_the_environment_is_reported_with_all_ways_to_set_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nowhere/k")
@@ -135,7 +135,7 @@ def test_a_kubeconfig_of_the_environment_that_is_not_there_is_told_with_all_ways
 
 
 @pytest.mark.slow
-def test_the_first_administrator_is_made_once_and_may_come_in(here: Site) -> None:
+def test_first_administrator_is_created_once_and_can_log_in(here: Site) -> None:
     token = here.admin()
     again = subprocess.run(process(*here.arguments("--init-admin", "eve")), capture_output=True, text=True, check=False)
     assert (again.returncode, again.stdout) == (1, "")
@@ -152,7 +152,7 @@ def test_the_first_administrator_is_made_once_and_may_come_in(here: Site) -> Non
 
 
 @pytest.mark.slow
-def test_it_speaks_tls_and_nothing_else_where_it_shall(here: Site) -> None:
+def test_server_speaks_only_tls_if_configured(here: Site) -> None:
     for name in ("cert.pem", "key.pem"):
         shutil.copy(DATA / name, here.folder / name)
     (here.folder / "key.pem").chmod(0o600)
@@ -168,7 +168,7 @@ def test_it_speaks_tls_and_nothing_else_where_it_shall(here: Site) -> None:
 
 
 @pytest.mark.slow
-def test_it_answers_to_the_names_of_its_file_and_health_to_any(here: Site) -> None:
+def test_server_accepts_the_names_in_its_file_and_health_checks_under_any(here: Site) -> None:
     with serving(here, "hosts: [runrig.example.org]\n") as server:
         until(lambda: server.ready)
         port = server.url.rpartition(":")[2]
@@ -181,7 +181,7 @@ def test_it_answers_to_the_names_of_its_file_and_health_to_any(here: Site) -> No
 
 
 @pytest.mark.slow
-def test_who_sends_too_slowly_is_told_and_hung_up_on(here: Site) -> None:
+def test_slow_client_is_told_and_disconnected(here: Site) -> None:
     with serving(here, "read_timeout_s: 1\n") as server:
         until(lambda: server.ready)
         host, port = server.url.partition("://")[2].split(":")
@@ -194,7 +194,7 @@ def test_who_sends_too_slowly_is_told_and_hung_up_on(here: Site) -> None:
 
 
 @pytest.mark.slow
-def test_the_cluster_file_makes_a_new_cluster_and_leaves_an_old_one_as_it_is(here: Site) -> None:
+def test_cluster_file_creates_a_new_cluster_and_leaves_an_existing_one_unchanged(here: Site) -> None:
     with serving(here) as server:
         until(lambda: server.ready)
         server.send(signal.SIGTERM)
@@ -213,7 +213,7 @@ def test_the_cluster_file_makes_a_new_cluster_and_leaves_an_old_one_as_it_is(her
 
 
 @pytest.mark.slow
-def test_a_database_that_cannot_be_used_ends_the_server_with_its_reason(here: Site) -> None:
+def test_unusable_database_ends_the_server_with_its_reason(here: Site) -> None:
     (here.folder / "data").mkdir()
     with closing(sqlite3.connect(here.folder / "data" / "runrig.db")) as other:
         other.execute("CREATE TABLE songs (title TEXT)")
@@ -223,7 +223,7 @@ def test_a_database_that_cannot_be_used_ends_the_server_with_its_reason(here: Si
 
 
 @pytest.mark.slow
-def test_who_waits_at_a_leader_that_ends_is_told_and_not_left_alone(here: Site) -> None:
+def test_clients_waiting_at_a_stopping_leader_are_told(here: Site) -> None:
     token = here.admin()
     with serving(here) as server:
         until(lambda: server.ready)

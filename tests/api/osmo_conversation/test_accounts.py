@@ -122,7 +122,7 @@ def test_users_cannot_create_tokens_with_roles_they_do_not_have(world: TwoTeams)
     assert set(tokens(world, "tom")) == {"laptop"}
 
 
-def test_admin_manages_the_tokens_of_others(world: TwoTeams) -> None:
+def test_admin_manages_tokens_of_other_users(world: TwoTeams) -> None:
     token = set_token(world, "ada", "robot", user="tom", roles=["osmo-team-user"])
     assert said(as_holder(world, token), "holder", "GET", "api/profile/settings")["profile"]["username"] == "tom"
     answer = said(world, "ada", "GET", "api/auth/user/tom/access_token")

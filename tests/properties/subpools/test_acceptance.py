@@ -26,7 +26,7 @@ def fill(server: RestartableServer, **gpus: int) -> None:
     server.settle()
 
 
-def test_ac1_a_pool_without_subpools_gives_all_of_its_quota(server: RestartableServer) -> None:
+def test_ac1_pool_without_subpools_can_use_all_of_its_quota(server: RestartableServer) -> None:
     server.pool("team", 100)
     id = server.submit("team", HIGH, 50)
     server.settle()
@@ -34,19 +34,19 @@ def test_ac1_a_pool_without_subpools_gives_all_of_its_quota(server: RestartableS
     assert server.numbers("team") == (100, 100, 50, 50)
 
 
-def test_ac2_what_is_unallocated_without_subpools_is_the_whole_quota(server: RestartableServer) -> None:
+def test_ac2_unallocated_quota_without_subpools_is_the_whole_quota(server: RestartableServer) -> None:
     server.pool("team", 100)
     assert server.numbers("team") == (100, 100, 0, 100)
 
 
-def test_ac3_a_subpool_takes_its_share_from_what_is_unallocated(server: RestartableServer) -> None:
+def test_ac3_subpool_takes_its_share_from_unallocated_quota(server: RestartableServer) -> None:
     server.pool("team", 100)
     server.service.subpools.create("team", "a", 30, user="ann")
     assert server.numbers("team") == (100, 70, 0, 70)
     assert server.numbers("team--a") == (30, 30, 0, 30)
 
 
-def test_ac4_above_the_unallocated_high_is_refused_and_low_runs(server: RestartableServer) -> None:
+def test_ac4_high_above_the_unallocated_quota_is_rejected_and_low_runs(server: RestartableServer) -> None:
     server.pool("team", 100, a=30, b=40, c=20)
     before = server.contents()
     with pytest.raises(Refused, match="pool team has 10 unallocated") as refused:
@@ -65,14 +65,14 @@ def test_ac4_above_the_unallocated_high_is_refused_and_low_runs(server: Restarta
     assert [server.status(id) for id in ids] == ["RUNNING", "RUNNING", "PENDING"]
 
 
-def test_ac4_low_of_one_gang_above_the_unallocated_runs_too(server: RestartableServer) -> None:
+def test_ac4_low_gang_above_the_unallocated_quota_runs_too(server: RestartableServer) -> None:
     server.pool("team", 100, a=30, b=40, c=20)
     id = server.submit("team", LOW, 15)
     server.settle()
     assert server.status(id) == "RUNNING"
 
 
-def test_ac5_work_of_a_subpool_counts_there_and_not_as_its_parents_own(server: RestartableServer) -> None:
+def test_ac5_work_of_a_subpool_does_not_count_as_its_parents_own(server: RestartableServer) -> None:
     server.pool("team", 100, a=30)
     id = server.submit("team--a", HIGH, 12)
     server.settle()
@@ -82,7 +82,7 @@ def test_ac5_work_of_a_subpool_counts_there_and_not_as_its_parents_own(server: R
     assert server.view("team").gpus.subtree_used == 12
 
 
-def test_ac6_an_idle_subpool_is_archived_at_once_and_its_share_is_the_parents_again(server: RestartableServer) -> None:
+def test_ac6_idle_subpool_is_archived_immediately_and_returns_its_share(server: RestartableServer) -> None:
     server.pool("team", 100, a=30, b=40)
     assert server.numbers("team")[1] == 30
     done = server.service.subpools.delete("team", "a", user="ann")
@@ -92,7 +92,7 @@ def test_ac6_an_idle_subpool_is_archived_at_once_and_its_share_is_the_parents_ag
     assert [view.pool.name for view in server.service.queries.pools(archived=True)] == ["team", "team--a", "team--b"]
 
 
-def test_ac7_what_fits_the_unallocated_but_not_now_waits_and_low_runs(server: RestartableServer) -> None:
+def test_ac7_work_that_fits_the_unallocated_quota_but_not_now_waits_and_low_runs(server: RestartableServer) -> None:
     server.pool("team", 100, a=30, b=40, c=20)
     older = server.submit("team", HIGH, 8)
     server.settle()
@@ -107,7 +107,7 @@ def test_ac7_what_fits_the_unallocated_but_not_now_waits_and_low_runs(server: Re
     assert server.status(waits) == "RUNNING"
 
 
-def test_ac8_a_larger_share_comes_out_of_what_is_unallocated(server: RestartableServer) -> None:
+def test_ac8_larger_share_comes_from_unallocated_quota(server: RestartableServer) -> None:
     server.pool("team", 100, a=30, b=40)
     server.service.subpools.resize("team", "b", 50, user="ann")
     assert server.numbers("team--b") == (50, 50, 0, 50)

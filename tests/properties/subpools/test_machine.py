@@ -16,7 +16,7 @@ def machine(kind: str) -> type[Subpools]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_history_of_subpools_breaks_a_promise(kind: str) -> None:
+def test_no_history_of_subpools_breaks_a_rule(kind: str) -> None:
     deterministic = settings(
         max_examples=EXAMPLES[kind],
         stateful_step_count=25,
@@ -30,6 +30,6 @@ def test_no_history_of_subpools_breaks_a_promise(kind: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_long_history_of_subpools_breaks_a_promise(kind: str) -> None:
+def test_no_long_history_of_subpools_breaks_a_rule(kind: str) -> None:
     many = settings(max_examples=1000, stateful_step_count=60, deadline=None, suppress_health_check=CHECKS)
     run_state_machine_as_test(machine(kind), settings=many)

@@ -203,7 +203,7 @@ def race(server: RestartableServer, ask: Callable[[str], Person], lists: Sequenc
 
 
 @pytest.mark.parametrize("way", [by_service, by_http])
-def test_racing_submissions_and_edits_break_no_promise(any_store: str, way: Way) -> None:
+def test_racing_submissions_and_edits_break_no_rule(any_store: str, way: Way) -> None:
     """Laws S1, S2, P2, P3, R7, W2."""
     run(any_store, way, seed=4)
 
@@ -211,7 +211,7 @@ def test_racing_submissions_and_edits_break_no_promise(any_store: str, way: Way)
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(100, 125))
 @pytest.mark.parametrize("way", [by_service, by_http])
-def test_many_races_break_no_promise(any_store: str, way: Way, seed: int) -> None:
+def test_many_races_break_no_rule(any_store: str, way: Way, seed: int) -> None:
     run(any_store, way, seed)
 
 

@@ -53,7 +53,7 @@ def test_apply_says_what_it_creates_changes_and_leaves(tmp_path: Path) -> None:
         ]
 
 
-def test_prune_takes_away_only_what_an_apply_made(tmp_path: Path) -> None:
+def test_prune_removes_only_what_an_apply_created(tmp_path: Path) -> None:
     with desk(tmp_path) as it:  # its pools were declared by the file of the start
         it.service.declarations.create_pool("byhand", PoolEdit(amounts(quota=0)), user="ann")
         it.service.declarations.create_cohort("alsobyhand", CohortEdit(), user="ann")
@@ -69,7 +69,7 @@ def test_prune_takes_away_only_what_an_apply_made(tmp_path: Path) -> None:
         assert [view.name for view in it.service.queries.cohorts()] == ["alsobyhand"]
 
 
-def test_a_cohort_made_again_by_hand_is_not_pruned(tmp_path: Path) -> None:
+def test_cohort_recreated_by_hand_is_not_pruned(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         _told(it, "cohorts: [{name: org}, {name: lab}]")
         it.service.declarations.delete_cohort("org", user="ann")
@@ -78,7 +78,7 @@ def test_a_cohort_made_again_by_hand_is_not_pruned(tmp_path: Path) -> None:
         assert ("delete", "cohort", "org") not in _told(it, "{}", prune=True, dry_run=True)
 
 
-def test_pruning_costs_by_the_changes_of_the_cluster_and_not_by_the_log(tmp_path: Path) -> None:
+def test_cost_of_pruning_depends_on_the_changes_of_the_cluster_and_not_on_the_log(tmp_path: Path) -> None:
     """Who made a cohort is found among the events that belong to no workflow."""
     with desk(tmp_path) as it:
         _told(it, "cohorts: [{name: org}]")
@@ -91,7 +91,7 @@ def test_pruning_costs_by_the_changes_of_the_cluster_and_not_by_the_log(tmp_path
     ]
 
 
-def test_a_pool_made_again_by_hand_is_not_pruned(tmp_path: Path) -> None:
+def test_pool_recreated_by_hand_is_not_pruned(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.service.declarations.delete_pool("pool2", user="ann")
         it.service.declarations.create_pool("pool2", PoolEdit(amounts(quota=1)), user="ann")
@@ -121,7 +121,7 @@ def test_a_plain_quota_keeps_the_limits(tmp_path: Path) -> None:
         assert _pool(it, "p") == Pool("p", {GPU: Quota(2, None, 0)}, description="ours")
 
 
-def test_with_several_kinds_of_gpus_a_plain_limit_is_refused(tmp_path: Path) -> None:
+def test_with_several_flavors_a_plain_limit_is_refused(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=KINDS) as it:
         with pytest.raises(
             InvalidInput, match=r"there are 2 flavors, b200, h100. Give an amount for each: b200=8,h100=8$"
@@ -171,7 +171,7 @@ def test_unknown_cohort_is_not_found_and_nothing_is_stored(tmp_path: Path) -> No
         assert it.revision == before + 1
 
 
-def test_pools_that_share_nodes_are_one_set_with_each_node_counted_once(tmp_path: Path) -> None:
+def test_pools_that_share_nodes_form_one_set_and_each_node_counts_once(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("a")
         it.later(0)
@@ -179,7 +179,7 @@ def test_pools_that_share_nodes_are_one_set_with_each_node_counted_once(tmp_path
         assert shares == [NodeShare("pool1", 4, 3), NodeShare("pool1", 4, 3)]
 
 
-def test_pools_without_common_nodes_are_sets_of_their_own(tmp_path: Path) -> None:
+def test_pools_without_common_nodes_form_their_own_sets(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=APART) as it:
         assert [view.nodes for view in it.service.queries.pools()] == [NodeShare("x", 4, 4), NodeShare("y", 0, 0)]
 
@@ -226,7 +226,7 @@ def test_a_pool_and_a_cohort_are_moved_with_their_running_work(tmp_path: Path) -
         assert (it.status(low), it.status(late)) == ("COMPLETED", "RUNNING")
 
 
-def test_an_edit_that_would_close_a_circle_is_refused_and_stores_nothing(tmp_path: Path) -> None:
+def test_edit_that_would_create_a_cycle_is_refused_and_stores_nothing(tmp_path: Path) -> None:
     """Q5, Q7."""
     with desk(tmp_path) as it:
         declarations = it.service.declarations
@@ -241,7 +241,7 @@ def test_an_edit_that_would_close_a_circle_is_refused_and_stores_nothing(tmp_pat
         assert it.revision == before
 
 
-def test_quota_and_limits_are_set_and_taken_away_per_flavor_and_resource(tmp_path: Path) -> None:
+def test_quota_and_limits_are_set_and_removed_per_flavor_and_resource(tmp_path: Path) -> None:
     """Q2."""
     with desk(tmp_path, cluster=KINDS) as it:
         declarations = it.service.declarations
@@ -269,7 +269,7 @@ def test_quota_and_limits_are_set_and_taken_away_per_flavor_and_resource(tmp_pat
             edited(quota="b200/cpu=-1")
 
 
-def test_a_cohort_that_is_deleted_leaves_its_children_under_its_name_if_that_is_said(tmp_path: Path) -> None:
+def test_deleted_cohort_leaves_its_children_under_its_name_on_request(tmp_path: Path) -> None:
     """Q6."""
     with desk(tmp_path) as it:
         declarations = it.service.declarations
@@ -304,7 +304,7 @@ def test_prune_keeps_and_reports_a_cohort_with_a_pool_created_by_hand(tmp_path: 
         assert _told(it, pools, prune=True) == gone + same
 
 
-def test_a_file_without_flavors_is_about_those_that_there_are(tmp_path: Path) -> None:
+def test_file_without_flavors_uses_the_existing_ones(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=KINDS) as it:
         assert _told(it, "pools: [{name: more, quota: {h100: 1}, flavors: [h100]}]") == [("create", "pool", "more")]
         assert _pool(it, "more").quotas == {FlavorResource("h100", "gpu"): Quota(1)}

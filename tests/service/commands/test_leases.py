@@ -21,7 +21,7 @@ def cancelled(it: Desk, *ids: str) -> list[bool]:
     return [it.store.head(id).cancelled_by == "ann" for id in ids]
 
 
-def test_a_workflow_whose_command_is_gone_is_cancelled_and_the_message_says_why(tmp_path: Path) -> None:
+def test_workflow_whose_command_is_gone_is_cancelled_with_a_message(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         runs, waits, free = it.submit("runs", gpus=2), it.submit("waits"), it.submit("free", "pool2")
         it.later(0)
@@ -38,7 +38,7 @@ def test_a_workflow_whose_command_is_gone_is_cancelled_and_the_message_says_why(
         assert cancelled(it, runs, free) == [True, False]
 
 
-def test_a_server_that_starts_gives_every_command_the_whole_time_to_return(tmp_path: Path) -> None:
+def test_restarted_server_gives_every_command_its_full_time_to_return(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         kept, gone, free = it.submit("kept"), it.submit("gone"), it.submit("free", "pool2")
         it.later(0)
@@ -54,7 +54,7 @@ def test_a_server_that_starts_gives_every_command_the_whole_time_to_return(tmp_p
         assert cancelled(it, kept, gone, free) == [False, True, False]
 
 
-def test_what_has_ended_has_no_lease_and_its_repetition_has_none_either(tmp_path: Path) -> None:
+def test_neither_a_finished_workflow_nor_its_restart_has_a_lease(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         id = it.submit("short", duration=1)
         it.service.leases.renew(id)
@@ -70,7 +70,7 @@ def test_what_has_ended_has_no_lease_and_its_repetition_has_none_either(tmp_path
         assert it.status(again) == "RUNNING"
 
 
-def test_a_lease_that_cannot_be_ended_now_is_ended_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lease_that_cannot_be_ended_now_is_ended_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path) as it:
         id = it.submit("w")
         it.service.leases.renew(id)
@@ -83,7 +83,7 @@ def test_a_lease_that_cannot_be_ended_now_is_ended_later(tmp_path: Path, monkeyp
         assert it.status(id) == "FAILED_CANCELED"
 
 
-def test_a_workflow_that_cannot_be_cancelled_keeps_no_other_alive(
+def test_workflow_that_cannot_be_cancelled_does_not_keep_others_alive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path) as it:

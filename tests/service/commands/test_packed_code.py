@@ -9,7 +9,7 @@ from runrig.service.commands.packed_code import MOST_KEPT, PackedCode
 from tests.worlds.code import manifest
 
 
-def test_pods_that_fetch_the_same_code_share_one_archive_and_the_latest_are_kept() -> None:
+def test_pods_that_fetch_the_same_code_share_one_archive_and_the_latest_archives_are_cached() -> None:
     asked: list[str] = []
 
     def code(user: str, id: str) -> StoredCode:

@@ -50,7 +50,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield World(it)
 
 
-def test_a_key_is_good_for_a_minute_and_one_connection(world: World) -> None:
+def test_key_is_valid_for_a_minute_and_one_connection(world: World) -> None:
     first, second = world.open(), world.open()
     world.time += sessions.KEY_S - 1
     taken = world.sessions.take(first.key, ANN, (EXEC.value, world.id))
@@ -61,7 +61,7 @@ def test_a_key_is_good_for_a_minute_and_one_connection(world: World) -> None:
     assert world.sessions.over(taken) == "its token is no longer valid"  # ann has none on this server
 
 
-def test_there_are_only_so_many_for_one_and_for_all(world: World) -> None:
+def test_number_of_sessions_is_limited_per_user_and_in_total(world: World) -> None:
     first = world.open()
     taken = world.sessions.take(first.key, ANN, (EXEC.value, world.id))
     assert taken is not None
@@ -91,7 +91,7 @@ def test_session_refused_by_a_limit_is_not_in_the_audit_trail(world: World) -> N
     ] * 2
 
 
-def test_after_the_end_nothing_begins_and_what_is_open_is_over(world: World) -> None:
+def test_after_shutdown_no_session_begins_and_open_ones_are_over(world: World) -> None:
     ticket = world.open()
     world.sessions.close()
     with pytest.raises(Unavailable, match="this server is stopping"):
@@ -99,7 +99,7 @@ def test_after_the_end_nothing_begins_and_what_is_open_is_over(world: World) -> 
     assert world.sessions.over(ticket) == sessions.CLOSED
 
 
-def test_only_what_runs_can_be_entered(world: World) -> None:
+def test_only_running_tasks_can_be_entered(world: World) -> None:
     with pytest.raises(NotFound, match="tasks: main"):
         world.sessions.running(world.id, "other")
     waits = world.desk.submit("second", gpus=2)

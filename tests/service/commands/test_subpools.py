@@ -64,7 +64,7 @@ def test_edit_is_not_stored_if_its_pool_changed_after_the_decision(tmp_path: Pat
         assert _state(it, "team--a") is PoolState.DELETING
 
 
-def test_nothing_is_admitted_past_an_edit_however_commands_interleave(tmp_path: Path) -> None:
+def test_no_interleaving_of_commands_admits_work_past_an_edit(tmp_path: Path) -> None:
     """P3, S1: in the order of the log, every firm submission was within what was unallocated before it."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 1)
@@ -133,7 +133,7 @@ def test_drain_continues_after_a_restart(tmp_path: Path) -> None:
         assert it.service.queries.pool("team").gpus.unallocated == 10
 
 
-def test_a_pool_is_archived_in_the_cycle_in_which_its_last_workflow_ends(tmp_path: Path) -> None:
+def test_pool_is_archived_in_the_cycle_in_which_its_last_workflow_ends(tmp_path: Path) -> None:
     """S3."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 4)
@@ -147,7 +147,7 @@ def test_a_pool_is_archived_in_the_cycle_in_which_its_last_workflow_ends(tmp_pat
         assert (last.action.pool.state, last.revision, last.time) == (PoolState.ARCHIVED, end.revision + 1, end.time)
 
 
-def test_the_sweep_looks_at_the_start_and_at_every_interval(tmp_path: Path) -> None:
+def test_sweep_runs_at_the_start_and_at_every_interval(tmp_path: Path) -> None:
     """S3."""
     with closing(SqlStore.open(tmp_path / "runrig.db")) as store:
         moments = [T0]
@@ -164,7 +164,7 @@ def test_the_sweep_looks_at_the_start_and_at_every_interval(tmp_path: Path) -> N
         assert drains.due_in_s() == 900
 
 
-def test_the_sweep_goes_by_what_is_stored_and_not_by_what_is_remembered(tmp_path: Path) -> None:
+def test_sweep_uses_stored_and_not_remembered_state(tmp_path: Path) -> None:
     """S3: a workflow that only the memory holds keeps no pool DELETING for longer than an interval."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 4)
@@ -211,7 +211,7 @@ def test_the_loop_wakes_for_the_next_sweep(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- an upgrade
 
 
-def test_a_subpool_that_did_not_follow_its_parent_does_so_at_the_next_start(tmp_path: Path) -> None:
+def test_subpool_that_did_not_follow_its_parent_does_so_at_the_next_start(tmp_path: Path) -> None:
     """S5: before there were commands for subpools, a change of the parent left them as they were."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 4)

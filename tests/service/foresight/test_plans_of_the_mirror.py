@@ -28,7 +28,7 @@ def _plans(it: Desk) -> list[str]:
     return [repr(it.service.plans.plan(each, user="u", visibility=ALL, leaving=Leaving())) for each in asked]
 
 
-def test_the_mirror_plans_what_the_server_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mirror_gives_the_same_plans_as_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with mirrored(tmp_path) as (it, mirror):
         for at in range(4):
             it.submit(f"low{at}", "pool1", Priority.LOW)

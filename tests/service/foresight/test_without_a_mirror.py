@@ -53,7 +53,7 @@ def plan(it: Desk) -> object:
     )
 
 
-def test_search_in_the_server_finds_what_a_search_in_a_copy_finds(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_in_the_server_gives_the_result_of_a_search_in_a_copy(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     by_copy, stored = would_start(it), it.store.load()
     assert by_copy.would_start
     assert by_copy.at_rest
@@ -89,7 +89,7 @@ def test_evaluation_is_inconclusive_while_gangs_ahead_are_not_evaluated(
         would_start(it)
 
 
-def test_an_answer_in_steps_begins_again_where_something_is_stored_between_two(
+def test_stepwise_answer_starts_over_if_something_is_stored_in_between(
     it: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nobody waits meanwhile: what comes between two steps is stored at once."""
@@ -121,9 +121,7 @@ def test_an_answer_in_steps_begins_again_where_something_is_stored_between_two(
 
 
 @pytest.mark.parametrize("disturbances", [0, 1, 100])
-def test_why_gives_way_to_others_between_two_steps(
-    it: Desk, monkeypatch: pytest.MonkeyPatch, disturbances: int
-) -> None:
+def test_why_yields_to_others_between_steps(it: Desk, monkeypatch: pytest.MonkeyPatch, disturbances: int) -> None:
     """Whatever is stored meanwhile, and in the end without a break: it is answered, of one revision."""
     transactor = it.service._transactor
     monkeypatch.setattr(asker, "HOLD_S", 0.0)

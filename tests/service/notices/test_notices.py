@@ -53,9 +53,7 @@ def rest(it: Desk, user: str = "ann") -> str:
     return it.service.notices.shown(user).result
 
 
-def test_a_user_is_told_what_happens_to_their_work_and_no_one_elses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_users_get_notices_about_their_own_work_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         before = it.submit("before")
         it.service.settle()
@@ -74,7 +72,7 @@ def test_a_user_is_told_what_happens_to_their_work_and_no_one_elses(
         assert list(document) == ["event", "id", "pool", "user", "status", "cause", "law", "at", "address"]
 
 
-def test_a_preemptor_is_named_only_to_those_who_may_see_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_preemptor_is_named_only_to_users_who_can_see_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         for user, role in (("ann", "pool1-user"), ("vera", "viewer")):
             it.service.access.users.create(user, [role_named(role)], actor="root")
@@ -94,9 +92,7 @@ def test_a_preemptor_is_named_only_to_those_who_may_see_it(tmp_path: Path, monke
         assert {law for law, _ in causes.values()} == {"R1", "R2"}
 
 
-def test_a_short_run_and_an_event_that_was_not_chosen_are_not_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_runs_and_unselected_events_cause_no_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         turn_on(it, there.url, when=(When.DONE,), min_run_s=60)
         it.submit("short", duration=30)
@@ -108,9 +104,7 @@ def test_a_short_run_and_an_event_that_was_not_chosen_are_not_told(
         assert [(each["event"], each["id"]) for each in there.documents] == [("done", long)]
 
 
-def test_a_notice_is_tried_again_with_the_same_id_and_then_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_notice_is_retried_with_the_same_id_and_then_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         turn_on(it, there.url, when=(When.START,))
         there.answers = [500, 500, 204]
@@ -125,7 +119,7 @@ def test_a_notice_is_tried_again_with_the_same_id_and_then_given_up(
         assert (len(set(ids[:3])), len(set(ids[3:])), len(ids)) == (1, 1, 6)
 
 
-def test_a_running_server_tells_what_it_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_server_sends_notices_of_its_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         turn_on(it, there.url, when=(When.START,))
         it.service.notices.thread.start()
@@ -136,7 +130,7 @@ def test_a_running_server_tells_what_it_commits(tmp_path: Path, monkeypatch: pyt
         assert [each["id"] for each in there.documents] == ["a-1", "b-1"]
 
 
-def test_a_slow_receiver_delays_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_receiver_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         turn_on(it, f"{there.url}/slow", "ann", (When.START,))
         turn_on(it, there.url, "bob", (When.START,))
@@ -149,7 +143,7 @@ def test_a_slow_receiver_delays_nobody_else(tmp_path: Path, monkeypatch: pytest.
         assert [each["user"] for each in there.documents] == ["bob"]
 
 
-def test_damaged_settings_of_one_user_stop_nobody_elses_notices(
+def test_damaged_settings_of_one_user_do_not_stop_notices_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with receiving(tmp_path) as (there, trusts):
@@ -170,7 +164,7 @@ def test_damaged_settings_of_one_user_stop_nobody_elses_notices(
             assert it.service.notices.shown("ann").to == there.url
 
 
-def test_notices_that_nobody_takes_do_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_undelivered_notices_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runrig.store.notices.MOST_WAITING", 3)
     with world(tmp_path, monkeypatch) as (it, there):
         for user in ("ann", "bob"):
@@ -184,7 +178,7 @@ def test_notices_that_nobody_takes_do_not_grow_without_end(tmp_path: Path, monke
         assert {each.id for each in it.store.notices.due(1.0)} == {"ann7", "bob6"}
 
 
-def test_a_user_has_one_test_notice_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_user_has_one_test_notice_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         turn_on(it, f"{there.url}/slow")
         with ThreadPoolExecutor(1) as pool:
@@ -196,7 +190,7 @@ def test_a_user_has_one_test_notice_at_a_time(tmp_path: Path, monkeypatch: pytes
             assert first.result() != "delivered"
 
 
-def test_a_restart_loses_nothing_and_repeats_only_what_was_on_its_way(
+def test_restart_loses_nothing_and_repeats_only_notices_in_transit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with receiving(tmp_path) as (there, trusts):
@@ -227,7 +221,7 @@ def dies(*_: object) -> None:
     raise SystemExit("killed")
 
 
-def test_the_secret_is_shown_once_and_changes_with_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_is_shown_once_and_changes_with_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         shown = [
             it.service.notices.set("ann", url, (When.FAIL,), 0, 1).secret

@@ -14,7 +14,7 @@ from runrig.service.notices.webhook import DELIVERED, Webhook, check_address, is
 from tests.service.notices.receiver import HERE, receiving
 
 
-def test_a_notice_arrives_with_its_signature_and_delivery(tmp_path: Path) -> None:
+def test_notice_arrives_with_its_signature_and_delivery_id(tmp_path: Path) -> None:
     with receiving(tmp_path) as (there, trusts):
         assert Webhook(HERE, trusts).send(f"{there.url}/in?a=1", '{"event":"fail"}', "secret", "d-1") == DELIVERED
         ((headers, body),) = there.got
@@ -31,14 +31,14 @@ def test_a_notice_arrives_with_its_signature_and_delivery(tmp_path: Path) -> Non
         ("/large", 200, "localhost answered with more than 64 KiB"),
     ],
 )
-def test_a_bad_answer_is_no_delivery(tmp_path: Path, path: str, status: int, result: str) -> None:
+def test_error_response_is_not_a_delivery(tmp_path: Path, path: str, status: int, result: str) -> None:
     with receiving(tmp_path) as (there, trusts):
         there.answers = [status]
         assert Webhook(HERE, trusts).send(there.url + path, "{}", "s", "d") == result
         assert len(there.got) == 1
 
 
-def test_a_receiver_that_hangs_is_given_up_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_receiver_is_abandoned_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "TIMEOUT_S", 0.3)
     with receiving(tmp_path) as (there, trusts):
         begun = time.monotonic()
@@ -46,7 +46,7 @@ def test_a_receiver_that_hangs_is_given_up_in_time(tmp_path: Path, monkeypatch: 
         assert time.monotonic() - begun < 5
 
 
-def test_a_private_address_is_not_called_unless_it_is_allowed(tmp_path: Path) -> None:
+def test_private_address_is_not_called_unless_allowed(tmp_path: Path) -> None:
     with receiving(tmp_path) as (there, trusts):
         result = Webhook((), trusts).send(there.url, "{}", "s", "d")
         assert "localhost has the private address" in result
@@ -54,7 +54,7 @@ def test_a_private_address_is_not_called_unless_it_is_allowed(tmp_path: Path) ->
         assert there.got == []
 
 
-def test_a_stranger_with_the_same_name_is_not_trusted(tmp_path: Path) -> None:
+def test_untrusted_server_with_the_same_name_gets_nothing(tmp_path: Path) -> None:
     with receiving(tmp_path) as (there, _):
         assert "certificate" in Webhook(HERE).send(there.url, "{}", "s", "d")
         assert there.got == []
@@ -67,12 +67,12 @@ PRIVATE = (
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_an_address_is_private_in_whatever_form(address: str) -> None:
+def test_private_address_is_recognised_in_every_form(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"])
-def test_an_address_of_the_internet_is_public(address: str) -> None:
+def test_internet_address_is_public(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))
 
 
@@ -94,5 +94,5 @@ def test_a_private_address_is_refused_when_it_is_set(host: str) -> None:
     Webhook().check("https://8.8.8.8/x")
 
 
-def test_a_name_that_cannot_be_looked_up_is_no_delivery() -> None:
+def test_unknown_host_name_is_not_a_delivery() -> None:
     assert Webhook().send(f"https://{'a' * 64}.com/", "{}", "s", "d").startswith(f"{'a' * 64}.com cannot be reached")

@@ -72,7 +72,7 @@ def packed_bytes(store: SqlStore) -> list[int]:
         return list(connection.execute(select(size).order_by(kept.revision)).scalars())
 
 
-def test_checkpoints_come_every_400_decisions_and_take_two_hundredths_of_the_log(tmp_path: Path) -> None:
+def test_checkpoints_come_every_400_decisions_and_take_two_percent_of_the_log(tmp_path: Path) -> None:
     nodes = tuple(Node(f"n{i:03}", {GPU: 8}) for i in range(12))
     with desk(tmp_path, nodes=nodes, cluster='{"pools": [{"name": "pool1", "quota": 90}]}') as it:
         assert it.service.keeper.step()

@@ -71,7 +71,7 @@ def seen(look: Look) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("noted", [2, 1_000])
-def test_a_look_is_what_the_state_says_after_whatever_was_stored(
+def test_observation_equals_the_state_after_any_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, noted: int
 ) -> None:
     """Also where more has changed than is noted, and where something is stored between the parts of a first look."""
@@ -109,7 +109,7 @@ def test_a_look_is_what_the_state_says_after_whatever_was_stored(
             assert now == board.board(look, ALL)
 
 
-def test_a_look_costs_what_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_of_an_observation_depends_on_the_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with busy(tmp_path) as it:
         for at in range(8):
             it.submit(f"w{at}", "pool1", Priority.LOW)

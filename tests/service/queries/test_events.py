@@ -140,5 +140,5 @@ def test_each_action_reads_as_a_sentence() -> None:
     assert [in_words(action) for action, _ in PAIRS] == [text for _, text in PAIRS]
 
 
-def test_no_action_is_without_words() -> None:
+def test_every_action_has_a_sentence() -> None:
     assert {type(action) for action, _ in PAIRS} == set(get_args(Action))

@@ -72,7 +72,7 @@ class Kept:
     name, queues = "kept", True
 
 
-def test_a_traceback_of_a_pod_is_found_below_the_times_of_its_lines(tmp_path: Path) -> None:
+def test_traceback_of_a_pod_is_found_despite_timestamps(tmp_path: Path) -> None:
     lines = ["step 1", HEAD, '  File "train.py", line 7', "KeyError: 'lr'"]
     kept = Kept(tmp_path, {"main": lines})
     failures, workflow = failures_in(kept), stored(failed("main", 5.0))
@@ -85,7 +85,7 @@ def test_a_traceback_of_a_pod_is_found_below_the_times_of_its_lines(tmp_path: Pa
     assert len(kept.read) == asked, "what has ended is read once"
 
 
-def test_of_several_the_one_counts_that_failed_first_and_not_of_another(tmp_path: Path) -> None:
+def test_first_failure_of_several_tasks_is_the_cause(tmp_path: Path) -> None:
     """b ended after a, which only lost its peer, and failed before c did."""
     wrote = {
         "a": [HEAD, '  File "x.py", line 1', "RuntimeError: NCCL error: connection closed by peer"],
@@ -109,7 +109,7 @@ def test_a_pod_that_was_stopped_after_another_failed_is_not_the_cause(tmp_path: 
 
 
 @pytest.mark.parametrize("behind", [0, 5, 100, 150])
-def test_the_lines_that_are_shown_end_with_the_last_or_with_the_cause(tmp_path: Path, behind: int) -> None:
+def test_shown_lines_end_with_the_last_one_or_with_the_cause(tmp_path: Path, behind: int) -> None:
     lines = [*[f"step {at}" for at in range(40)], HEAD, '  File "x.py", line 1', "KeyError: 1", *["bye"] * behind]
     kept = Kept(tmp_path, {"main": []})
     (tmp_path / "main").write_text("\n".join(lines))
@@ -190,7 +190,7 @@ def handed(tmp_path: Path) -> Iterator[Handed]:
 NOT_SHOWN = "its last lines are hidden because they may contain values of a credential that was changed or deleted since it was queued"
 
 
-def test_neither_the_cause_nor_the_lines_hold_a_secret_that_the_task_was_handed(handed: Handed) -> None:
+def test_neither_cause_nor_lines_contain_secrets_of_the_task(handed: Handed) -> None:
     """What a credential says in the open, and a value that this task was not handed, are not masked."""
     assert handed.told() == (MASKED[3], MASKED)
 
@@ -209,13 +209,13 @@ def test_lines_that_may_contain_a_forgotten_secret_are_not_shown(handed: Handed,
     assert handed.told() == (NOT_SHOWN, [])
 
 
-def test_a_credential_that_changed_before_the_task_was_queued_hides_nothing(handed: Handed) -> None:
+def test_credential_changed_before_the_task_was_queued_hides_nothing(handed: Handed) -> None:
     handed.time[0] = T0 + 9
     handed.credentials.set("ann", "wandb", CredentialKind.GENERIC, {"api_key": SECRET}, actor="ann")
     assert handed.told() == (MASKED[3], MASKED)
 
 
-def test_a_sentence_that_is_cut_ends_in_no_piece_of_a_secret(handed: Handed, tmp_path: Path) -> None:
+def test_truncated_sentence_contains_no_part_of_a_secret(handed: Handed, tmp_path: Path) -> None:
     lines = [HEAD, '  File "x.py", line 1', f"ValueError: {'x' * 280}{SECRET}"]
     (tmp_path / "main").write_text("\n".join(lines))
     assert handed.told()[0] == f"ValueError: {'x' * 280}***"

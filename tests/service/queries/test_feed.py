@@ -36,7 +36,7 @@ def read_through(
     within=st.integers(1, 40),
     small=st.sampled_from([(), (MoveTask, MoveGroup), (Submit,)]),
 )
-def test_the_latest_events_are_the_end_of_the_log(
+def test_latest_events_are_the_end_of_the_log(
     work: list[str], role: str, most: int, within: int, small: tuple[type[object], ...]
 ) -> None:
     visibility = Visibility(Identity("eve", (role_named(role),)))
@@ -74,7 +74,7 @@ def matches(event: ClusterEvent, action: Action, query: EventFilter) -> bool:
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
 @given(query=FILTERS, most=st.sampled_from([1, 3, 1_000]), fresh=st.booleans())
-def test_pages_of_a_filter_have_what_matches_of_the_whole_log(query: EventFilter, most: int, fresh: bool) -> None:
+def test_pages_of_a_filter_contain_all_matches_in_the_log(query: EventFilter, most: int, fresh: bool) -> None:
     """From memory, and from the store (*fresh*), where the database skips most of the rest."""
     with TemporaryDirectory() as folder, desk(Path(folder)) as it:
         for pool in ("pool1", "pool2", "pool1"):

@@ -190,7 +190,7 @@ def test_no_difference_between_two_pools_is_left_out(before: Pool, after: Pool) 
 # ---------------------------------------------------------------- filters and pages
 
 
-def test_the_trail_is_narrowed_by_person_time_and_subpool(tmp_path: Path) -> None:
+def test_history_is_filtered_by_user_time_and_subpool(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         edit(it, "team", "bob", quota=5)
         edit(it, "team--a", "eve", quota=1)
@@ -212,7 +212,7 @@ def test_the_trail_is_narrowed_by_person_time_and_subpool(tmp_path: Path) -> Non
         assert pools(since=0.0, until=2e11) == pools()
 
 
-def test_pages_follow_each_other_also_through_one_revision(tmp_path: Path) -> None:
+def test_pages_are_consecutive_even_within_one_revision(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         for quota in (2, 1, 2):
             edit(it, "team--b", quota=quota)
@@ -247,7 +247,7 @@ def test_unknown_names_are_reported(tmp_path: Path) -> None:
             assert caught.value.args[0] == text
 
 
-def test_a_question_costs_by_the_changes_of_the_pool_and_not_by_the_log(tmp_path: Path) -> None:
+def test_cost_of_a_history_query_depends_on_the_changes_of_the_pool_and_not_on_the_log(tmp_path: Path) -> None:
     """Events are found by an index on their pool, and never by looking at all of them."""
     with desk(tmp_path, cluster=TEAM) as it, statements() as seen:
         trail(it, "team", by="ann", since=T0, until=T0 + 9, after=(9, 9))
@@ -265,7 +265,7 @@ def test_a_question_costs_by_the_changes_of_the_pool_and_not_by_the_log(tmp_path
 # ---------------------------------------------------------------- as it stood
 
 
-def test_a_pool_is_shown_as_it_stood_with_its_subpools(tmp_path: Path) -> None:
+def test_pool_is_shown_as_it_was_with_its_subpools(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         edit(it, "team--a", "bob", quota=3)
         apply(it, "pools: [{name: team, quota: 4, subpools: [{name: a, quota: 3}]}]", "eve", prune=True)
@@ -308,7 +308,7 @@ def test_pool_has_no_settings_before_its_creation_or_in_the_future(tmp_path: Pat
     assert never.value.message == "unknown pool 'tem'. Did you mean 'team'?"
 
 
-def test_where_the_clock_was_put_back_the_later_change_counts(tmp_path: Path) -> None:
+def test_after_the_clock_was_set_back_the_later_change_counts(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM, time=T0 + 10) as it:
         it.time[0] -= 5
         edit(it, "team", weight=2)
@@ -383,7 +383,7 @@ def shown_at(it: Desk, name: str, time: float) -> dict[str, Any]:
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(STEPS, min_size=5, max_size=25))
-def test_at_any_time_a_pool_is_what_pool_show_said_then(steps: list[tuple[Any, ...]]) -> None:
+def test_past_pool_equals_the_output_of_pool_show_at_that_time(steps: list[tuple[Any, ...]]) -> None:
     """Law S6: after each step, and still at the end."""
     with TemporaryDirectory() as folder, desk(Path(folder), cluster=TEAM) as it:
         said: dict[float, dict[str, Any]] = {}
@@ -434,7 +434,7 @@ def live(it: Desk) -> Iterator[None]:
     yield
 
 
-def test_nothing_of_the_trail_and_no_pool_is_ever_deleted(tmp_path: Path) -> None:
+def test_neither_history_nor_pools_are_ever_deleted(tmp_path: Path) -> None:
     """Law S6: whatever is done, however long ago, also over restarts; rows of the log are written once and never again."""
     logged: set[tuple[Any, ...]] = set()
     names: set[str] = set()
@@ -463,7 +463,7 @@ def put_in(event: Event) -> str:
     return event.action.pool.name
 
 
-def test_the_trail_of_a_database_of_the_first_release_is_there(tmp_path: Path) -> None:
+def test_history_of_a_database_of_the_first_release_is_preserved(tmp_path: Path) -> None:
     """The dump of v0.1.0, brought to the tables of today."""
     dump = Path(make_dump.__file__).with_name("data") / "v0.1.0.sql"
     make_dump.restore(dump.read_text(encoding="utf-8"), tmp_path / "runrig.db")

@@ -53,7 +53,7 @@ def texts(lines: Iterable[Lines]) -> list[str]:
     return [line.data.decode() for line in one_by_one(lines)]
 
 
-def test_lines_of_both_streams_come_as_they_were_written(tmp_path: Path) -> None:
+def test_lines_of_both_streams_are_in_the_order_of_writing(tmp_path: Path) -> None:
     task = Writer(tmp_path)
     for at, out, err in (
         (1, "step 1\n", ""),
@@ -124,7 +124,7 @@ def test_follower_gets_an_incomplete_line_after_a_while(tmp_path: Path) -> None:
         "9" * 40 + " 1 1\n",
     ],
 )
-def test_notes_that_a_task_wrote_itself_lose_no_line(tmp_path: Path, notes: str) -> None:
+def test_notes_written_by_a_task_itself_lose_no_line(tmp_path: Path, notes: str) -> None:
     task = Writer(tmp_path)
     task.write("one\ntwo\n", "three\n")
     task.raw(notes)
@@ -141,7 +141,7 @@ def test_log_that_is_not_a_regular_file_is_empty(tmp_path: Path) -> None:
 
 @settings(max_examples=60)
 @given(st.integers(min_value=0), st.sampled_from([7, 64, output.CHUNK]))
-def test_no_line_is_lost_or_doubled_however_it_is_read(
+def test_no_line_is_lost_or_repeated_however_output_is_read(
     tmp_path_factory: pytest.TempPathFactory, seed: int, chunk: int
 ) -> None:
     """Several readers, some of which begin late, as after a server was killed."""
@@ -174,7 +174,7 @@ def test_no_line_is_lost_or_doubled_however_it_is_read(
 
 
 @pytest.mark.parametrize("seconds", ["", ".5", ".123456789"])
-def test_lines_with_their_time_in_front_are_read_without_it(tmp_path: Path, seconds: str) -> None:
+def test_timestamped_lines_are_read_without_their_times(tmp_path: Path, seconds: str) -> None:
     """As Kubernetes gives them; what was kept by an older release has none."""
     (tmp_path / "pod.log").write_text(f"old\n2026-01-31T12:00:00{seconds}Z new  one\n2026-01-31T12:00:01Z \n")
     found = Output(LogFile(str(tmp_path), "pod.log"), stamped=True)

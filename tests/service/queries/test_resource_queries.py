@@ -27,7 +27,7 @@ workflow:
 """
 
 
-def test_a_page_of_nodes_and_one_pool_say_what_the_whole_lists_say(
+def test_page_of_nodes_and_single_pool_equal_the_complete_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nodes = tuple(Node(f"n{at}", {"gpu": 4}, ready=at != 3) for at in range(4))

@@ -36,7 +36,7 @@ def said(it: Desk, id: str) -> str:
     return it.service.workflow_queries.why(id).sentence
 
 
-def test_firm_work_that_runs_is_never_preempted(tmp_path: Path) -> None:
+def test_running_guaranteed_work_is_never_preempted(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("a", gpus=2)
         it.submit("b", "pool2", HIGH)
@@ -61,7 +61,7 @@ def test_running_low_work_reports_whether_it_can_be_reclaimed(tmp_path: Path) ->
             assert said(it, id) == f"{id} is RUNNING on n0 ({gpus}). {borrows}"
 
 
-def test_low_in_a_pool_with_subpools_knows_who_is_above_it(tmp_path: Path) -> None:
+def test_low_in_a_pool_with_subpools_names_the_pools_that_can_preempt_it(tmp_path: Path) -> None:
     """R2: between siblings the subpool counts, before other pools the parent, before its subpools what they leave over."""
     with desk(tmp_path, gpus=6, cluster=SUBPOOLS) as it:
         it.submit("over", "team", LOW, gpus=3)
@@ -98,7 +98,7 @@ def test_work_without_gpus_holds_none(tmp_path: Path) -> None:
         assert said(it, "a-1") == "a-1 is RUNNING on n0 (no GPUs). It cannot be preempted (priority NORMAL)."
 
 
-def test_the_list_says_what_each_workflow_asks_for_with_all_its_pods(tmp_path: Path) -> None:
+def test_list_shows_requests_with_all_pods(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("chain", priority=LOW, text=CHAIN)
         it.submit("a", gpus=2)
@@ -124,7 +124,7 @@ workflow:
 """
 
 
-def test_a_workflow_that_is_preempted_and_comes_back_smaller_is_shown_as_small_as_it_is(tmp_path: Path) -> None:
+def test_requeued_workflow_that_restarts_smaller_is_shown_with_its_current_size(tmp_path: Path) -> None:
     """Law A3: the third worker has an attempt, but not of now."""
     with desk(tmp_path, gpus=17, cluster="pools: [{name: pool1, quota: 17}]") as it:
         wide = it.submit("wide", priority=LOW, text=WIDE)
@@ -146,7 +146,7 @@ def test_a_workflow_that_is_preempted_and_comes_back_smaller_is_shown_as_small_a
         assert shown() == (12, 17, (PodCount("worker", 3, 1, 2),))
 
 
-def test_of_a_workflow_that_never_started_nothing_was_admitted(tmp_path: Path) -> None:
+def test_workflow_that_never_started_has_no_admitted_pods(tmp_path: Path) -> None:
     with desk(tmp_path, gpus=17, cluster="pools: [{name: pool1, quota: 17}]") as it:
         it.submit("all", priority=HIGH, gpus=17)
         wide = it.submit("wide", priority=LOW, text=WIDE)
@@ -157,7 +157,7 @@ def test_of_a_workflow_that_never_started_nothing_was_admitted(tmp_path: Path) -
         assert (shown.status, shown.groups[0].pods) == ("FAILED_CANCELED", (PodCount("worker", 3, 1, None),))
 
 
-def test_of_a_failed_workflow_the_tasks_that_failed_by_themselves_count_in_the_order_of_their_ends() -> None:
+def test_failed_workflow_lists_tasks_that_failed_by_themselves_in_order() -> None:
     ended = Task("bad-1", "good", 0, "g", "good", 0, lead=True, status=Status.COMPLETED, exit_code=0, end_time=1.0)
     late = replace(ended, name="late", status=Status.FAILED, exit_code=3, end_time=9.0)
     first = replace(ended, name="first", status=Status.FAILED, exit_code=7, end_time=5.0)
@@ -212,7 +212,7 @@ def test_no_workflow_is_overtaken_in_a_strict_queue(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("priority", list(Priority))
-def test_high_work_waiting_for_quota_is_told_that_it_cannot_borrow(tmp_path: Path, priority: Priority) -> None:
+def test_high_work_waiting_for_quota_learns_that_it_cannot_borrow(tmp_path: Path, priority: Priority) -> None:
     with desk(tmp_path, cluster="pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2}]") as it:
         it.submit("first", gpus=2)
         it.service.settle()

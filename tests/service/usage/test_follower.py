@@ -66,7 +66,7 @@ def _fold_all(follower: Follower) -> None:
         pass
 
 
-def test_a_follower_that_is_stopped_anywhere_writes_what_one_in_one_piece_does(tmp_path: Path) -> None:
+def test_follower_stopped_anywhere_writes_what_an_uninterrupted_one_does(tmp_path: Path) -> None:
     with desk(tmp_path) as there:
         _days(there, lambda: _fold_all(Follower(there.store, there.service.clock)))
         often = _rows(there.store)
@@ -79,7 +79,7 @@ def test_a_follower_that_is_stopped_anywhere_writes_what_one_in_one_piece_does(t
         assert {row[2] for row in often[WORK]} == {"pool1", "pool2"}
 
 
-def test_what_the_tables_have_and_what_is_open_is_the_whole_log(tmp_path: Path) -> None:
+def test_tables_and_open_hours_together_cover_the_whole_log(tmp_path: Path) -> None:
     """By hours, by days, and as one sum."""
     with desk(tmp_path) as there:
         follower = Follower(there.store, there.service.clock)
@@ -107,7 +107,7 @@ def test_what_the_tables_have_and_what_is_open_is_the_whole_log(tmp_path: Path) 
             assert found == whole
 
 
-def test_a_workflow_is_kept_until_it_is_folded(tmp_path: Path) -> None:
+def test_workflow_is_kept_until_it_is_folded(tmp_path: Path) -> None:
     with desk(tmp_path) as there:
         follower = Follower(there.store, there.service.clock)
         follower.step()
@@ -129,7 +129,7 @@ def test_a_workflow_is_kept_until_it_is_folded(tmp_path: Path) -> None:
         assert _rows(there.store) == before
 
 
-def test_a_failure_in_the_middle_loses_and_doubles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_in_the_middle_loses_and_repeats_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path) as there:
         follower = Follower(there.store, there.service.clock)
         failures = 0
@@ -164,7 +164,7 @@ def test_a_failure_in_the_middle_loses_and_doubles_nothing(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("what", ["an event", "the position"])
-def test_what_cannot_be_folded_is_left_out_after_a_few_tries(
+def test_unfoldable_event_is_skipped_after_a_few_attempts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr("runrig.service.usage.follower.PAUSE_S", 0.0)

@@ -24,7 +24,7 @@ def rounded(each: PoolPoint) -> tuple[float, ...]:
     return (*(round(seconds / 60, 1) for seconds in (each.begin - TEN, each.length_s)), *(round(of, 3) for of in gpus))
 
 
-def test_each_hour_has_the_averages_that_the_example_says(tmp_path: Path) -> None:
+def test_each_hour_has_the_averages_of_the_example(tmp_path: Path) -> None:
     with example_service(tmp_path) as service:
         of = {pool: shown(service, pool, TEN - HOUR_S, TEN + 7200, HOUR_S) for pool in ("speech", "vision")}
         assert {pool: [rounded(each) for each in found.points] for pool, found in of.items()} == {
@@ -36,7 +36,7 @@ def test_each_hour_has_the_averages_that_the_example_says(tmp_path: Path) -> Non
         assert of["vision"].points[0].idle == pytest.approx(6 - 12480 / 3600 - 5520 / 3600)
 
 
-def test_a_day_that_is_not_over_counts_for_the_time_that_has_passed(tmp_path: Path) -> None:
+def test_unfinished_day_counts_only_elapsed_time(tmp_path: Path) -> None:
     with example_service(tmp_path) as service:
         day = TEN - TEN % DAY_S
         (found,) = shown(service, "vision", day, day + DAY_S, DAY_S).points
@@ -72,7 +72,7 @@ def test_minutes_are_exact_while_the_server_runs_and_add_up_to_their_hour(tmp_pa
         assert hour.held * hour.length_s == pytest.approx(sum(each.held * each.length_s for each in found.points))
 
 
-def test_a_pool_that_a_user_may_not_see_is_unknown(tmp_path: Path) -> None:
+def test_pool_that_a_user_cannot_see_is_unknown(tmp_path: Path) -> None:
     with example_service(tmp_path) as service:
         ann = Visibility(Identity("ann", (role_named("vision-user"),)))
         assert service.usage_queries.over_time("vision", TEN, TEN + 7200, HOUR_S, ann).points

@@ -132,7 +132,7 @@ def test_nodes_are_those_of_attempts_that_have_not_ended(store: Store) -> None:
     assert store.nodes(()) == {}
 
 
-def test_those_that_started_later_are_of_its_pool_behind_it_and_have_started_since(store: Store) -> None:
+def test_workflows_counted_as_overtaking_are_in_its_pool_behind_it_and_started_later(store: Store) -> None:
     """Ended ones count too; who is before it by submission, by priority or in another pool does not, nor who started before *since*."""
     fill(store)
     mine = workflow("train", 50, pool="team--a")

@@ -18,7 +18,7 @@ def numbered(events: tuple[Event, ...]) -> list[tuple[int, int]]:
     return [(event.revision, event.seq) for event in events]
 
 
-def test_the_history_has_every_kind_of_action_that_the_first_release_had() -> None:
+def test_history_has_every_kind_of_action_of_the_first_release() -> None:
     assert {type(event.action) for event in EVENTS} == set(get_args(Action)) - set(LATER)
 
 
@@ -27,7 +27,7 @@ def test_the_log_reads_back_equal_and_in_order(store: Store) -> None:
     assert store.log.events() == EVENTS
 
 
-def test_a_page_ends_with_a_whole_revision_so_that_the_next_begins_behind_it(store: Store) -> None:
+def test_page_ends_with_a_complete_revision_so_that_the_next_begins_after_it(store: Store) -> None:
     fill(store)
     first = len(HISTORY[0].events)
     assert store.log.events(limit=1) == EVENTS[:first]
@@ -36,7 +36,7 @@ def test_a_page_ends_with_a_whole_revision_so_that_the_next_begins_behind_it(sto
     assert store.log.events(after=5, limit=1) == ()
 
 
-def test_the_log_of_one_workflow_has_what_was_done_to_it(store: Store) -> None:
+def test_log_of_one_workflow_has_its_actions(store: Store) -> None:
     fill(store)
     assert numbered(store.log.events(workflow="train-4")) == [(5, 2), (5, 8)]
     assert numbered(store.log.events(workflow="train-2")) == [(3, 1), (3, 2), (5, 4), (5, 6), (5, 7)]
@@ -58,7 +58,7 @@ def test_the_log_can_be_read_for_some_actions_only(store: Store) -> None:
     )
 
 
-def test_the_log_of_one_pool_has_the_changes_of_that_pool_only(store: Store) -> None:
+def test_log_of_one_pool_has_only_changes_of_that_pool(store: Store) -> None:
     fill(store)
     actions = [event.action for event in store.log.events(pool="team")]
     assert actions == [PutPool(TEAM), HISTORY[1].events[2].action]
@@ -66,7 +66,7 @@ def test_the_log_of_one_pool_has_the_changes_of_that_pool_only(store: Store) -> 
 
 
 @pytest.mark.parametrize("kind", get_args(Action), ids=lambda kind: kind.__name__)
-def test_any_action_reads_back_equal(store: Store, kind: type) -> None:
+def test_any_action_is_read_back_unchanged(store: Store, kind: type) -> None:
     revision = 0
 
     @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))

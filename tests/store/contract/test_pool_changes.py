@@ -65,7 +65,7 @@ def test_changes_are_found_by_actor_and_time(store: Store) -> None:
     assert listed(store, since=0.0, until=253_402_300_799.0) == WHOLE
 
 
-def test_pages_begin_anywhere_also_within_a_revision(store: Store) -> None:
+def test_pages_may_begin_anywhere_even_within_a_revision(store: Store) -> None:
     fill(store)
     for at, place in enumerate(WHOLE):
         assert listed(store, before=place) == WHOLE[at + 1 :]

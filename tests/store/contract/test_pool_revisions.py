@@ -77,7 +77,7 @@ def expected(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_page_is_what_a_reader_of_the_whole_log_finds(store: Store, seed: int) -> None:
+def test_page_equals_a_search_of_the_whole_log(store: Store, seed: int) -> None:
     notes, chance = fill(store, seed), random.Random(seed)
     for _ in range(100):
         query = RevisionsQuery(
@@ -108,7 +108,7 @@ def test_the_pools_after_a_revision_are_those_of_their_last_change(store: Store)
             assert {pool_of(event).name: pool_of(event) for event in found} == {name: last[name] for name in seen}
 
 
-def test_tags_of_a_revision_change_and_its_words_stay(store: Store) -> None:
+def test_tags_of_a_revision_change_and_its_description_stays(store: Store) -> None:
     notes = fill(store, 7)
     noted, plain = (
         min(notes),

@@ -34,7 +34,7 @@ def dies(url: str, when: str, statement: str = "") -> str:
 
 
 @pytest.mark.parametrize("statement", ["UPDATE meta", "INSERT INTO groups", "INSERT INTO events"])
-def test_a_server_killed_while_it_writes_leaves_the_former_state(any_store: str, statement: str) -> None:
+def test_server_killed_while_writing_leaves_the_previous_state(any_store: str, statement: str) -> None:
     """Law W2.  The revision has moved on; some rows are there; all is there but the end of the transaction."""
     dies(any_store, "writing", statement)
     store = SqlStore.open(any_store, exclusive=True)
@@ -45,7 +45,7 @@ def test_a_server_killed_while_it_writes_leaves_the_former_state(any_store: str,
     store.close()
 
 
-def test_what_was_committed_is_there_after_the_server_was_killed(any_store: str) -> None:
+def test_committed_changes_survive_a_kill(any_store: str) -> None:
     """Law W2."""
     dies(any_store, "written")
     store = SqlStore.open(any_store, exclusive=True)
@@ -54,14 +54,14 @@ def test_what_was_committed_is_there_after_the_server_was_killed(any_store: str)
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE pools", "INSERT INTO meta"])
-def test_a_server_killed_while_it_makes_the_tables_can_start_again(empty_store: str, statement: str) -> None:
+def test_server_killed_while_creating_tables_can_start_again(empty_store: str, statement: str) -> None:
     dies(empty_store, "opening", statement)
     store = SqlStore.open(empty_store, exclusive=True)
     assert store.load().revision == 0
     store.close()
 
 
-def test_the_store_is_free_when_its_server_was_killed_though_its_children_live(any_store: str) -> None:
+def test_store_is_free_after_its_server_was_killed_even_if_children_live(any_store: str) -> None:
     """A child that was forked shares what its parent had open."""
     children = [int(pid) for pid in dies(any_store, "parent").split()]
     try:
@@ -72,7 +72,7 @@ def test_the_store_is_free_when_its_server_was_killed_though_its_children_live(a
             os.kill(child, signal.SIGKILL)
 
 
-def test_a_second_server_is_refused_and_told_who_holds_the_store(any_store: str) -> None:
+def test_second_server_is_refused_with_the_holder_of_the_store(any_store: str) -> None:
     first = SqlStore.open(any_store, exclusive=True)
     with pytest.raises(RunrigError) as refused:
         SqlStore.open(any_store, exclusive=True)
@@ -85,7 +85,7 @@ def test_a_second_server_is_refused_and_told_who_holds_the_store(any_store: str)
     second.close()
 
 
-def test_processes_that_write_at_once_each_store_or_are_told_that_they_were_overtaken(empty_store: str) -> None:
+def test_concurrent_processes_either_store_or_learn_that_they_were_overtaken(empty_store: str) -> None:
     """They make the tables at once, too.  No commit is lost, none is stored twice, and nobody waits for ever."""
     writers = [start("writes", empty_store, f"writer-{number}", "15") for number in range(4)]
     ended = [writer.communicate(timeout=PATIENCE_S)[0] for writer in writers]

@@ -42,24 +42,24 @@ ONE_MORE_COMMIT = settings(
 )
 
 
-def test_a_new_store_is_empty_and_at_revision_0(store: Store) -> None:
+def test_new_store_is_empty_and_at_revision_0(store: Store) -> None:
     assert store.load() == Loaded(0, (), (), (), (), (), (), (), (), {}, {})
     assert store.log.events() == ()
 
 
-def test_everything_alive_reads_back_equal(store: Store) -> None:
+def test_complete_state_is_read_back_unchanged(store: Store) -> None:
     fill(store)
     assert store.load() == LOADED
 
 
-def test_everything_alive_reads_back_equal_in_the_next_process(open_store: Open) -> None:
+def test_complete_state_is_read_back_unchanged_by_another_process(open_store: Open) -> None:
     first = open_store()
     fill(first)
     first.close()
     assert open_store().load() == LOADED
 
 
-def test_flavors_come_in_the_order_of_their_positions(store: Store) -> None:
+def test_flavors_are_ordered_by_position(store: Store) -> None:
     fill(store)
     h100, b200 = FLAVORS
     turned = (Flavor("a100"), dataclasses.replace(b200, position=1), dataclasses.replace(h100, position=2))
@@ -67,14 +67,14 @@ def test_flavors_come_in_the_order_of_their_positions(store: Store) -> None:
     assert store.load().flavors == turned
 
 
-def test_a_row_that_is_written_again_is_replaced_whole(store: Store) -> None:
+def test_rewritten_row_is_replaced_completely(store: Store) -> None:
     fill(store)
     plain = Pool("team")
     commit(6, (), put(plain)).to(store)
     assert store.load() == dataclasses.replace(LOADED, revision=6, pools=(LOADED.pools[0], plain, *LOADED.pools[2:]))
 
 
-def test_of_two_changes_of_one_row_the_last_counts(store: Store) -> None:
+def test_last_of_two_changes_of_one_row_counts(store: Store) -> None:
     there = Node("n0", {"gpu": 1})
     commit(1, (), drop(there), put(there)).to(store)
     assert store.load().nodes == (there,)
@@ -82,7 +82,7 @@ def test_of_two_changes_of_one_row_the_last_counts(store: Store) -> None:
     assert store.load().nodes == ()
 
 
-def test_a_workflow_with_all_its_rows_can_be_dropped_in_one_commit(store: Store) -> None:
+def test_workflow_can_be_dropped_with_all_rows_in_one_commit(store: Store) -> None:
     fill(store)
     commit(6, (), drop(DONE), *(drop(row) for row in (*DONE_GROUPS, *DONE_TASKS))).to(store)
     with pytest.raises(NotFound):
@@ -91,7 +91,7 @@ def test_a_workflow_with_all_its_rows_can_be_dropped_in_one_commit(store: Store)
 
 
 @pytest.mark.parametrize("revision", [0, 4, 5, 7])
-def test_a_revision_that_is_not_the_next_one_is_refused_and_writes_nothing(store: Store, revision: int) -> None:
+def test_revision_that_is_not_the_next_one_is_refused_and_writes_nothing(store: Store, revision: int) -> None:
     fill(store)
     other = SpecText("hash-of-other", "", "", EVAL.spec)
     stale = commit(revision, (PutNode(Node("n9", {})),), put(Node("n9", {})), drop(NODES[0]), spec=other)
@@ -104,7 +104,7 @@ def test_a_revision_that_is_not_the_next_one_is_refused_and_writes_nothing(store
         store.spec("hash-of-other")
 
 
-def test_of_two_servers_on_one_database_the_overtaken_one_writes_nothing(open_store: Open) -> None:
+def test_overtaken_server_on_a_shared_database_writes_nothing(open_store: Open) -> None:
     one, other = open_store(), open_store()
     fill(one)
     commit(6, (), put(Cohort("late"))).to(other)
@@ -114,7 +114,7 @@ def test_of_two_servers_on_one_database_the_overtaken_one_writes_nothing(open_st
     assert [cohort.name for cohort in one.load().cohorts] == ["late", "org", "research"]
 
 
-def test_a_commit_that_the_database_refuses_leaves_the_former_state(store: Store) -> None:
+def test_commit_refused_by_the_database_leaves_the_previous_state(store: Store) -> None:
     fill(store)
     twin = dataclasses.replace(QUEUED, id="other-1", name="other")
     with pytest.raises(ServerFault, match=r"(?i)rejected the write \(.*unique constraint.*workflows.uuid"):
@@ -130,7 +130,7 @@ def test_a_commit_that_the_database_refuses_leaves_the_former_state(store: Store
         Pool("team--d--e", parent="team", subpool_name="d--e"),
     ],
 )
-def test_a_subpool_whose_names_do_not_agree_cannot_be_stored(store: Store, pool: Pool) -> None:
+def test_subpool_with_inconsistent_names_cannot_be_stored(store: Store, pool: Pool) -> None:
     fill(store)
     with pytest.raises(ServerFault, match=r"(?i)rejected the write \(.*check constraint.*ck_pools_"):
         commit(6, (), put(pool)).to(store)
@@ -153,7 +153,7 @@ def test_finished_workflows_are_found_by_id_and_by_uuid(store: Store) -> None:
         store.workflow("train-9")
 
 
-def test_a_specification_is_kept_once_as_it_was_first_sent(store: Store) -> None:
+def test_specification_is_stored_once_as_first_sent(store: Store) -> None:
     fill(store)
     commit(6, (), spec=dataclasses.replace(TRAIN, template="the same, written otherwise")).to(store)
     assert (store.spec("hash-of-train"), store.spec("hash-of-eval")) == (TRAIN, EVAL)
@@ -165,7 +165,9 @@ def test_a_specification_is_kept_once_as_it_was_first_sent(store: Store) -> None
 
 @ONE_MORE_COMMIT
 @given(flavor=values_of(Flavor), node=values_of(Node), cohort=values_of(Cohort), pool=values_of(Pool))
-def test_any_cluster_reads_back_equal(store: Store, flavor: Flavor, node: Node, cohort: Cohort, pool: Pool) -> None:
+def test_any_cluster_is_read_back_unchanged(
+    store: Store, flavor: Flavor, node: Node, cohort: Cohort, pool: Pool
+) -> None:
     before = store.load()
     top = dataclasses.replace(pool, name="top", parent=None, subpool_name=None)
     sub = dataclasses.replace(pool, name="top--a", parent="top", subpool_name="a")
@@ -179,7 +181,7 @@ def test_any_cluster_reads_back_equal(store: Store, flavor: Flavor, node: Node, 
 
 @ONE_MORE_COMMIT
 @given(data=st.data())
-def test_any_workflow_reads_back_equal(store: Store, data: st.DataObject) -> None:
+def test_any_workflow_is_read_back_unchanged(store: Store, data: st.DataObject) -> None:
     row = data.draw(values_of(Workflow))
     known = dataclasses.replace(row, id="w-1", uuid="u", name="w", number=1, pool="team", spec_hash="h")
     group = dataclasses.replace(data.draw(values_of(Group)), workflow="w-1")

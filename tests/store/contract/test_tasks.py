@@ -18,7 +18,7 @@ def names(store: Store, query: TaskQuery) -> list[str]:
     return [str(task.key) for task, _ in store.tasks.page(query)]
 
 
-def test_pages_together_are_all_attempts_in_one_order(store: Store) -> None:
+def test_pages_together_contain_all_attempts_in_one_order(store: Store) -> None:
     fill(store)
     everything = store.tasks.page(EVERY)
     stored = {task.key: task for id in {whose.id for _, whose in everything} for task in store.workflow(id).tasks}
@@ -45,7 +45,7 @@ def test_pages_together_are_all_attempts_in_one_order(store: Store) -> None:
         replace(EVERY, workflows=WorkflowQuery(below=("team",), users=("bob",), priorities=("NORMAL",))),
     ],
 )
-def test_a_filter_leaves_out_the_same_of_tasks_and_of_counts(store: Store, query: TaskQuery) -> None:
+def test_filter_excludes_the_same_tasks_from_lists_and_counts(store: Store, query: TaskQuery) -> None:
     fill(store)
     whose = {id.id for id in store.workflows(replace(query.workflows, limit=100))[0]}
     wanted = [
@@ -67,7 +67,7 @@ def test_a_filter_leaves_out_the_same_of_tasks_and_of_counts(store: Store, query
     assert {(c.user, c.pool, c.priority, c.spec_hash, c.task): c.pods for c in store.tasks.counts(query)} == together
 
 
-def test_counts_by_workflow_are_of_a_page_of_workflows(store: Store) -> None:
+def test_counts_by_workflow_cover_one_page_of_workflows(store: Store) -> None:
     fill(store)
     order = [each.id for each in store.workflows(WorkflowQuery(limit=100))[0]]
     everything = [count.workflow for count in store.tasks.counts_by_workflow(EVERY)]

@@ -29,7 +29,7 @@ def unstorable(text: str) -> list[tuple[RowChange, ...]]:
 
 @pytest.mark.parametrize(("text", "why"), [(NUL, "contains a NUL character"), (HALF, "not valid Unicode")])
 @pytest.mark.parametrize("place", range(4))
-def test_text_that_not_every_database_can_keep_is_refused(store: Store, text: str, why: str, place: int) -> None:
+def test_text_that_some_database_cannot_store_is_refused(store: Store, text: str, why: str, place: int) -> None:
     with pytest.raises(InvalidInput, match=why):
         commit(1, (), put(Cohort("never")), *unstorable(text)[place]).to(store)
     with pytest.raises(InvalidInput, match=why):
@@ -39,7 +39,7 @@ def test_text_that_not_every_database_can_keep_is_refused(store: Store, text: st
     assert (store.load().revision, store.load().cohorts, store.log.events()) == (0, (), ())
 
 
-def test_a_question_with_such_text_is_refused_and_not_a_fault(store: Store) -> None:
+def test_query_with_such_text_is_refused_and_not_a_fault(store: Store) -> None:
     for ask in (
         lambda: store.workflow(NUL),
         lambda: store.workflows(WorkflowQuery(name=NUL)),
@@ -52,7 +52,7 @@ def test_a_question_with_such_text_is_refused_and_not_a_fault(store: Store) -> N
 
 
 @pytest.mark.parametrize("text", AWKWARD)
-def test_every_other_text_reads_back_equal(store: Store, text: str) -> None:
+def test_any_other_text_is_read_back_unchanged(store: Store, text: str) -> None:
     node, pool = Node(f"n{text}", {}, labels={text: text}), replace(TEAM, cohort=None, description=text)
     commit(1, (PutNode(node),), put(node), put(pool)).to(store)
     assert (store.load().nodes, store.load().pools) == ((node,), (pool,))
@@ -61,7 +61,7 @@ def test_every_other_text_reads_back_equal(store: Store, text: str) -> None:
         store.workflow(text)
 
 
-def test_a_number_beyond_64_bits_is_refused_in_a_column_and_kept_in_json(store: Store) -> None:
+def test_number_beyond_64_bits_is_refused_in_a_column_and_stored_in_json(store: Store) -> None:
     with pytest.raises(InvalidInput, match="numbers above 64 bits"):
         commit(1, (), put(Cohort("c", weight=2**63))).to(store)
     node = Node("n", {"memory": 2**70})
@@ -69,7 +69,7 @@ def test_a_number_beyond_64_bits_is_refused_in_a_column_and_kept_in_json(store: 
     assert (store.load().nodes, store.load().cohorts[0].weight) == ((node,), 2**63 - 1)
 
 
-def test_workflows_of_one_moment_are_listed_by_the_numbers_of_their_characters(store: Store) -> None:
+def test_workflows_of_one_moment_are_sorted_by_code_points(store: Store) -> None:
     """As Python sorts, whatever the collation of the database says: capitals first, umlauts last."""
     ids = ["a-b", "B", "a", "Z", "ä", "_", "ab", "Ä", "a b", "z", "🦉", "ﬀ"]
     rows = [put(replace(workflow(id, 1, spec_hash="hash-of-train"), id=id)) for id in ids]
@@ -92,7 +92,7 @@ def test_workflows_of_one_moment_are_listed_by_the_numbers_of_their_characters(s
         ("\\", ["\\-1"]),
     ],
 )
-def test_a_search_by_name_finds_the_same_on_each_database(store: Store, asked: str, found: list[str]) -> None:
+def test_search_by_name_finds_the_same_on_each_database(store: Store, asked: str, found: list[str]) -> None:
     names = ["größe", "STRAße", "straße", "Ä", "ä", "_", "/", "\\", "%"]
     rows = [put(workflow(name, 1, spec_hash="hash-of-train")) for name in names]
     commit(1, (), put(replace(TEAM, cohort=None)), *rows, spec=TRAIN).to(store)
