@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -68,7 +69,11 @@ dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 def leaf_of(revision: int, seq: int, time: int, actor: str, kind: str, law: str, action: str) -> bytes:
     """*action*: as JSON."""
-    return hashlib.sha256(f"{dumps([revision, seq, time, actor, kind, law])[:-1]},{action}]".encode()).digest()
+    words = f"{_quoted(actor)},{_quoted(kind)},{_quoted(law)}"
+    return hashlib.sha256(f"[{revision},{seq},{time},{words},{action}]".encode()).digest()
+
+
+_quoted = lru_cache(1_000)(dumps)
 
 
 class Snapshot(NamedTuple):

@@ -42,7 +42,8 @@ class Way(NamedTuple):
 class Court:
     """A world and what was asked about it. *leaving*: workflows that the current commit sets aside, by W8.
 
-    Answers that stay right for a while are kept: *refusals*: bucket → `World.loosened` when it could not start.
+    Answers that stay right for a while are kept: *refusals*: bucket → `World.loosened` when it could not start; *vain*: when stopping
+    LOW work of its pool would not have helped either.
     *ways*: bucket → how its smallest size could start, and what its full size needs of quota in the first flavor.
     """
 
@@ -52,7 +53,9 @@ class Court:
         self.leaving: set[str] = set()
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[Any, Column] = {}
-        self._refusals: dict[Bucket, int] = {}
+        self.refusals: dict[Bucket, int] = {}
+        self.vain: dict[Bucket, int] = {}
+        self._over: dict[Bucket, int] = {}
         self._tree: Tree | None = None
         self._ways: dict[Bucket, tuple[list[Way], dict[str, int]]] = {}
         self._if_stopped: dict[Bucket, list[Way]] = {}
@@ -161,12 +164,12 @@ class Court:
 
     def could_start(self, gang: Gang) -> Sequence[str] | None:
         """The flavors with which its smallest size fits now; None: none was found."""
-        if self._refusals.get(gang.bucket) == self.world.loosened:
+        if self.refusals.get(gang.bucket) == self.world.loosened:
             return None
         for way in self._ways_of(gang)[0]:
             if self.fits(gang, way):
                 return way.flavors
-        self._refusals[gang.bucket] = self.world.loosened
+        self.refusals[gang.bucket] = self.world.loosened
         return None
 
     def had_its_turn(self, gang: Gang) -> bool:
@@ -225,28 +228,34 @@ class Court:
             return False
         return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.is_head(gang)
 
-    def waiting(self, asked: Callable[[Gang], bool], *, fresh: bool = False, before: Any = None) -> Iterator[Gang]:
+    def waiting(
+        self, asked: Callable[[Gang], bool], refusals: Mapping[Bucket, int], before: Any = None
+    ) -> Iterator[Gang]:
         """The first of each bucket that may start, of those that *asked* accepts.
 
-        *fresh*: without those that could not start when that was asked, and nothing became free since. *before*: only those ahead of
-        this order.
+        Without those in *refusals* since when nothing became free. *before*: only those ahead of this order.
         """
-        loosened = self.world.loosened
+        loosened, pools = self.world.loosened, self.world.pools
         for bucket, row in list(self.world.waiting.items()):
-            if (before is not None and row[0][0] >= before) or (fresh and self._refusals.get(bucket) == loosened):
+            if (before is not None and row[0][0] >= before) or refusals.get(bucket) == loosened:
                 continue
-            first = self._first(row, refused=False)
+            first: Gang | None = row[0][1]
+            if row[0][1].refused or pools[bucket[0]].get("user_gpus") is not None:
+                first = self._first(row, refused=False)
             if first is not None and asked(first) and self.may_start(first):
                 yield first
 
     def within(self, gang: Gang) -> bool:
         """Law P4: LOW that stays within the nominal of its pool, by its full size in the first flavor that it can use."""
+        if self._over.get(gang.bucket) == self.world.loosened:
+            return False
         tree, numbers = self.world.tree, self._kept_numbers()
         for key, amount in self._ways_of(gang)[1].items():
             if (gang.pool, key) not in numbers:
                 numbers[gang.pool, key] = tree.over(tree.pools[gang.pool], key)
             held, nominal = numbers[gang.pool, key]
             if held + amount > nominal:
+                self._over[gang.bucket] = self.world.loosened
                 return False
         return True
 

@@ -68,16 +68,16 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     borrows = not gang.firm and not court.within(gang)
 
     def ahead(other: Gang) -> bool:
-        return other is not gang and (other.order < gang.order or not (gang.firm or other.firm or not borrows))
+        if gang.firm or other.firm:
+            return other.order < gang.order
+        if court.world.tree.weighted or other is gang:
+            return False
+        first = other.order < gang.order
+        return (first or court.within(other)) if borrows else (first and court.within(other))
 
-    for other in court.waiting(ahead, fresh=True, before=None if borrows else gang.order):
-        if not gang.firm and not other.firm:
-            theirs = not court.within(other)
-            if court.world.tree.weighted or (theirs and (not borrows or other.order > gang.order)):
-                continue
-        if court.could_start(other) is None or court.had_its_turn(other):
-            continue
-        yield f"it starts before {other.id}, which is ahead of it and could start"
+    for other in court.waiting(ahead, court.refusals, before=None if borrows else gang.order):
+        if court.could_start(other) is not None and not court.had_its_turn(other):
+            yield f"it starts before {other.id}, which is ahead of it and could start"
 
 
 def strict_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -112,7 +112,7 @@ def keeps_its_place(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
 def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
-    for gang in court.waiting(lambda _: True, fresh=True):
+    for gang in court.waiting(lambda _: True, court.refusals):
         flavors = court.could_start(gang)
         if flavors is not None and not court.had_its_turn(gang):
             yield gang, f"it waits at the end of a cycle, and fits on {' and '.join(sorted({*flavors}))}"
@@ -138,15 +138,18 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
         if not gang.firm and not world.workflows.get(gang.workflow, {}).get("aside"):
             low.setdefault(gang.pool, []).append(gang)
     asked: dict[str, list[tuple[Gang, list[Way]]]] = {}
-    for gang in court.waiting(lambda gang: gang.firm and gang.pool in low):
+    for gang in court.waiting(lambda gang: gang.firm and gang.pool in low, court.vain):
         # LOW work makes no difference to the guarantee.
         ways = [way for way in court.ways_if_stopped(gang) if not court.beyond_promise(gang, way.amounts)]
-        if ways:
-            asked.setdefault(gang.pool, []).append((gang, ways))
+        asked.setdefault(gang.pool, []).append((gang, ways))
+        court.vain[gang.bucket] = world.loosened
     for pool, several in asked.items():
+        if not any(ways for _, ways in several):
+            continue
         with world.without(low[pool], LAYERS):
             could = [gang for gang, ways in several if any(court.fits(gang, way, (CHARGED,)) for way in ways)]
         for gang in could:
+            del court.vain[gang.bucket]
             yield gang, f"it waits at the end of a cycle, and LOW work of its pool {pool} runs in its place"
 
 
