@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pytest
+
 from runrig import wire
 from runrig.domain.nodes import Node, Taint
 from runrig.domain.value import at, utc
@@ -55,6 +57,7 @@ SETTINGS: dict[str, Any] = {
     "closed_reason": "",
     "paused_by": None,
     "paused_reason": "",
+    "paused_until": None,
     "flavors": [],
     "state": "ACTIVE",
     "parent": None,
@@ -188,7 +191,9 @@ def test_a_pool_is_paused_and_resumed(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("runs"))
         it.desk.later(0)
-        paused = it.call("POST", "/api/v1/pools/pool1/pause", {"reason": "the disks are checked"})
+        done = it.call("POST", "/api/v1/pools/pool1/pause", {"reason": "the disks are checked"})
+        paused = done["pool"]
+        assert (done["waiting"], done["running"]) == (0, 1)
         since = utc(at(it.desk.time[0]))
         assert (paused["paused_by"], paused["paused_reason"], paused["state"]) == (
             "ann",
@@ -215,6 +220,27 @@ def test_a_pool_is_paused_and_resumed(tmp_path: Path) -> None:
         assert it.get(f"/api/v1/workflows/{late}")["status"] == "RUNNING"
         resumed = it.http.post("/api/v1/pools/pool1/resume")
         assert (resumed.status_code, resumed.json()["detail"]) == (409, "pool pool1 is not paused")
+
+
+@pytest.mark.parametrize("until", ["2h", "PT2H", "2027-01-15T10:00:00Z", "2027-01-15 11:00+01:00", "2027-01-15T10:00"])
+def test_a_pause_has_an_end_as_a_duration_or_as_a_time(tmp_path: Path, until: str) -> None:
+    with api(tmp_path) as it:
+        paused = it.call("POST", "/api/v1/pools/pool1/pause", {"until": until})["pool"]
+        assert paused["paused_until"] == "2027-01-15T10:00:00Z"
+        it.desk.later(7199)
+        assert it.get("/api/v1/pools/pool1")["paused_by"] == "ann"
+        it.desk.later(1)
+        assert it.get("/api/v1/pools/pool1")["paused_by"] is None
+        assert it.get("/api/v1/pools/pool1/history")["items"][0]["by"] == "runrig"
+
+
+@pytest.mark.parametrize("until", ["soon", "", "-2h", "2026-13-01", "9000000000d", "2027-01-15T08:00", "10000-01-01"])
+def test_a_pause_with_an_impossible_end_is_refused(tmp_path: Path, until: str) -> None:
+    with api(tmp_path) as it:
+        status, said = it.error("POST", "/api/v1/pools/pool1/pause", {"until": until})
+        assert (status, said["details"]["problems"][0]["path"]) == (422, "until")
+        assert "is not a time. Use a duration" in said["message"] or "has passed. Use a later time" in said["message"]
+        assert it.get("/api/v1/pools/pool1")["paused_by"] is None
 
 
 def test_a_busy_pool_drains(tmp_path: Path) -> None:

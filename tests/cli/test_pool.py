@@ -1,5 +1,6 @@
 """`runrig pool`, `resource` and `apply`: the tables, and what is asked of the server."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from runrig.domain.shown import DeclaredChange, Flavor, Node, Pool
 from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, page, pool, refused, serving
 from tests.worlds.command_line import lines, runrig, written
+from tests.worlds.served import served
+from tests.worlds.service import T0, one_task
 
 VISION = example_of(Pool) | {"flavors": ["default"]}
 
@@ -281,31 +284,52 @@ def test_name_cannot_change_the_path_of_the_url() -> None:
     assert server.asked[0][:2] == ("GET /api/v1/pools/..%2F..%2Fapi%2Fpool%3Fx%3D1%23", [])
 
 
-def test_pool_pause_and_resume_say_what_they_do() -> None:
+def test_pool_pause_and_resume_say_what_they_do(tmp_path: Path) -> None:
     """S8."""
-    paused = {"paused_by": "root", "paused_since": "2027-01-15T14:02:00Z", "paused_reason": "the disks are checked"}
-    with serving(
-        {
-            "POST /api/v1/pools/vision/pause": VISION | paused,
-            "POST /api/v1/pools/vision/resume": VISION,
-            "GET /api/v1/pools": page(pool("vision", **paused)),
-            "GET /api/v1/pools/vision": VISION | paused,
-        }
-    ) as server:
-        said = [at(server, "pool", "pause", "vision", "--reason", paused["paused_reason"])]
-        said += [
-            at(server, "pool", "list"),
-            at(server, "pool", "show", "vision"),
-            at(server, "pool", "resume", "vision"),
-        ]
-    assert server.asked[0] == ("POST /api/v1/pools/vision/pause", [], {"reason": "the disks are checked"})
-    assert said[0].out == (
-        "pool vision is paused: nothing new starts. Running workflows continue, and its idle quota can be borrowed. "
-        "Resume it with `runrig pool resume vision`.\n"
-    )
-    assert lines(said[1].out)[2].split()[:2] == ["vision", "PAUSED"]
-    assert "by root at 2027-01-15T14:02:00 (the disks are checked)" in said[2].out
-    assert said[3].out == "pool vision starts workflows again\n"
+    with served(tmp_path) as it:
+        for name in ("runs", "waits"):
+            it.submit(one_task(name, gpus=2), "--pool", "pool1")
+        it.desk.later(0)
+        tried = it.runrig("pool", "pause", "pool1", "--until", "2h", "--dry-run")
+        assert "pool1  2      2                2     0              1 -> 0   -" in tried.out
+        assert "runrig pool pause pool1 --until 2h" in tried.out + tried.err
+        paused = it.runrig("pool", "pause", "pool1", "--reason", "the disks are checked")
+        assert paused.out == (
+            "pool pool1 is paused: nothing new starts. 1 workflow waits, 1 workflow continues, and other pools can borrow its "
+            "idle quota. Resume it with `runrig pool resume pool1`.\n"
+        )
+        assert lines(it.runrig("pool", "list").out)[2].split()[:2] == ["pool1", "PAUSED"]
+        assert f"by ann at {naive(T0)} (the disks are checked)" in it.runrig("pool", "show", "pool1").out
+        it.desk.later(200)
+        resumed = it.runrig("pool", "resume", "pool1").out
+        assert resumed.startswith("pool pool1 starts workflows again\n\nPool ")
+        assert resumed.endswith("\nstarts          waits-1 (pool1, NORMAL, 2 GPUs) on n0\n")
+        again = it.runrig("pool", "resume", "pool1")
+        assert (again.code, again.err) == (1, "Error: pool pool1 is not paused\n")
+
+
+def test_pool_pause_until_a_time_ends_by_itself_also_after_a_restart(tmp_path: Path) -> None:
+    end = naive(T0 + 7200)
+    with served(tmp_path) as it:
+        done = it.runrig("pool", "pause", "pool1", "--until", f"{end}Z")
+        shown = datetime.fromtimestamp(T0 + 7200, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+        assert done.out.startswith(f"pool pool1 is paused until {shown}:00: nothing new starts. 0 workflows wait, ")
+        assert f"PAUSED until {shown}" in it.runrig("pool", "list").out
+        assert f"by ann at {naive(T0)} until {end}" in it.runrig("pool", "show", "pool1").out
+        assert it.json("pool", "show", "pool1")["paused_until"] == end
+        waits = it.submit(one_task("waits"), "--pool", "pool1")
+    with served(tmp_path, time=T0 + 7199, cluster=None) as it:
+        it.desk.later(0)
+        assert it.desk.status(waits) == "PENDING"
+        it.desk.later(1)
+        assert (it.desk.status(waits), it.json("pool", "show", "pool1")["paused_until"]) == ("RUNNING", None)
+        wrong = it.runrig("pool", "pause", "pool1", "--until", "friday")
+        assert (wrong.code, wrong.out) == (2, "")
+        assert "'friday' is not a time. Use a duration from now, such as 90m or 2h" in wrong.err
+
+
+def naive(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat()
 
 
 def test_pool_delete_prints_the_state_and_does_not_prompt_in_a_script() -> None:

@@ -263,6 +263,11 @@ def test_a_pool_is_paused_and_resumed_after_the_plan_was_shown(tmp_path: Path) -
         assert "1 group (c-1) would start on 1 GPU. Cost: 4 GPUs in pool2 (1 group preempted)." in words_of(resumed)
         assert visitor.confirm("/pool/pool2/resume", resumed).status_code == 303
         assert it.desk.service.queries.pool("pool2").pool.paused_by is None
+        wrong = visitor.fill("/pool/pool2/pause", until="soon")
+        assert (wrong.status_code, 'id="wrong-until"' in wrong.text) == (422, True)
+        shown = visitor.fill("/pool/pool2/pause", until="2h")
+        assert visitor.confirm("/pool/pool2/pause", shown.text).status_code == 303
+        assert "nothing new starts until 2027-01-15 10:00" in visitor.page("/pool/pool2")
 
 
 def test_pool_is_closed_and_opened_and_a_concurrent_change_is_noticed(tmp_path: Path) -> None:

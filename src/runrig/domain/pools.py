@@ -100,6 +100,7 @@ class Declared:
     *default_image*: of `runrig run` and `shell`. *shell_idle_s*: how long a `shell` can be without input; None: no limit.
     *closed_by*: who closed it to submissions; None while it is open. *closed_since*, *closed_reason*: when and why
     (rule S7). *paused_by*, *paused_since*, *paused_reason*: the same for a pool that starts nothing new (rule S8).
+    *paused_until*: when the pause ends by itself; None: when a user resumes the pool.
     """
 
     name: str = field(kw_only=False)
@@ -128,6 +129,7 @@ class Declared:
     paused_by: str | None = None
     paused_since: Any
     paused_reason: str = ""
+    paused_until: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +137,15 @@ class Pool(Declared):
     """A named share of GPUs to which users submit workflows.
 
     *parent* and *subpool_name*: set for subpools only; all other settings of a subpool come from its parent (rule S5).
-    *default_exit_actions*: (action, first exit code, last exit code). *closed_since*, *paused_since*: in seconds since the epoch.
+    *default_exit_actions*: (action, first exit code, last exit code). *closed_since*, *paused_since* and
+    *paused_until*: in seconds since the epoch.
     """
 
     quotas: Quotas = field(default_factory=dict)
     default_exit_actions: tuple[tuple[str, int, int], ...] = field(default=(), kw_only=True)
     closed_since: float | None = field(default=None, kw_only=True)
     paused_since: float | None = field(default=None, kw_only=True)
+    paused_until: float | None = field(default=None, kw_only=True)
     subpool_name: str | None = field(default=None, kw_only=True)
 
     @property
@@ -151,7 +155,7 @@ class Pool(Declared):
 
 
 _UNMARKED = Pool("")
-MARKS = ("closed_by", "closed_since", "closed_reason", "paused_by", "paused_since", "paused_reason")
+MARKS = ("closed_by", "closed_since", "closed_reason", "paused_by", "paused_since", "paused_reason", "paused_until")
 """The fields that only close, open, pause and resume change; declarations do not (rules S7, S8)."""
 
 

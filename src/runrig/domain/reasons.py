@@ -110,7 +110,7 @@ class Reason(Shown):
     *shared*: cohort → what it guarantees on top. *gangs*: how many candidates use *have*, if the reason is about preemption; otherwise 0.
     """
 
-    UNTOLD = ("at_least", "named", "since", "share", "older", "said", "stopped")
+    UNTOLD = ("at_least", "named", "since", "until", "share", "older", "said", "stopped")
 
     code: Code
     law: str
@@ -138,6 +138,8 @@ class Reason(Shown):
     """The cluster has *resource* in several flavors, so sentences name the flavor."""
     since: float | None = None
     """For HELD, PAUSED and SET_ASIDE, in seconds since the epoch; None: several workflows."""
+    until: float | None = None
+    """For PAUSED: when the pause ends by itself."""
     share: Share = Share.ALL
     """For QUOTA_FULL."""
     older: tuple[Older, ...] = ()
@@ -286,7 +288,8 @@ def _of_order(it: Reason) -> str:
             return f"put on hold by {it.where}{since}"
         case Code.PAUSED:
             said = f" ({it.said})" if it.said else ""
-            return f"pool {it.where} was paused{since}{said}; ask for `runrig pool resume {it.where}`"
+            until = "" if it.until is None else f" until {utc(at(it.until))}"
+            return f"pool {it.where} was paused{since}{until}{said}; ask for `runrig pool resume {it.where}`"
         case Code.SET_ASIDE:
             ways = "`runrig workflow release {0}` tries it again, `runrig workflow cancel {0}` ends it"
             return f"set aside{since} after an internal error; {ways.format(it.where)}"

@@ -1,4 +1,4 @@
-"""One cycle of the engine: six steps, from observing nodes to archiving drained pools.
+"""One cycle of the engine: seven steps, from observing nodes to archiving drained pools.
 
   plan = run(state, observed, now)
 
@@ -19,6 +19,7 @@ from runrig.domain.plan import Action, DropNode, MoveTask, Plan, PutNode
 from runrig.domain.subjects import workflow_of
 from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.after import look_after
+from runrig.engine.lifecycle.pausing import end_pauses
 from runrig.engine.lifecycle.workflows import digest, time_out
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
@@ -67,13 +68,15 @@ class CycleInParts:
         if self._seen and loaded:
             self._seen = self._see()
         self._decided: list[Step] = [
-            # 3. Queue or end workflows that waited for others to end.
+            # 3. Resume pools whose pause has ended.
+            end_pauses(state, now),
+            # 4. Queue or end workflows that waited for others to end.
             look_after(state),
-            # 4. Time out gangs that have queued or run too long; retry gangs that were refused long ago.
+            # 5. Time out gangs that have queued or run too long; retry gangs that were refused long ago.
             time_out(state, now),
-            # 5. Admit, nominate and preempt.
+            # 6. Admit, nominate and preempt.
             decide(state.ledger),
-            # 6. Archive DELETING pools whose last workflow has ended.
+            # 7. Archive DELETING pools whose last workflow has ended.
             pools.archive_drained(state),
         ]
 
@@ -95,7 +98,7 @@ class CycleInParts:
         return not self._seen and not self._decided
 
     def part(self, budget: int | None = None) -> Plan:
-        """Runs until one of the six steps that changed anything has ended. Returns its actions, which are applied to *state*.
+        """Runs until one of the seven steps that changed anything has ended. Returns its actions, which are applied to *state*.
 
         *budget*: the part may end earlier, once what it evaluated or changed reaches this value (see `STEP`). An empty plan:
         there was nothing to do. Raises FailedAt if a workflow causes an error; *state* is then inconsistent.

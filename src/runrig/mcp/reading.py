@@ -37,7 +37,17 @@ _ENTRY = (
     "labels",
 )
 _POOL = (
-    *("name", "gpus", "workflows", "closed_by", "closed_reason", "paused_by", "paused_reason", "subpools"),
+    *(
+        "name",
+        "gpus",
+        "workflows",
+        "closed_by",
+        "closed_reason",
+        "paused_by",
+        "paused_reason",
+        "paused_until",
+        "subpools",
+    ),
     *("default_run_time_s", "max_run_time_s", "gpus_per_workflow", "user_waiting"),
 )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import GPU
 from runrig.domain.settings import SETTINGS
-from runrig.osmo.shape import Answer, Shape
+from runrig.osmo.shape import Answer, Shape, naive
 
 NO_LIMIT = -1
 """Stands for no limit, only in the osmo client's fields."""
@@ -75,6 +75,7 @@ def settings(answer: Answer, platforms: Platforms) -> Shape:
         "closed_reason": answer["closed_reason"],
         "paused_by": answer["paused_by"],
         "paused_reason": answer["paused_reason"],
+        "paused_until": naive(answer["paused_until"]),
         "state": state,
         "parent": parent,
         "subpool_name": None if parent is None else answer["name"].partition(SUBPOOL_DELIMITER)[2],

@@ -1,6 +1,7 @@
 """Values written as text: durations, sizes, exit codes. Each function raises ValueError with a message."""
 
 import re
+from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
 
 from runrig.domain.quantities import LARGEST
@@ -34,6 +35,20 @@ def parse_duration(text: str) -> float:
     if seconds > LONGEST_DURATION_S:
         raise ValueError(f"{text!r} is too long (maximum {format_duration(LONGEST_DURATION_S)})")
     return seconds
+
+
+def parse_until(text: str, now: float) -> float:
+    """Returns seconds since the epoch for ``2026-01-31T14:00``, in UTC unless it has a zone, or for ``2h`` after *now*."""
+    try:
+        if "-" not in text[1:]:
+            return round(now + parse_duration(text), 6)
+        at = datetime.fromisoformat(text.upper())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{text!r:.80} is not a time. Use a duration from now, such as 90m or 2h, at most "
+            f"{format_duration(LONGEST_DURATION_S)}, or a time such as 2026-01-31T14:00."
+        ) from None
 
 
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(?:([KMGT])(?:i|iB)?|B|(m))?")

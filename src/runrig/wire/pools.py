@@ -61,6 +61,7 @@ _SETTINGS: dict[str, Any] = {each.name: _VISION[each.name] for each in SETTINGS}
     "closed_reason": "",
     "paused_by": None,
     "paused_reason": "",
+    "paused_until": None,
     "state": "ACTIVE",
     "parent": None,
     "subpool_name": None,
@@ -91,6 +92,7 @@ class _HandWritten(Answer):
     closed_reason: str
     paused_by: str | None
     paused_reason: str
+    paused_until: str | None
     state: str
     parent: str | None
     subpool_name: str | None

@@ -16,6 +16,8 @@ from runrig.engine.explain.pool_why import pool_why
 from runrig.engine.explain.why import why
 from runrig.engine.lifecycle import holds, pausing, pools
 from runrig.engine.lifecycle.reassignments import reassign
+from runrig.engine.lifecycle.workflows import next_deadline
+from runrig.engine.state.state import State
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 AT = 1_800_000_000.0
@@ -23,8 +25,9 @@ PARENT = Pool("lab", gpu_quota(4))
 SUB = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
 
 
-def pause(world: World, pool: str, reason: str = "") -> None:
-    world.do(*pausing.pause(world.state, pool, user="ann", now=AT, reason=reason).actions)
+def pause(world: World, pool: str, reason: str = "", until: float | None = None) -> None:
+    now = AT if until is None else world.now
+    world.do(*pausing.pause(world.state, pool, user="ann", now=now, reason=reason, until=until).actions)
 
 
 def resume(world: World, pool: str) -> None:
@@ -185,6 +188,66 @@ def test_time_in_a_paused_pool_counts_as_time_on_hold() -> None:
         assert times.held >= 100
 
 
+@pytest.mark.parametrize("loaded", [False, True], ids=["live", "loaded from rows"])
+def test_a_pause_ends_by_itself(loaded: bool) -> None:
+    """At its time, not before it, also in a server that was started in between; then nothing is due any more."""
+    world = lab()
+    pause(world, "lab", until=world.now + 10)
+    world.submit("own", "lab")
+    world.submit("sub", "lab--a")
+    if loaded:
+        world.state = State.load(world.state.rows())
+    assert next_deadline(world.state) == 10
+    world.now = 8
+    assert world.cycle() == []
+    assert sorted(world.cycle()) == ["admit own", "admit sub"]
+    assert (world.state.pools["lab"], next_deadline(world.state)) == (PARENT, None)
+
+
+def test_the_pauses_of_a_subpool_and_its_parent_end_one_by_one() -> None:
+    world = lab()
+    pause(world, "lab", until=world.now + 10)
+    pause(world, "lab--a", until=world.now + 20)
+    world.submit("own", "lab")
+    world.submit("sub", "lab--a")
+    world.now = 10
+    assert world.cycle() == ["admit own"]
+    world.now = 19
+    assert world.cycle() == ["admit sub"]
+
+
+def test_a_pause_that_is_repeated_changes_only_its_end() -> None:
+    world = lab()
+    id = world.submit("w", "lab")
+    pause(world, "lab", "moves")
+    pause(world, "lab", until=world.now + 10)
+    assert world.state.pools["lab"] == replace(
+        PARENT, paused_by="ann", paused_since=AT, paused_reason="moves", paused_until=11.0
+    )
+    (reason,) = why(world.state, id).groups[0].reasons
+    assert str(reason) == (
+        "pool lab was paused at 2027-01-15 08:00:00 UTC until 1970-01-01 00:00:11 UTC (moves); ask for `runrig pool resume lab`"
+    )
+    with pytest.raises(Conflict, match=r"pool lab is paused already, by ann since .* until 1970-01-01 00:00:11 UTC"):
+        pause(world, "lab", until=11.0)
+    pause(world, "lab")
+    world.now = 20
+    assert (world.cycle(), next_deadline(world.state)) == ([], None)
+    resume(world, "lab")
+    assert world.cycle() == ["admit w"]
+
+
+def test_nothing_is_due_after_a_pool_was_deleted_or_resumed_before_the_end_of_its_pause() -> None:
+    world = World({"lab": PARENT, "free": 1}, {"n0": 4})
+    pause(world, "lab", until=10)
+    world.do(*pools.delete_pool(world.state, "lab").actions)
+    pause(world, "free", until=10)
+    resume(world, "free")
+    assert next_deadline(world.state) is None
+    world.now = 10
+    assert (world.cycle(), world.state.pools["lab"].state.value) == ([], "ARCHIVED")
+
+
 @pytest.mark.parametrize("paused", ["lab", "lab--a"])
 def test_neither_an_edit_nor_a_file_pauses_or_resumes_it(paused: str) -> None:
     """S5, S8."""
@@ -228,3 +291,5 @@ def test_what_cannot_be_paused_or_resumed_says_why() -> None:
         pausing.pause(world.state, "fre", user="bob", now=AT)
     with pytest.raises(InvalidInput, match="the reason must be one line"):
         pausing.pause(world.state, "free", user="bob", now=AT, reason="two\nlines")
+    with pytest.raises(InvalidInput, match="the pause would end at 2027-01-15 08:00:00 UTC, which has passed"):
+        pausing.pause(world.state, "free", user="bob", now=AT, until=AT)

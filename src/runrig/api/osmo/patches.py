@@ -38,12 +38,22 @@ _FIXED = {
     "closed_reason": "`runrig pool close` shows it",
     "paused_by": "use `runrig pool pause` and `runrig pool resume`",
     "paused_reason": "`runrig pool pause` sets it",
+    "paused_until": "`runrig pool pause --until` sets it",
 } | {each.name: f"use {each.reference} instead" for each in SETTINGS if each.reference}
 _NOT_KEPT = "runrig has no such setting"
 _AS_ASKED = {each.reference or each.name: each.asked for each in SETTINGS if each.name != "default_exit_actions"}
 """Osmo fields → fields of a cluster file. Maps are merged field by field."""
 _SETTABLE = {*_AS_ASKED, "default_exit_actions", "resources", "quotas"}
-_OUTCOMES = {"status", "state", "subpool_state", "closed_by", "closed_reason", "paused_by", "paused_reason"}
+_OUTCOMES = {
+    "status",
+    "state",
+    "subpool_state",
+    "closed_by",
+    "closed_reason",
+    "paused_by",
+    "paused_reason",
+    "paused_until",
+}
 MOST_TRIES = 20
 """Maximum times an edit is merged again after concurrent changes."""
 

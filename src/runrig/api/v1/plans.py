@@ -11,7 +11,16 @@ from runrig.api.v1.workflows import submission_of
 from runrig.domain.access import Permission
 from runrig.domain.shown.plans import Plan
 from runrig.service.commands.submission import read
-from runrig.service.foresight.questions import OfDomain, OfDrain, OfEdit, OfFile, OfSubmission, Question
+from runrig.service.foresight.questions import (
+    OfDomain,
+    OfDrain,
+    OfEdit,
+    OfFile,
+    OfPause,
+    OfResume,
+    OfSubmission,
+    Question,
+)
 from runrig.service.rights import About, Asker
 from runrig.wire import v1
 
@@ -41,6 +50,8 @@ def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:
         asker.check_promise(body.pool, {"quota"})
         edit = v1.PoolEdit(quota=body.quota)
         return OfEdit(body.pool, pool_edit(body.pool, edit, asker.service.declarations.kinds()))
+    if body.pool is not None:
+        return OfPause(body.pool, user, body.until) if body.act == "pause" else OfResume(body.pool)
     if body.submission is not None:
         pool = body.submission.pool
         asker.need(Permission.SUBMIT, About(pool))

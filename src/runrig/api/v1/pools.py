@@ -15,7 +15,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.settings import PROMISED
 from runrig.domain.shown.history import PoolChangePage, PoolPast
-from runrig.domain.shown.pools import Pool, PoolDeleted, PoolPage
+from runrig.domain.shown.pools import Pool, PoolDeleted, PoolPage, PoolPaused
 from runrig.domain.shown.why import PoolWhy
 from runrig.domain.tags import tag_of
 from runrig.service.queries import history
@@ -164,11 +164,15 @@ def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Res
     "/api/v1/pools/{name}/pause",
     summary="Start nothing new in a pool and its subpools. Running workflows continue, and other pools can borrow its idle quota",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    response_model=Pool,
-    responses=_CLOSED,
+    description="A pool that is paused stays paused, and only the end of its pause changes.",
+    response_model=PoolPaused,
+    responses=shows(PoolPaused, 404, 409, 412, 413, tag=True),
 )
 def pause_pool(service: Serving, user: User, expected: IfMatch, name: str, body: v1.PoolPause) -> Response:
-    return _reply(service, service.declarations.pause_pool(name, user=user, reason=body.reason, expected=expected))
+    pause = service.declarations.pause_pool
+    done = pause(name, user=user, reason=body.reason, until=body.until, expected=expected)
+    paused = PoolPaused(done.view.shown(service.backend_name), done.waiting, done.running)
+    return reply(paused, etag=quoted(tag_of(done.view.pool)))
 
 
 @router.post(

@@ -1,6 +1,9 @@
 """`runrig pool`: list, show, history, default, create, update, close, open, delete. `runrig pool subpool` is in subpool."""
 
+import shlex
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,10 +17,13 @@ from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.quota_options import quota_options, request, setting_option, something
 from runrig.cli.rendering import balances, pool_table, sanitize
-from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.output import pasted, say, warn
+from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.rendering.times import local, utc_text
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.errors import RunrigError
 from runrig.domain.settings import SETTINGS
 from runrig.osmo import pools as shaped
 from runrig.osmo.shape import naive, page
@@ -161,32 +167,99 @@ def open_(session: Session, name: str) -> None:
         say(f"pool {name} is open")
 
 
-@pool.command("pause", epilog=examples("runrig pool pause vision --reason 'the file system is being checked'"))
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
+
+
+@pool.command(
+    "pause",
+    epilog=examples(
+        "runrig pool pause vision --reason 'the file system is being checked'", "runrig pool pause vision --until 2h"
+    ),
+)
 @click.argument("name", shell_complete=completing.pools)
 @click.option("--reason", default="", help="Reason to show to users whose workflows wait.")
+@click.option(
+    "--until",
+    metavar="TIME",
+    help="When the pause ends by itself: a duration such as 2h, or a time such as 2026-01-31T14:00.",
+)
+@_DRY_RUN
 @with_session
-def pause(session: Session, name: str, reason: str) -> None:
+def pause(session: Session, name: str, reason: str, until: str | None, dry_run: bool) -> None:
     """Start nothing new in a pool and its subpools.
 
     Running workflows continue, submissions are queued later, and other pools can borrow its idle quota.
-    Resume it with `runrig pool resume`.
+    Resume it with `runrig pool resume`. If it is already paused, only the end of the pause changes.
     """
-    found = session.client.call("POST", path("pools", name, "pause"), body={"reason": reason})
-    if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
-        say(
-            f"pool {name} is paused: nothing new starts. Running workflows continue, and its idle quota can be borrowed. "
-            f"Resume it with `runrig pool resume {name}`."
-        )
+    body = {"reason": reason, "until": None if until is None else _in_utc(until)}
+    if dry_run:
+        options = [*(("--reason", reason) if reason else ()), *(("--until", until) if until else ())]
+        _preview(session, name, "pause", *options, until=body["until"])
+        return
+    done = session.client.call("POST", path("pools", name, "pause"), body=body)
+    found = done["pool"]
+    answer = shaped.pool(found, shaped.platforms_of(session.flavors()))
+    if session.show(answer | {"waiting": done["waiting"], "running": done["running"]}):
+        return
+    end = f" until {local(naive(found['paused_until']))}" if found["paused_until"] else ""
+    works = f"{_workflows(done['waiting'], 'wait')}, {_workflows(done['running'], 'continue')}"
+    say(
+        f"pool {name} is paused{end}: nothing new starts. {works}, and other pools can borrow its idle quota. "
+        f"Resume it with `runrig pool resume {name}`."
+    )
 
 
-@pool.command("resume", epilog=examples("runrig pool resume vision"))
+@pool.command("resume", epilog=examples("runrig pool resume vision", "runrig pool resume vision --dry-run"))
 @click.argument("name", shell_complete=completing.pools)
+@_DRY_RUN
 @with_session
-def resume(session: Session, name: str) -> None:
-    """Resume a paused pool; its workflows keep their places in the queue."""
+def resume(session: Session, name: str, dry_run: bool) -> None:
+    """Resume a paused pool; its workflows keep their places in the queue.
+
+    Shows what starts next.
+    """
+    if dry_run:
+        _preview(session, name, "resume")
+        return
+    plan = None
+    with suppress(RunrigError):  # A pool can be resumed without a plan; what else is wrong, the resume says too.
+        plan = None if session.as_json else _plan(session, name, "resume")
     found = session.client.call("POST", path("pools", name, "resume"))
-    if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
-        say(f"pool {name} starts workflows again")
+    if session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
+        return
+    say(f"pool {name} starts workflows again")
+    if plan is not None:
+        say("")
+        print_plan(plan)
+
+
+def _plan(session: Session, name: str, act: str, until: str | None = None) -> dict[str, Any]:
+    from runrig.client.clients import PLAN_S  # With all models, for which other commands need not wait.
+
+    body = {"pool": name, "act": act} | ({"until": until} if until else {})
+    answer: dict[str, Any] = session.client.call("POST", path("plan"), body=body, timeout_s=PLAN_S)
+    return answer | {"changes": []}  # The pool's settings stay as they are.
+
+
+def _preview(session: Session, name: str, act: str, *options: str, until: str | None = None) -> None:
+    plan = _plan(session, name, act, until)
+    if not session.show(plan):
+        print_plan(plan)
+        pasted("Nothing was changed. To apply:", shlex.join(("runrig", "pool", act, name, *options)))
+
+
+def _workflows(number: int, verb: str) -> str:
+    """``1 workflow waits``, ``2 workflows wait``."""
+    return f"1 workflow {verb}s" if number == 1 else f"{number} workflows {verb}"
+
+
+def _in_utc(until: str) -> str:
+    """Returns a time in the zone of this machine as the server reads it. Durations, and what is neither, are left to the server."""
+    if "-" not in until[1:]:
+        return until
+    with suppress(ValueError, OverflowError, OSError):
+        return f"{utc_text(until, datetime.now(UTC))}Z"
+    return until
 
 
 @pool.command(
@@ -238,7 +311,8 @@ def _marked(found: dict[str, Any], how: str) -> str | None:
     if not found.get(f"{how}_by"):
         return None
     reason = f" ({found[f'{how}_reason']})" if found[f"{how}_reason"] else ""
-    return f"by {found[f'{how}_by']} at {naive(found[f'{how}_since'])}{reason}"
+    until = f" until {naive(found['paused_until'])}" if how == "paused" and found["paused_until"] else ""
+    return f"by {found[f'{how}_by']} at {naive(found[f'{how}_since'])}{until}{reason}"
 
 
 def _state(answer: dict[str, Any]) -> str:

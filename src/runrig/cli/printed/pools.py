@@ -61,6 +61,7 @@ def _then(answer: Answer) -> dict[str, Any]:
         **numbers,
         "closed_since": naive(answer["closed_since"]),
         "paused_since": naive(answer["paused_since"]),
+        "paused_until": naive(answer["paused_until"]),
         "changed": _change(answer["changed"]),
     }
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runrig.cli.rendering.tables import Column, Table
+from runrig.cli.rendering.times import local
 
 Pool = Mapping[str, Any]
 ACTIVE, DELETING, ARCHIVED = "ACTIVE", "DELETING", "ARCHIVED"
@@ -80,9 +81,9 @@ def _with_subpools(pool: Pool, own: int, all_of_it: int) -> str:
 
 
 def _status(pool: Pool) -> str:
-    """Returns ONLINE, PAUSED or CLOSED, or the state of a deleted pool."""
+    """Returns ONLINE, PAUSED (until when) or CLOSED, or the state of a deleted pool."""
     if pool["paused_by"] and pool["state"] == ACTIVE:
-        return "PAUSED"
+        return f"PAUSED until {local(pool['paused_until'])[:-3]}" if pool["paused_until"] else "PAUSED"
     if pool["closed_by"] and pool["state"] == ACTIVE:
         return "CLOSED"
     return str(pool["status"] if pool["state"] == ACTIVE else pool["state"])

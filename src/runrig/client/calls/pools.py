@@ -53,11 +53,14 @@ class PoolCalls(Calls):
         return await self._ask(models.Pool, Request("POST", path("pools", name, "open"), headers=matching(if_match)))
 
     @call
-    async def pause(self, name: str, *, reason: str = "", if_match: str | None = None) -> "models.Pool":
-        """Starts nothing new in a pool and its subpools. Running workflows continue."""
-        body = {"reason": reason}
+    async def pause(
+        self, name: str, *, reason: str = "", until: datetime | str | None = None, if_match: str | None = None
+    ) -> "models.PoolPaused":
+        """Starts nothing new in a pool and its subpools. Running workflows continue. *until*: when the pause ends by
+        itself, or a duration from now such as ``2h``; None: until the pool is resumed."""
+        body = {"reason": reason, "until": as_time(until) if isinstance(until, datetime) else until}
         request = Request("POST", path("pools", name, "pause"), body=body, headers=matching(if_match))
-        return await self._ask(models.Pool, request)
+        return await self._ask(models.PoolPaused, request)
 
     @call
     async def resume(self, name: str, *, if_match: str | None = None) -> "models.Pool":

@@ -49,6 +49,7 @@ from runrig.domain.shown.pools import (
     PoolDeleted,
     PoolGpus,
     PoolPage,
+    PoolPaused,
     QuotaTree,
 )
 from runrig.domain.shown.server import (

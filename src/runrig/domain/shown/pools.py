@@ -131,6 +131,7 @@ class DeclaredPool(pools.Declared, Shown):
     default_exit_actions: dict[str, str]
     closed_since: datetime | None
     paused_since: datetime | None
+    paused_until: datetime | None
 
 
 def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
@@ -151,6 +152,7 @@ def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
         "paused_by": paused.paused_by,
         "paused_since": at(paused.paused_since),
         "paused_reason": paused.paused_reason,
+        "paused_until": at(paused.paused_until),
     }
 
 
@@ -171,7 +173,7 @@ class Pool(DeclaredPool):
     that are not ARCHIVED. *workflows*: number of unfinished workflows in the pool itself. *balances*:
     ``flavor/resource`` → the pool's node of the quota tree. *default_run_time_s*, *max_run_time_s* null: no limit (rule
     P6). *closed_by*: the user who closed it or its parent to submissions; null: it is open. *paused_by*: the user who
-    paused it or its parent; null: it starts workflows (rule S8).
+    paused it or its parent; null: it starts workflows (rule S8). *paused_until* null: until a user resumes it.
     """
 
     UNTOLD = ("etag",)
@@ -209,6 +211,20 @@ class PoolDeleted(Shown):
 
 
 shown_as(PoolDeleted(replace(example(Pool), state=PoolState.ARCHIVED), ("train-7",)))
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPaused(Shown):
+    """*waiting*, *running*: the workflows of the pool and its subpools that wait for the end of the pause, and those that
+    continue.
+    """
+
+    pool: Pool
+    waiting: int
+    running: int
+
+
+shown_as(PoolPaused(replace(example(Pool), paused_by="ann", paused_since=at(1769881200.0)), 3, 2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,4 +264,5 @@ def reason_set_aside(workflow: Workflow) -> Reason:
 
 def reason_paused(pool: Pool) -> Reason:
     """The reason why nothing starts in *pool*, which is paused, and in its subpools."""
-    return Reason(Code.PAUSED, "S8", where=pool.name, since=pool.paused_since, said=pool.paused_reason)
+    since, until = pool.paused_since, pool.paused_until
+    return Reason(Code.PAUSED, "S8", where=pool.name, since=since, until=until, said=pool.paused_reason)

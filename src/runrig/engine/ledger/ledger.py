@@ -26,7 +26,7 @@ from runrig.domain.plan import (
     Unqueue,
     Withdraw,
 )
-from runrig.domain.pools import Pool
+from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import LARGEST
 from runrig.domain.records import GangRow
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
@@ -56,6 +56,7 @@ class Ledger(Accounts):
         self.stopping: dict[str, Entry] = {}
         self.stopping_ids: list[str] = []  # sorted
         self.left_alone: set[str] = set()
+        self.pause_ends: dict[str, float] = {}  # when pauses end by themselves, by pool (rule S8)
         self._waiting_for: dict[str, dict[Entry, None]] = {}
         self.preemptible: dict[str, list[tuple[tuple[int, float, str], Entry]]] = {}
 
@@ -154,6 +155,9 @@ class Ledger(Accounts):
         """Also sorts the gangs of *pool* anew if limits of users begin or end there. O(gangs) then."""
         before = self.pools.get(pool.name)
         super().put_pool(pool)
+        self.pause_ends.pop(pool.name, None)
+        if pool.paused_until is not None and pool.state is not PoolState.ARCHIVED:
+            self.pause_ends[pool.name] = pool.paused_until
         if before is not None and (before.user_gpus is None) != (pool.user_gpus is None):
             for entry in self.waiting_in(pool.name):
                 self._no_longer_waits(entry)

@@ -4,14 +4,16 @@ Their waiting gangs are not in the ledger, as with workflows on hold (`holds`): 
 and block nothing, so other pools can borrow the quota.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.plan import Action, Plan, PutPool, Queue, Unqueue
 from runrig.domain.pools import Pool, PoolState, paused_through
 from runrig.domain.value import at, utc
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import UNDER_WAY, Group, Status, Workflow
 from runrig.engine.lifecycle.closing import check_reason
 from runrig.engine.lifecycle.gangs import gang_of
@@ -19,19 +21,32 @@ from runrig.engine.state.state import State
 from runrig.engine.state.upstream import groups_before
 
 
-def pause(state: State, name: str, *, user: str, now: float, reason: str = "") -> Plan:
+def pause(state: State, name: str, *, user: str, now: float, reason: str = "", until: float | None = None) -> Plan:
     """Removes the waiting gangs of the pool and its subpools from the queue; running work continues. O(workflows).
 
-    *now*: in seconds since the epoch. Raises NotFound, Conflict if it is paused or ARCHIVED, InvalidInput for the reason.
+    A pool that is paused stays paused, and only the end of its pause changes. *now*, *until*: in seconds since the epoch;
+    *until* None: until a user resumes it. Raises NotFound, Conflict if it is ARCHIVED or is paused until then already,
+    and InvalidInput for the reason and a time that has passed.
     """
     pool = _known(state, name)
-    if pool.paused_by is not None and pool.paused_since is not None:
-        since = utc(at(pool.paused_since))
-        raise Conflict(
-            f"pool {name} is paused already, by {pool.paused_by} since {since}. Resume it with `runrig pool resume {name}`"
-        )
     check_reason(reason)
-    marked = replace(pool, paused_by=user, paused_since=now, paused_reason=reason)
+    if until is not None and until <= now:
+        raise InvalidInput.one(f"the pause would end at {utc(at(until))}, which has passed. Use a later time", "until")
+    if pool.paused_by is not None and pool.paused_since is not None:
+        if until == pool.paused_until:
+            since, end = utc(at(pool.paused_since)), "" if until is None else f" until {utc(at(until))}"
+            raise Conflict(
+                f"pool {name} is paused already, by {pool.paused_by} since {since}{end}. Resume it with "
+                f"`runrig pool resume {name}`"
+            )
+        return Plan(
+            (
+                PutPool(
+                    replace(pool, paused_by=user, paused_reason=reason or pool.paused_reason, paused_until=until), pool
+                ),
+            )
+        )
+    marked = replace(pool, paused_by=user, paused_since=now, paused_reason=reason, paused_until=until)
     groups = (group for workflow in _workflows(state, name) for group in state.groups_of(workflow.id))
     waiting = (group.gang_id for group in groups if group.status is Status.SCHEDULING)
     return Plan((PutPool(marked, pool), *map(Unqueue, waiting)))
@@ -50,13 +65,27 @@ def resume(state: State, name: str) -> Plan:
                 f"pool {name} is paused through its parent {parent.name}. Resume both with `runrig pool resume {parent.name}`"
             )
         raise Conflict(f"pool {name} is not paused")
-    marked = replace(pool, paused_by=None, paused_since=None, paused_reason="")
+    marked = replace(pool, paused_by=None, paused_since=None, paused_reason="", paused_until=None)
     pools = {**state.pools, name: marked}
     actions: list[Action] = [PutPool(marked, pool)]
     for workflow in _workflows(state, name):
         if paused_through(pools, workflow.pool) is None and workflow.held_by is None:
             actions += queued(state, workflow)
     return Plan(tuple(actions))
+
+
+def end_pauses(state: State, now: float) -> Iterator[Action | None]:
+    """Resumes the pools whose pause ends by *now*, earliest first. O(pools that are paused for a time)."""
+    due = sorted((end, name) for name, end in state.ledger.pause_ends.items() if end <= now)
+    for _, name in due:
+        yield from resume(state, name).actions
+        yield None
+
+
+def touched(state: State, name: str) -> tuple[int, int]:
+    """How many workflows of the pool and its subpools are PENDING, and how many RUNNING. O(workflows)."""
+    found = Counter(each.status for each in _workflows(state, name))
+    return found[WorkflowStatus.PENDING], found[WorkflowStatus.RUNNING]
 
 
 def starts_nothing(state: State, workflow: Workflow) -> bool:

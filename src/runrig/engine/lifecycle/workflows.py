@@ -322,11 +322,12 @@ _TIMED_OUT = {
 
 
 def next_deadline(state: State) -> float | None:
-    """The earliest time at which a group may time out or a refused gang is retried; None if there is none.
+    """The earliest time at which a group may time out, a refused gang is retried or a pause ends; None if there is none.
 
-    It may be too early, never too late.
+    It may be too early, never too late. O(pools that are paused for a time).
     """
-    return state.deadlines[0].at if state.deadlines else None
+    groups = (each.at for each in state.deadlines[:1])
+    return min((*groups, *state.ledger.pause_ends.values()), default=None)
 
 
 def _stop_or_end(state: State, group: Group, status: Status, message: str) -> Iterator[Action]:

@@ -6,9 +6,10 @@ The actor of what a file created begins with `APPLY` in the event log, so that a
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from runrig.domain.cluster import ClusterSpec
-from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.tags import Expected, check_unchanged
@@ -31,6 +32,7 @@ from runrig.service.runtime.writing import Said, Writing
 from runrig.spec import cluster
 from runrig.spec.export import cluster_text
 from runrig.spec.quota import Kinds
+from runrig.spec.values import parse_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,14 @@ class RolledBack:
     revision: int | None
     draining: tuple[str, ...]
     deleted: tuple[str, ...]
+
+
+class Paused(NamedTuple):
+    """*waiting*, *running*: its workflows and those of its subpools that wait for the end, and those that continue."""
+
+    view: PoolView
+    waiting: int
+    running: int
 
 
 class Declarations:
@@ -98,14 +108,18 @@ class Declarations:
             check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
             return done(writing, closing.open_again(writing.state, name), name, dry_run=False)
 
-    def pause_pool(self, name: str, *, user: str, reason: str, expected: Expected = None) -> PoolView:
-        """Starts nothing new in the pool and its subpools (rule S8). Raises NotFound, Conflict, InvalidInput; Changed if
-        the pool is not as *expected*.
+    def pause_pool(
+        self, name: str, *, user: str, reason: str, until: str | None = None, expected: Expected = None
+    ) -> Paused:
+        """Starts nothing new in the pool and its subpools (rule S8). *until*: as in `parse_until`; None: until a user
+        resumes it. Raises NotFound, Conflict, InvalidInput; Changed if the pool is not as *expected*.
         """
         with self.editing(user) as writing:
             check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
-            plan = pausing.pause(writing.state, name, user=user, now=writing.now, reason=reason)
-            return done(writing, plan, name, dry_run=False)
+            end = end_of_pause(until, writing.now)
+            plan = pausing.pause(writing.state, name, user=user, now=writing.now, reason=reason, until=end)
+            view = done(writing, plan, name, dry_run=False)
+            return Paused(view, *pausing.touched(writing.state, name))
 
     def resume_pool(self, name: str, *, user: str, expected: Expected = None) -> PoolView:
         """Undoes `pause_pool`. Raises NotFound, Conflict; Changed if the pool is not as *expected*."""
@@ -293,6 +307,14 @@ class Declarations:
             yield writing
         if writing.committed:
             self._reconciler.wake()
+
+
+def end_of_pause(until: str | None, now: float) -> float | None:
+    """Raises InvalidInput."""
+    try:
+        return None if until is None else parse_until(until, now)
+    except ValueError as error:
+        raise InvalidInput.one(str(error), "until") from None
 
 
 def _parents_first(found: Sequence[Pool]) -> tuple[Pool, ...]:

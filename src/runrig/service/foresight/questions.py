@@ -12,7 +12,7 @@ from runrig.domain.pools import PoolState
 from runrig.engine.foresight.branch import Edit
 from runrig.engine.lifecycle import nodes, pausing, pools
 from runrig.engine.state.state import State
-from runrig.service.commands.declarations import Declarations
+from runrig.service.commands.declarations import Declarations, end_of_pause
 from runrig.service.commands.differences import Difference, of_file, of_plan
 from runrig.service.commands.edits import PoolEdit, edited_pool
 from runrig.service.commands.submission import ParsedSubmission
@@ -55,10 +55,11 @@ class OfDeletion:
 
 @dataclass(frozen=True, slots=True)
 class OfPause:
-    """A pool that *user* pauses (rule S8)."""
+    """A pool that *user* pauses (rule S8). *until*: as in `parse_until`."""
 
     pool: str
     user: str
+    until: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ def edit_of(state: State, deed: Deed, now: float) -> Edit:
             return Edit(pools.put_pool(state, subpool, create=True).actions)
         case OfDeletion(name, user):
             return Edit(pools.delete_pool(state, name, user=user).actions)
-        case OfPause(name, user):
-            return Edit(pausing.pause(state, name, user=user, now=now).actions)
+        case OfPause(name, user, until):
+            return Edit(pausing.pause(state, name, user=user, now=now, until=end_of_pause(until, now)).actions)
         case OfResume(name):
             return Edit(pausing.resume(state, name).actions)
         case OfDrain(names, force, user):

@@ -20,7 +20,7 @@ from runrig.domain.quantities import (
 )
 from runrig.domain.records import Event
 from runrig.domain.shown.events import RuledOut, WorkflowEvent
-from runrig.domain.value import at
+from runrig.domain.value import at, utc
 from runrig.domain.workflows import Status
 
 _WHY_PREEMPTED = {
@@ -106,12 +106,13 @@ def _(action: plan.PutPool) -> str:
             if pool.closed_by is None
             else f"pool {pool.name} closed by {pool.closed_by}{why}"
         )
-    if pool.paused_by != before.paused_by:
+    if (pool.paused_by, pool.paused_until) != (before.paused_by, before.paused_until):
         why = f": {pool.paused_reason}" if pool.paused_reason else ""
+        until = "" if pool.paused_until is None else f" until {utc(at(pool.paused_until))}"
         return (
             f"resumed pool {pool.name}"
             if pool.paused_by is None
-            else f"pool {pool.name} paused by {pool.paused_by}{why}"
+            else f"pool {pool.name} paused by {pool.paused_by}{until}{why}"
         )
     return f"updated pool {pool.name}: {_quotas(pool.quotas)}"
 

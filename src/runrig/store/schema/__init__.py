@@ -23,5 +23,5 @@ from runrig.store.schema.servers import leader, meta
 from runrig.store.schema.usage import usage_cursor, usage_flavor, usage_quota, usage_work
 from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_tags, workflows
 
-HEAD = "0030"
+HEAD = "0031"
 """The newest migration, which results in these tables."""

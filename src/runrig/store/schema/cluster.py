@@ -71,6 +71,7 @@ pools = Table(
     Column("default_image", Words),
     Column("shell_idle_s", Double),
     Column("user_gpus", WHOLE),
+    Column("paused_until", UtcDateTime),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),

@@ -229,8 +229,9 @@ async def delete(request: Asked, service: Serving, asker: Asking, name: str) -> 
 @form(router, "/pool/{name}/pause", dependencies=_EDIT)
 async def pause(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
     says = "Nothing new starts in it and its subpools. Running workflows continue, and other pools can borrow its idle quota."
-    question = partial(OfPause, name, asker.identity.user)
-    return await _marked(request, service, asker, name, "pause", says, question, reason=True)
+    until = (await sent(request)).get("until", "").strip() or None
+    question = partial(OfPause, name, asker.identity.user, until)
+    return await _marked(request, service, asker, name, "pause", says, question, asks=("reason", "until"))
 
 
 @form(router, "/pool/{name}/resume", dependencies=_EDIT)
@@ -242,7 +243,7 @@ async def resume(request: Asked, service: Serving, asker: Asking, name: str) -> 
 @form(router, "/pool/{name}/close", dependencies=_EDIT)
 async def close(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
     says = "It and its subpools accept no submissions until you open it. Queued workflows still start."
-    return await _marked(request, service, asker, name, "close", says, reason=True)
+    return await _marked(request, service, asker, name, "close", says, asks=("reason",))
 
 
 @form(router, "/pool/{name}/open", dependencies=_EDIT)
@@ -259,27 +260,27 @@ async def _marked(
     says: str,
     question: Callable[[], Question] | None = None,
     *,
-    reason: bool = False,
+    asks: tuple[str, ...] = (),
 ) -> Response:
-    """*question*: the subject of its plan; None: it changes nothing that runs or waits. *reason*: asks for one."""
+    """*question*: the subject of its plan; None: it changes nothing that runs or waits. *asks*: the fields of its form."""
     fields, does = await sent(request), f"{act.capitalize()} {name}"
     view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
-    typed = {"reason": ""} | dict(fields)
+    typed = {each: fields.get(each, "").strip() for each in asks}
     command = getattr(service.declarations, f"{act}_pool")
-    said = {"reason": typed["reason"]} if reason else {}
+    said = {each: value or (None if each == "until" else "") for each, value in typed.items()}
     do = partial(command, name, user=asker.identity.user, expected=_expected(fields), **said)
     shown: dict[str, Any] = {
         "does": does,
         "says": says,
         "act": act,
-        "typed": typed if reason else None,
+        "typed": typed,
         "plans": question is not None,
     }
     return await answered(
         request,
         asker,
-        fields or ({"tag": tag_of(view.pool)} if question and not reason else fields),
-        draw=partial(_shown, request, service, "mark.html", ("reason",), view, **shown),
+        fields or ({"tag": tag_of(view.pool)} if question and not asks else fields),
+        draw=partial(_shown, request, service, "mark.html", asks, view, **shown),
         do=in_thread(do, _address(name)),
         look=plan_of(request, service, asker, question) if question else None,
     )

@@ -1,6 +1,6 @@
 """Questions for a plan: the edit whose effects it shows."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,9 +11,10 @@ MOST_NODES = 10_000
 
 
 class PlanRequest(Request):
-    """One of *file*, *pool* with *quota*, *drain*, *down*, *submission*.
+    """One of *file*, *pool* with *quota* or *act*, *drain*, *down*, *submission*.
 
-    *file*: the text of a cluster file, *prune* as in apply. *quota*: GPUs, or as text. *drain*: nodes to be drained as
+    *file*: the text of a cluster file, *prune* as in apply. *quota*: GPUs, or as text. *act*:
+    `pause`, with *until* as in its own request, or `resume`. *drain*: nodes to be drained as
     by `nodes:drain`, with *force* or without. *down*: a topology domain that loses all nodes and their pods; by
     its name, or by its path if several have that name.
     """
@@ -24,6 +25,8 @@ class PlanRequest(Request):
     prune: bool = False
     pool: str | None = None
     quota: Whole | str | dict[str, Any] | None = None
+    act: Literal["pause", "resume"] | None = None
+    until: str | None = None
     drain: list[str] | None = Field(default=None, min_length=1, max_length=MOST_NODES)
     force: bool = False
     down: str | None = Field(default=None, min_length=1)
@@ -34,8 +37,10 @@ class PlanRequest(Request):
         asked = [self.file, self.pool, self.drain, self.down, self.submission]
         if sum(each is not None for each in asked) != 1:
             raise ValueError("set exactly one of file, pool, drain, down and submission")
-        if (self.pool is None) != (self.quota is None):
-            raise ValueError("pool and quota must be set together")
+        if (self.pool is not None) != ((self.quota is not None) + (self.act is not None)):
+            raise ValueError("pool requires quota or act, and they require pool")
+        if self.until is not None and self.act != "pause":
+            raise ValueError("until requires act pause")
         if self.force and self.drain is None:
             raise ValueError("force requires drain")
         return self

@@ -22,9 +22,13 @@ class PoolClose(Request):
 
 
 class PoolPause(PoolClose):
-    """*reason*: shown to the users whose workflows wait."""
+    """*reason*: shown to the users whose workflows wait. *until*: when the pause ends by itself: a duration from now, such as
+    "2h", or a time, in UTC unless it has a zone; null: until the pool is resumed.
+    """
 
-    model_config = example({"reason": "the file system is being checked"})
+    model_config = example({"reason": "the file system is being checked", "until": "2h"})
+
+    until: str | None = None
 
 
 class PoolCreate(PoolEdit):
