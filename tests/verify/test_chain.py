@@ -17,7 +17,7 @@ from runrig.verify.reading import Joined, Unreadable, commits, of_lines
 from runrig.verify.verify import check
 from runrig.wiring.backup import check_backup, write_backup
 from tests.verify.test_event_export import STEPS, exported
-from tests.worlds.service import desk
+from tests.worlds.service import desk, do, one_task
 
 DAY = 86_400.0
 
@@ -190,6 +190,28 @@ def test_retention_leaves_the_chain_intact(tmp_path: Path) -> None:
     assert said(tmp_path / "events.jsonl", before)[0] == 0
     run(tmp_path / "runrig.db", "UPDATE leaves SET leaf = zeroblob(32) WHERE seq = 0")
     assert said(tmp_path / "runrig.db")[0] == 1
+
+
+def test_a_workflow_may_start_after_one_of_which_the_log_has_nothing_left(tmp_path: Path) -> None:
+    """Rule W5: retention deletes how the other one ended as well."""
+    with desk(tmp_path) as server:
+        submissions = server.service.submissions
+        first = server.submit("first", duration=10.0)
+        waits = server.submit("waits", text=one_task("waits").replace("  tasks:", f"  after: [{first}]\n  tasks:", 1))
+        do(server.service, submissions.holding(waits, user="ann"))
+        server.later(0)
+        server.later(60)
+        server.store.retention.prune([first], 1000)
+        while server.store.retention.prune_events(3).rows:
+            pass
+        server.submit("other")  # What comes first after a gap is not judged.
+        do(server.service, submissions.releasing(waits, user="ann"))
+        server.later(0)
+        assert server.status(waits) == "RUNNING"
+    lines: list[str] = []
+    assert check(str(tmp_path / "runrig.db"), since=0, laws=["W5"], head="", as_json=False, say=lines.append) == 0, (
+        lines
+    )
 
 
 def test_chain_of_an_old_log_begins_after_the_upgrade(database: Path, tmp_path: Path) -> None:

@@ -110,6 +110,8 @@ def others_have_ended(court: Court, gang: Gang, action: Action) -> Iterator[str]
     """After, W5: a dependent workflow is queued when the workflows that it names have ended as they must."""
     for each in court.world.workflows.get(gang.workflow, {}).get("after", ()):
         status = each["ended"]
+        if status is None and each["workflow"] not in court.world.workflows:
+            continue  # Retention deleted it, and with it how it ended.
         if status is None:
             yield f"it is queued before {each['workflow']} has ended"
         elif each["when"] != "any" and (each["when"] == "ok") != (status == "COMPLETED"):
