@@ -2,9 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from runrig.domain.observed import Phase, TaskFact
+from runrig.domain.shown import TaskGroup, Workflow
+from runrig.domain.shown.workflows import WorkflowArray
+from runrig.domain.workflows import TaskKey
+from runrig.wire.base import example_of
 from tests.cli.canned_server import at, serving
 from tests.worlds.served import Served, served
 
@@ -83,3 +89,41 @@ def test_a_number_of_elements_outside_the_limits_reaches_no_server() -> None:
         done = at(server, "array", "sweep-1", "--most", "0")
     assert (done.code, server.asked) == (2, [])
     assert "Invalid value for '--most': 0 is not in the range 1<=x<=1000." in done.err
+
+
+def test_wait_tells_which_elements_have_failed(there: Served) -> None:
+    there.desk.backend.facts = {TaskKey("sweep-1", "main-0", 0): TaskFact(Phase.ENDED, 7)}
+    there.desk.service.settle()
+    done = there.runrig("wait", "sweep-1", "--timeout", "0")
+    assert (done.code, done.err.splitlines()[0]) == (75, "sweep-1/0 is FAILED: exit code 7")
+
+
+def test_elements_that_fail_are_told_once_and_cancelled_ones_are_not() -> None:
+    counts = example_of(WorkflowArray)
+    running = example_of(Workflow) | {
+        "id": "sweep-4",
+        "status": "RUNNING",
+        "array": counts,
+        "groups": [element(0, "FAILED")],
+    }
+    groups = [
+        element(0, "FAILED"),
+        element(1, "COMPLETED"),
+        element(2, "FAILED_CANCELED"),
+        element(3, "FAILED_EXEC_TIMEOUT"),
+    ]
+    over = running | {"status": "FAILED", "groups": groups, "message": "2 of 4 failed: 0, 3"}
+    told = ["sweep-4/0 is FAILED: 0 exited with 1", "sweep-4/3 is FAILED_EXEC_TIMEOUT: 3 exited with 1"]
+    route = "GET /api/v1/workflows/sweep-4"
+    more = {f"{route}/wait": running, f"{route}/logs": ""}
+    with serving({f"{route}/wait": [(200, running), (200, running), (200, over)]}) as server:
+        waited = at(server, "wait", "sweep-4")
+    assert waited.err.splitlines() == [*told, "sweep-4 is FAILED: 2 of 4 failed: 0, 3"]
+    with serving({route: [(200, running), (200, running), (200, over)], **more}) as server:
+        attached = at(server, "attach", "sweep-4")
+    assert attached.err.splitlines()[:2] == told
+
+
+def element(index: int, status: str) -> dict[str, Any]:
+    found: dict[str, Any] = example_of(TaskGroup)
+    return found | {"name": str(index), "status": status, "message": f"{index} exited with 1", "tasks": []}

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import click
 
 from runrig.cli.commands.exec import connected
-from runrig.cli.commands.follow import NOT_RUN, exit_code_of, finished
+from runrig.cli.commands.follow import ELEMENTS_S, NOT_RUN, exit_code_of, finished
 from runrig.cli.commands.logs import describe_end, lines_of, width_of
 from runrig.cli.rendering import sanitize
+from runrig.cli.rendering.array_text import failures
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.run_text import last_lines, nodes_of
 from runrig.cli.transport.remote_program import RemoteProgram
@@ -78,15 +79,42 @@ def followed(client: Transport, id: str, *, returning: bool = False) -> int:
     def ended(name: str, number: int) -> str:
         return describe_end(_lasting(lambda: client.get(path("workflows", id))), name, number)
 
-    for stream, line in lines_of(_records(client, id), width_of(workflow), with_times=False, ended=ended):
-        if stream == "stdout":
-            say(line)
-        else:
-            click.echo(sanitize.block(line), err=True)
+    told = set[str]()
+    with _telling_failures(client, workflow, told):
+        for stream, line in lines_of(_records(client, id), width_of(workflow), with_times=False, ended=ended):
+            if stream == "stdout":
+                say(line)
+            else:
+                click.echo(sanitize.block(line), err=True)
     workflow = _lasting(lambda: client.get(path("workflows", id)))
     if not was_over:
+        for line in failures(workflow, told):
+            warn(line)
         _tell_end(workflow)
     return exit_code_of(workflow)
+
+
+@contextmanager
+def _telling_failures(client: Transport, workflow: Answer, told: set[str]) -> Iterator[None]:
+    """Inside, prints each element of an array when it has failed, and adds it to *told*."""
+    if not workflow.get("array") or finished(workflow):
+        yield
+        return
+
+    def keep_telling() -> None:
+        while not over.wait(ELEMENTS_S):
+            with suppress(RunrigError):  # The command itself notices that the server is away.
+                for line in failures(client.get(path("workflows", workflow["id"])), told):
+                    warn(line)
+
+    over = threading.Event()
+    teller = threading.Thread(target=keep_telling, name="elements", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
 
 
 def until_running(client: Transport, id: str) -> Answer:

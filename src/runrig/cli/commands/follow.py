@@ -10,6 +10,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
+from runrig.cli.rendering.array_text import failures
 from runrig.cli.rendering.output import tell, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import ANSWER_S, Transport, path
@@ -18,6 +19,8 @@ from runrig.domain.workflow_status import WorkflowStatus
 
 _POLL_S = 20.0
 _SHORTEST_POLL_S = 0.2
+ELEMENTS_S = 5.0
+"""How often the elements of an array are looked at."""
 _LARGEST_EXIT_CODE = 255
 """Larger ones are runrig's own, such as 3006 for a preempted task."""
 _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
@@ -41,7 +44,9 @@ def wait(session: Session, id: str, status: str | None, timeout: float | None) -
     """Wait until a workflow has ended, or has a status.
 
     The exit code is that of the command that failed first, 0 if none did; 124 if it reached its time limit; 125 if
-    it was cancelled or could not run. With --for: 0 when it has the status; 1 if it ended with another one, or had
+    it was cancelled or could not run. Prints each element of an array that fails, once.
+
+    With --for: 0 when it has the status; 1 if it ended with another one, or had
     already ended when you wait for RUNNING. 75 on timeout.
     """
     own, status = status is None, status or WorkflowStatus.COMPLETED.value
@@ -55,8 +60,9 @@ def wait(session: Session, id: str, status: str | None, timeout: float | None) -
     came = reached(answer, status) and not (over and status == WorkflowStatus.RUNNING.value)
     if not came and not finished(answer):
         raise Unavailable(f"{id} is {answer['status']} after {timeout:g} s. To see why: runrig why {id}")
-    if not session.show(answer):
-        (tell if came else warn)(ending(answer))
+    shown = workflows.workflow(answer, client.url)
+    if not session.show(shown):
+        (tell if came else warn)(ending(shown))
     if not came:
         raise click.exceptions.Exit(exit_code_of(answer) if own else ENDED_OTHERWISE)
 
@@ -64,17 +70,21 @@ def wait(session: Session, id: str, status: str | None, timeout: float | None) -
 def _looked(client: Transport, id: str, status: str, seconds: float) -> dict[str, Any]:
     """Returns the workflow once it has *status*, has finished, or *seconds* are over."""
     query = {"for": status, "timeout": f"{seconds:.3f}"}
-    found = client.get(path("workflows", id, "wait"), query, timeout_s=seconds + ANSWER_S)
-    return workflows.workflow(found, client.url)
+    found: dict[str, Any] = client.get(path("workflows", id, "wait"), query, timeout_s=seconds + ANSWER_S)
+    return found
 
 
 def _awaited(client: Transport, id: str, status: str, timeout: float | None) -> dict[str, Any]:
-    """As `_looked`; *timeout* None: no timeout."""
+    """As `_looked`, and prints failures of elements of an array; *timeout* None: no timeout."""
     until = None if timeout is None else time.monotonic() + timeout
+    told, poll_s = set[str](), ELEMENTS_S
     while True:
         begun = time.monotonic()
-        ask = _POLL_S if until is None else max(0.0, min(_POLL_S, until - begun))
+        ask = poll_s if until is None else max(0.0, min(poll_s, until - begun))
         answer = _looked(client, id, status, ask)
+        for line in failures(answer, told):
+            warn(line)
+        poll_s = ELEMENTS_S if answer.get("array") else _POLL_S
         now = time.monotonic()
         if reached(answer, status) or finished(answer) or (until is not None and now >= until):
             return answer

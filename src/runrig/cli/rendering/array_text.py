@@ -1,6 +1,6 @@
 """Arrays in a few words, and IDs of their elements."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -14,6 +14,19 @@ def summary(array: Mapping[str, Any]) -> str:
         "wait": array["queued"] + array["waiting"],
     }
     return ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
+
+
+def failures(workflow: Mapping[str, Any], told: set[str]) -> Iterator[str]:
+    """Yields a line for each element that has failed and is not in *told*, and adds it there. Cancelled ones did not fail."""
+    for group in workflow["groups"] if workflow.get("array") else ():
+        if (
+            str(group["status"]).startswith("FAILED")
+            and group["status"] != "FAILED_CANCELED"
+            and group["name"] not in told
+        ):
+            told.add(group["name"])
+            why = f": {group['message']}" if group["message"] else ""
+            yield f"{workflow['id']}/{group['name']} is {group['status']}{why}"
 
 
 def parts(id: str) -> tuple[str, str | None]:
