@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from runrig.domain.after import After
 from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import Gang, GangState, Law, Placement, Priority
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Nominate, Plan, Preempt, Replace, Withdraw
-from runrig.domain.pools import Queueing
+from runrig.domain.pools import Queueing, paused_through
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
-from runrig.domain.workflows import TaskKey, WorkflowSpec
+from runrig.domain.workflows import Status, TaskKey, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.cycle import CycleInParts
 from runrig.engine.ledger.options import flavor_choices
@@ -76,7 +77,9 @@ class Driver:
         self.do(plan.actions)
         return True
 
-    def submit(self, spec: WorkflowSpec, pool: str, priority: Priority, user: str = "u") -> None:
+    def submit(
+        self, spec: WorkflowSpec, pool: str, priority: Priority, user: str = "u", after: tuple[After, ...] = ()
+    ) -> None:
         spec_hash = f"hash of {spec.name}"
         for each in (self.state, self.shadow):
             each.specs[spec_hash] = spec
@@ -90,6 +93,7 @@ class Driver:
                 user=user,
                 uuid="",
                 now=self.now,
+                after=after,
             )
         except RunrigError:
             for each in (self.state, self.shadow):
@@ -253,6 +257,8 @@ def _shuffled_observation(observed: Observation, *, seed: int) -> Observation:
 def check_admission(state: State, gang_id: str, placement: Placement) -> None:
     entry = state.ledger.entries[gang_id]
     gang = entry.gang
+    assert paused_through(state.pools, gang.pool) is None, f"{gang_id} starts in a paused pool"
+    check_elements(state, gang)
     check_shape(state, gang, placement)
     views = [Oracle.now(state)]
     if entry.state is GangState.PENDING:
@@ -262,6 +268,12 @@ def check_admission(state: State, gang_id: str, placement: Placement) -> None:
         assert oracle.allows(gang, placement), f"{gang_id} is admitted beyond the headroom"
         check_room(oracle, gang, placement)
     check_balances(state, gang, placement)
+
+
+def check_elements(state: State, gang: Gang) -> None:
+    """Rule W4: with *gang*, no more elements of its array are on nodes than may be."""
+    most = state.workflows[gang.workflow].most
+    assert most is None or state.groups.number(gang.workflow, Status.INITIALIZING, Status.RUNNING) < most, gang.id
 
 
 def check_user(state: State, gang: Gang, placement: Placement) -> None:

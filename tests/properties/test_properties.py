@@ -9,15 +9,17 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
+from runrig.domain.after import After, When
 from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import GangState, Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit, Nominate, Plan, Preempt, PutNode, SetFlavors, Withdraw
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
-from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
+from runrig.domain.workflows import Array, ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
 from runrig.engine.lifecycle import holds, pausing, pools, submission_gate, workflows
 from runrig.engine.lifecycle import nodes as nodes_of
+from runrig.engine.lifecycle.arrays import cancel_element, set_most
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.limits import check_gpus_at_once
 from runrig.engine.lifecycle.reassignments import reassign
@@ -147,6 +149,59 @@ class Engine(RuleBasedStateMachine):
         )
         self.driver.submit(spec, pool, priority, user="ann" if self.submitted % 3 else "bob")
 
+    @precondition(lambda self: self.driver.state.pools)
+    @rule(
+        data=st.data(),
+        task=tasks("t0"),
+        size=st.integers(1, 4),
+        most=st.sampled_from((None, 1, 1, 2)),
+        retries=st.integers(0, 2),
+        fail_fast=st.booleans(),
+    )
+    def submit_an_array(
+        self, data: st.DataObject, task: TaskSpec, size: int, most: int | None, retries: int, fail_fast: bool
+    ) -> None:
+        """Rule W4."""
+        self.submitted += 1
+        self.driver.now += 1
+        group = GroupSpec("runs", (replace(task, lead=True, retries=retries),))
+        array = Array(group, tuple(range(size)), size, most=most, fail_fast=fail_fast)
+        pool = data.draw(st.sampled_from(sorted(self.driver.state.pools)))
+        priority = data.draw(st.sampled_from((Priority.NORMAL, Priority.LOW)))
+        self.driver.submit(WorkflowSpec(f"w{self.submitted}", array=array), pool, priority)
+
+    @precondition(lambda self: self.driver.state.workflows)
+    @rule(data=st.data(), when=st.sampled_from(When))
+    def submit_after_others(self, data: st.DataObject, when: When) -> None:
+        """Rule W5."""
+        self.submitted += 1
+        self.driver.now += 1
+        known = self.driver.state.workflows
+        names = data.draw(st.sets(st.sampled_from(sorted(known)), min_size=1, max_size=2))
+        after = tuple(
+            After(each, when, known[each].status if known[each].status.finished else None) for each in sorted(names)
+        )
+        pool = data.draw(st.sampled_from(sorted(self.driver.state.pools)))
+        self.driver.submit(
+            WorkflowSpec(f"w{self.submitted}", plain(1), after=after), pool, Priority.NORMAL, after=after
+        )
+
+    @precondition(lambda self: self._arrays())
+    @rule(data=st.data(), most=st.none() | st.integers(1, 4))
+    def change_an_array(self, data: st.DataObject, most: int | None) -> None:
+        """Cancels one element, or changes how many may run at a time."""
+        name = data.draw(st.sampled_from(self._arrays()))
+        edited = self.driver.edited
+        if most is None:
+            self.driver.attempt(cancel_element, name, data.draw(st.sampled_from("0123")), user="u")
+        else:
+            self.driver.attempt(set_most, name, most)
+        self.driver.edited = edited
+
+    def _arrays(self) -> list[str]:
+        state = self.driver.state
+        return sorted(each for each in state.workflows if state.spec_of(each).array is not None)
+
     @rule(
         at=st.integers(0, 11),
         low=st.lists(st.integers(1, 2), max_size=5),
@@ -231,13 +286,16 @@ class Engine(RuleBasedStateMachine):
         self.driver.edited = edited
 
     @precondition(lambda self: self.driver.state.pools)
-    @rule(data=st.data(), resumes=st.booleans())
-    def pause_or_resume(self, data: st.DataObject, resumes: bool) -> None:
-        """Rule S8."""
-        name = data.draw(st.sampled_from(sorted(self.driver.state.pools)))
-        act = pausing.resume if resumes else partial(pausing.pause, user="u", now=self.driver.now)
-        edited = self.driver.edited
+    @rule(data=st.data(), resumes=st.booleans(), lasts=st.sampled_from((None, None, 1, 4)))
+    def pause_or_resume(self, data: st.DataObject, resumes: bool, lasts: int | None) -> None:
+        """Rule S8: a pause stops nothing."""
+        state, now = self.driver.state, self.driver.now
+        name = data.draw(st.sampled_from(sorted(state.pools)))
+        until = None if lasts is None else now + lasts
+        act = pausing.resume if resumes else partial(pausing.pause, user="u", now=now, until=until)
+        edited, stopping, active = self.driver.edited, set(state.ledger.stopping), set(state.active)
         self.driver.attempt(act, name)
+        assert (set(state.ledger.stopping), state.active) == (stopping, active)
         self.driver.edited = edited
 
     @precondition(lambda self: self.driver.state.workflows)
@@ -371,7 +429,7 @@ class Engine(RuleBasedStateMachine):
                 f"{entry.gang.id} is {entry.state} for ever"
             )
         assert not self.driver.state.active
-        for workflow in self.driver.state.workflows:
+        for workflow in [each.id for each in self.driver.state.workflows.values() if not each.waits_for_others]:
             assert any(entry.gang.workflow == workflow for entry in waiting), f"{workflow} hangs: nothing of it waits"
         for pool in self.driver.state.pools.values():
             live = any(each.pool == pool.name for each in self.driver.state.workflows.values())
