@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -22,6 +23,8 @@ from runrig.cli.main import cli
 DIST = ROOT / "dist"
 FIRST_DATABASE = ROOT / "tests/packaging/data/first.sql.gz"
 """A server's database with waiting, running and ended workflows, made before there was a release."""
+_NO_REQUEST = re.compile(r"^(?=['.](?![A-Z]{1,2}\b))", re.MULTILINE)
+"""A line of text that begins as a request of roff does, which would not be shown."""
 SHELLS = {"bash": "runrig.bash", "zsh": "_runrig", "fish": "runrig.fish"}
 
 
@@ -58,6 +61,8 @@ def write_pages() -> None:
     (DIST / "man").mkdir()
     import_commands(cli)
     write_man_pages("runrig", cli, version=VERSION, target_dir=str(DIST / "man"))
+    for page in (DIST / "man").iterdir():
+        page.write_text(_NO_REQUEST.sub(r"\\&", page.read_text()))
     (DIST / "completions").mkdir()
     for shell, name in SHELLS.items():
         (DIST / "completions" / name).write_text(run(sys.executable, "-m", "runrig", "completion", shell))
@@ -74,8 +79,19 @@ def import_commands(group: LazyGroup) -> None:
 
 
 def write_bom(uv: str) -> None:
-    """CycloneDX: the locked version and hash of each package that the server can use."""
-    options = ("--quiet", "--frozen", "--extra", "postgresql", "--extra", "kubernetes", "--format", "cyclonedx1.5")
+    """CycloneDX: the locked version and hash of each package that the server and the command line can use."""
+    options = (
+        "--quiet",
+        "--frozen",
+        "--extra",
+        "postgresql",
+        "--extra",
+        "kubernetes",
+        "--extra",
+        "mcp",
+        "--format",
+        "cyclonedx1.5",
+    )
     bom = json.loads(run(uv, "export", *options))
     assert bom["components"], "no package is listed"
     (DIST / "runrig.cdx.json").write_text(json.dumps(bom, indent=1) + "\n")

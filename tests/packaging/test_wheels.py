@@ -1,6 +1,7 @@
 """Two wheels of one folder: runrig's has every file, and the client's is enough for a laptop."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,15 @@ def test_both_wheels_need_only_published_packages_and_the_client_none_beyond_run
     client, whole = ({str(each) for each in needs(wheel) if each.marker is None} for wheel in wheels)
     assert client < whole
     assert sorted({each.name for each in needs(wheels[1])} - published) == []
+
+
+def test_on_an_index_the_readme_has_no_link_into_the_repository(wheels: tuple[Path, Path]) -> None:
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+            shown = archive.read(metadata).decode().partition("\n\n")[2]
+        assert shown.startswith("# runrig")
+        assert re.findall(r"\]\((?!https://)[^)]*\)", shown) == []
 
 
 def test_both_wheels_have_one_version_and_one_license(wheels: tuple[Path, Path]) -> None:
