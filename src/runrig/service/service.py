@@ -145,7 +145,7 @@ class Service:
         self.notices = Notices(store, self.access.users.known, listening, self.metrics, Webhook(notify_allow), address)
         parts = (self.usage, self.retention, self.keeper, self.notices, self.leases)
         self._threads = [each.thread for each in parts]
-        self.metrics.attach(self._monitor_snapshot)
+        self.metrics.attach(self._monitor_snapshot, self.usage.counters)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
         """Declares the cluster and adds its nodes, before anything can be submitted. Raises for an invalid declaration.

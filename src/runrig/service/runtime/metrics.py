@@ -7,13 +7,14 @@ They are declared by the operator or known to this program; users, workflows and
 import logging
 import time
 from collections import Counter as Amounts
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from runrig import __version__
 from runrig.domain.plan import Admit, Preempt, law_of
+from runrig.domain.usage import FLAVOR, MICROSECONDS, WORK, Key
 from runrig.engine.explain.monitor_snapshot import MonitorSnapshot
 from runrig.engine.state.state import State
 from runrig.service.runtime import logs
@@ -30,6 +31,8 @@ _log = logging.getLogger(__name__)
 
 Source = Callable[[], tuple[MonitorSnapshot, bool, float]]
 """Returns the current numbers, whether the server is ready, and `Clock.difference_s`."""
+Used = Callable[[], tuple[Mapping[Key, int], float]]
+"""As `Follower.counters`."""
 
 
 class Metrics:
@@ -105,18 +108,20 @@ class Metrics:
         )
         self.sessions = SessionMetrics(registry)
         self._source: Source | None = None
+        self._used: Used | None = None
 
-    def attach(self, source: Source) -> None:
-        """Starts a term; *source* returns the numbers of its state."""
-        self._source = source
+    def attach(self, source: Source, used: Used | None = None) -> None:
+        """Starts a term; *source* returns the numbers of its state, *used* those of usage."""
+        self._source, self._used = source, used
 
     def detach(self) -> None:
         """Ends a term."""
-        self._source = None
+        self._source = self._used = None
 
     def text(self) -> bytes:
         """Returns all metrics in the text format of Prometheus."""
-        return generate_latest(self.registry) + _written(_of_state(self._source))
+        used = () if self._used is None else _of_usage(*self._used())
+        return generate_latest(self.registry) + _written((*_of_state(self._source), *used))
 
     # ------------------------------------------------------------ what happens
 
@@ -215,13 +220,14 @@ class _Gauge:
     name: str
     about: str
     series: Sequence[tuple[str, float]]
+    kind: str = "gauge"
 
 
 def _written(gauges: Iterable[_Gauge]) -> bytes:
     """Returns *gauges* in the text format. Formatted by hand: a large tree has 10,000 series, and the library takes 20 us each."""
     lines: list[str] = []
     for gauge in gauges:
-        lines += (f"# HELP {gauge.name} {gauge.about}", f"# TYPE {gauge.name} gauge")
+        lines += (f"# HELP {gauge.name} {gauge.about}", f"# TYPE {gauge.name} {gauge.kind}")
         lines += [f"{gauge.name}{labels} {value}" for labels, value in gauge.series]
     return ("\n".join(lines) + "\n").encode()
 
@@ -287,3 +293,31 @@ def _tree(snapshot: MonitorSnapshot) -> Iterable[_Gauge]:
         "Headroom of a node in the quota tree; negative: over-committed.",
         headroom,
     )
+
+
+# ---------------------------------------------------------------- usage
+
+
+def _of_usage(sums: Mapping[Key, int], behind_s: float) -> Iterable[_Gauge]:
+    """Series that were never above 0 are left out."""
+    used, lost, held = Amounts[str](), Amounts[str](), Amounts[str]()
+    for (table, *names, column), amount in sums.items():
+        labels = dict(zip(("pool", "flavor"), names, strict=False))
+        if column in ("held", "drawn", "borrowed"):
+            used[_labels(**labels, kind="guaranteed")] += amount if column == "held" else -amount
+        if table == WORK and column == "held":
+            held[_labels(flavor=labels["flavor"], state="held")] += amount
+        elif table == WORK and column.startswith("lost_"):
+            lost[_labels(**labels, why=column.removeprefix("lost_"))] = amount
+        elif table == FLAVOR and column != "capacity":
+            held[_labels(flavor=names[0], state=column)] = amount
+        elif column in ("drawn", "borrowed", "lent", "waited"):
+            used[_labels(**labels, kind=column)] = amount
+    for name, about, series in (
+        ("usage", "GPU-seconds of pools: guaranteed, drawn from cohorts, borrowed, lent, waited.", used),
+        ("lost", "GPU-seconds held by attempts that ended too early: preempted, other.", lost),
+        ("flavor", "GPU-seconds of flavors: held, free, down, idle_asked (free while work waited).", held),
+    ):
+        rows = [(labels, amount / MICROSECONDS) for labels, amount in series.items() if amount > 0]
+        yield _Gauge(f"runrig_{name}_gpu_seconds_total", about, rows, "counter")
+    yield _Gauge("runrig_usage_behind_seconds", "How far usage is behind the event log.", [("", round(behind_s, 3))])

@@ -7,12 +7,24 @@ the next position, so a server that was killed continues where they were written
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from runrig.domain.errors import Unavailable
 from runrig.domain.plan import Queue
 from runrig.domain.records import Event, GangRow, Loaded
-from runrig.domain.usage import HOUR_S, MICROSECONDS, UNKNOWN, Folded, Hour, microseconds, nothing_folded
+from runrig.domain.usage import (
+    HOUR_S,
+    MICROSECONDS,
+    UNKNOWN,
+    WORK,
+    Folded,
+    Hour,
+    Key,
+    Sums,
+    microseconds,
+    nothing_folded,
+)
 from runrig.engine.usage.fold import Fold
 from runrig.ports.clock import Clock
 from runrig.ports.past import ClusterAt, Declared
@@ -52,6 +64,10 @@ class Follower:
         self._saved_at = 0.0
         self._saved_revision = -1
         self._caught_up = False
+        self._written: Counter[Key] = Counter()
+        self._before: Counter[Key] | None = None
+        self._counters: Counter[Key] = Counter()
+        self._behind_s = 0.0
         self._failures = 0  # Consecutive failures to read and fold an event.
         self.thread = Background("usage", self._step, lambda took_s, _: max(PAUSE_S, REST * took_s))
         """What is not written when it stops is folded again by the next server."""
@@ -87,6 +103,34 @@ class Follower:
             return None
         now = microseconds(self._clock.now()) if self._caught_up else fold.at
         return [*self._hours, *fold.until(now)], max(now, fold.at), self._since
+
+    def counters(self) -> tuple[Mapping[Key, int], float]:
+        """Returns sums that begin at 0 with the first call after the log was folded, and by how many seconds they are behind.
+
+        Keys of work have a pool and a flavor, without users. Sums never fall. Waits for nobody: while the log is being folded, they
+        are those of the last call.
+        """
+        if self.lock.acquire(blocking=False):
+            try:
+                self._count()
+            finally:
+                self.lock.release()
+        return self._counters, self._behind_s
+
+    def _count(self) -> None:
+        known = self.open_hours()
+        if known is None:
+            return
+        self._behind_s = max(0.0, self._clock.now() - known[1] / MICROSECONDS)
+        now = Counter(self._written)
+        for hour in known[0]:
+            now.update(_without_users(hour.sums))
+        if self._before is None and self._caught_up:
+            self._before = now
+        if self._before is not None:
+            for key, amount in now.items():
+                # Lower after a failure, until the fold is again where it was.
+                self._counters[key] = max(self._counters[key], amount - self._before[key])
 
     def minutes(self) -> tuple[int, Sequence[Hour]]:
         """Returns the last hour by minute, and since when it is known, in seconds. Minutes without sums are missing. Call with `lock`."""
@@ -177,5 +221,14 @@ class Follower:
             keep_hours=begin - KEEP_HOURS_S,
             keep_days=begin - KEEP_DAYS_S,
         )
+        for hour in self._hours:
+            self._written.update(_without_users(hour.sums))
         self._hours = []
         self._saved_at, self._saved_revision = time.monotonic(), fold.revision
+
+
+def _without_users(sums: Sums) -> Counter[Key]:
+    found: Counter[Key] = Counter()
+    for key, amount in sums.items():
+        found[(WORK, *key[1:3], key[-1]) if key[0] == WORK else key] += amount
+    return found
