@@ -48,7 +48,7 @@ _HEADING = re.compile(r"^#{1,6} (?P<text>.+)$", re.MULTILINE)
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """(name as typed, command, its context) of every command except groups, in the order of the help."""
+    """(name as typed, command, its context) of every command except groups that only have commands, in the order of the help."""
     yield from _below(cli, click.Context(cli, info_name="runrig"))
 
 
@@ -57,10 +57,10 @@ def _below(group: click.Group, context: click.Context) -> Iterator[tuple[str, cl
         command = group.get_command(context, name)
         assert command is not None, f"{name} is listed but does not exist"
         inner = click.Context(command, info_name=name, parent=context)
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield inner.command_path, command, inner
         if isinstance(command, click.Group):
             yield from _below(command, inner)
-        else:
-            yield inner.command_path, command, inner
 
 
 def command_reference() -> Iterator[str]:

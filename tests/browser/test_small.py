@@ -30,6 +30,7 @@ def test_every_page_is_complete_and_accessible(cluster: Large, chromium: Browser
             "/pool/vision",
             "/pool/nlp?over=1h&used=30d",
             "/pool/nlp--chat?over=30d",
+            "/usage",
             "/me",
             "/me/notices",
             "/me/token",

@@ -29,7 +29,7 @@ EVERY = [" ".join(names) for names in commands(cli)]
 RELEASE = """
     run | doctor | code | shell | attach | submit | list | status | logs | top | watch | wait | exec | cancel | restart
     | array
-    | up | serve | mcp | backup | restore | version | apply | verify | events | usage | export | completion
+    | up | serve | mcp | backup | restore | version | apply | verify | events | usage | usage report | export | completion
     | pool list | pool show | pool create | pool update | pool delete
     | pool close | pool open | pool pause | pool resume | pool default
     | admin accept-clock | pool history

@@ -3,14 +3,17 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runrig.api.app import create_app
+from runrig.cli.rendering.usage_page import page
 from runrig.domain.access import role_named
 from tests.worlds.command_line import Done, runrig
 from tests.worlds.http import listening
@@ -154,3 +157,46 @@ def test_a_wrong_question_is_refused_with_the_way_out(tmp_path: Path, wrong: tup
         done = it.usage(*wrong)
         assert (done.code, done.out) == (2, "")
         assert said in done.err
+
+
+def test_the_report_of_a_month_is_one_page_that_loads_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "september.html"
+    with there(tmp_path) as it:
+        done = it.usage("report", "--month", "2026-09", "--html", str(file))
+        assert (done.code, done.out) == (0, f"Wrote {file}.\n")
+        for arguments, said in (
+            (("--month", "2026-13", "--html", str(file)), "--month '2026-13' is not a month. Use for example 2026-10."),
+            (("--month", "2027-01", "--html", str(file)), "usage is known only up to now"),
+            (("--month", "2026-09", "--html", str(tmp_path / "no/such.html")), "No such file or directory"),
+        ):
+            wrong = it.usage("report", *arguments)
+            assert wrong.code != 0
+            assert said in " ".join(wrong.err.split())
+    text = file.read_text()
+    words = " ".join(unescape(re.sub("<[^>]*>", " ", text.partition("<body>")[2])).split())
+    assert "In September 2026 the cluster had 16.0 GPU-hours. 12.5 of them (78 %) were in use." in words
+    assert "1.5 GPU-hours were free while waiting work could have used them; 0.0 were down." in words
+    assert "Pools borrowed 2.5 GPU-hours from quota that other pools did not use." in words
+    assert "3.1 GPU-hours were lost: 3.1 to preemption, 0.0 to drains and lost nodes." in words
+    assert "Usage is known since 2026-09-24 10:00 UTC." in words
+    pools = (
+        "vision 12.0 7.5 62 % 0.0 2.5 0.0 0.0 speech 4.0 5.1 127 % 2.5 0.0 2.9 3.1 Sum 16.0 12.5 78 % 2.5 2.5 3.0 3.1"
+    )
+    assert pools in words
+    assert "ann 7.5 0.0 0.0 sam 5.1 2.9 3.1" in words
+    assert "2026-09-24: 0.5 GPUs in use, 0.1 of them borrowed" in words
+    assert re.findall(r"(?:src|href)=|url\(|@import|<script", text) == []
+
+
+def test_hostile_names_stay_text_in_the_report() -> None:
+    name = "<img src=x onerror=alert(1)>\x1b[31m\"'&"
+    with_names = {"user": name, "pool": name, "flavor": name, "priority": None}
+    amounts = dict.fromkeys(("held", "waited", "lost_preempted", "lost_other", "borrowed", "lent", "quota"), 3600.0)
+    nodes = dict.fromkeys(("capacity", "free", "down", "idle_asked"), 3600.0)
+    row = {"time": "2026-09-24T00:00:00Z", "others": False, **with_names, **amounts, **nodes}
+    times = {"since": "2026-09-01T00:00:00Z", "until": "2026-10-01T00:00:00Z"}
+    times |= {"complete_since": times["since"], "folded_until": times["until"]}
+    answer = {"rows": [row], "total": row, **times}
+    text = page(name, *[answer] * 5)
+    assert ("<img" in text, "\x1b" in text) == (False, False)
+    assert text.count("&lt;img src=x onerror=alert(1)&gt;") == 4

@@ -15,7 +15,22 @@ from runrig.service.service import Service
 from runrig.web import files, live, login, sign_in
 from runrig.web.forms import Done
 from runrig.web.live import Hub
-from runrig.web.pages import acts, apply, edits, map, me, node, overview, past, pool, run, several, workflow, workflows
+from runrig.web.pages import (
+    acts,
+    apply,
+    edits,
+    map,
+    me,
+    node,
+    overview,
+    past,
+    pool,
+    run,
+    several,
+    usage,
+    workflow,
+    workflows,
+)
 from runrig.web.refreshing import Refreshes
 from runrig.web.rendering import html
 from runrig.web.waiting import Reasons
@@ -28,6 +43,7 @@ MODULES = (
     map,
     workflows,
     several,
+    usage,
     workflow,
     acts,
     run,

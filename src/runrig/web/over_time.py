@@ -93,7 +93,7 @@ def numbers(each: PoolPoint) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """GPU-hours of a user; *part*: of what all held, in percent. *name* "": a user whose workflows were deleted."""
+    """GPU-hours of a user; *part*: of what all held, in percent."""
 
     name: str
     held: float
@@ -102,10 +102,10 @@ class Used:
     part: int
 
 
-def users_of(service: Service, pool: str, span: str, now: float, visibility: Visibility) -> dict[str, Any]:
-    """Raises NotFound."""
+def users_of(service: Service, pool: str | None, span: str, now: float, visibility: Visibility) -> dict[str, Any]:
+    """*pool* None: all pools. Raises NotFound."""
     name = span if span in SPANS else USUAL_SPAN
-    query = UsageQuery((By.USER,), now - SPANS[name], now, pools=(pool,))
+    query = UsageQuery((By.USER,), now - SPANS[name], now, pools=() if pool is None else (pool,))
     found = service.usage_queries.usage(query, visibility)
     most = max((row.held for row in found.rows), default=0.0)
     rows = sorted(found.rows, key=lambda row: (-row.held, -row.waited, row.user or ""))
@@ -117,4 +117,5 @@ def users_of(service: Service, pool: str, span: str, now: float, visibility: Vis
 def _used(row: UsageRow, most: float) -> Used:
     lost = row.lost_preempted + row.lost_other
     hours = (row.held / HOUR_S, row.waited / HOUR_S, lost / HOUR_S)
-    return Used(row.user or "", *hours, part=round(100 * row.held / most) if most else 0)
+    name = "users of other pools" if row.others else row.user or "deleted workflows"
+    return Used(name, *hours, part=round(100 * row.held / most) if most else 0)

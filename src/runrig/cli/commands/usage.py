@@ -11,7 +11,7 @@ import click
 
 from runrig.cli import options
 from runrig.cli.commands.queries import Moment
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import LazyGroup, examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
@@ -60,13 +60,17 @@ class _Keys(click.ParamType[tuple[str, ...]]):
         return found
 
 
-@click.command(
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    lazy={"report": ("runrig.cli.commands.usage_report:report", "Write a page about the usage of a month.")},
     epilog=examples(
         "runrig usage",
         "runrig usage --by user,pool --since 30d --every week",
         "runrig usage --by flavor --since 2026-10-01 --until 2026-11-01",
         "runrig usage --by user,pool,flavor,priority --since 30d -t csv",
-    )
+        "runrig usage report --month 2026-10 --html october.html",
+    ),
 )
 @click.option("--by", type=_Keys(), default="pool", show_default=True, help="Group by user, pool, flavor, priority.")
 @click.option("--since", type=Moment(), help="From the beginning of this hour. Default: 7 days before --until.")
@@ -86,6 +90,8 @@ def usage(session: Session, by: tuple[str, ...], every: str | None, **filters: A
     GPUs are held from start to release. Lost: held by attempts that were preempted, drained or lost with a node. A pool with more
     than its quota borrowed the rest.
     """
+    if click.get_current_context().invoked_subcommand is not None:
+        return
     query = {"by": by, "every": every, "since": filters["since"], "until": filters["until"]}
     names = {"pool": filters["pools"], "user": filters["users"], "flavor": filters["flavors"]}
     answer = session.client.get(path("usage"), {**query, **names})

@@ -107,8 +107,8 @@ class Follower:
     def counters(self) -> tuple[Mapping[Key, int], float]:
         """Returns sums that begin at 0 with the first call after the log was folded, and by how many seconds they are behind.
 
-        Keys of work have a pool and a flavor, without users. Sums never fall. Waits for nobody: while the log is being folded, they
-        are those of the last call.
+        Keys of work have a pool and a flavor, without users. Sums never fall. Does not wait: while the log is being folded,
+        they are those of the last call.
         """
         if self.lock.acquire(blocking=False):
             try:

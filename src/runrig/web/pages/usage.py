@@ -1,0 +1,93 @@
+"""Usage: every pool over time, its sums, and the users, for the last day, week or month."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from runrig.api.permissions import Asking, needs
+from runrig.api.routing import Route, Serving
+from runrig.domain.access import Permission
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.shown.usage import UsageRow
+from runrig.domain.usage import HOUR_S
+from runrig.service.usage.usage_queries import By, UsageQuery
+from runrig.web.over_time import SPANS, USUAL_SPAN, drawn, users_of
+from runrig.web.pages.parts import Asked, colours_of
+from runrig.web.rendering import html
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+MOST_PICTURES = 8
+"""The pools that held and waited most; each picture costs about 10 ms. The table has all pools."""
+
+Over = Annotated[str, Query(description="24h, 7d or 30d")]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """GPU-hours of a pool with its subpools. *name* "": of pools that the user does not see. *idle*: unused quota."""
+
+    name: str
+    quota: float
+    held: float
+    guaranteed: float
+    borrowed: float
+    lent: float
+    idle: float
+    waited: float
+    lost: float
+
+
+@router.get("/usage", dependencies=[needs(Permission.LIST_POOLS)])
+def usage(request: Asked, service: Serving, asker: Asking, over: Over = "") -> Response:
+    now, visibility = service.workflow_queries.now(), asker.visibility
+    name = over if over in SPANS else USUAL_SPAN
+    since = now - SPANS[name]
+    sums = _by_pool(service.usage_queries.usage(UsageQuery((By.POOL,), since), visibility).rows)
+    flavors = service.usage_queries.usage(UsageQuery((By.FLAVOR,), since), visibility).rows
+    shown = [each.name for each in sums if each.name and (each.held or each.waited)]
+    there = {view.pool.name for view in service.queries.pools(visibility=visibility)}
+    pictures = [drawn(service, pool, name, now, visibility) for pool in shown if pool in there][:MOST_PICTURES]
+    return html(
+        request,
+        "usage.html",
+        over=name,
+        sums=sums,
+        there=there,
+        flavors=[row for row in flavors if row.capacity],
+        pictures=pictures,
+        colours=colours_of(service, [each.pool for each in pictures], visibility),
+        **users_of(service, None, name, now, visibility),
+    )
+
+
+def _by_pool(rows: tuple[UsageRow, ...]) -> list[Sums]:
+    """Sums of top-level pools, those that held and waited most first; what has no name is last."""
+    found: dict[str, Sums] = {}
+    for row in rows:
+        top = (row.pool or "").partition(SUBPOOL_DELIMITER)[0]
+        before = found.get(top) or Sums(top, *(0.0,) * 8)
+        quota, guaranteed, drawn_, lent = row.quota or 0.0, row.guaranteed or 0.0, row.drawn or 0.0, row.lent or 0.0
+        more = (
+            quota,
+            row.held,
+            guaranteed + drawn_,
+            row.borrowed or 0.0,
+            lent,
+            max(0.0, quota - guaranteed - lent),
+            row.waited,
+            row.lost_preempted + row.lost_other,
+        )
+        values = (
+            before.quota,
+            before.held,
+            before.guaranteed,
+            before.borrowed,
+            before.lent,
+            before.idle,
+            before.waited,
+            before.lost,
+        )
+        found[top] = Sums(top, *(one + other / HOUR_S for one, other in zip(values, more, strict=True)))
+    return sorted(found.values(), key=lambda each: (not each.name, -each.held - each.waited, each.name))
