@@ -1,6 +1,6 @@
 """The section about usage folds what it says, and asks of it."""
 
-from bench import usage
+from bench import recording, usage
 
 
 def test_every_query_is_asked_about_folded_usage() -> None:
@@ -9,3 +9,9 @@ def test_every_query_is_asked_about_folded_usage() -> None:
     assert list(found)[2:] == list(usage.QUESTIONS)
     assert 200 < int(found["by user"]) <= usage.USERS
     assert int(found["by flavor, every hour"]) >= 700
+
+
+def test_recording_is_measured_with_and_without_in_turns() -> None:
+    found = recording.rows(1, each=2)
+    assert [row["what"] for row in found] == ["cycle, median", "submission, median", "submission, 99 %"]
+    assert all(float(row[name]) > 0 for row in found for name in ("without, ms", "followed, ms"))
