@@ -93,7 +93,7 @@ def explain_workflow(
     responses=shows(WorkflowGpuUse, 404),
 )
 def get_gpu_use(service: Serving, visibility: Seeing, id: str) -> WorkflowGpuUse:
-    return service.workflow_queries.gpu_use(id, visibility)
+    return service.workflow_queries.gpu_use(service.workflow_queries.workflow(id, visibility))
 
 
 @router.get(
@@ -104,7 +104,7 @@ def get_gpu_use(service: Serving, visibility: Seeing, id: str) -> WorkflowGpuUse
     responses=shows(WorkflowGpuHistory, 404),
 )
 def get_gpu_history(service: Serving, visibility: Seeing, id: str) -> WorkflowGpuHistory:
-    return service.workflow_queries.gpu_history(id, visibility)
+    return service.workflow_queries.gpu_history(service.workflow_queries.workflow(id, visibility))
 
 
 @router.get(

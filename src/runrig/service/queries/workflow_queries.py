@@ -74,6 +74,9 @@ def unknown_workflow(store: WorkflowReads, id: str, visibility: Visibility) -> N
     return no_workflow(id, [*named, *ids(WorkflowQuery(limit=MOST_LOOKED_AT))])
 
 
+Log = tuple[Event, ...]
+
+
 class WorkflowQueries:
     def __init__(
         self, asker: Asks, store: WorkflowReads, backend: Says, clock: Tells, reconciler: Stands, handed: Handed
@@ -143,13 +146,11 @@ class WorkflowQueries:
             warnings=latest_in_words(found),
         )
 
-    def gpu_use(self, id: str, visibility: Visibility = ALL) -> WorkflowGpuUse:
-        """Raises NotFound."""
-        return gpu_use(self.workflow(id, visibility), self._backend.gpu_use(), self._clock.now())
+    def gpu_use(self, of: shown.Workflow) -> WorkflowGpuUse:
+        return gpu_use(of, self._backend.gpu_use(), self._clock.now())
 
-    def gpu_history(self, id: str, visibility: Visibility = ALL) -> WorkflowGpuHistory:
-        """Raises NotFound."""
-        return gpu_history(self.workflow(id, visibility), self._backend.gpu_minutes, self._clock.now())
+    def gpu_history(self, of: shown.Workflow) -> WorkflowGpuHistory:
+        return gpu_history(of, self._backend.gpu_minutes, self._clock.now())
 
     def workflows(
         self, query: WorkflowQuery, visibility: Visibility = ALL
@@ -244,11 +245,24 @@ class WorkflowQueries:
     def spec(self, id: str) -> SpecText:
         return self._store.spec(self._store.head(id).spec_hash)
 
+    def log(self, id: str) -> Log:
+        """Returns its events as they are stored, for `events` and `why`: who asks for both reads them once. Raises NotFound."""
+        events = self._store.log.events(workflow=id)
+        if not events:  # It was just deleted; without its log, the names in its messages are unknown.
+            raise no_workflow(id)
+        return events
+
     def events(
-        self, id: str, *, task: str | None = None, retry_id: int | None = None, visibility: Visibility = ALL
+        self,
+        id: str,
+        *,
+        task: str | None = None,
+        retry_id: int | None = None,
+        visibility: Visibility = ALL,
+        log: Log | None = None,
     ) -> tuple[Event | ClusterEvent, ...]:
         """Returns runrig's events in order, with those of the cluster merged in by time; only those of *task* and
-        attempt *retry_id* if given.
+        attempt *retry_id* if given. *log*: of `log`; None: it is read.
 
         Raises NotFound.
         """
@@ -257,7 +271,7 @@ class WorkflowQueries:
         def asked(key: TaskKey | None) -> bool:
             return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
 
-        ours: Iterable[Event] = self._events(workflow.id, partial(self.names, visibility))[1]
+        ours: Iterable[Event] = self._named(log or self.log(workflow.id), partial(self.names, visibility))[1]
         split = noted(spreads(self._asker, ours))
         theirs: Iterable[ClusterEvent] = sorted((*self._backend.events(workflow.id), *split), key=_when)
         if task is not None or retry_id is not None:
@@ -265,21 +279,20 @@ class WorkflowQueries:
             theirs = (event for event in theirs if asked(event.key))
         return tuple(heapq.merge(ours, theirs, key=_when))
 
-    def _events(self, id: str, named: Callable[[Iterable[str]], Names]) -> tuple[Names, tuple[Event, ...]]:
-        """Returns the workflow's log with the names that it may show, and these. *named*: the names, by preemptors.
-        Raises NotFound.
-        """
-        events = self._store.log.events(workflow=id)
-        if not events:  # It was just deleted; without its log, the names in its messages are unknown.
-            raise no_workflow(id)
+    def _named(self, events: Log, named: Callable[[Iterable[str]], Names]) -> tuple[Names, Log]:
+        """Returns the names that a workflow's log may show, and the log with these. *named*: the names, by preemptors."""
         names = named(preemptors(events))
         events = tuple(names.event(event) for event in events)
         if self._backend.queues:  # The cluster assigns GPUs, not runrig.
             events = tuple(replace(each, action=unnumbered(each.action)) for each in events)
         return names, events
 
-    def why(self, id: str, visibility: Visibility = ALL, element: str | None = None) -> WorkflowWhy:
-        """Returns why it waits, and its preemptors. *element*: only this one of an array. Raises NotFound."""
+    def why(
+        self, id: str, visibility: Visibility = ALL, element: str | None = None, log: Log | None = None
+    ) -> WorkflowWhy:
+        """Returns why it waits, and its preemptors. *element*: only this one of an array. *log*: as in `events`. Raises
+        NotFound.
+        """
         workflow = self.head(id, visibility)
         alive = self._asker.ask_steps(alive_in, workflow.id, element, here=alive_here)[0]
         if element is not None and alive is not None and all(each.group != element for each in alive.groups):
@@ -287,7 +300,7 @@ class WorkflowQueries:
         workflow, groups, holding, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
         if passable:
             groups = tuple(map(partial(self._passed, workflow), groups))
-        names, events = self._events(workflow.id, partial(self.names, visibility, gpus=gpus))
+        names, events = self._named(log or self.log(workflow.id), partial(self.names, visibility, gpus=gpus))
         groups = tuple(names.why(group) for group in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         deletion = deletion_of(self._store, workflow, draining=draining)

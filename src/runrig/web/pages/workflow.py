@@ -20,6 +20,8 @@ from runrig.domain.records import Event
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import TaskGroup, Workflow
+from runrig.domain.workflows import WorkflowSpec
+from runrig.ports.store import SpecText
 from runrig.service import log_stream as logs
 from runrig.service.past.past import Then
 from runrig.service.queries.events import workflow_events
@@ -84,16 +86,14 @@ def workflow(
 ) -> Response:
     with looking(request, service, at) as (views, bar):
         shown, why, found = _seen(views, id, asker.visibility)
-        gpus = uses(
-            views.workflow_queries.gpu_use(shown.id, asker.visibility),
-            views.workflow_queries.gpu_history(shown.id, asker.visibility),
-        )
+        gpus = uses(views.workflow_queries.gpu_use(shown), views.workflow_queries.gpu_history(shown))
         now = views.workflow_queries.now()
     past = isinstance(views, Then)
     events = workflow_events(found)
     attempts = attempts_of(each for each in found if isinstance(each, Event))
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
-    file = _file(service, shown.id, whole=whole)
+    spec = _spec(service, shown.id)
+    file = None if spec is None else spec.text if whole else masked(spec.text)
     wanted = Wanted(task, _attempt(attempt), find, skip)
     reads = not past and not is_refresh(request)  # A refresh leaves the output alone.
     output = output_of(service, shown, wanted) if reads else Output()
@@ -126,7 +126,7 @@ def workflow(
         wanted=wanted,
         most_tabs=MOST_TABS,
         file=file,
-        commands=[] if file is None else _commands(service, shown.id),
+        commands=[] if spec is None else _commands(spec.spec),
         acts=[] if past else acts_on(shown, whole=whole, has_file=file is not None),
         hidden=not whole,
         foreseen=_foreseen(request, service, asker, shown.id, would) if would and not past else None,
@@ -144,8 +144,9 @@ def _seen(
     shown = views.workflow_queries.workflow(id, visibility)
     if isinstance(views, Then):
         views.bring([shown.id])
-    why = views.workflow_queries.why(shown.id, visibility)
-    return shown, why, views.workflow_queries.events(shown.id, visibility=visibility)
+    log = views.workflow_queries.log(shown.id)
+    why = views.workflow_queries.why(shown.id, visibility, log=log)
+    return shown, why, views.workflow_queries.events(shown.id, visibility=visibility, log=log)
 
 
 def _attempt(number: str) -> int | None:
@@ -168,9 +169,9 @@ def _failure(shown: Workflow) -> dict[str, Any] | None:
     }
 
 
-def _commands(service: Service, id: str) -> list[tuple[str, str, str]]:
+def _commands(spec: WorkflowSpec) -> list[tuple[str, str, str]]:
     """Returns (task, image, command) of the first tasks."""
-    tasks = [task for group in service.workflow_queries.spec(id).spec.groups for task in group.tasks]
+    tasks = [task for group in spec.groups[:MOST_COMMANDS] for task in group.tasks]
     return [(each.name, each.image, shlex.join((*each.command, *each.args))) for each in tasks[:MOST_COMMANDS]]
 
 
@@ -202,12 +203,11 @@ def _foreseen(request: Asked, service: Service, asker: Asking, id: str, search: 
         return error.message
 
 
-def _file(service: Service, id: str, *, whole: bool) -> str | None:
+def _spec(service: Service, id: str) -> SpecText | None:
     try:
-        text = service.workflow_queries.spec(id).text
+        return service.workflow_queries.spec(id)
     except NotFound:
         return None
-    return text if whole else masked(text)
 
 
 # ---------------------------------------------------------------- output
