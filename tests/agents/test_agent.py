@@ -24,6 +24,11 @@ pools: [{name: vision, quota: 4, cohort: org, default_image: torch}, {name: spee
 """
 FOUR = {"command": ["sleep", "3600"], "gpus": 4, "name": "four"}
 FILE = "workflow: {name: four, tasks: [{name: main, image: any, command: [sleep, '3600']}]}"
+WOULD = {
+    "cancel": {"stop_pods": 0, "free_gpus": 0, "never_start_groups": 1},
+    "hold": {"leave_queue": ["main-group"]},
+}
+"""Of work that waits."""
 HOSTILE = """\
 import sys
 print("\\x1b[31mred\\x1b[0m \\x07bell")
@@ -80,6 +85,7 @@ def test_a_change_needs_the_key_of_its_dry_run_and_the_same_arguments(lab: Up) -
             for tool, arguments in (("cancel", {}), ("hold", {}), ("change_workflow", {"priority": "LOW"})):
                 shown = await agent(tool, id=made["id"], **arguments)
                 assert (shown["now"]["id"], shown["now"]["priority"]) == (made["id"], "NORMAL")
+                assert WOULD.get(tool) in (None, shown["would"])
                 with pytest.raises(Failed, match="key fits the same arguments only"):
                     await agent("release", id=made["id"], key=shown["key"])
                 with pytest.raises(Failed, match="key fits the same arguments only"):
@@ -89,6 +95,28 @@ def test_a_change_needs_the_key_of_its_dry_run_and_the_same_arguments(lab: Up) -
             for each in ("kept-2", "kept-1"):
                 await agent.twice("cancel", id=each)
                 await agent("wait", id=each)
+
+    asyncio.run(script())
+
+
+def test_an_array_is_submitted_widened_and_cancelled_in_part(lab: Up) -> None:
+    async def script() -> None:
+        async with agents.here(lab.data) as agent:
+            work = {"command": ["sleep", "{{array_index}}000"], "name": "sweep", "array": "0-3%1"}
+            made = await agent.twice("submit", work=work, pool="speech")
+            shown = await agent("change_workflow", id=made["id"], most=3)
+            assert (shown["would"]["most"], shown["would"]["queued"]) == (3, 2)
+            assert (await agent.twice("change_workflow", id=made["id"], most=3))["array"]["most"] == 3
+            part = await agent("cancel", id=made["id"], element=3)
+            assert part["would"] == {"stop_pods": 0, "free_gpus": 0, "never_start_groups": 1}
+            assert (await agent.twice("cancel", id=made["id"], element=3))["array"]["cancelled"] == 1
+            for arguments in ({"most": 2, "priority": "LOW"}, {}):
+                with pytest.raises(Failed, match="most"):
+                    await agent("change_workflow", id=made["id"], **arguments)
+            with pytest.raises(Failed, match="'0-' is not a list of indices"):
+                await agent("submit", work=work | {"array": "0-"}, pool="speech")
+            await agent.twice("cancel", id=made["id"])
+            await agent("wait", id=made["id"])
 
     asyncio.run(script())
 

@@ -34,6 +34,16 @@ def test_command_is_previewed_with_its_file_and_then_submitted_once(tmp_path: Pa
         )
 
 
+def test_a_command_is_run_once_for_each_index(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        shown = visitor.fill("/run", command="sleep {{array_index}}", pool="pool1", array="0-3%2", name="sweep")
+        assert visitor.post("/run", fields_of(shown.text) | {"step": "send"}).headers["location"] == "/workflow/sweep-1"
+        array = it.desk.service.workflow_queries.workflow("sweep-1").array
+        assert array is not None
+        assert (array.elements, array.most) == (4, 2)
+
+
 def test_image_defaults_to_that_of_the_pool(tmp_path: Path) -> None:
     with site(tmp_path, cluster="pools: [{name: pool1, quota: 2, default_image: torch}]") as it:
         for typed, image in (({}, "torch"), ({"image": "mine"}, "mine")):
@@ -55,6 +65,8 @@ def test_image_defaults_to_that_of_the_pool(tmp_path: Path) -> None:
         ("nodes", "²", "is not a number from 1 to 10,000."),
         ("cpus", "1.5", "is not a number from 1 to 1,000,000."),
         ("memory", "lots", "lots"),
+        ("array", "9-0", "the range 9-0 is reversed. Use 0-9."),
+        ("array", "0-9%x", "%x is not a number of elements"),
         ("time", "soon", "soon"),
         ("time", "0s", "must be more than 0."),
         ("environment", "SEED", "invalid line 'SEED'. Use one NAME=VALUE per line."),

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from runrig.domain.errors import InvalidInput
-from runrig.spec.one_task import NO_IMAGE, OneTask, looks_secret, name_of
+from runrig.spec.arrays import parse_array
+from runrig.spec.one_task import NO_IMAGE, OneArray, OneTask, looks_secret, name_of
 from runrig.spec.one_task import file_of as one_task_file
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ class OneCommand(BaseModel):
     time: Annotated[str, Field(description="Time limit, such as 4h. Default: the pool's.")] = ""
     cpus: Annotated[int | None, Field(ge=1)] = None
     memory: Annotated[str, Field(description="Memory of each node, such as 64Gi.")] = ""
+    array: Annotated[
+        str,
+        Field(
+            description="Run it once for each index, such as 0-9; 0-9%3: 3 at a time. {{array_index}} in the command is the index."
+        ),
+    ] = ""
     environment: Annotated[dict[str, str], Field(description="No secrets: they would be stored in the file.")] = {}
 
     def task(self, image: str | None) -> OneTask:
@@ -47,6 +54,7 @@ class OneCommand(BaseModel):
                     "with `runrig credential set`, and name it under credentials: in a workflow file"
                 )
         return OneTask(
+            array=self._array(),
             name=self.name or name_of(self.command),
             command=self.command,
             image=self.image or image or NO_IMAGE,
@@ -57,6 +65,15 @@ class OneCommand(BaseModel):
             time=self.time or None,
             environment=self.environment,
         )
+
+    def _array(self) -> OneArray | None:
+        if not self.array:
+            return None
+        try:
+            asked = parse_array(self.array)
+        except ValueError as error:
+            raise InvalidInput.one(f"array: {error}") from None
+        return OneArray(asked.indices, most=asked.most)
 
 
 Work = Annotated[OneCommand | None, Field(description="A command to submit, instead of a file.")]

@@ -1,6 +1,6 @@
 """Tools that change something. Each is called twice: without a key for a dry run, and with the key of its answer."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -13,7 +13,8 @@ from runrig.mcp.asking import Id, Key, Priority, Work, file_of
 from runrig.mcp.confirming import VALID_S, Keys
 
 PriorityName = Literal["HIGH", "NORMAL", "LOW"]
-_SHOWN = ("id", "status", "pool", "priority", "submitted_by", "times", "held_by")
+_SHOWN = ("id", "status", "pool", "priority", "submitted_by", "times", "held_by", "array")
+_NOT_STARTED = ("WAITING", "SCHEDULING")
 _POOL = Annotated[str, Field(description="Pool to submit to. Default: your user's default pool.")]
 
 
@@ -75,26 +76,41 @@ class Changing:
         self,
         id: Id,
         message: Annotated[str, Field(max_length=1000, description="The reason, for its owner.")] = "",
+        element: Annotated[int | None, Field(ge=0, description="Only this element of an array.")] = None,
         key: Key = "",
     ) -> dict[str, Any]:
         """Cancel a workflow. It stops, and cannot be resumed: ask your user first if it is running."""
 
+        async def would() -> dict[str, Any]:
+            found = await self._alive(id)
+            groups = [each for each in await self._groups(id) if element is None or each.name == str(element)]
+            running = [task for group in groups for task in group.tasks if task.start_time and not task.end_time]
+            waiting = sum(1 for group in groups if group.status in _NOT_STARTED)
+            gpus = sum(len(each.gpus) for each in running)
+            return {"would": {"stop_pods": len(running), "free_gpus": gpus, "never_start_groups": waiting}} | found
+
         async def does(_: str) -> dict[str, Any]:
             async with self._access.client() as client:
-                await client.workflows.cancel(id, message)
+                await client.workflows.cancel(id, message, element=element)
             return await self._now(id)
 
-        return await self._twice("cancel", {"id": id, "message": message}, key, lambda: self._alive(id), does)
+        return await self._twice("cancel", {"id": id, "message": message, "element": element}, key, would, does)
 
     async def hold(self, id: Id, key: Key = "") -> dict[str, Any]:
         """Put a workflow on hold: groups that have not started leave the queue until you release it. It keeps its submit time."""
+
+        async def would() -> dict[str, Any]:
+            found = await self._alive(id)
+            return {
+                "would": {"leave_queue": [each.name for each in await self._groups(id) if each.status in _NOT_STARTED]}
+            } | found
 
         async def does(_: str) -> dict[str, Any]:
             async with self._access.client() as client:
                 await client.workflows.hold(id)
             return await self._now(id)
 
-        return await self._twice("hold", {"id": id}, key, lambda: self._alive(id), does)
+        return await self._twice("hold", {"id": id}, key, would, does)
 
     async def release(self, id: Id, key: Key = "") -> dict[str, Any]:
         """Release a workflow that is on hold. It returns to the queue at its submit time."""
@@ -111,14 +127,23 @@ class Changing:
         id: Id,
         priority: Priority = "",
         pool: Annotated[str, Field(description="Move it to this pool.")] = "",
+        most: Annotated[
+            int | None, Field(ge=1, description="How many elements of an array run at a time, also while it runs.")
+        ] = None,
         key: Key = "",
     ) -> dict[str, Any]:
         """Change the priority of a workflow that has not started, or move it to another pool. It keeps its submit time.
 
         To change anything else (GPUs, pods, command), cancel it and submit it again.
         """
+        if most is not None:
+            if priority or pool:
+                raise InvalidInput.one(
+                    "most cannot be changed together with priority or pool. Call change_workflow twice"
+                )
+            return await self._change_most(id, most, key)
         if not priority and not pool:
-            raise InvalidInput.one("nothing to change. Use priority, pool, or both")
+            raise InvalidInput.one("nothing to change. Use priority, pool, or both, or most of an array")
         wanted: PriorityName | None = priority or None
 
         async def would() -> dict[str, Any]:
@@ -130,6 +155,23 @@ class Changing:
             return await self._now(id)
 
         return await self._twice("change_workflow", {"id": id, "priority": priority, "pool": pool}, key, would, does)
+
+    async def _change_most(self, id: str, most: int, key: str) -> dict[str, Any]:
+        async def would() -> dict[str, Any]:
+            async with self._access.client() as client:
+                changed = await client.workflows.set_most(id, most, dry_run=True)
+            return {"would": plain(changed)} | await self._alive(id)
+
+        async def does(_: str) -> dict[str, Any]:
+            async with self._access.client() as client:
+                await client.workflows.set_most(id, most)
+            return await self._now(id)
+
+        return await self._twice("change_workflow", {"id": id, "most": most}, key, would, does)
+
+    async def _groups(self, id: str) -> "Sequence[models.TaskGroup]":
+        async with self._access.client() as client:
+            return (await client.workflows.get(id)).groups
 
     async def _reassigned(
         self, id: str, pool: str, priority: PriorityName | None, *, dry_run: bool

@@ -48,7 +48,7 @@ _POOL = (
         "paused_until",
         "subpools",
     ),
-    *("default_run_time_s", "max_run_time_s", "gpus_per_workflow", "user_waiting"),
+    *("default_run_time_s", "max_run_time_s", "gpus_per_workflow", "user_waiting", "user_gpus"),
 )
 
 Status = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED"]

@@ -81,7 +81,7 @@ def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[s
 
 def sentence(text: str) -> str:
     """Returns *text* with a full stop, but no capital, because it may begin with a name."""
-    return text if text.endswith("?") else f"{text}."
+    return text if text.endswith(("?", ".")) else f"{text}."
 
 
 class Done:

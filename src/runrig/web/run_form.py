@@ -7,16 +7,25 @@ from contextlib import contextmanager
 from typing import Any
 
 from runrig.domain.errors import InvalidInput, Problem
-from runrig.spec.one_task import NO_IMAGE, OneTask, looks_secret, name_of
+from runrig.spec.arrays import parse_array
+from runrig.spec.one_task import NO_IMAGE, OneArray, OneTask, looks_secret, name_of
 from runrig.spec.task import ENVIRONMENT_NAME
 from runrig.spec.values import parse_duration, parse_size
 
-FIELDS = ("command", "gpus", "nodes", "time", "image", "name", "cpus", "memory", "environment")
+FIELDS = ("command", "gpus", "nodes", "time", "image", "name", "array", "cpus", "memory", "environment")
 DEFAULTS = {"gpus": "1", "nodes": "1"}
 _MOST_NODES = 10_000
 _MOST = 1_000_000
 _OPERATOR = re.compile(r"[();<>|&]+")
-_PLACES = {"gpu": "gpus", "platform": "gpus", "cpu": "cpus", "count": "nodes", "exec_timeout": "time"}
+_PLACES = {
+    "gpu": "gpus",
+    "platform": "gpus",
+    "cpu": "cpus",
+    "count": "nodes",
+    "exec_timeout": "time",
+    "indices": "array",
+    "most": "array",
+}
 """Field of a workflow file → field of the form, where the names differ."""
 
 
@@ -43,6 +52,7 @@ def task_of(fields: Mapping[str, str], image: str | None = None) -> OneTask:
         "cpus": read("cpus", lambda text: _number(text, 1, _MOST)),
         "memory": read("memory", _checked(parse_size)),
         "time": read("time", _checked(parse_duration)),
+        "array": read("array", _array),
         "environment": read("environment", _environment) or {},
     }
     if "command" not in typed:
@@ -109,6 +119,11 @@ def _checked(parse: Callable[[str], object]) -> Callable[[str], str]:
         return text
 
     return read
+
+
+def _array(text: str) -> OneArray:
+    asked = parse_array(text)
+    return OneArray(asked.indices, most=asked.most)
 
 
 def _environment(text: str) -> dict[str, str]:
