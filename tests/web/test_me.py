@@ -20,7 +20,7 @@ def test_the_page_shows_limits_with_what_the_user_holds_and_waits_for(tmp_path: 
         it.desk.service.settle()
         words = words_of(it.visitor().page("/me"))
         assert "GPUs at the same time in vision 2 of 3" in words
-        assert "waiting workflows in vision 1 of 5" in words
+        assert "Waiting workflows in vision 1 of 5" in words
         assert "GPUs of one workflow in vision at most 2" in words
         assert "Your pools do not limit users." in words_of(it.person("eve", "nlp-user").page("/me"))
 

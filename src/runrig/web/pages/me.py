@@ -83,7 +83,7 @@ def _limits(service: Service, asker: Asker, names: list[str]) -> Iterator[Limit]
         if pool.user_waiting is not None:
             waiting = WorkflowQuery(pools=mine.pools, users=mine.users, statuses=("PENDING",))
             counts = service.totals.of(waiting, pool.user_waiting + 1, asker.visibility).statuses
-            yield Limit(pool.name, "waiting workflows", pool.user_waiting, sum(counts.values()))
+            yield Limit(pool.name, "Waiting workflows", pool.user_waiting, sum(counts.values()))
         if pool.gpus_per_workflow is not None:
             yield Limit(pool.name, "GPUs of one workflow", pool.gpus_per_workflow)
 
