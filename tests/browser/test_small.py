@@ -66,6 +66,37 @@ def test_pool_page_works_with_the_keyboard_alone(cluster: Large, chromium: Brows
         context.close()
 
 
+def test_the_overview_and_the_list_are_used_by_keyboard_alone(cluster: Large, chromium: Browser) -> None:
+    context = cluster.context(chromium)
+    try:
+        watched = Watched(context.new_page(), cluster)
+        page = watched.page
+        cluster.goto(page, "/")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("main")).to_be_focused()
+        page.get_by_role("navigation", name="Pages").get_by_role("link", name="Workflows").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/workflows")
+        page.keyboard.press("/")
+        expect(page.get_by_role("textbox", name="Filter")).to_be_focused()
+        page.keyboard.type("by:ann")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**q=by*")
+        row = page.locator(".flow tbody tr").first
+        page.keyboard.press("j")
+        expect(row.locator("th a")).to_be_focused()
+        page.keyboard.press("x")
+        expect(row.locator("[name=id]")).to_be_checked()
+        name = row.locator("th a").inner_text()
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/workflow/{name}")
+        watched.is_content()
+    finally:
+        context.close()
+
+
 def test_a_token_is_created_and_revoked_by_keyboard_alone(cluster: Large, chromium: Browser) -> None:
     context = cluster.context(chromium)
     try:
