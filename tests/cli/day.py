@@ -58,7 +58,7 @@ class Day:
         self._desk = server.desk
         self._folder = folder
         self._midnight = midnight
-        self._date = datetime.fromtimestamp(midnight, UTC).date().isoformat()
+        self.date = datetime.fromtimestamp(midnight, UTC).date().isoformat()
 
     def at(self, clock: str) -> None:
         """Moves the clock of the server to HH:MM or HH:MM:SS, in small steps at its end, so that what is due happens."""
@@ -78,9 +78,9 @@ class Day:
                 wait([running], timeout=0.01)
         self._desk.service.settle()  # What the command changed happens before the clock moves on.
         done = running.result()
-        out = done.out.replace(self.ann.url, "http://server").replace(self._date, "2026-01-31")
+        out = done.out.replace(self.ann.url, "http://server").replace(self.date, "2026-01-31")
         err = done.err.replace(str(self._folder), "/home/anna")
-        self.screen += f"$ runrig {line}\n{err}{out}"
+        self.screen += f"$ runrig {line.replace(self.date, '2026-01-31')}\n{err}{out}"
         self.screen += f"[exit code {done.code}]\n" if done.code else ""
 
     def submits(self, name: str, pool: str, seconds: int = 90_000) -> str:
@@ -116,6 +116,11 @@ class Day:
         self._desk.time[0] += after_s
         self._see(TaskFact(Phase.ENDED, 0, by_itself=True), id, tasks, attempt)
         self._desk.later(0)
+
+    def counts_usage(self) -> None:
+        """As the server's own thread does it."""
+        while self._desk.service.usage.step():
+            pass
 
     def _ids(self) -> set[str]:
         return {each.id for each in self._desk.store.workflows(WorkflowQuery(limit=100))[0]}
@@ -216,6 +221,9 @@ def the_day(day: Day) -> str:
     day.type("attach report-1")
     day.type("logs -f train-2", partial(day.finishes, "train-2", "main-0", "main-1", after_s=6900, attempt=1))
     day.type("workflow query train-2")
+    day.counts_usage()
+    day.type(f"usage --by user,pool --since {day.date}")
+    day.type(f"usage --by flavor --since {day.date}")
     assert other == "lm-2"
     return day.screen
 

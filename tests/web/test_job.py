@@ -5,11 +5,13 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.observed import Phase, TaskFact
+from runrig.domain.records import Event
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import LogFile, Output
 from tests.web.visitor import Elements, Site, site, words_of
@@ -270,8 +272,11 @@ def test_the_page_reads_the_log_of_a_workflow_once(tmp_path: Path, monkeypatch: 
         it.desk.service.settle()
         read: list[str | None] = []
         events = it.desk.store.log.events
-        monkeypatch.setattr(
-            it.desk.store.log, "events", lambda **asked: read.append(asked.get("workflow")) or events(**asked)
-        )
+
+        def noted(**asked: Any) -> tuple[Event, ...]:
+            read.append(asked.get("workflow"))
+            return events(**asked)
+
+        monkeypatch.setattr(it.desk.store.log, "events", noted)
         assert "a-1" in words_of(it.visitor().page("/workflow/a-1"))
         assert read == ["a-1"]
