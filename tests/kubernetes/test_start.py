@@ -17,6 +17,7 @@ import pytest
 
 from e2e import programs
 from e2e.api import Object, Refusal
+from e2e.objects import namespace_object
 from tests.kubernetes.kubelet import PROGRAMS, Kubelet, kubelet
 from tests.kubernetes.test_chart import gone
 from tests.kubernetes.test_doctor import kai
@@ -120,8 +121,9 @@ def end(world: World, pod: Object) -> None:
 
 @pytest.fixture
 def start(world: World) -> Iterator[World]:
-    """The namespace of the page, which is not there yet."""
+    """The namespace of the page, which is not there yet, or no longer."""
     here = World(world.plane, "runrig")
+    world.plane.until(lambda: world.api.read(namespace_object("runrig")) is None, "it is gone", timeout_s=SLOW_S)
     yield here
     here.clear()
 
