@@ -71,7 +71,7 @@ class Follower:
             history = self._parts(tail.so_far() for tail in self._tails.values() if follows)
             while stays() is not None and (data := await _read(partial(next, history, None))) is not None:
                 yield data
-            changed.set()  # A commit changed it before this listened.
+            changed.set()  # A commit changed it before the listener was registered.
             pause_s = POLL_S
             while follows and not self._ended:
                 if stays() is None:

@@ -75,7 +75,7 @@ class LocalBackend:
         self._lock = threading.RLock()
         self._identity = identity(self._tasks)
         self._desired = Desired()
-        self._behind = False  # Some of it could not be applied yet.
+        self._behind = False  # Part of the desired state could not be applied yet.
         self._owners: dict[str, str] = {}  # Workflows that own their folder → their uuids.
         self._live: dict[TaskKey, Live] = {}
         self._doors: dict[TaskKey, asyncio.Lock] = {}  # One session at a time is opened.
