@@ -3,6 +3,8 @@
 import hashlib
 import hmac
 import ipaddress
+import socket
+import threading
 import time
 from pathlib import Path
 
@@ -96,3 +98,31 @@ def test_a_private_address_is_refused_when_it_is_set(host: str) -> None:
 
 def test_unknown_host_name_is_not_a_delivery() -> None:
     assert Webhook().send(f"https://{'a' * 64}.com/", "{}", "s", "d").startswith(f"{'a' * 64}.com cannot be reached")
+
+
+def test_a_dns_lookup_that_hangs_ends_the_attempt_in_time_and_is_shared_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered, asked, ended = threading.Event(), [], threading.Event()
+
+    def getaddrinfo(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        asked.append(host)
+        if len(asked) == 1:
+            answered.wait(30)
+        return [(None, None, None, "", ("10.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(webhook, "TIMEOUT_S", 0.2)
+    sender = Webhook()
+    try:
+        for _ in range(2):
+            said = sender.send("https://hangs.example.org/", "{}", "s", "d")
+            assert said == "the DNS lookup of hangs.example.org did not end within 0 s"
+        assert sender.send("https://other.example.org/", "{}", "s", "d").startswith("other.example.org has the private")
+        assert asked == ["hangs.example.org", "other.example.org"]
+        sender._lookup("hangs.example.org", 443).add_done_callback(lambda _: ended.set())
+    finally:
+        answered.set()
+    assert ended.wait(20)
+    assert sender.send("https://hangs.example.org/", "{}", "s", "d").startswith("hangs.example.org has the private")
+    assert asked == ["hangs.example.org", "other.example.org", "hangs.example.org"]

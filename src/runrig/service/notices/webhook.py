@@ -12,6 +12,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -48,6 +49,9 @@ class Webhook:
     def __init__(self, allow: Sequence[Network] = (), tls: ssl.SSLContext | None = None) -> None:
         self._allow = allow
         self._tls = tls
+        self._lock = threading.Lock()
+        self._lookups: dict[tuple[str, int], Future[list[Address]]] = {}
+        """Lookups that have not ended."""
 
     def check(self, url: str) -> None:
         """As `check_address`; also refuses an IP address to which nothing would be sent. Looks no name up."""
@@ -58,7 +62,7 @@ class Webhook:
                 raise InvalidInput.one(private, "to")
 
     def send(self, url: str, body: str, secret: str, delivery: str) -> str:
-        """Returns DELIVERED, or why it was not. Takes `TIMEOUT_S` and a DNS lookup at most."""
+        """Returns DELIVERED, or why it was not. Takes twice `TIMEOUT_S` at most: for the DNS lookup, and for the answer."""
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 443
         try:
@@ -74,8 +78,35 @@ class Webhook:
 
     def _resolved(self, host: str, port: int) -> Address | str:
         """Returns the address to connect to, or why there is none. One private address among several is enough to refuse."""
-        found = [ipaddress.ip_address(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        try:
+            found = self._lookup(host, port).result(TIMEOUT_S)
+        except TimeoutError:
+            return f"the DNS lookup of {host} did not end within {TIMEOUT_S:.0f} s"
         return next(filter(None, (self._private(host, address) for address in found)), found[0])
+
+    def _lookup(self, host: str, port: int) -> "Future[list[Address]]":
+        """Starts a lookup in a new thread, because nothing can interrupt it. Later attempts share a lookup that hangs."""
+        with self._lock:
+            looking = self._lookups.get((host, port))
+            if looking is None:
+                looking = self._lookups[host, port] = Future()
+                threading.Thread(target=self._look_up, args=(host, port, looking), daemon=True, name="dns").start()
+            return looking
+
+    def _look_up(self, host: str, port: int, found: "Future[list[Address]]") -> None:
+        try:
+            every = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = [ipaddress.ip_address(each[4][0]) for each in every]
+        except (OSError, ValueError) as error:  # A UnicodeError is a ValueError.
+            self._forget(host, port)
+            found.set_exception(error)
+        else:
+            self._forget(host, port)
+            found.set_result(addresses)
+
+    def _forget(self, host: str, port: int) -> None:
+        with self._lock:
+            del self._lookups[host, port]
 
     def _private(self, host: str, address: Address) -> str:
         """Returns why nothing is sent to *address*; "" if notices can be sent there."""
