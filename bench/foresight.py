@@ -25,7 +25,18 @@ from bench.world import cycle
 from runrig.domain.blockers import Verdict
 from runrig.domain.changes import Change, MoreBorrowing, MoreNominal, NodeBack, Who
 from runrig.domain.gangs import Gang, GangState, Priority
-from runrig.domain.plan import Admit, DropCohort, DropNode, Nominate, PutCohort, PutNode, PutPool, Queue, Submit
+from runrig.domain.plan import (
+    Admit,
+    DropCohort,
+    DropNode,
+    Nominate,
+    PutCohort,
+    PutLimits,
+    PutNode,
+    PutPool,
+    Queue,
+    Submit,
+)
 from runrig.domain.pools import Quota
 from runrig.domain.steps import drained
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
@@ -239,6 +250,8 @@ def _carried_out(ledger: Ledger, each: Gang, changes: Sequence[Change]) -> tuple
         match edit:
             case PutPool(pool):
                 ledger.put_pool(pool)
+            case PutLimits(limits):
+                ledger.put_limits(limits)
             case PutCohort(cohort):
                 ledger.put_cohort(cohort)
             case PutNode(node):

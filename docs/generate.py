@@ -133,6 +133,7 @@ CLIENT: Mapping[str, type[Calls]] = {
     "client": clients.ServerCalls,
     "client.workflows": workflows.WorkflowCalls,
     "client.pools": client_pools.PoolCalls,
+    "client.limits": client_pools.LimitCalls,
     "client.cohorts": client_pools.CohortCalls,
     "client.nodes": cluster.NodeCalls,
     "client.events": cluster.EventCalls,

@@ -39,7 +39,7 @@ RELEASE = """
     | workflow submit | workflow validate | workflow render
     | workflow list | workflow query | workflow logs | workflow events | workflow spec | workflow cancel | workflow restart
     | workflow hold | workflow release | workflow move | workflow reprioritise
-    | login | logout | notify | open
+    | login | logout | notify | open | limits set | limits show | limits list
     | token list | token create | token update | token delete | user list | user show | user create | user disable
     | user enable | user history | role list | role grant | role revoke
     | workflow exec | workflow port-forward | workflow rsync upload | workflow rsync download
@@ -65,6 +65,7 @@ def test_commands_equal_the_documented_list() -> None:
         "role",
         "admin",
         "example",
+        "limits",
     ]
     assert sorted(EVERY) == sorted(groups + [name.strip() for name in RELEASE.split("|")])
 

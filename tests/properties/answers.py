@@ -1,7 +1,7 @@
 """Do the answers of `why` agree with the next cycle?"""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from runrig.domain.blockers import Blocker, Tier, Verdict
 from runrig.domain.gangs import Gang, GangState, Placement, Priority
@@ -125,20 +125,26 @@ def stands_behind(decided: Oracle, state: State, entry: Entry) -> bool:
 
 
 def stopped_by_user(state: State, entry: Entry) -> bool:
-    """Even with its fewest pods its user would hold more than the pool allows (law W6)."""
-    most, gang = state.pools[entry.gang.pool].user_gpus, entry.gang
-    return most is not None and gpus_held_beside(state, gang) + gang.gpus(least_counts(gang.pod_sets)) > most
+    """Even with its fewest pods its user would hold more than the pool or the user's own limit allows (law W6)."""
+    least = entry.gang.gpus(least_counts(entry.gang.pod_sets))
+    return any(held + least > most for held, most in gpus_held_beside(state, entry.gang))
 
 
-def gpus_held_beside(state: State, gang: Gang) -> int:
-    """GPUs that the user of *gang*, which is pending, holds in its top-level pool, counted one by one."""
+def gpus_held_beside(state: State, gang: Gang) -> Iterator[tuple[int, int]]:
+    """For each limit of the user of *gang*, which is pending: the GPUs held, counted one by one, and the limit."""
     user, top = state.workflows[gang.workflow].submitted_by, top_level(gang.pool)
-    return sum(
-        each.gang.gpus([part.count for part in each.placement])
+    held = [
+        (top_level(each.gang.pool), each.gang.gpus([part.count for part in each.placement]))
         for each in state.ledger.entries.values()
-        if each.state is not GangState.PENDING
-        if (state.workflows[each.gang.workflow].submitted_by, top_level(each.gang.pool)) == (user, top)
-    )
+        if each.state is not GangState.PENDING and state.workflows[each.gang.workflow].submitted_by == user
+    ]
+    own = {each.user: each.gpus for each in state.rows().limits}.get(user)
+    for most, gpus in (
+        (state.pools[gang.pool].user_gpus, [n for at, n in held if at == top]),
+        (own, [n for _, n in held]),
+    ):
+        if most is not None:
+            yield sum(gpus), most
 
 
 def _place_in_line(decided: Oracle, state: State, entry: Entry) -> tuple[int, bool, float, str]:

@@ -277,10 +277,10 @@ def check_elements(state: State, gang: Gang) -> None:
 
 
 def check_user(state: State, gang: Gang, placement: Placement) -> None:
-    """Rule W6, for a gang that is pending: with it, its user holds at most what the pool allows."""
-    most = state.pools[gang.pool].user_gpus
-    gpus = gpus_held_beside(state, gang) + gang.gpus([each.count for each in placement])
-    assert most is None or gpus <= most, f"{gang.id} takes its user to {gpus} GPUs"
+    """Rule W6, for a gang that is pending: with it, its user holds at most what the pool and the user's own limit allow."""
+    more = gang.gpus([each.count for each in placement])
+    for held, most in gpus_held_beside(state, gang):
+        assert held + more <= most, f"{gang.id} takes its user to {held + more} GPUs"
 
 
 def check_replacement(state: State, gang_id: str, placement: Placement) -> None:

@@ -12,12 +12,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from runrig.domain.after import After, When
 from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import GangState, Priority
+from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit, Nominate, Plan, Preempt, PutNode, SetFlavors, Withdraw
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import Array, ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
 from runrig.engine.lifecycle import holds, pausing, pools, submission_gate, workflows
+from runrig.engine.lifecycle import limits as limits_of_users
 from runrig.engine.lifecycle import nodes as nodes_of
 from runrig.engine.lifecycle.arrays import cancel_element, set_most
 from runrig.engine.lifecycle.gangs import gang_of
@@ -335,6 +337,14 @@ class Engine(RuleBasedStateMachine):
         pool = Pool(name, share, cohort=cohort, queueing=queueing, weight=weight)
         pool = replace(pool, user_waiting=most[0], gpus_per_workflow=most[1], user_gpus=most[2])
         self.driver.attempt(pools.put_pool, pool, create=create)
+
+    @rule(
+        user=st.sampled_from(("ann", "bob")),
+        most=st.sampled_from((None, 1, 2, 3)),
+        waiting=st.sampled_from((None, None, 2)),
+    )
+    def put_limits(self, user: str, most: int | None, waiting: int | None) -> None:
+        self.driver.attempt(limits_of_users.put_limits, Limits(user, gpus=most, waiting=waiting))
 
     @rule(parent=st.sampled_from(POOLS), short=st.sampled_from(SUBPOOLS), gpus=st.sampled_from((0, 1, 1, 2, 2, 3)))
     def put_subpool(self, parent: str, short: str, gpus: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runrig.domain.gangs import Assignment, Gang, GangState, Law, NodeShare, PodSet, Priority
+from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.plan import (
     Abandon,
@@ -22,6 +23,7 @@ from runrig.domain.plan import (
     Nominate,
     Preempt,
     PutCohort,
+    PutLimits,
     PutNode,
     PutPool,
     Queue,
@@ -95,6 +97,8 @@ def key_of(record: Record) -> tuple[str | int, ...]:
             return (gang.id,)
         case Note(revision=revision):
             return (revision,)
+        case Limits(user=user):
+            return (user,)
         case _:
             return (record.name,)
 
@@ -344,7 +348,7 @@ HISTORY = (
         spec=TRAIN,
     ),
 )
-LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold, Reassign, SetAside, Abandon, SetMost)
+LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold, Reassign, SetAside, Abandon, SetMost, PutLimits)
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 
 EVENTS = tuple(event for one in HISTORY for event in one.events)

@@ -31,6 +31,10 @@ def cohort(name: str, gpus: int = 0, parent: str | None = None) -> Event:
     return "PutCohort", {"cohort": {"name": name, "parent": parent, "quotas": quotas, "weight": 1}}
 
 
+def limits(user: str, gpus: int | None = None, waiting: int | None = None) -> Event:
+    return "PutLimits", {"limits": {"user": user, "gpus": gpus, "waiting": waiting, "gpus_per_workflow": None}}
+
+
 def node(name: str, gpus: int, **more: Any) -> Event:
     fields: dict[str, Any] = {"name": name, "resources": {"gpu": gpus}, "flavor": "default", "labels": {}, "taints": []}
     return "PutNode", {"node": fields | {"ready": True, "cordoned": False} | more}

@@ -13,6 +13,7 @@ from tests.verify.logs import (
     cohort,
     element,
     ended,
+    limits,
     log,
     node,
     nominate,
@@ -367,6 +368,33 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
             [*work("v", "a"), admit("v", ("n0", 1, [0])), *work("w", "a--x"), admit("w", ("n0", 1, [1]))],
         ],
         "W6",
+    ),
+    "W6: at most so many workflows of a user wait over all pools": (
+        [[node("n0", 4), pool("a", 2), pool("b", 2), limits("ann", waiting=2)], [submit("v", "a"), submit("w", "b")]],
+        [[node("n0", 4), pool("a", 2), pool("b", 2), limits("ann", waiting=1)], [submit("v", "a"), submit("w", "b")]],
+        "W6",
+    ),
+    "W6: a user holds at most so many GPUs over all pools": (
+        [
+            [node("n0", 4), pool("a", 2), pool("b", 2), limits("ann", gpus=2)],
+            [*work("v", "a"), admit("v", ("n0", 1, [0])), *work("w", "b"), admit("w", ("n0", 1, [1]))],
+        ],
+        [
+            [node("n0", 4), pool("a", 2), pool("b", 2), limits("ann", gpus=1)],
+            [*work("v", "a"), admit("v", ("n0", 1, [0])), *work("w", "b"), admit("w", ("n0", 1, [1]))],
+        ],
+        "W6",
+    ),
+    "P5: a user whose limit over all pools is lifted starts": (
+        [
+            [node("n0", 4), pool("a", 2), pool("b", 2), limits("ann", gpus=1)],
+            [*work("v", "a"), admit("v", ("n0", 1, [0])), *work("w", "b", at=2.0)],
+        ],
+        [
+            [node("n0", 4), pool("a", 2), pool("b", 2), limits("ann", gpus=1)],
+            [*work("v", "a"), admit("v", ("n0", 1, [0])), *work("w", "b", at=2.0), limits("ann")],
+        ],
+        "P5",
     ),
     "P4: a gang that a limit of its user stops is passed over": (
         [

@@ -73,6 +73,7 @@ class _Root(LazyGroup):
         "token": ("runrig.cli.commands.token:token", "Manage access tokens."),
         "user": ("runrig.cli.commands.user:user", "Manage users."),
         "role": ("runrig.cli.commands.role:role", "Manage roles."),
+        "limits": ("runrig.cli.commands.limits:limits", "Limit what users may use."),
         "notify": ("runrig.cli.commands.notify:notify", "Get a notice when something happens to your workflows."),
         "credential": ("runrig.cli.commands.credential:credential", "Manage secrets for your tasks."),
         "up": ("runrig.cli.commands.up:up", "Start a server on this machine, all in one process."),

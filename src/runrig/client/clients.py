@@ -163,6 +163,7 @@ class Client(ServerCalls, Blocking):
     def _make_parts(self, caller: Caller) -> None:
         self.workflows = workflows.Workflows(caller)
         self.pools = pools.Pools(caller)
+        self.limits = pools.Limits(caller)
         self.cohorts = pools.Cohorts(caller)
         self.nodes = cluster.Nodes(caller)
         self.events = cluster.Events(caller)
@@ -196,6 +197,7 @@ class AsyncClient(ServerCalls, Awaiting):
     def _make_parts(self, caller: Caller) -> None:
         self.workflows = workflows.AsyncWorkflows(caller)
         self.pools = pools.AsyncPools(caller)
+        self.limits = pools.AsyncLimits(caller)
         self.cohorts = pools.AsyncCohorts(caller)
         self.nodes = cluster.AsyncNodes(caller)
         self.events = cluster.AsyncEvents(caller)

@@ -168,6 +168,20 @@ class BestEffort:
 
 
 @dataclass(frozen=True, slots=True)
+class MoreGpusOfUser:
+    """A higher limit of GPUs (rule W6), of the user over all pools, or with *pool* of each user of that top-level pool."""
+
+    user: str
+    pool: str
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        whose = f"pool {self.pool} for one user" if self.pool else self.user
+        return f"raise the limit of {whose} to {amount_in_words(GPU, self.after)} (now {self.before})"
+
+
+@dataclass(frozen=True, slots=True)
 class NodeBack:
     """A node that is not ready or is tainted accepts pods again."""
 
@@ -202,7 +216,7 @@ class DrainDone:
 
 
 OwnChange = FewerPods | FewerGpus | Prefer | Coarser | NoTopology | TakeFlavor | AnyFlavor | MoveToPool | Reprioritise
-OthersChange = MoreNominal | MoreBorrowing | MoreLending | BestEffort | NodeBack | Ended | DrainDone
+OthersChange = MoreNominal | MoreBorrowing | MoreLending | MoreGpusOfUser | BestEffort | NodeBack | Ended | DrainDone
 Change = OwnChange | OthersChange
 
 

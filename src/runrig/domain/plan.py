@@ -6,6 +6,7 @@ Committed actions are the entries of the event log; replaying the log reproduces
 from dataclasses import dataclass
 
 from runrig.domain.gangs import Gang, Law, Placement, Priority
+from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.workflow_status import WorkflowStatus
@@ -51,6 +52,14 @@ class PutPool:
 
     pool: Pool
     before: Pool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PutLimits:
+    """Replaces the limits of a user (rule W6). Never stops running work."""
+
+    limits: Limits
+    before: Limits
 
 
 # ---------------------------------------------------------------- what was submitted, and how far it is
@@ -264,7 +273,7 @@ class Release:
 WorkflowMove = MoveWorkflow | Hold | EndHold | SetAside | Abandon | Reassign | SetMost
 """Changes of a submitted workflow."""
 
-Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool
+Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool | PutLimits
 """Changes of the cluster."""
 
 Decision = Queue | Unqueue | Nominate | Withdraw | Preempt | Stop | Admit | Replace | Refuse | TryAgain | Release
@@ -306,4 +315,5 @@ _LAWS = {
     Refuse: "T7",
     TryAgain: "T7",
     PutPool: "R7",
+    PutLimits: "W6",
 }

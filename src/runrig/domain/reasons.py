@@ -115,8 +115,8 @@ class Reason(Shown):
     code: Code
     law: str
     where: str = ""
-    """For SET_ASIDE the workflow, for HELD the user who put it on hold, for AFTER how the holder must end. *gangs*, *have* and
-    *need* of ARRAY: the elements, those that are running or queued, and how many may be."""
+    """For SET_ASIDE the workflow, for HELD the user who put it on hold, for AFTER how the holder must end. Empty for a USER_LIMIT
+    over all pools. *gangs*, *have* and *need* of ARRAY: the elements, those that are running or queued, and how many may be."""
     resource: str = ""
     """``flavor/resource``."""
     have: int = 0
@@ -162,7 +162,7 @@ class Reason(Shown):
         if self.code in _PODS and self.need == 1:
             template = _HEADLINES_OF_ONE.get(self.code, template)
         return template.format(
-            where=self.where,
+            where=self.where or "all pools",
             resource=self.resource,
             own=self.own,
             have=self.have if self.code in _PODS or self.code is Code.USER_LIMIT else self.amount(self.have),
@@ -332,7 +332,7 @@ def _of_order(it: Reason) -> str:
 
 def _user_limit(it: Reason) -> str:
     needs = f"needs{' at least' if it.at_least else ''} {amount_in_words(GPU, it.need)}"
-    limit = f"the limit of {it.where} for one user is {it.own}"
+    limit = f"the limit of {f'{it.where} for one user' if it.where else f'{it.said} over all pools'} is {it.own}"
     if it.need > it.own:
         return f"can never start: {needs}, and {limit}"
     return f"{it.said} holds {amount_in_words(GPU, it.have)}; {limit}" + f", and it {needs}" * (it.have < it.own)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement
+from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Action
 from runrig.domain.pools import Cohort, Pool
@@ -36,14 +37,14 @@ class Note:
     tags: tuple[str, ...] = ()
 
 
-Record = Flavor | Node | Cohort | Pool | Workflow | Group | Task | GangRow | Note
+Record = Flavor | Node | Cohort | Pool | Limits | Workflow | Group | Task | GangRow | Note
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
     """A row to write. *record* None: delete it. *kind*: the record's class name.
 
-    *key*: its identity: name | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id | revision.
+    *key*: its identity: name | user | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id | revision.
     """
 
     kind: str
@@ -79,3 +80,4 @@ class Loaded:
     specs: Mapping[str, WorkflowSpec] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     """Workflow name → the highest number used so far."""
+    limits: tuple[Limits, ...] = ()

@@ -184,7 +184,7 @@ class Setting:
     differs.
     `promise`: changes can affect other pools, so they require a cluster administrator. *removable*: null removes the
     value.
-    *unset*: the meaning of no value. *see*: a page of the docs.
+    *unset*: the meaning of no value. *see*: a page of the docs. *title*: what people call it, if not by its name.
     """
 
     name: str
@@ -196,6 +196,7 @@ class Setting:
     removable: bool = False
     unset: str = NOTHING
     see: str = ""
+    title: str = ""
 
     @property
     def asked(self) -> str:
@@ -296,18 +297,21 @@ SETTINGS: tuple[Setting, ...] = (
         Number(f"a whole number from 1 to {MOST_LIMIT}", "N", int, least=1, most=MOST_LIMIT),
         "Maximum number of GPUs that one user holds at the same time in the pool and its subpools (rule W6)",
         removable=True,
+        title="limit of GPUs per user",
     ),
     Setting(
         "user_waiting",
         Number(f"a whole number from 1 to {MOST_LIMIT}", "N", int, least=1, most=MOST_LIMIT),
         "Maximum number of workflows of one user that wait in the pool and its subpools (rule W6)",
         removable=True,
+        title="limit of waiting workflows per user",
     ),
     Setting(
         "gpus_per_workflow",
         Number(f"a whole number from 1 to {MOST_LIMIT}", "N", int, least=1, most=MOST_LIMIT),
         "Maximum number of GPUs that one workflow requests, all of its task groups together (rule W6)",
         removable=True,
+        title="limit of GPUs per workflow",
     ),
     Setting(
         "default_image",
@@ -355,7 +359,7 @@ def default(setting: Setting) -> Any:
 def called(name: str) -> str:
     """The label of a field of a pool or cohort, for people."""
     setting = named(name)
-    return name.replace("_", " ") if setting is None else setting.label
+    return name.replace("_", " ") if setting is None else setting.title or setting.label
 
 
 def in_words(name: str, shown: Any) -> str:

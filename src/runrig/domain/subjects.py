@@ -38,8 +38,8 @@ def workflow_of(action: plan.Action) -> str | None:
             | plan.Release(gang=id)
         ):
             return id.partition("/")[0]
-        case (
-            plan.SetFlavors() | plan.PutNode() | plan.DropNode() | plan.PutCohort() | plan.DropCohort() | plan.PutPool()
-        ):
+        case plan.SetFlavors() | plan.PutNode() | plan.DropNode() | plan.PutCohort() | plan.DropCohort():
+            return None
+        case plan.PutPool() | plan.PutLimits():
             return None
     assert_never(action)

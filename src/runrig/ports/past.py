@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from runrig.domain.gangs import Gang, PodSet
+from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Event, GangRow
@@ -15,12 +16,13 @@ Queued = Mapping[str, tuple[Gang, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Flavors by position, everything else by name."""
+    """Flavors by position, limits by user, everything else by name."""
 
     flavors: tuple[Flavor, ...]
     nodes: tuple[Node, ...]
     cohorts: tuple[Cohort, ...]
     pools: tuple[Pool, ...]
+    limits: tuple[Limits, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from runrig.service.past.past import Past
 from runrig.service.queries.board import Boards
 from runrig.service.queries.feed import Feed
 from runrig.service.queries.history import History
+from runrig.service.queries.limit_queries import LimitQueries
 from runrig.service.queries.pool_revisions import PoolRevisions
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.task_queries import TaskQueries
@@ -65,7 +66,7 @@ class Service:
     for an event loop.
 
     Queries: *queries*, *topology*, *boards*, *workflow_queries*, *totals*, *task_queries*, *pool_revisions*, *history*, *feed*,
-    *usage_queries*; *usage* follows the log for the last one.
+    *limit_queries*, *usage_queries*; *usage* follows the log for the last one.
 
     *plans*: the effects of a command. *past*: the same queries for an earlier revision; *keeper* writes its
     checkpoints. *notices*: tells users what happened to their workflows. *leases*: cancels workflows whose command is gone. `start`
@@ -123,6 +124,7 @@ class Service:
         self.subpools = Subpools(self.declarations.editing)
         self.nodes = Nodes(self.declarations.editing)
         self.queries = ResourceQueries(self._transactor, backend.name)
+        self.limit_queries = LimitQueries(self._transactor)
         self.topology = Topology(self._transactor)
         self.boards = Boards(self._transactor)
         self.workflow_queries = WorkflowQueries(

@@ -5,13 +5,14 @@ in use have numbers after those.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, select, update
 
 from runrig.domain.gangs import Assignment, Gang, GangState, Law, NodeShare, PodSet, Priority
+from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import GangRow
@@ -19,7 +20,13 @@ from runrig.ports.past import Declared
 from runrig.store import schema, waiting
 from runrig.store.codec import decode, dumps, encode, loads
 
-_PARTS = {"flavors": tuple[Flavor, ...], "cohorts": tuple[Cohort, ...], "pools": tuple[Pool, ...]}
+_PARTS: Mapping[str, Any] = {
+    "flavors": tuple[Flavor, ...],
+    "cohorts": tuple[Cohort, ...],
+    "pools": tuple[Pool, ...],
+    "limits": tuple[Limits, ...],
+}
+"""A part that a checkpoint of an older release lacks is empty."""
 _LEVEL = 9
 _CHECKPOINT = schema.checkpoints.c
 
@@ -62,7 +69,7 @@ def cluster_of(packed: bytes) -> Declared:
     plain = _unpacked(packed)
     kinds = decode(tuple[Node, ...], plain["kinds"])
     nodes = tuple(replace(kind, name=name) for name, kind in ((name, kinds[number]) for name, number in plain["nodes"]))
-    return Declared(nodes=nodes, **{name: decode(of, plain[name]) for name, of in _PARTS.items()})
+    return Declared(nodes=nodes, **{name: decode(of, plain.get(name, [])) for name, of in _PARTS.items()})
 
 
 # ---------------------------------------------------------------- the gangs in it

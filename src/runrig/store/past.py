@@ -109,7 +109,7 @@ class SqlPast:
             reader = Reader(connection)
             flavors = sorted(reader.records("Flavor"), key=lambda flavor: (flavor.position, flavor.name))
             cohorts, pools = reader.records("Cohort"), reader.records("Pool")
-            declared = Declared(tuple(flavors), reader.records("Node"), cohorts, pools)
+            declared = Declared(tuple(flavors), reader.records("Node"), cohorts, pools, reader.records("Limits"))
             gangs: tuple[GangRow, ...] = reader.records("GangRow", or_(~_WAITS, _GANG.refused != ""))
             queued, whole = _queued(connection, reader)
             return Present(revision, time, declared, gangs, queued, whole, _asked(connection))

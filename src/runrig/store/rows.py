@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import RowMapping, Table
 
 from runrig.domain.gangs import Gang
+from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Event, GangRow, Note
@@ -75,6 +76,7 @@ KINDS: Mapping[str, RowKind] = {
     "Node": same_fields(Node, schema.nodes),
     "Cohort": same_fields(Cohort, schema.cohorts),
     "Pool": same_fields(Pool, schema.pools),
+    "Limits": same_fields(Limits, schema.limits),
     "Workflow": same_fields(Workflow, schema.workflows),
     "Group": same_fields(Group, schema.groups),
     "Task": same_fields(Task, schema.tasks),

@@ -215,6 +215,7 @@ class SqlStore:
                 gangs=read("GangRow"),
                 specs=_pairs(connection, specs),
                 numbers=_highest(_pairs(connection, numbers), past_numbers(connection)),
+                limits=read("Limits"),
             )
 
     # ------------------------------------------------------------ one thing, or a page of them

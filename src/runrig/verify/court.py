@@ -202,8 +202,15 @@ class Court:
 
     def user_room(self, gang: Gang) -> int | None:
         """How many more GPUs the user of *gang* may hold in its pool by W6; None: no limit."""
-        most = self.world.pools[gang.pool].get("user_gpus")
-        return None if most is None else most - self._held_by_users().get(_holder(gang), 0)
+        rooms = [most - held for _, most, held in self.limits_of_user(gang)]
+        return min(rooms) if rooms else None
+
+    def limits_of_user(self, gang: Gang) -> Iterator[tuple[str, int, int]]:
+        """Yields where the GPUs of the user of *gang* are limited, "" for all pools, how many are allowed and held."""
+        own = self.world.limits.get(gang.user, {}).get("gpus")
+        for where, most in zip(_holders(gang), (self.world.pools[gang.pool].get("user_gpus"), own), strict=True):
+            if most is not None:
+                yield where[0], most, self._held_by_users().get(where, 0)
 
     def _held_by_users(self) -> dict[tuple[str, str], int]:
         numbers = self._kept_numbers()
@@ -212,7 +219,8 @@ class Court:
             for gang in self.world.gangs.values():
                 if gang.placement:
                     counts = [each["count"] for each in gang.placement]
-                    held[_holder(gang)] = held.get(_holder(gang), 0) + gpus_of(gang, counts)
+                    for holder in _holders(gang):
+                        held[holder] = held.get(holder, 0) + gpus_of(gang, counts)
         found: dict[tuple[str, str], int] = numbers["users"]
         return found
 
@@ -274,9 +282,9 @@ def gpus_of(gang: Gang, counts: Sequence[int]) -> int:
     return sum(count * need.get("gpu", 0) for count, need in zip(counts, gang.requests, strict=True))
 
 
-def _holder(gang: Gang) -> tuple[str, str]:
-    """The top-level pool and the user, whose GPUs are limited together by W6."""
-    return gang.pool.partition("--")[0], gang.user
+def _holders(gang: Gang) -> tuple[tuple[str, str], tuple[str, str]]:
+    """The user in the top-level pool and in all pools, whose GPUs are limited by W6."""
+    return (gang.pool.partition("--")[0], gang.user), ("", gang.user)
 
 
 def no_room(

@@ -185,28 +185,31 @@ def history(court: Court, action: Action) -> Iterator[str]:
 
 
 def waiting_limit(court: Court, action: Action) -> Iterator[str]:
-    """Limits, W6: at most so many workflows of a user wait in a pool and its subpools."""
+    """Limits, W6: at most so many workflows of a user wait in a pool and its subpools, and over all pools."""
     workflow = action["workflow"]
-    most = court.world.pools.get(workflow["pool"], {}).get("user_waiting")
-    if most is None:
-        return
     top, user = workflow["pool"].partition("--")[0], workflow["submitted_by"]
+    in_pool = court.world.pools.get(workflow["pool"], {}).get("user_waiting")
+    over_all = court.world.limits.get(user, {}).get("waiting")
+    if in_pool is None and over_all is None:
+        return
     waiting = [
-        each
+        each["pool"].partition("--")[0]
         for each in court.world.workflows.values()
-        if each["status"] == "PENDING" and each.get("submitted_by") == user and each["pool"].partition("--")[0] == top
+        if each["status"] == "PENDING" and each.get("submitted_by") == user
     ]
-    if len(waiting) >= most:
-        yield f"{workflow['id']} is submitted while {len(waiting)} workflows of {user} wait in {top}, which allows {most}"
+    for most, count, where in ((in_pool, waiting.count(top), top), (over_all, len(waiting), "all pools")):
+        if most is not None and count >= most:
+            yield f"{workflow['id']} is submitted while {count} workflows of {user} wait in {where}, which allows {most}"
 
 
 def user_gpus(court: Court, gang: Gang, action: Action) -> Iterator[str]:
-    """Limits, W6: one user holds up to `user_gpus` GPUs in a pool and its subpools. A nomination holds them already."""
-    room = court.user_room(gang) if gang.state == PENDING else None
+    """Limits, W6: one user holds up to `user_gpus` GPUs in a pool and its subpools, and up to a limit of their own over all
+    pools. A nomination holds them already.
+    """
     gpus = gpus_of(gang, [each["count"] for each in action["placement"]])
-    if room is not None and gpus > room:
-        most = court.world.pools[gang.pool]["user_gpus"]
-        yield f"it takes {gpus} GPUs while {gang.user} holds {most - room} in {gang.pool.partition('--')[0]}, which allows each user {most}"
+    for where, most, held in court.limits_of_user(gang) if gang.state == PENDING else ():
+        if held + gpus > most:
+            yield f"it takes {gpus} GPUs while {gang.user} holds {held} in {where or 'all pools'}, where {most} are allowed"
 
 
 def closed_pools(court: Court, action: Action) -> Iterator[str]:

@@ -26,6 +26,7 @@ def _tables(world: World) -> dict[str, dict[str, dict[str, Any]]]:
         "node": world.nodes,
         "cohort": world.cohorts,
         "pool": world.pools,
+        "limits of": {user: row for user, row in world.limits.items() if set(row.values()) - {None, user}},
         "workflow": {row["id"]: _workflow(row) for row in alive},
         "gang": {gang.id: _gang(world, gang) for gang in world.gangs.values()},
     }

@@ -60,6 +60,7 @@ class World:
         self.free: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
         self.pools: dict[str, dict[str, Any]] = {}
         self.cohorts: dict[str, dict[str, Any]] = {}
+        self.limits: dict[str, dict[str, Any]] = {}
         self.workflows: dict[str, dict[str, Any]] = {}
         self.gangs: dict[str, Gang] = {}
         self.waiting: dict[tuple[str, str, str], list[tuple[tuple[int, float, str], Gang]]] = {}
@@ -69,11 +70,9 @@ class World:
         self.on_node: dict[str, set[str]] = {}
         self.capacity: dict[str, int] = {}
         self.awaited: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-        self.ended: set[tuple[str, str]] = set()
-        self.running: dict[str, Gang] = {}
+        self.ended, self.running = set[tuple[str, str]](), dict[str, Gang]()
         self.loosened, self.changes, self.touched = 0, 0, list[str]()
-        self._moments = count(1)
-        self.now, self.revision = 0.0, 0
+        self._moments, self.now, self.revision = count(1), 0.0, 0
         self._tree: Tree | None = None
 
     # ------------------------------------------------------------ the tree
@@ -384,6 +383,7 @@ _OTHERS: dict[str, Callable[[World, Mapping[str, Any]], None]] = {
     "PutCohort": lambda world, a: world._edit(world.cohorts, a["cohort"]["name"], a["cohort"]),
     "DropCohort": lambda world, a: world._edit(world.cohorts, a["before"]["name"], None),
     "PutPool": lambda world, a: world._edit(world.pools, a["pool"]["name"], a["pool"]),
+    "PutLimits": lambda world, a: world._edit(world.limits, a["limits"]["user"], a["limits"]),
     "Submit": World._submit,
     "Queue": World._queue,
     "MoveTask": World._move_task,

@@ -18,6 +18,7 @@ from runrig.domain.plan import (
     Nominate,
     Preempt,
     PutCohort,
+    PutLimits,
     PutNode,
     PutPool,
     Withdraw,
@@ -46,6 +47,8 @@ def next_cycle(ledger: Ledger, gang: str, changes: Sequence[Change]) -> list[Dec
         match edit:
             case PutPool(pool):
                 twin.put_pool(pool)
+            case PutLimits(limits):
+                twin.put_limits(limits)
             case PutCohort(cohort):
                 twin.put_cohort(cohort)
             case PutNode(node):

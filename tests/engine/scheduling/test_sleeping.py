@@ -179,6 +179,8 @@ def loaded(ledger: Ledger) -> Ledger:
         again.put_cohort(cohort)
     for pool in ledger.pools.values():
         again.put_pool(pool)
+    for limits in ledger.users.declared.values():
+        again.put_limits(limits)
     for room in ledger.nodes.by_name.values():
         again.put_node(room.node)
     again.restore(

@@ -1,5 +1,5 @@
-"""Limits of the GPUs that one user holds at the same time (rule W6), in the queue. Histories are drawn by seed, as in
-`test_sleeping`, with users and limits.
+"""Limits of the GPUs that one user holds at the same time, in a pool and over all pools (rule W6), in the queue. Histories are
+drawn by seed, as in `test_sleeping`, with users and limits.
 """
 
 from collections import Counter
@@ -7,17 +7,23 @@ from dataclasses import replace
 
 import pytest
 
+from runrig.domain.changes import Who
+from runrig.domain.errors import InvalidInput, Refused
 from runrig.domain.gangs import Gang, GangState, Placement
-from runrig.domain.plan import Admit, Decision, Nominate, Queue
+from runrig.domain.limits import EVERYWHERE, Limits
+from runrig.domain.plan import Admit, Decision, Nominate, PutLimits, Queue
 from runrig.domain.pools import Pool, Queueing, top_level
 from runrig.domain.records import GangRow
 from runrig.domain.steps import drained
 from runrig.engine.explain.pool_why import pool_why
 from runrig.engine.explain.why import why
 from runrig.engine.foresight.dry_run import dry_run
+from runrig.engine.foresight.on_trial import OnTrial
+from runrig.engine.foresight.would_start import starting_changes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.lifecycle.limits import put_limits
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
 from tests.engine.scheduling.test_sleeping import CYCLES, PRIORITIES, History, forsaken, loaded
@@ -54,7 +60,9 @@ class Limited(History):
         self.ledger.apply(Queue(Gang(f"g{self.number:04}", pool, priority, at, pod_sets, user=user)), self.now)
 
     def _declare(self) -> None:
-        if self.mix.random() < 0.3:
+        if self.mix.random() < 0.2:
+            self.ledger.put_limits(Limits(self.mix.choice(USERS), gpus=self.mix.choice((None, 1, 3, 5))))
+        elif self.mix.random() < 0.3:
             self._limit(self.mix.choice(sorted(self.ledger.pools)).partition("--")[0])
         else:
             super()._declare()
@@ -68,7 +76,8 @@ def recounted(ledger: Ledger) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for entry in ledger.entries.values():
         if entry.state is not GangState.PENDING:
-            found[top_level(entry.gang.pool), entry.gang.user] += gpus_of(entry.gang, entry.placement)
+            for pool in (top_level(entry.gang.pool), EVERYWHERE):
+                found[pool, entry.gang.user] += gpus_of(entry.gang, entry.placement)
     return +found
 
 
@@ -80,10 +89,11 @@ def checked_cycle(ledger: Ledger, now: float) -> list[Decision]:
             continue
         if isinstance(decision, Admit | Nominate):
             entry = ledger.entries[decision.gang]
-            most = ledger.pools[entry.gang.pool].user_gpus
-            if most is not None and entry.state is GangState.PENDING:
-                held = recounted(ledger)[top_level(entry.gang.pool), entry.gang.user]
-                assert held + gpus_of(entry.gang, decision.placement) <= most, decision
+            user, gpus = entry.gang.user, gpus_of(entry.gang, decision.placement)
+            in_pool, over_all = ledger.pools[entry.gang.pool].user_gpus, ledger.users.limits_of(user).gpus
+            for pool, most in ((top_level(entry.gang.pool), in_pool), (EVERYWHERE, over_all)):
+                if most is not None and entry.state is GangState.PENDING:
+                    assert recounted(ledger)[pool, user] + gpus <= most, decision
         ledger.apply(decision, now)
         made.append(decision)
         assert ledger.users.held == recounted(ledger)
@@ -226,7 +236,7 @@ def test_what_was_reserved_before_the_limit_was_lowered_starts_and_what_runs_con
     assert world.cycle() == ["admit firm"]
     world.submit("late", "lab", NORMAL, 1, user="cy")
     assert world.cycle() == []
-    assert world.state.ledger.users.held == {("lab", "cy"): 3}
+    assert world.state.ledger.users.held == {("lab", "cy"): 3, (EVERYWHERE, "cy"): 3}
 
 
 def test_fewer_pods_start_if_the_limit_allows_no_more() -> None:
@@ -235,8 +245,8 @@ def test_fewer_pods_start_if_the_limit_allows_no_more() -> None:
     assert world.cycle() == ["admit a"]
     (entry,) = world.state.ledger.entries.values()
     assert [each.count for each in entry.placement] == [2]
-    assert world.state.ledger.users.held == {("lab", "cy"): 4}
-    assert State.load(world.state.rows()).ledger.users.held == {("lab", "cy"): 4}
+    assert world.state.ledger.users.held == {("lab", "cy"): 4, (EVERYWHERE, "cy"): 4}
+    assert State.load(world.state.rows()).ledger.users.held == {("lab", "cy"): 4, (EVERYWHERE, "cy"): 4}
 
 
 def test_a_dry_run_of_work_that_is_not_submitted_knows_its_user() -> None:
@@ -249,3 +259,126 @@ def test_a_dry_run_of_work_that_is_not_submitted_knows_its_user() -> None:
         (found,) = dry_run(world.state, [gang_of(like, spec.groups[0])], 99.0)
         assert [str(each) for each in found.reasons] == words
         assert found.verdict.starts == (user == "ann")
+
+
+def two_labs() -> World:
+    world = World({"lab": 4, "shop": 4}, {"n0": 8})
+    limit(world, Limits("cy", gpus=3))
+    return world
+
+
+def limit(world: World, limits: Limits) -> None:
+    world.do(*put_limits(world.state, limits).actions)
+
+
+def test_a_limit_of_a_user_counts_all_pools_and_ends_with_what_the_user_held() -> None:
+    world = two_labs()
+    for name, pool, user, gpus in (
+        ("a", "lab", "cy", 2),
+        ("b", "shop", "cy", 2),
+        ("c", "shop", "cy", 1),
+        ("d", "shop", "ann", 3),
+    ):
+        world.submit(name, pool, NORMAL, gpus, user=user)
+    assert world.cycle() == ["admit a", "admit c", "admit d"]
+    reason = "cy holds 3 GPUs; the limit of cy over all pools is 3"
+    assert [str(each) for each in why(world.state, "b-1").groups[0].reasons] == [reason]
+    assert why(world.state, "b-1").groups[0].reasons[0].headline == "limit of its user: holds 3 of 3 GPUs in all pools"
+    world.finish("d-1")
+    assert world.cycle() == []
+    world.finish("a-1")
+    assert world.cycle() == ["admit b"]
+
+
+def test_a_limit_over_all_pools_is_raised_lowered_and_lifted_with_effect_on_what_waits_alone() -> None:
+    world = two_labs()
+    for name, pool in (("a", "lab"), ("b", "shop"), ("c", "lab"), ("d", "shop")):
+        world.submit(name, pool, NORMAL, 1, user="cy")
+    assert world.cycle() == ["admit a", "admit b", "admit c"]
+    limit(world, Limits("cy", gpus=1))
+    assert world.cycle() == []
+    world.finish("a-1")
+    assert world.cycle() == []
+    limit(world, Limits("cy"))
+    assert (world.cycle(), world.state.ledger.users.declared) == (["admit d"], {})
+
+
+def test_what_the_limits_of_a_user_can_never_let_start_is_refused_and_so_is_one_more_that_waits() -> None:
+    world = two_labs()
+    limit(world, Limits("cy", gpus=2, waiting=1, gpus_per_workflow=3))
+    submissions = (
+        (
+            "a",
+            workflow("a", task("t", 3)),
+            "a needs 3 GPUs at the same time, but the limit of cy is 2 GPUs over all pools",
+        ),
+        (
+            "b",
+            workflow("b", task("t", 2), task("u", 2)),
+            "b needs 4 GPUs in all of its task groups, but the limit of cy is 3",
+        ),
+    )
+    for name, spec, words in submissions:
+        with pytest.raises(Refused, match=words):
+            world.submit(name, "lab", spec=spec, user="cy")
+    world.submit("c", "lab", NORMAL, 1, user="cy")
+    with pytest.raises(Refused, match="cy already has 1 workflow waiting over all pools; the limit is 1"):
+        world.submit("d", "shop", NORMAL, 1, user="cy")
+    world.submit("e", "shop", NORMAL, 3, user="ann")
+    assert world.cycle() == ["admit c", "admit e"]
+
+
+def test_limits_out_of_range_and_changes_that_change_nothing_are_told() -> None:
+    world = two_labs()
+    assert put_limits(world.state, Limits("cy", gpus=3)).actions == ()
+    with pytest.raises(InvalidInput, match="waiting: 0 is out of range: use a whole number from 1 to 1000000"):
+        put_limits(world.state, Limits("cy", waiting=0))
+
+
+def test_limits_of_users_are_loaded_as_they_were() -> None:
+    world = two_labs()
+    world.submit("a", "lab", NORMAL, 1, user="cy")
+    again = State.load(world.state.rows())
+    assert (again.rows(), again.ledger.users.limits_of("cy")) == (world.state.rows(), Limits("cy", gpus=3))
+    assert again.waiting == world.state.waiting == {("lab", "cy"): 1, (EVERYWHERE, "cy"): 1}
+
+
+def test_an_administrator_or_time_can_let_work_start_that_a_limit_of_its_user_stops() -> None:
+    world = two_labs()
+    world.submit("a", "lab", NORMAL, 3, user="cy")
+    world.cycle()
+    world.submit("b", "shop", NORMAL, 2, user="cy")
+    world.cycle()
+    ((_, found),) = drained(starting_changes(world.state, "b-1", (), tuple(Who), 1, world.now))
+    assert [(each.who.value, *map(str, each.changes)) for each in found.answers] == [
+        ("admin", "raise the limit of cy to 5 GPUs (now 3)"),
+        ("wait", "until a-1 has finished"),
+    ]
+    limit(world, Limits("cy"))
+    limited_in(world, "shop", 1)
+    ((_, found),) = drained(starting_changes(world.state, "b-1", (), (Who.ADMIN,), 1, world.now))
+    assert [(each.who.value, *map(str, each.changes)) for each in found.answers] == [
+        ("admin", "raise the limit of pool shop for one user to 2 GPUs (now 1)"),
+    ]
+
+
+def limited_in(world: World, pool: str, most: int) -> None:
+    changed = replace(world.state.pools[pool], user_gpus=most)
+    world.do(*pools.put_pool(world.state, changed, create=False).actions)
+
+
+def test_what_if_runs_of_a_limit_leave_the_ledger_as_it_was() -> None:
+    world = two_labs()
+    for name in "abcd":
+        world.submit(name, "lab", NORMAL, 1, user="cy")
+    world.cycle()
+    ledger, before = world.state.ledger, world.state.rows()
+    buckets, keys = dict(ledger.pending), {entry.gang.id: entry.bucket.key for entry in ledger.entries.values()}
+    for limits in (Limits("cy", gpus=4), Limits("cy"), Limits("ann", gpus=1)):
+        with OnTrial(ledger, world.now) as trial:
+            trial.apply(PutLimits(limits, ledger.users.limits_of(limits.user)))
+            found = [type(each).__name__ for each in trial.cycle() if each is not None]
+        assert found == (["Admit"] if limits.user == "cy" else [])
+        assert (world.state.rows(), ledger.sleepers.awake) == (before, {})
+        assert ledger.pending == buckets
+        assert {entry.gang.id: entry.bucket.key for entry in ledger.entries.values()} == keys

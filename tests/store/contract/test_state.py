@@ -1,16 +1,18 @@
 """What is committed is what is loaded: all of it, equal, and nothing of a commit that was refused."""
 
 import dataclasses
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.errors import InvalidInput, NotFound, ServerFault, Unavailable
+from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutNode
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.records import GangRow, Loaded
+from runrig.domain.records import GangRow, Loaded, RowChange
 from runrig.domain.workflows import Group, Task, Workflow
 from runrig.ports.store import SpecText, Store, StoredWorkflow
 
@@ -203,3 +205,15 @@ def test_any_workflow_is_read_back_unchanged(store: Store, data: st.DataObject) 
     loaded = store.load()
     live = ((), (), ()) if known.status.finished else ((known,), (group,), (task,))
     assert (loaded.workflows, loaded.groups, loaded.tasks, loaded.gangs) == (*live, (gang,))
+
+
+def test_limits_of_users_are_stored_replaced_and_dropped(store: Store) -> None:
+    first, second = Limits("ann", gpus=8, waiting=20), Limits("bob", gpus_per_workflow=3)
+    steps: tuple[tuple[int, list[RowChange], tuple[Limits, ...]], ...] = (
+        (1, [put(second), put(first)], (first, second)),
+        (2, [put(replace(first, gpus=None)), drop(second)], (replace(first, gpus=None),)),
+        (3, [drop(first)], ()),
+    )
+    for revision, changes, expected in steps:
+        store.commit(revision, (), changes)
+        assert store.load().limits == expected

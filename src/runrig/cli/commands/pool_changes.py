@@ -71,7 +71,7 @@ def settings(pool: Node) -> Iterator[tuple[str, str | None]]:
     """Yields (label, value) of each setting; None for an unset one."""
     for each in SETTINGS:
         value = each.in_words(pool[each.name])
-        yield each.label.capitalize(), None if value == NOTHING else value
+        yield called(each.name).capitalize(), None if value == NOTHING else value
 
 
 def _of_quotas(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -20,7 +20,7 @@ from runrig.domain.errors import Unavailable
 from runrig.domain.laws import cited
 from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, listed
 from runrig.domain.reason_lines import domain_line, part_line
-from runrig.domain.reasons import CLOSEST, IN_USE_BY, Part
+from runrig.domain.reasons import CLOSEST, IN_USE_BY, Code, Part
 from runrig.osmo.shape import page
 
 WIDTH = 80
@@ -91,8 +91,14 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
     for number, answer in enumerate(answers):
         say(("\n" if number else "") + "\n".join(lines(answer)))
         if (found := _changes(session, answer, search)) is not None:
-            say("\n".join(("", *would_start.section(found, verbose=verbose))))
+            say("\n".join(("", *would_start.section(found, verbose=verbose, limited=_limited(answer)))))
         say(f"\nOverview  {page(session.client.url, 'workflow', answer['workflow'])}")
+
+
+def _limited(why: Answer) -> bool:
+    """True if a limit of its user stops it now (rule W6), and it fits within the limit."""
+    blockers = [blocker for group in why["groups"] for blocker in group["blockers"]]
+    return any(each["reason"]["code"] == Code.USER_LIMIT and each["tier"] == "quota" for each in blockers)
 
 
 def _why(session: Session, id: str, element: str | None) -> dict[str, Any]:

@@ -12,14 +12,19 @@ _WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
 Answer = Mapping[str, Any]
 
 
-def section(answer: Answer, *, verbose: bool) -> Iterator[str]:
-    """Yields lines; none if nothing of it is queued. *verbose*: every change that was tried, with its numbers."""
+def section(answer: Answer, *, verbose: bool, limited: bool = False) -> Iterator[str]:
+    """Yields lines; none if nothing of it is queued. *verbose*: every change that was tried, with its numbers.
+
+    *limited*: a limit of its user stops it, so it starts when other work of the user has ended.
+    """
     if not answer["tried"]:
         return
     if answer["would_start"]:
         yield "WOULD START IF"
     elif any(each["who"] != "owner" for each in answer["tried"]):
         yield "No single change would start it."
+    elif limited:
+        yield "It can start as your other work ends, or with a higher limit: see `runrig limits show`."
     else:
         yield "You cannot make any single change that would start it."
     several = len({each["group"] for each in answer["tried"]}) > 1

@@ -134,12 +134,46 @@ class CohortCalls(Calls):
         await self._caller.answer(Request("DELETE", path("cohorts", name), query, headers=matching(if_match)))
 
 
+class LimitCalls(Calls):
+    @stream
+    async def list(
+        self, *, users: Sequence[str] = (), pools: Sequence[str] = ()
+    ) -> AsyncGenerator["models.Limit", None]:
+        """Yields limits of users, with what counts towards them. *users*, *pools*: only theirs."""
+        async for limit in self._all(models.Limit, path("limits"), {"user": users, "pool": pools}):
+            yield limit
+
+    @call
+    async def set_for_user(
+        self, user: str, edit: "models.LimitsEdit", *, dry_run: bool = False
+    ) -> "models.LimitsChange":
+        """Limits *user* over all pools, and returns what changes. *dry_run*: change nothing."""
+        request = Request("PATCH", path("limits", "users", user), _dry(dry_run), body=said(edit))
+        return await self._ask(models.LimitsChange, request)
+
+    @call
+    async def set_for_pool(
+        self, pool: str, edit: "models.LimitsEdit", *, dry_run: bool = False
+    ) -> "models.LimitsChange":
+        """Limits each user of *pool* and its subpools, and returns what changes. *dry_run*: change nothing."""
+        request = Request("PATCH", path("limits", "pools", pool), _dry(dry_run), body=said(edit))
+        return await self._ask(models.LimitsChange, request)
+
+
 class Pools(PoolCalls, Blocking):
     """`client.pools`."""
 
 
 class AsyncPools(PoolCalls, Awaiting):
     """`client.pools` of an `AsyncClient`."""
+
+
+class Limits(LimitCalls, Blocking):
+    """`client.limits`."""
+
+
+class AsyncLimits(LimitCalls, Awaiting):
+    """`client.limits` of an `AsyncClient`."""
 
 
 class Cohorts(CohortCalls, Blocking):

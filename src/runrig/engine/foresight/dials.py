@@ -18,6 +18,7 @@ from runrig.domain.changes import (
     FewerGpus,
     FewerPods,
     MoreBorrowing,
+    MoreGpusOfUser,
     MoreLending,
     MoreNominal,
     MoveToPool,
@@ -30,7 +31,7 @@ from runrig.domain.changes import (
 )
 from runrig.domain.gangs import Gang, PodSet, Priority, Requirement
 from runrig.domain.nodes import REPELLING_EFFECTS, Node
-from runrig.domain.plan import Decision, PutCohort, PutNode, PutPool, Queue, Release
+from runrig.domain.plan import Decision, PutCohort, PutLimits, PutNode, PutPool, Queue, Release
 from runrig.domain.pools import HOSTNAME, Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import GPU, LARGEST, FlavorResource
 from runrig.engine.foresight.on_trial import TrialEdit
@@ -78,7 +79,7 @@ def dials(ledger: Ledger, entry: Entry, reach: Reach) -> Iterator[Dial]:
     if Who.OWNER in reach.who:
         yield from own_dials(ledger, entry, reach)
     if Who.ADMIN in reach.who:
-        administrators = (*_quota_dials(ledger, entry), *_node_dials(ledger, entry))
+        administrators = (*_user_dials(ledger, entry), *_quota_dials(ledger, entry), *_node_dials(ledger, entry))
         yield from (dial for dial in administrators if dial.size and reach.makes(dial.at(0)))
     if Who.WAIT in reach.who:
         yield _ended(ledger, entry, reach)
@@ -141,6 +142,19 @@ def _topology(pool: Pool, pod_set: PodSet, requirement: Requirement) -> Iterator
     values: list[Change] = [Prefer(name, key)] if requirement.required else []
     values += [Coarser(name, key, other) for other in coarser if other not in taken] if requirement.required else []
     yield from _listed(Who.OWNER, f"{key} of {name}", [*values, NoTopology(name, key)])
+
+
+# ---------------------------------------------------------------- limits of its user
+
+
+def _user_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
+    """Yields the limits that stop its smallest size; a value that is just enough, as no other is needed (rule W6)."""
+    need, users = entry.bucket.least_gpus, ledger.users
+    for (pool, user), limit in users.of(ledger.pools[entry.gang.pool], entry.user):
+        enough = need + users.held[pool, user]
+        if enough > limit:
+            of = f"pool {pool}" if pool else user
+            yield from _listed(Who.ADMIN, f"limit of {of}", [MoreGpusOfUser(user, pool, limit, enough)])
 
 
 # ---------------------------------------------------------------- quotas
@@ -267,6 +281,12 @@ def edits_of(
         match change:
             case MoreNominal() | MoreBorrowing() | MoreLending():
                 edits.append(_quota_edit(ledger, change))
+            case MoreGpusOfUser(user, "", _, after):
+                declared = ledger.users.limits_of(user)
+                edits.append(PutLimits(replace(declared, gpus=after), declared))
+            case MoreGpusOfUser(_, name, _, after):
+                own = [pool for pool in ledger.pools.values() if name in (pool.name, pool.parent)]
+                edits += [PutPool(replace(pool, user_gpus=after)) for pool in own]
             case BestEffort(name):
                 own = [pool for pool in ledger.pools.values() if name in (pool.name, pool.parent)]
                 live = (pool for pool in own if pool.state is not PoolState.ARCHIVED)

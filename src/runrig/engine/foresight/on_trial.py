@@ -8,18 +8,20 @@ Nothing is copied, and each step is undone individually, so a run costs what its
 (`Sleepers.begin_trial`). Pure, like the whole engine: nothing reaches the state, its rows or the log.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from types import TracebackType
 from typing import Self
 
+from runrig.domain.gangs import GangState
 from runrig.domain.plan import (
     Decision,
     DropCohort,
     DropNode,
     Nominate,
     PutCohort,
+    PutLimits,
     PutNode,
     PutPool,
     Queue,
@@ -32,7 +34,7 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.rejections import rejected_in, rejected_on
 
-TrialEdit = PutPool | PutCohort | DropCohort | PutNode | DropNode
+TrialEdit = PutPool | PutLimits | PutCohort | DropCohort | PutNode | DropNode
 """Declarations that can be undone. Flavors cannot, because they change the whole tree."""
 
 Stands = tuple[str, Entry | None, EntryBefore | None]
@@ -71,7 +73,7 @@ class OnTrial:
     def apply(self, action: Decision | TrialEdit) -> None:
         """Like `State.apply`, for the ledger only. Raises IllegalStep."""
         match action:
-            case PutPool() | PutCohort() | DropCohort() | PutNode() | DropNode():
+            case PutPool() | PutLimits() | PutCohort() | DropCohort() | PutNode() | DropNode():
                 self._declare(action)
             case _:
                 self._undo.append(partial(self._put_back, self._standings(action)))
@@ -120,12 +122,16 @@ class OnTrial:
             case PutPool(pool):
                 before = ledger.pools.get(pool.name)
                 assert before is not None, f"pool {pool.name} does not exist: what-if runs do not create pools"
-                if (before.user_gpus is None) != (pool.user_gpus is None):  # waiting gangs move to other buckets
-                    waiting = ledger.waiting_in(pool.name)
-                    stands: list[Stands] = [(each.gang.id, each, EntryBefore.of(each)) for each in waiting]
-                    self._undo.append(partial(self._put_back, stands))
+                if (before.user_gpus is None) != (pool.user_gpus is None):
+                    self._move_buckets(ledger.waiting_in(pool.name))
                 self._edit(partial(ledger.put_pool, pool), partial(ledger.put_pool, before))
                 again = rejected_in(ledger, pool.name.__eq__)
+            case PutLimits(limits):
+                known_limits = ledger.users.limits_of(limits.user)
+                if (known_limits.gpus is None) != (limits.gpus is None):
+                    self._move_buckets(each for each in ledger.of_user(limits.user) if each.state is GangState.PENDING)
+                self._edit(partial(ledger.put_limits, limits), partial(ledger.put_limits, known_limits))
+                again = []
             case PutCohort(Cohort(name)) | DropCohort(Cohort(name)):
                 known = ledger.cohorts.get(name)
                 drop = partial(ledger.drop_cohort, name)
@@ -144,6 +150,11 @@ class OnTrial:
                 again = rejected_on(ledger, {gone.flavor})
         for gang in again:
             self.apply(TryAgain(gang))
+
+    def _move_buckets(self, waiting: Iterable[Entry]) -> None:
+        """The next edit moves *waiting* to other buckets: undoing moves them back to those in which they may sleep."""
+        stands: list[Stands] = [(each.gang.id, each, EntryBefore.of(each)) for each in waiting]
+        self._undo.append(partial(self._put_back, stands))
 
     def _edit(self, edit: Callable[[], None], back: Callable[[], None]) -> None:
         """Updates the tree immediately, also when undoing, so that later steps are undone in the same tree."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from runrig.domain.gangs import Gang, GangState, Placement
+from runrig.domain.limits import Limits
 from runrig.domain.plan import (
     Admit,
     Decision,
@@ -159,12 +160,28 @@ class Ledger(Accounts):
         if pool.paused_until is not None and pool.state is not PoolState.ARCHIVED:
             self.pause_ends[pool.name] = pool.paused_until
         if before is not None and (before.user_gpus is None) != (pool.user_gpus is None):
-            for entry in self.waiting_in(pool.name):
+            self._sort_anew([*self.waiting_in(pool.name), *self.placed_in.get(pool.name, {}).values()])
+
+    def put_limits(self, limits: Limits) -> None:
+        """Also sorts the gangs of its user anew if a limit of GPUs begins or ends. O(gangs)."""
+        before = self.users.limits_of(limits.user)
+        self.users.put(limits)
+        if (before.gpus is None) != (limits.gpus is None):
+            self._sort_anew(self.of_user(limits.user))
+        self.sleepers.wake_all()
+
+    def of_user(self, user: str) -> list[Entry]:
+        """O(gangs)."""
+        return [entry for entry in self.entries.values() if entry.user == user]
+
+    def _sort_anew(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            waits = entry.state is GangState.PENDING
+            if waits:
                 self._no_longer_waits(entry)
-                entry.bucket = self._bucket_of(entry.gang, entry.user)
+            entry.bucket = self._bucket_of(entry.gang, entry.user)  # A nominated gang may have to wait again.
+            if waits:
                 self._wait(entry)
-            for entry in self.placed_in.get(pool.name, {}).values():  # A nominated gang may have to wait again.
-                entry.bucket = self._bucket_of(entry.gang, entry.user)
 
     def waiting_in(self, pool: str) -> list[Entry]:
         """The pending gangs of *pool*, unordered."""
@@ -237,7 +254,8 @@ class Ledger(Accounts):
 
     def _leave_nodes(self, entry: Entry) -> None:
         if self.placed.pop(entry.gang.id, None) is not None:
-            self.sleepers.gave_back(self.users.count(entry.gang, entry.user, entry.placement, -1))
+            for holder in self.users.count(entry.gang, entry.user, entry.placement, -1):
+                self.sleepers.gave_back(holder)
             placed = self.placed_in[entry.gang.pool]
             del placed[entry.gang.id]
             if not placed:

@@ -1,4 +1,4 @@
-"""Limits of the GPUs that one user holds at the same time (rule W6).
+"""Limits of the GPUs that one user holds at the same time, in a pool and over all pools (rule W6).
 
 Nominated, running and stopping gangs count, with the pods that were admitted, until they end. So a gang that its user's
 limit stops is never worth a preemption, and an actual amount is never above the limit.
@@ -8,31 +8,48 @@ from collections import Counter
 from collections.abc import Iterator
 
 from runrig.domain.gangs import Gang, Placement
+from runrig.domain.limits import EVERYWHERE, Limits
 from runrig.domain.pools import Pool, top_level
 from runrig.domain.quantities import LARGEST
 
 Holder = tuple[str, str]
-"""Top-level pool and user."""
+"""Top-level pool, or `EVERYWHERE`, and user."""
 
 
 class UserLimits:
-    """*held*: the GPUs of each holder, also where no limit applies."""
+    """*held*: the GPUs of each holder, also where no limit applies. *declared*: the limits of users who have any."""
 
     def __init__(self) -> None:
         self.held: Counter[Holder] = Counter()
+        self.declared: dict[str, Limits] = {}
 
-    def count(self, gang: Gang, user: str, placement: Placement, by: int) -> Holder:
+    def put(self, limits: Limits) -> None:
+        if limits.none:
+            self.declared.pop(limits.user, None)
+        else:
+            self.declared[limits.user] = limits
+
+    def limits_of(self, user: str) -> Limits:
+        """The limits of *user* over all pools."""
+        return self.declared.get(user) or Limits(user)
+
+    def count(self, gang: Gang, user: str, placement: Placement, by: int) -> tuple[Holder, Holder]:
         """Adds *by* times the GPUs of *placement*. O(pod sets)."""
-        holder = top_level(gang.pool), user
-        self.held[holder] += by * gang.gpus([each.count for each in placement])
-        if not self.held[holder]:
-            del self.held[holder]
-        return holder
+        holders = (top_level(gang.pool), user), (EVERYWHERE, user)
+        gpus = by * gang.gpus([each.count for each in placement])
+        for holder in holders:
+            self.held[holder] += gpus
+            if not self.held[holder]:
+                del self.held[holder]
+        return holders
 
     def of(self, pool: Pool, user: str) -> Iterator[tuple[Holder, int]]:
-        """Yields the limits of *user* in *pool*, each with what it counts."""
+        """Yields the limits of *user* in *pool*, each with what it counts. O(1)."""
         if pool.user_gpus is not None:
             yield (top_level(pool.name), user), pool.user_gpus
+        own = self.declared.get(user)
+        if own is not None and own.gpus is not None:
+            yield (EVERYWHERE, user), own.gpus
 
     def left(self, holder: Holder, limit: int) -> int:
         """How many more GPUs *limit* allows; negative if it was lowered."""

@@ -1,69 +1,103 @@
-"""Limits of a pool: GPUs in one workflow, GPUs of one user at the same time, and how many workflows of one user wait (rule W6).
+"""Limits of a pool and of a user: GPUs in one workflow, GPUs at the same time, and how many workflows wait (rule W6).
 
 They are checked when work is submitted or moves in; the queue then keeps users within their GPUs (`engine.ledger.user_limits`).
 A lower limit stops nothing: accepted work keeps its place.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from runrig.domain.errors import Refused
+from runrig.domain.errors import InvalidInput, Refused
 from runrig.domain.gangs import Gang
+from runrig.domain.limits import EVERYWHERE, Limits
+from runrig.domain.plan import Plan, PutLimits
 from runrig.domain.pools import top_level
 from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.settings import MOST_LIMIT
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.ledger.queue import asked
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.state.state import State
 
+NOBODY: Mapping[str, int] = {}
 
-def check_limits(state: State, workflow: Workflow, spec: WorkflowSpec, *, who: str, ahead: int = 0) -> None:
-    """Raises Refused if the new *workflow* exceeds a limit of its pool. O(task groups).
+_LESS = "Request less, or use another pool"
+_LESS_OR_RAISE = "Request less, or ask an administrator to raise it (`runrig limits set`)"
 
-    *who*: its name in the message. *ahead*: workflows of the user that the same commit adds to the pool and its subpools.
+
+def put_limits(state: State, limits: Limits) -> Plan:
+    """Replaces the limits of a user over all pools. Raises InvalidInput for a limit out of range."""
+    for name in ("gpus", "waiting", "gpus_per_workflow"):
+        value = getattr(limits, name)
+        if value is not None and not 1 <= value <= MOST_LIMIT:
+            raise InvalidInput.one(
+                f"{name.replace('_', ' ')}: {value} is out of range: use a whole number from 1 to {MOST_LIMIT}", name
+            )
+    before = state.ledger.users.limits_of(limits.user)
+    return Plan(() if before == limits else (PutLimits(limits, before),))
+
+
+def check_limits(
+    state: State, workflow: Workflow, spec: WorkflowSpec, *, who: str, ahead: Mapping[str, int] = NOBODY
+) -> None:
+    """Raises Refused if the new *workflow* exceeds a limit of its pool or its user. O(task groups).
+
+    *who*: its name in the message. *ahead*: workflows of the user that the same commit adds, by top-level pool and `EVERYWHERE`.
     """
     check_gpus(state, workflow, spec, who=who)
     pool, user = state.pools[workflow.pool], workflow.submitted_by
-    for group in spec.groups if pool.user_gpus is not None else ():
+    for group in spec.groups if any(state.ledger.users.of(pool, user)) else ():
         check_gpus_at_once(
             state, gang_of(workflow, group), user, who if len(spec.groups) == 1 else f"{who}/{group.name}"
         )
     top = top_level(pool.name)
-    waiting = state.waiting[top, user] + ahead
-    if pool.user_waiting is not None and waiting >= pool.user_waiting:
-        there = f"{'workflow' if waiting == 1 else 'workflows'} waiting in pool {top}"
-        raise Refused(
-            f"{user} already has {waiting} {there}, which allows {pool.user_waiting} for each user. "
-            "Wait until one of them starts, or cancel one",
-            "W6",
-            {"pool": pool.name, "user": user, "waiting": waiting, "limit": pool.user_waiting},
-        )
+    _check_waiting(state, top, user, pool.user_waiting, ahead)
+    if workflow.id not in state.workflows:  # One that moves is among those that wait.
+        _check_waiting(state, EVERYWHERE, user, state.ledger.users.limits_of(user).waiting, ahead)
+
+
+def _check_waiting(state: State, pool: str, user: str, limit: int | None, ahead: Mapping[str, int]) -> None:
+    waiting = state.waiting[pool, user] + ahead.get(pool, 0)
+    if limit is None or waiting < limit:
+        return
+    there = f"{'workflow' if waiting == 1 else 'workflows'} waiting"
+    allows = f"in pool {pool}, which allows {limit} for each user" if pool else f"over all pools; the limit is {limit}"
+    raise Refused(
+        f"{user} already has {waiting} {there} {allows}. Wait until one of them starts, or cancel one",
+        "W6",
+        {"pool": pool, "user": user, "waiting": waiting, "limit": limit},
+    )
 
 
 def check_gpus(state: State, workflow: Workflow, spec: WorkflowSpec, *, who: str) -> None:
     """As `check_limits`, without the number of workflows. Of an array, the elements count that may run at a time."""
-    pool = state.pools[workflow.pool]
+    pool, user = state.pools[workflow.pool], workflow.submitted_by
     gpus = sum(asked(gang_of(workflow, group)) for group in spec.groups[: workflow.most])
     in_all = "in all of its task groups" if spec.array is None else "in the elements that may run at a time"
-    if pool.gpus_per_workflow is not None and gpus > pool.gpus_per_workflow:
-        raise Refused(
-            f"{who} needs {amount_in_words(GPU, gpus)} {in_all}, but pool {pool.name} allows at most "
-            f"{amount_in_words(GPU, pool.gpus_per_workflow)} in one workflow. Request less, or use another pool",
-            "W6",
-            {"pool": pool.name, "resource": GPU, "asked": gpus, "limit": pool.gpus_per_workflow},
-        )
+    own = state.ledger.users.limits_of(user).gpus_per_workflow
+    for where, limit in ((pool.name, pool.gpus_per_workflow), (EVERYWHERE, own)):
+        if limit is not None and gpus > limit:
+            allows = f"pool {pool.name} allows at most" if where else f"the limit of {user} is"
+            raise Refused(
+                f"{who} needs {amount_in_words(GPU, gpus)} {in_all}, but {allows} {amount_in_words(GPU, limit)} "
+                f"in one workflow. {_LESS if where else _LESS_OR_RAISE}",
+                "W6",
+                {"pool": where, "resource": GPU, "asked": gpus, "limit": limit},
+            )
 
 
 def check_gpus_at_once(state: State, gang: Gang, user: str, who: str) -> None:
     """Raises Refused if the smallest size of *gang* exceeds a limit of its *user*, so that it could never start."""
     least = gang.gpus(least_counts(gang.pod_sets))
-    for _, limit in state.ledger.users.of(state.pools[gang.pool], user):
+    for (where, _), limit in state.ledger.users.of(state.pools[gang.pool], user):
         if least > limit:
+            allows = f"pool {gang.pool} allows each user at most" if where else f"the limit of {user} is"
             raise Refused(
-                f"{who} needs {amount_in_words(GPU, least)} at the same time, but pool {gang.pool} allows each user at most "
-                f"{amount_in_words(GPU, limit)}. Request less, or use another pool",
+                f"{who} needs {amount_in_words(GPU, least)} at the same time, but {allows} "
+                f"{amount_in_words(GPU, limit)}{'' if where else ' over all pools'}. {_LESS if where else _LESS_OR_RAISE}",
                 "W6",
-                {"pool": gang.pool, "user": user, "resource": GPU, "asked": least, "limit": limit},
+                {"pool": gang.pool if where else "", "user": user, "resource": GPU, "asked": least, "limit": limit},
             )
 
 

@@ -3,7 +3,7 @@
 Everything else is accepted and may wait. The gate considers the pool's quota and the whole cluster, never current usage.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -31,7 +31,7 @@ from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_r
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle.after import check_possible
 from runrig.engine.lifecycle.gangs import first_gangs, gang_of
-from runrig.engine.lifecycle.limits import check_gpus_at_once, check_limits, check_moved
+from runrig.engine.lifecycle.limits import NOBODY, check_gpus_at_once, check_limits, check_moved
 from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.constraint_tree import check_requirements
@@ -54,7 +54,7 @@ def submit(
     now: float,
     parent: str | None = None,
     before: int = 0,
-    ahead: int = 0,
+    ahead: Mapping[str, int] = NOBODY,
     numbered: bool = True,
     after: tuple[After, ...] = (),
 ) -> Plan:

@@ -30,6 +30,12 @@ def queue_tasks(state: Tables, group: Group) -> None:
         new_attempt(state, group, Status.SCHEDULING)
 
 
+def unqueue_tasks(state: Tables, key: GroupKey) -> None:
+    """The inverse of `queue_tasks`."""
+    for task in state.current_tasks(key):
+        state.put_task(replace(task, status=Status.WAITING))
+
+
 def start_tasks(state: Tables, key: GroupKey, placement: Placement) -> None:
     """Assigns node and GPUs to each pod. Pods that were not granted are left out of this attempt."""
     granted = {each.pod_set: (each.count, slots_of(each.shares)) for each in placement}
@@ -40,6 +46,15 @@ def start_tasks(state: Tables, key: GroupKey, placement: Placement) -> None:
             continue
         node, gpus = pods[task.index] if pods else (None, ())
         state.put_task(replace(task, status=Status.INITIALIZING, node=node, gpus=gpus))
+
+
+def began(state: Tables, task: Task) -> float | None:
+    """When the attempt *task* began: its gang was admitted, or the attempt before it ended. None: it is not on nodes."""
+    entry = state.ledger.entries.get(f"{task.workflow}/{task.group}")
+    if entry is None or entry.admitted_at is None:
+        return None
+    before = state.attempts(task.workflow, task.name)[: task.retry_id]
+    return max(entry.admitted_at, (before[-1].end_time if before else None) or 0.0)
 
 
 def started_again(task: Task, slot: PodSlot | None) -> Task:

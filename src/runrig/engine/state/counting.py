@@ -1,5 +1,6 @@
 """Numbers of workflows, kept so that no submission has to count all of them."""
 
+from runrig.domain.limits import EVERYWHERE
 from runrig.domain.pools import top_level
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
@@ -16,4 +17,5 @@ def count(state: Tables, workflow: Workflow, by: int) -> None:
     if not workflow.status.finished:
         state.alive[workflow.pool] += by
     if workflow.status is WorkflowStatus.PENDING:
-        state.waiting[top_level(workflow.pool), workflow.submitted_by] += by
+        for pool in (top_level(workflow.pool), EVERYWHERE):
+            state.waiting[pool, workflow.submitted_by] += by

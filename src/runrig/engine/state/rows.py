@@ -44,6 +44,7 @@ class ChangedRows:
     nodes: set[str] = field(default_factory=set)
     cohorts: set[str] = field(default_factory=set)
     pools: set[str] = field(default_factory=set)
+    limits: set[str] = field(default_factory=set)
     workflows: set[str] = field(default_factory=set)
     groups: set[GroupKey] = field(default_factory=set)
     tasks: set[TaskKey] = field(default_factory=set)
@@ -52,6 +53,8 @@ class ChangedRows:
     def of(self, state: Whole) -> Iterator[RowChange]:
         """Yields the rows in their current form. A row that no longer exists is deleted."""
         yield from (RowChange("Cohort", (name,), state.cohorts.get(name)) for name in sorted(self.cohorts))
+        declared = state.ledger.users.declared
+        yield from (RowChange("Limits", (user,), declared.get(user)) for user in sorted(self.limits))
         yield from (RowChange("Flavor", (name,), state.flavors.get(name)) for name in sorted(self.flavors))
         yield from (RowChange("Node", (name,), state.nodes.get(name)) for name in sorted(self.nodes))
         yield from (RowChange("Pool", (name,), state.pools.get(name)) for name in sorted(self.pools))
@@ -77,6 +80,7 @@ def rows_of(state: Whole) -> Loaded:
         gangs=tuple(gang_row(entry) for _, entry in sorted(state.ledger.entries.items())),
         specs=dict(sorted(state.specs.items())),
         numbers=dict(sorted(state.numbers.items())),
+        limits=tuple(limits for _, limits in sorted(state.ledger.users.declared.items())),
     )
 
 

@@ -22,6 +22,7 @@ from runrig.domain.plan import (
     MoveGroup,
     MoveTask,
     PutCohort,
+    PutLimits,
     PutNode,
     PutPool,
     Queue,
@@ -38,21 +39,11 @@ from runrig.domain.plan import (
 from runrig.domain.pools import Cohort, Pool, paused_through
 from runrig.domain.records import Loaded, RowChange
 from runrig.domain.transitions import TASK, check
-from runrig.domain.workflows import (
-    Group,
-    GroupKey,
-    GroupSpec,
-    Status,
-    Task,
-    TaskKey,
-    Workflow,
-    WorkflowSpec,
-    left_out,
-)
+from runrig.domain.workflows import Group, GroupKey, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, left_out
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.placement.pod_slots import LastSlots, PodSlot
 from runrig.engine.state import timing
-from runrig.engine.state.attempts import new_attempt, queue_tasks, start_tasks, started_again
+from runrig.engine.state.attempts import began, new_attempt, queue_tasks, start_tasks, started_again, unqueue_tasks
 from runrig.engine.state.counting import count, submitter
 from runrig.engine.state.deadlines import GroupDeadline, deadlines_of
 from runrig.engine.state.dependents import Dependents
@@ -73,7 +64,8 @@ class State:
     keys.
     *active*: attempts on nodes; *unsteady*: those of them that are not running yet, or that restart.
     *current*: per group, the latest attempt of each pod. Only kept once some pod has a second attempt, which is rare.
-    *alive*: per pool, number of workflows that have not ended. *waiting*: per top-level pool and user, those that are PENDING.
+    *alive*: per pool, number of workflows that have not ended. *waiting*: per top-level pool and user, those that are PENDING;
+    with `EVERYWHERE`, over all pools.
     *on_hold*: workflows on hold; *aside*: those of them that were set aside (rule W8).
     *taken_over*: nodes as the backend reported them when they were last adopted.
     *dependents*: an index of dependencies on other workflows (rule W5).
@@ -122,6 +114,8 @@ class State:
             state.ledger.put_cohort(cohort)
         for pool in loaded.pools:
             state.ledger.put_pool(pool)
+        for limits in loaded.limits:
+            state.ledger.put_limits(limits)
         for node in loaded.nodes:
             state.nodes[node.name] = node
             state.ledger.put_node(node)
@@ -210,7 +204,7 @@ class State:
         match action:
             case MoveTask() | RetryTask() | RestartTask():
                 self._move_task(action, at)
-            case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
+            case _ if isinstance(action, Declaration):
                 self._declare(action, at)
             case Submit(workflow, groups):
                 self._submit(workflow, groups)
@@ -257,6 +251,9 @@ class State:
             case DropCohort(before):
                 self.ledger.drop_cohort(before.name)
                 self._changed.cohorts.add(before.name)
+            case PutLimits(limits):
+                self.ledger.put_limits(limits)
+                self._changed.limits.add(limits.user)
             case PutPool(pool):
                 self.ledger.put_pool(pool)
                 self._changed.pools.add(pool.name)
@@ -330,10 +327,7 @@ class State:
             case MoveTask():
                 self.put_task(task_moved(task, action, at))
                 if action.exit_code in timing.LOST:
-                    entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
-                    admitted_at = None if entry is None else entry.admitted_at
-                    before = self.tasks.find(task.key._replace(retry_id=task.retry_id - 1)) if task.retry_id else None
-                    self._put_workflow(timing.lost(self.workflows[task.workflow], admitted_at, before, at))
+                    self._put_workflow(timing.lost(self.workflows[task.workflow], began(self, task), at))
             case RetryTask():
                 check(TASK, task.key, task.status, RetryTask, Status.RESCHEDULED)
                 self.put_task(started_again(task, self.slot(task)))
@@ -361,8 +355,7 @@ class State:
         if isinstance(action, Queue):
             queue_tasks(self, group)
         elif isinstance(action, Unqueue):
-            for task in self.current_tasks((workflow, name)):
-                self.put_task(replace(task, status=Status.WAITING))
+            unqueue_tasks(self, (workflow, name))
         elif isinstance(action, Admit):
             start_tasks(self, (workflow, name), action.placement)
 

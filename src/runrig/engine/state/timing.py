@@ -17,7 +17,7 @@ from runrig.domain.plan import (
     Unqueue,
 )
 from runrig.domain.times import Moment, Times, as_far_as_known, moment_of
-from runrig.domain.workflows import ExitCode, Status, Task, Workflow
+from runrig.domain.workflows import ExitCode, Status, Workflow
 
 LOST = (ExitCode.BACKEND_ERROR, ExitCode.EVICTED, ExitCode.PREEMPTED)
 """Exit codes of attempts that did not end by themselves."""
@@ -59,9 +59,6 @@ def timed(workflow: Workflow, groups: Collection[Status], at: float, *, paused: 
     return workflow if after is before and workflow.times is not None else replace(workflow, times=after)
 
 
-def lost(workflow: Workflow, admitted_at: float | None, before: Task | None, at: float) -> Workflow:
-    """Marks an attempt as lost at *at*; it began when its gang was admitted or when the attempt *before* ended."""
-    if admitted_at is None:
-        return workflow
-    begin = max(admitted_at, (before and before.end_time) or 0.0)
-    return replace(workflow, times=times_of(workflow).losing(begin, at))
+def lost(workflow: Workflow, began: float | None, at: float) -> Workflow:
+    """Marks an attempt that *began* then as lost at *at*; None: it was not on nodes."""
+    return workflow if began is None else replace(workflow, times=times_of(workflow).losing(began, at))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
+from runrig.domain.limits import EVERYWHERE
 from runrig.domain.plan import Plan
 from runrig.domain.pools import top_level
 from runrig.domain.shown.workflows import WorkflowSubmitted
@@ -85,11 +86,11 @@ class Batches:
         for each in batch:
             name, pool = each.spec.spec.name, top_level(each.pool)
             try:
-                found.append(self._submissions.plan(each, writing, before=names[name], ahead=pools[pool]))
+                found.append(self._submissions.plan(each, writing, before=names[name], ahead=pools))
             except RunrigError as error:
                 found.append(error)
             names[name] += 1
-            pools[pool] += 1
+            pools.update((pool, EVERYWHERE))
         plans = [each for each in found if isinstance(each, Plan)]
         if len(plans) == len(batch):
             writing.commit(

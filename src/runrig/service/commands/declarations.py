@@ -3,17 +3,18 @@
 The actor of what a file created begins with `APPLY` in the event log, so that a later `apply --prune` may delete it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState
+from runrig.domain.shown.limits import LimitsChange, LimitValues
 from runrig.domain.tags import Expected, check_unchanged
-from runrig.engine.lifecycle import closing, pausing, pools
+from runrig.engine.lifecycle import closing, limits, pausing, pools
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend
 from runrig.ports.store import Store
@@ -24,6 +25,7 @@ from runrig.service.commands.differences import Difference, is_creation, of_file
 from runrig.service.commands.edits import CohortEdit, PoolEdit, edited_cohort, edited_pool, kinds_of, known_resources
 from runrig.service.commands.moved import check_not_moved
 from runrig.service.commands.pool_steps import Deleted, created, deleted, done
+from runrig.service.queries import limit_queries
 from runrig.service.queries.lookup import known_pool, live_pool
 from runrig.service.queries.resource_queries import PoolView, pool_view
 from runrig.service.runtime.reconciler import Reconciler
@@ -168,6 +170,30 @@ class Declarations:
             if (before := writing.state.cohorts.get(name)) is not None:
                 check_unchanged(expected, before, f"cohort {name}")
             writing.commit(pools.delete_cohort(writing.state, name, leave_children=leave_children))
+
+    def update_pool_limits(self, name: str, edit: PoolEdit, *, user: str, dry_run: bool) -> LimitsChange:
+        """As `update_pool`, for limits of each user of the pool."""
+        with self.editing(user) as writing:
+            before = live_pool(writing.state, name)
+            pool = edited_pool(before, edit, writing.state)
+            done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
+            values = LimitValues.of_pool(pool)
+            over = limit_queries.above(writing.state, values, name)
+        return LimitsChange(None, name, LimitValues.of_pool(before), values, over)
+
+    def update_user_limits(self, user: str, edit: Mapping[str, Any], *, by: str, dry_run: bool) -> LimitsChange:
+        """Changes the limits of *user* over all pools (rule W6). *edit*: the fields of `Limits` to change.
+
+        Raises InvalidInput.
+        """
+        with self.editing(by) as writing:
+            before = writing.state.ledger.users.limits_of(user)
+            plan = limits.put_limits(writing.state, after := replace(before, **edit))
+            if plan.actions and not dry_run:
+                writing.commit(plan)
+            values = LimitValues.of(after)
+            over = limit_queries.above(writing.state, values, None, [user])
+        return LimitsChange(user, None, LimitValues.of(before), values, over)
 
     def roll_back(self, wanted: Sequence[Pool], *, user: str, said: Said | None = None) -> RolledBack:
         """Makes the ACTIVE pools equal to *wanted*, all or none (rule Q7).

@@ -1,6 +1,7 @@
 """A submission: as it was sent, and as it was read. Reading renders templates, which is slow, and needs no state."""
 
 import uuid
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,6 +13,7 @@ from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.lifecycle import submission_gate
 from runrig.engine.lifecycle.gangs import first_gangs
+from runrig.engine.lifecycle.limits import NOBODY
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
 from runrig.service.commands.backend_limits import warnings_of
@@ -74,7 +76,7 @@ class ParsedSubmission:
     visibility: Visibility = ALL
     after: tuple[After, ...] = ()
 
-    def plan(self, state: State, now: float, *, before: int = 0, ahead: int = 0) -> Plan:
+    def plan(self, state: State, now: float, *, before: int = 0, ahead: Mapping[str, int] = NOBODY) -> Plan:
         """Returns the plan that submits it to *state*, with the specification from `spec_in`. *before*, *ahead*: as in the gate.
 
         Raises NotFound (pool) and Refused (rules P3, P6, S7, W5, W6).

@@ -1,6 +1,6 @@
 """Commands about workflows: submit, check, restart, cancel, hold. Each is stored before the response (rule W2)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +14,7 @@ from runrig.domain.value import utc
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 from runrig.engine.lifecycle import arrays, holds, workflows
+from runrig.engine.lifecycle.limits import NOBODY
 from runrig.engine.lifecycle.reassignments import gangs_again, reassign, reassigned
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
@@ -242,7 +243,9 @@ class Submissions:
         """Returns *parsed* with the workflows that it waits for. Raises NotFound."""
         return replace(parsed, after=as_they_are(parsed.spec.spec.after, state, self._store, parsed.visibility))
 
-    def plan(self, parsed: ParsedSubmission, writing: Writing, *, before: int = 0, ahead: int = 0) -> Plan:
+    def plan(
+        self, parsed: ParsedSubmission, writing: Writing, *, before: int = 0, ahead: Mapping[str, int] = NOBODY
+    ) -> Plan:
         """Returns the gate's plan. If the pool is closed, the refusal says who closed it and when. *before*, *ahead*: as in
         the gate.
         """

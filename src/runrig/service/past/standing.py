@@ -3,7 +3,19 @@
 from collections.abc import Iterable, Iterator
 
 from runrig.domain.gangs import GangState
-from runrig.domain.plan import Decision, DropCohort, DropNode, PutCohort, PutNode, PutPool, Queue, Release, SetFlavors
+from runrig.domain.limits import Limits
+from runrig.domain.plan import (
+    Decision,
+    DropCohort,
+    DropNode,
+    PutCohort,
+    PutLimits,
+    PutNode,
+    PutPool,
+    Queue,
+    Release,
+    SetFlavors,
+)
 from runrig.domain.records import Event, GangRow, Loaded
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.rows import gang_row
@@ -91,6 +103,7 @@ def loaded_of(base: ClusterAt) -> Loaded:
         tuple(_rows(base)),
         {},
         {},
+        declared.limits,
     )
 
 
@@ -114,6 +127,12 @@ def _declare(state: State, declared: Declared, at: float) -> None:
     for pool in sorted(declared.pools, key=lambda pool: pool.parent is not None):
         if state.pools.get(pool.name) != pool:
             state.apply(PutPool(pool), at)
+    limits = {each.user: each for each in declared.limits}
+    now = state.ledger.users.declared
+    for user in sorted({*now, *limits}):
+        there, before = limits.get(user, Limits(user)), now.get(user, Limits(user))
+        if there != before:
+            state.apply(PutLimits(there, before), at)
     nodes = {node.name for node in declared.nodes}
     for name in [name for name in state.nodes if name not in nodes]:
         state.apply(DropNode(name), at)

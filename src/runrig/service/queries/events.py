@@ -118,6 +118,11 @@ def _(action: plan.PutPool) -> str:
 
 
 @in_words.register
+def _(action: plan.PutLimits) -> str:
+    return f"limits of {action.limits.user}: {action.before} → {action.limits} {cited('W6')}"
+
+
+@in_words.register
 def _(action: plan.Submit) -> str:
     workflow = action.workflow
     return f"{workflow.id} submitted to pool {workflow.pool} by {workflow.submitted_by} (priority {workflow.priority.value})"

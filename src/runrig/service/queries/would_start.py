@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 
 from runrig.domain.access import Identity, Permission, allows
-from runrig.domain.changes import BestEffort, Change, Ended, Fate, MoreNominal, Who
+from runrig.domain.changes import BestEffort, Change, Ended, Fate, MoreGpusOfUser, MoreNominal, Who
 from runrig.domain.errors import Unavailable
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
 from runrig.domain.shown.changes import ForeseenEffect, WorkflowChanges, WouldStart
@@ -116,7 +116,7 @@ def may_make(identity: Identity, change: Change) -> bool:
     if allows(identity, Permission.CHANGE_CLUSTER):
         return True
     match change:
-        case BestEffort(pool):
+        case BestEffort(pool) | MoreGpusOfUser(pool=pool) if pool:
             return allows(identity, Permission.CHANGE_POOL, pool=pool)
         case MoreNominal(node):
             kind, _, name = node.partition(" ")

@@ -1,4 +1,4 @@
-"""The cluster: flavors, nodes, cohorts, pools."""
+"""The cluster: flavors, nodes, cohorts, pools, limits of users."""
 
 from collections.abc import Mapping
 
@@ -77,4 +77,13 @@ pools = Table(
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),
     CheckConstraint("parent IS NULL OR name = parent || '--' || subpool_name", name="canonical"),
     CheckConstraint("state IN ('ACTIVE', 'DELETING', 'ARCHIVED')", name="state"),
+)
+
+limits = Table(
+    "limits",
+    metadata,
+    Column("user", Words, primary_key=True),
+    Column("gpus", WHOLE),
+    Column("waiting", WHOLE),
+    Column("gpus_per_workflow", WHOLE),
 )

@@ -3,6 +3,7 @@
 from runrig.wire.v1.access import MeEdit, TokenEdit
 from runrig.wire.v1.base import Page, Shown, at
 from runrig.wire.v1.credentials import CredentialRequest
+from runrig.wire.v1.limits import LimitsEdit
 from runrig.wire.v1.nodes import (
     NodeNames,
     NodesDrain,

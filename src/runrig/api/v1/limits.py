@@ -1,0 +1,74 @@
+"""Limits of users, in a pool and over all pools (rule W6)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from runrig.api.edits import pool_edit
+from runrig.api.permissions import Asking, Seeing, named, needs
+from runrig.api.routing import Route, Serving
+from runrig.api.v1.frame import User, shows
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, cut, place_of
+from runrig.api.v1.paging import Limit as Most
+from runrig.api.v1.pools import DryRun
+from runrig.domain.access import Permission
+from runrig.domain.shown.limits import LimitPage, LimitsChange
+from runrig.service.queries import limit_queries
+from runrig.wire import v1
+
+router = APIRouter(route_class=Route, tags=["pools"])
+
+
+@router.get(
+    "/api/v1/limits",
+    summary="List limits of users, with what counts towards them",
+    description="Users see their own; administrators those of all users.",
+    dependencies=[needs(Permission.LIST_POOLS)],
+    responses=shows(LimitPage, 404),
+)
+def list_limits(
+    service: Serving,
+    visibility: Seeing,
+    user: Annotated[list[str], Query(description="Only limits of these users")] = [],  # noqa: B006
+    pool: Annotated[list[str], Query(description="Only limits in these pools")] = [],  # noqa: B006
+    limit: Most = USUAL_PAGE,
+    cursor: Cursor = None,
+) -> LimitPage:
+    after = place_of(cursor, str, str, str)
+    for name in pool:
+        service.queries.check_pool(name, visibility)
+    found = service.limit_queries.limits(visibility, users=user, pools=pool)
+    page, following = cut(found, limit_queries.place, limit, after)
+    return LimitPage(following, tuple(page))
+
+
+@router.patch(
+    "/api/v1/limits/users/{user}",
+    summary="Limit a user over all pools. Running workflows are not affected",
+    dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    responses=shows(LimitsChange, 404, 413),
+)
+def edit_limits_of_user(
+    service: Serving, by: User, asker: Asking, user: str, body: v1.LimitsEdit, dry_run: DryRun = False
+) -> LimitsChange:
+    if user not in {*asker.known_users(by), *service.limit_queries.users()}:
+        service.access.users.get(user)
+    return service.declarations.update_user_limits(user, body.model_dump(exclude_unset=True), by=by, dry_run=dry_run)
+
+
+@router.patch(
+    "/api/v1/limits/pools/{name}",
+    summary="Limit each user of a pool and its subpools. Running workflows are not affected",
+    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
+    responses=shows(LimitsChange, 404, 409, 413),
+)
+def edit_limits_of_pool(
+    service: Serving, by: User, name: str, body: v1.LimitsEdit, dry_run: DryRun = False
+) -> LimitsChange:
+    asked = {_SETTINGS[field]: value for field, value in body.model_dump(exclude_unset=True).items()}
+    edit = pool_edit(name, v1.PoolEdit(**asked), service.declarations.kinds())
+    return service.declarations.update_pool_limits(name, edit, user=by, dry_run=dry_run)
+
+
+_SETTINGS = {"gpus": "user_gpus", "waiting": "user_waiting", "gpus_per_workflow": "gpus_per_workflow"}
+"""The setting of a pool for each limit."""

@@ -1,0 +1,149 @@
+"""`runrig limits`: what each user may use in a pool and over all pools (rule W6)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from runrig.cli import completing, options
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import sanitize
+from runrig.cli.rendering.output import say
+from runrig.cli.rendering.tables import Column, Table, show
+from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
+from runrig.domain.settings import MOST_LIMIT
+
+Answer = Mapping[str, Any]
+
+NONE = "none"
+_WORDS = {"gpus": "GPUs at the same time", "waiting": "workflows waiting", "gpus_per_workflow": "GPUs in one workflow"}
+_COLUMNS = (
+    Column("User"),
+    Column("Pool"),
+    Column("Limit", prose=True),
+    Column("Used"),
+    Column("At most"),
+    Column("Left"),
+)
+
+
+class _Most(click.ParamType[int | str]):
+    name = "N|none"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        text = str(value).strip().lower()
+        if text != NONE and not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_LIMIT):
+            self.fail(f"{value!r} is not a limit. Use a whole number from 1 to {MOST_LIMIT}, or none.", param, ctx)
+        return text if text == NONE else int(text)
+
+
+@click.group(
+    epilog=examples("runrig limits show", "runrig limits set --user cy --gpus 8", "runrig limits list --pool vision")
+)
+def limits() -> None:
+    """Limit what users may use.
+
+    A limit of a pool applies to each of its users; a limit of a user applies to all pools together.
+    """
+
+
+@limits.command("show", epilog=examples("runrig limits show", "runrig limits show --user cy"))
+@click.option(
+    "--user", "-u", shell_complete=completing.users, metavar="NAME", help="Limits of this user; default: you."
+)
+@with_session
+def show_limits(session: Session, user: str | None) -> None:
+    """Show your limits, and what counts towards them."""
+    who = user or session.client.get(path("me"))["user"]
+    _print(session, {"user": who}, f"{who} has no limits.")
+
+
+@limits.command(
+    "list", epilog=examples("runrig limits list", "runrig limits list --pool vision", "runrig limits list -t json")
+)
+@options.pools(help="Show only limits in this pool (repeatable).")
+@options.users(help="Show only limits of this user (repeatable).")
+@with_session
+def list_limits(session: Session, pools: tuple[str, ...], users: tuple[str, ...]) -> None:
+    """List limits, those that are nearest first.
+
+    Administrators see the limits of all users.
+    """
+    _print(session, {"pool": pools, "user": users}, "No limits. Set one with `runrig limits set`.")
+
+
+@limits.command(
+    "set",
+    epilog=examples(
+        "runrig limits set --user cy --gpus 8",
+        "runrig limits set --user cy --gpus none",
+        "runrig limits set --pool vision --gpus 24 --waiting 20 --gpus-per-workflow 64 --dry-run",
+    ),
+)
+@click.option("--user", "-u", shell_complete=completing.users, metavar="NAME", help="Limit this user over all pools.")
+@click.option("--pool", "-p", shell_complete=completing.pools, metavar="NAME", help="Limit each user of this pool.")
+@click.option("--gpus", type=_Most(), help="How many GPUs a user may hold at the same time.")
+@click.option("--waiting", type=_Most(), help="How many workflows of a user may wait.")
+@click.option("--gpus-per-workflow", type=_Most(), help="How many GPUs one workflow may request.")
+@click.option("--dry-run", is_flag=True, help="Show who is above the new limit; change nothing.")
+@with_session
+def set_limits(session: Session, user: str | None, pool: str | None, dry_run: bool, **values: int | str | None) -> None:
+    """Limit a user, or each user of a pool.
+
+    Omitted options keep their values. Nothing that runs or waits is stopped.
+    """
+    if (user is None) == (pool is None):
+        raise click.UsageError("specify --user or --pool" if user is None else "specify --user or --pool, not both")
+    body = {name: None if value == NONE else value for name, value in values.items() if value is not None}
+    if not body:
+        raise click.UsageError("nothing to change. Specify a limit, such as --gpus 8")
+    route = path("limits", "users", user) if user is not None else path("limits", "pools", pool or "")
+    found = session.client.call("PATCH", route, body=body, query={"dry_run": dry_run or None})
+    if session.show(found):
+        return
+    if dry_run:
+        say("Dry run: nothing was changed.")
+    for line in _changed(found):
+        say(sanitize.line(line))
+
+
+def _changed(found: Answer) -> Iterator[str]:
+    whose = f"user {found['user']}, over all pools" if found["user"] else f"each user of pool {found['pool']}"
+    changed = [name for name in _WORDS if found["before"][name] != found["after"][name]]
+    if not changed:
+        yield f"{whose}: no change."
+    for name in changed:
+        before, after = found["before"][name], found["after"][name]
+        now = "no limit before" if before is None else f"{before} before"
+        yield f"{whose}: {f'no limit of {_WORDS[name]}' if after is None else f'at most {_amount(name, after)}'} ({now})"
+    for each in found["above"]:
+        yield f"{each['user']} has {_amount(each['limit'], each['used'])}, above the limit of {each['most']}; nothing is stopped"
+
+
+def _amount(limit: str, amount: int) -> str:
+    """``1 GPU at the same time``."""
+    what, _, rest = _WORDS[limit].partition(" ")
+    return f"{amount} {what.removesuffix('s') if amount == 1 else what} {rest}"
+
+
+def _print(session: Session, query: Mapping[str, str | Sequence[str]], nothing: str) -> None:
+    found = sorted(session.client.items(path("limits"), query), key=_nearest)
+    if session.show({"limits": found}):
+        return
+    if found:
+        show(Table(_COLUMNS, [_row(each) for each in found]))
+    else:
+        say(nothing)
+
+
+def _nearest(limit: Answer) -> tuple[float, str, str, str]:
+    used = -1.0 if limit["used"] is None else limit["used"] / limit["most"]
+    return -used, limit["user"] or "", limit["pool"] or "", limit["limit"]
+
+
+def _row(limit: Answer) -> tuple[str, ...]:
+    used, most = limit["used"], limit["most"]
+    left = "-" if used is None else str(most - used)
+    who, pool = limit["user"] or "each user", limit["pool"] or "all pools"
+    return who, pool, _WORDS[limit["limit"]], "-" if used is None else str(used), str(most), left

@@ -1,0 +1,38 @@
+"""Limits of one user over all pools; a pool also sets limits for each of its users (rule W6)."""
+
+from dataclasses import dataclass
+
+from runrig.domain.quantities import GPU, amount_in_words
+
+EVERYWHERE = ""
+"""Stands for all pools where a limit or a number belongs to a pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of *user* over all pools, set by an administrator. None: no limit.
+
+    *gpus*: the maximum of GPUs that the user holds at the same time. *waiting*: of PENDING workflows.
+    *gpus_per_workflow*: of GPUs that all groups of one workflow request.
+    """
+
+    user: str
+    gpus: int | None = None
+    waiting: int | None = None
+    gpus_per_workflow: int | None = None
+
+    def __str__(self) -> str:
+        """``8 GPUs at the same time, 20 workflows waiting``; ``none``."""
+        parts = []
+        if self.gpus is not None:
+            parts.append(f"{amount_in_words(GPU, self.gpus)} at the same time")
+        if self.gpus_per_workflow is not None:
+            parts.append(f"{amount_in_words(GPU, self.gpus_per_workflow)} in one workflow")
+        if self.waiting is not None:
+            parts.append(f"{self.waiting} {'workflow' if self.waiting == 1 else 'workflows'} waiting")
+        return ", ".join(parts) or "none"
+
+    @property
+    def none(self) -> bool:
+        """True if nothing is limited."""
+        return self == Limits(self.user)

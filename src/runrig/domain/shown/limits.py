@@ -1,0 +1,78 @@
+"""Limits of users in pools and over all pools, with what counts towards them (rule W6)."""
+
+from dataclasses import dataclass
+
+from runrig.domain.limits import Limits
+from runrig.domain.pools import Pool
+from runrig.domain.value import Page, Shown, Word, example, shown_as
+
+
+class LimitKind(Word):
+    """GPUS: those that a user holds at the same time. WAITING: PENDING workflows. GPUS_PER_WORKFLOW: those of one workflow."""
+
+    GPUS = "gpus"
+    WAITING = "waiting"
+    GPUS_PER_WORKFLOW = "gpus_per_workflow"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Shown):
+    """A limit. *user* null: it applies to each user of the pool. *pool* null: over all pools.
+
+    *used*: what counts towards it now; null if it applies to each user, or to single workflows.
+    """
+
+    user: str | None
+    pool: str | None
+    limit: LimitKind
+    most: int
+    used: int | None
+
+
+shown_as(Limit("cy", "vision", LimitKind.GPUS, 8, 6))
+
+
+@dataclass(frozen=True, slots=True)
+class LimitPage(Page[Limit]):
+    """Limits by user, pool and kind; those of each user first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitValues(Shown):
+    """Limits by kind. null: no limit."""
+
+    gpus: int | None
+    waiting: int | None
+    gpus_per_workflow: int | None
+
+    @classmethod
+    def of(cls, limits: Limits) -> "LimitValues":
+        return cls(limits.gpus, limits.waiting, limits.gpus_per_workflow)
+
+    @classmethod
+    def of_pool(cls, pool: Pool) -> "LimitValues":
+        return cls(pool.user_gpus, pool.user_waiting, pool.gpus_per_workflow)
+
+
+shown_as(LimitValues(8, 20, None))
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsChange(Shown):
+    """A change of the limits of a user, or of each user of a pool.
+
+    *above*: what is above its new limit now. Nothing of it is stopped.
+    """
+
+    user: str | None
+    pool: str | None
+    before: LimitValues
+    after: LimitValues
+    above: tuple[Limit, ...]
+
+
+shown_as(
+    LimitsChange(
+        "cy", None, LimitValues(None, None, None), example(LimitValues), (Limit("cy", None, LimitKind.GPUS, 8, 12),)
+    )
+)

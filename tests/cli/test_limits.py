@@ -1,0 +1,64 @@
+"""`runrig limits`, and what `why` says about a limit, against the application on a port."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.worlds.served import Served, served
+from tests.worlds.service import one_task
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path) as it:
+        for name in ("one", "two"):
+            it.submit(one_task(name), "--pool", "pool1")
+        it.desk.later(0)
+        yield it
+
+
+def test_limits_are_set_listed_nearest_first_and_explained(it: Served) -> None:
+    set_first = it.runrig("limits", "set", "--user", "ann", "--gpus", "1", "--dry-run")
+    assert set_first.out == (
+        "Dry run: nothing was changed.\n"
+        "user ann, over all pools: at most 1 GPU at the same time (no limit before)\n"
+        "ann has 2 GPUs at the same time, above the limit of 1; nothing is stopped\n"
+    )
+    assert it.runrig("limits", "show").out == "ann has no limits.\n"
+    it.json("limits", "set", "--user", "ann", "--gpus", "2")
+    changed = it.runrig("limits", "set", "--pool", "pool1", "--waiting", "3")
+    assert changed.out == "each user of pool pool1: at most 3 workflows waiting (no limit before)\n"
+    assert [line.split() for line in it.runrig("limits", "list").out.splitlines()[2:]] == [
+        ["ann", "all", "pools", "GPUs", "at", "the", "same", "time", "2", "2", "0"],
+        ["each", "user", "pool1", "workflows", "waiting", "-", "3", "-"],
+    ]
+    waits = it.submit(one_task("three"), "--pool", "pool2")
+    it.desk.later(0)
+    told = it.runrig("why", waits).out
+    assert "ann holds 2 GPUs; the limit of ann over all pools is 2" in " ".join(told.split())
+    assert "It can start as your other work ends, or with a higher limit: see `runrig limits show`." in told
+    more = it.runrig("why", waits, "-v").out
+    assert "admin  raise the limit of ann to 3 GPUs (now 2)\n  wait   until one-1 has finished" in more
+
+
+def test_wrong_limits_are_refused_in_one_sentence(it: Served) -> None:
+    for args, code, words in (
+        (["set", "--gpus", "1"], 2, "specify --user or --pool"),
+        (["set", "--user", "ann", "--pool", "pool1", "--gpus", "1"], 2, "specify --user or --pool, not both"),
+        (["set", "--user", "ann"], 2, "nothing to change. Specify a limit, such as --gpus 8"),
+        (
+            ["set", "--user", "ann", "--gpus", "0"],
+            2,
+            "'0' is not a limit. Use a whole number from 1 to 1000000, or none.",
+        ),
+        (["set", "--user", "amn", "--gpus", "1"], 2, "user 'amn' not found. List users with `runrig user list`"),
+        (["list", "--pool", "pool9"], 2, "unknown pool 'pool9'"),
+    ):
+        done = it.runrig("limits", *args)
+        assert (done.code, words in done.err) == (code, True), done
+
+
+def test_a_changed_limit_of_a_pool_is_told_in_words(it: Served) -> None:
+    told = it.runrig("pool", "update", "pool1", "--user-gpus", "2").out
+    assert told.startswith("pool pool1: limit of GPUs per user none → 2\n")
