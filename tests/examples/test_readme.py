@@ -44,7 +44,7 @@ def test_commands_of_the_session_print_what_it_shows(tmp_path: Path) -> None:
                 there = [train if arg == "train.yaml" else arg for arg in args]
                 done = runrig(*there, env={"RUNRIG_DATA": str(server.data)}, width=WIDTH)
                 if args[0] == "submit" and done.code == 0:
-                    id = done.out.split()[2]
+                    id = done.out.split()[0]
                     assert server.runrig("workflow", "wait", id, "--for", "RUNNING", "--timeout", "60").code == 0
             if printed:
                 told, shown = (_TIME.sub("TIME", text).replace("─", "-") for text in (done.out + done.err, printed))
