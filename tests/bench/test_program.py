@@ -3,7 +3,7 @@
 import pytest
 from bench.section import MET, MISSED
 
-from bench import program
+from bench import first_line, program
 
 pytestmark = pytest.mark.slow
 
@@ -22,3 +22,17 @@ def test_each_command_gets_an_answer_from_a_server(monkeypatch: pytest.MonkeyPat
         "completion of an ID",
     ]
     assert [row["is"] in (*MET, *MISSED) for row in found.values()] == [False, *[True] * 7]
+
+
+def test_the_first_line_of_a_program_is_measured_and_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_line, "LEAST_RUNS", 1)
+    found = {str(row["what"]): row for row in first_line.rows(1)}
+    assert list(found) == [
+        "first line, nothing changed",
+        "first line, one file changed",
+        "first line, --code none",
+        "part: the ID, with -d",
+        "part: runrig --help",
+        "part: the program alone",
+    ]
+    assert [row["is"] in (*MET, *MISSED) for row in found.values()] == [True] * 3 + [False] * 3
