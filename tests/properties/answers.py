@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from runrig.domain.blockers import Blocker, Tier, Verdict
 from runrig.domain.gangs import Gang, GangState, Placement, Priority
+from runrig.domain.limits import EVERYWHERE
 from runrig.domain.plan import Admit, Nominate
 from runrig.domain.pools import Queueing, paused_through, top_level
 from runrig.domain.reasons import Code
@@ -203,7 +204,8 @@ def check_agreement(state: State, twin: State) -> None:
         assert bool(answer.reasons) == (answer.verdict is None or not answer.verdict.starts), answer
     check_on_trial(state, told, does)
     waiting = [each for each in state.workflows.values() if each.status is WorkflowStatus.PENDING]
-    assert +state.waiting == Counter((each.pool.partition("--")[0], each.submitted_by) for each in waiting)
+    pools = Counter((each.pool.partition("--")[0], each.submitted_by) for each in waiting)
+    assert +state.waiting == pools + Counter((EVERYWHERE, each.submitted_by) for each in waiting)
     if resting:
         assert does == {}
         assert all(answer.verdict is Verdict.WAITS for answer in told.values())

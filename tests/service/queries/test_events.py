@@ -3,6 +3,7 @@
 from typing import get_args
 
 from runrig.domain.gangs import Assignment, Gang, Law, NodeShare, Priority
+from runrig.domain.limits import Limits
 from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.plan import (
     Abandon,
@@ -18,6 +19,7 @@ from runrig.domain.plan import (
     Nominate,
     Preempt,
     PutCohort,
+    PutLimits,
     PutNode,
     PutPool,
     Queue,
@@ -99,6 +101,10 @@ PAIRS: list[tuple[Action, str]] = [
     ),
     (Abandon("w-1", "bob", "cancelled by bob"), "w-1 is FAILED_CANCELED: cancelled by bob"),
     (Reassign("w-1", "q", Priority.HIGH), "w-1 moved to pool q, priority HIGH"),
+    (
+        PutLimits(Limits("ann", 8, 20), Limits("ann")),
+        "limits of ann: none → 8 GPUs at the same time, 20 workflows waiting (Limits, rule W6)",
+    ),
     (SetMost("w-1", 5), "w-1 may run 5 of its elements at a time (Arrays, rule W4)"),
     (Withdraw("w-1/g"), "w-1/g lost its reservation and is pending again"),
     (

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -119,22 +120,18 @@ class WorkflowQueries:
 
     def _alone(self, id: str) -> bool:
         """Returns True if the workflow *id* has one group; False if it was deleted."""
-        try:
+        with suppress(NotFound):
             hash = self._store.head(id).spec_hash
-        except NotFound:
-            return False
-        asked = self._asked_by({hash}).get(hash)
-        return asked is not None and asked.groups == 1
+            return hash in (asked := self._asked_by({hash})) and asked[hash].groups == 1
+        return False
 
     def workflow(self, id: str, visibility: Visibility = ALL) -> shown.Workflow:
         """Returns the workflow with this id or uuid. Raises NotFound."""
         stored = self._store.workflow(self.head(id, visibility).id)
-        stored = self.names(visibility, stored.preemptors).workflow(stored)
-        try:
+        stored, id = self.names(visibility, stored.preemptors).workflow(stored), stored.workflow.id
+        spec = None
+        with suppress(NotFound):
             spec = self._store.spec(stored.workflow.spec_hash).spec
-        except NotFound:
-            spec = None
-        id = stored.workflow.id
         found = spreads(self._asker, self._store.log.events(workflow=id)) if prefers(spec) else ()
         return shown_workflows.workflow(
             shown_workflows.as_it_runs(stored),
