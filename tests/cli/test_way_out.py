@@ -99,7 +99,6 @@ def test_a_word_that_could_mean_anything_or_nothing_is_refused(typed: str, says:
         ("list pools", "pool list"),
         ("list nodes", "resource list"),
         ("pool list vision", "pool show vision"),
-        ("usage vision", "usage --pool vision"),
     ],
 )
 def test_an_argument_that_a_command_does_not_take_is_refused_with_one_that_does(typed: str, line: str) -> None:

@@ -734,7 +734,7 @@ def test_wait_asks_again_until_the_status_has_come() -> None:
     assert (done.code, done.json["status"]) == (0, "COMPLETED")
     assert [query for _, query, _ in server.asked] == [
         [("for", "COMPLETED"), ("timeout", "0.000")],
-        [("for", "COMPLETED"), ("timeout", "20.000")],
+        [("for", "COMPLETED"), ("timeout", "5.000")],
     ]
 
 

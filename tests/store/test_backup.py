@@ -91,6 +91,7 @@ def test_restored_tables_are_equal(tmp_path: Path, any_store: str, to: str) -> N
             "grants",
             "cohorts",
             "secrets",
+            "limits",
         }
         write_backup(target, None, tmp_path / "again", log_files=True)
         assert lines(tmp_path / "again") == lines(tmp_path / "out")

@@ -248,7 +248,7 @@ class Court:
             if (before is not None and row[0][0] >= before) or refusals.get(bucket) == loosened:
                 continue
             first: Gang | None = row[0][1]
-            if row[0][1].refused or pools[bucket[0]].get("user_gpus") is not None:
+            if row[0][1].refused or self.world.limits or pools[bucket[0]].get("user_gpus") is not None:
                 first = self._first(row, refused=False)
             if first is not None and asked(first) and self.may_start(first):
                 yield first

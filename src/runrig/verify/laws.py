@@ -240,7 +240,11 @@ def edits_stop_nothing(court: Court, commit: Commit) -> Iterator[str]:
 
 
 def _declares(kind: str, action: Action) -> bool:
-    return kind == "PutPool" and action["pool"]["state"] == "ACTIVE"
+    """Returns True if it creates, resizes or deletes a pool. A pause ends within a cycle, which may preempt (rule S8)."""
+    if kind != "PutPool" or action["pool"]["state"] != "ACTIVE":
+        return False
+    pool, before = action["pool"], action.get("before") or {}
+    return any(pool[field] != before.get(field) for field in pool if not field.startswith("paused_"))
 
 
 # ---------------------------------------------------------------- partial admission

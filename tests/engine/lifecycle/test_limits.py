@@ -6,6 +6,7 @@ import pytest
 
 from runrig.domain.changes import Who
 from runrig.domain.errors import Refused
+from runrig.domain.limits import EVERYWHERE
 from runrig.domain.pools import Pool
 from runrig.domain.steps import drained
 from runrig.domain.workflow_status import WorkflowStatus
@@ -60,7 +61,7 @@ def test_waiting_workflows_of_a_user_are_counted_in_the_pool_and_its_subpools() 
             "u already has 2 workflows waiting in pool lab, which allows 2 for each user. Wait until one of them starts, or "
             "cancel one"
         )
-        assert error.details == {"law": "W6", "pool": pool, "user": "u", "waiting": 2, "limit": 2}
+        assert error.details == {"law": "W6", "pool": "lab", "user": "u", "waiting": 2, "limit": 2}
     world.submit("elsewhere", "free", LOW)
     world.cancel(held)
     world.submit("d", "lab", LOW)
@@ -109,7 +110,7 @@ def test_moves_are_checked_between_top_level_pools_only() -> None:
         reassign(world.state, large, pool="lab")
     world.do(*reassign(world.state, "b-1", pool="free").actions)
     world.do(*reassign(world.state, comes, pool="lab").actions)
-    assert +world.state.waiting == {("lab", "u"): 2, ("free", "u"): 2}
+    assert +world.state.waiting == {("lab", "u"): 2, ("free", "u"): 2, (EVERYWHERE, "u"): 4}
 
 
 def test_a_change_of_pool_that_a_limit_refuses_is_not_suggested() -> None:

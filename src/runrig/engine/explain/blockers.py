@@ -90,6 +90,12 @@ def behind_head(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
     return (Blocker(Tier.ORDER, (), Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,))),)
 
 
+def beyond_user(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
+    """The limits of its user that even the smallest *entry* exceeds alone; they come before its place in the queue."""
+    found = _of_user(ledger, entry, least_counts(entry.gang.pod_sets))
+    return tuple(each for each in found if each.tier is Tier.SUBMISSION)
+
+
 def _standing(ledger: Ledger, entry: Entry) -> tuple[tuple[int, bool], Order]:
     return kind_of(ledger, entry.bucket), entry.order
 

@@ -11,7 +11,7 @@ from runrig.domain.reasons import Reason
 from runrig.domain.shown.sentence import first_of, starts
 from runrig.domain.shown.why import reason_set_aside
 from runrig.domain.steps import Steps
-from runrig.engine.explain.blockers import behind_head, blockers
+from runrig.engine.explain.blockers import behind_head, beyond_user, blockers
 from runrig.engine.explain.report import holding
 from runrig.engine.explain.why import groups_to_explain, why_of
 from runrig.engine.ledger.ledger import Ledger
@@ -46,7 +46,7 @@ def headlines(state: State, workflows: Sequence[str]) -> Steps[dict[str, Headlin
 
     def blocked(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
         if behind := behind_head(ledger, entry):
-            return behind
+            return (*beyond_user(ledger, entry), *behind)
         if entry.bucket not in known:
             known[entry.bucket] = yield from blockers(ledger, entry)
         return known[entry.bucket]
