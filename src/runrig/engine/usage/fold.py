@@ -132,7 +132,7 @@ class Fold:
             case Release(gang) if entry.held and (why := self._causes.get(gang, NOTHING)):
                 assert entry.admitted_at is not None
                 lasted = self.at - microseconds(entry.admitted_at)
-                for key, gpus in self._counted[gang]:
+                for key, gpus in self._counted.get(gang, ()):  # Work without GPUs is not counted.
                     if key[0] == WORK:
                         self._sums.add((*key[:-1], why), gpus * lasted, self.at)
 
