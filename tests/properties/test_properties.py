@@ -344,7 +344,7 @@ class Engine(RuleBasedStateMachine):
         waiting=st.sampled_from((None, None, 2)),
     )
     def put_limits(self, user: str, most: int | None, waiting: int | None) -> None:
-        self.driver.attempt(limits_of_users.put_limits, Limits(user, gpus=most, waiting=waiting))
+        self.driver.attempt(limits_of_users.put_limits, Limits(user=user, gpus=most, waiting=waiting))
 
     @rule(parent=st.sampled_from(POOLS), short=st.sampled_from(SUBPOOLS), gpus=st.sampled_from((0, 1, 1, 2, 2, 3)))
     def put_subpool(self, parent: str, short: str, gpus: int) -> None:

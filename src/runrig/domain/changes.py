@@ -169,15 +169,15 @@ class BestEffort:
 
 @dataclass(frozen=True, slots=True)
 class MoreGpusOfUser:
-    """A higher limit of GPUs (rule W6), of the user over all pools, or with *pool* of each user of that top-level pool."""
+    """A higher limit of GPUs (rule W6), of the user over all pools, or of each user of the top-level pool *where*."""
 
     user: str
-    pool: str
+    where: str
     before: int
     after: int
 
     def __str__(self) -> str:
-        whose = f"pool {self.pool} for one user" if self.pool else self.user
+        whose = f"pool {self.where} for one user" if self.where else self.user
         return f"raise the limit of {whose} to {amount_in_words(GPU, self.after)} (now {self.before})"
 
 

@@ -1,25 +1,44 @@
 """Limits of one user over all pools; a pool also sets limits for each of its users (rule W6)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.value import Shown, shown_as
 
 EVERYWHERE = ""
 """Stands for all pools where a limit or a number belongs to a pool."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LimitValues(Shown):
+    """Limits by kind. null: no limit."""
+
+    gpus: int | None = None
+    waiting: int | None = None
+    gpus_per_workflow: int | None = None
+
+    @staticmethod
+    def of(limits: "Limits") -> "LimitValues":
+        return LimitValues(limits.gpus, limits.waiting, limits.gpus_per_workflow)
+
+    @staticmethod
+    def of_pool(pool: Pool) -> "LimitValues":
+        return LimitValues(pool.user_gpus, pool.user_waiting, pool.gpus_per_workflow)
+
+
+shown_as(LimitValues(8, 20, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits(LimitValues):
     """The limits of *user* over all pools, set by an administrator. None: no limit.
 
     *gpus*: the maximum of GPUs that the user holds at the same time. *waiting*: of PENDING workflows.
     *gpus_per_workflow*: of GPUs that all groups of one workflow request.
     """
 
-    user: str
-    gpus: int | None = None
-    waiting: int | None = None
-    gpus_per_workflow: int | None = None
+    user: str = field(kw_only=True)
 
     def __str__(self) -> str:
         """``8 GPUs at the same time, 20 workflows waiting``; ``none``."""
@@ -35,4 +54,4 @@ class Limits:
     @property
     def none(self) -> bool:
         """True if nothing is limited."""
-        return self == Limits(self.user)
+        return self == Limits(user=self.user)

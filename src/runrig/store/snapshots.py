@@ -103,7 +103,7 @@ def _actions(loaded: Loaded) -> Iterator[Action]:
     yield from map(PutNode, loaded.nodes)
     yield from map(PutCohort, loaded.cohorts)
     yield from map(PutPool, sorted(loaded.pools, key=lambda pool: (pool.parent is not None, pool.name)))
-    yield from (PutLimits(each, Limits(each.user)) for each in loaded.limits)
+    yield from (PutLimits(each, Limits(user=each.user)) for each in loaded.limits)
     groups: dict[str, list[Group]] = {}
     for group in loaded.groups:
         groups.setdefault(group.workflow, []).append(group)

@@ -61,7 +61,7 @@ class Limited(History):
 
     def _declare(self) -> None:
         if self.mix.random() < 0.2:
-            self.ledger.put_limits(Limits(self.mix.choice(USERS), gpus=self.mix.choice((None, 1, 3, 5))))
+            self.ledger.put_limits(Limits(user=self.mix.choice(USERS), gpus=self.mix.choice((None, 1, 3, 5))))
         elif self.mix.random() < 0.3:
             self._limit(self.mix.choice(sorted(self.ledger.pools)).partition("--")[0])
         else:
@@ -263,7 +263,7 @@ def test_a_dry_run_of_work_that_is_not_submitted_knows_its_user() -> None:
 
 def two_labs() -> World:
     world = World({"lab": 4, "shop": 4}, {"n0": 8})
-    limit(world, Limits("cy", gpus=3))
+    limit(world, Limits(user="cy", gpus=3))
     return world
 
 
@@ -295,17 +295,17 @@ def test_a_limit_over_all_pools_is_raised_lowered_and_lifted_with_effect_on_what
     for name, pool in (("a", "lab"), ("b", "shop"), ("c", "lab"), ("d", "shop")):
         world.submit(name, pool, NORMAL, 1, user="cy")
     assert world.cycle() == ["admit a", "admit b", "admit c"]
-    limit(world, Limits("cy", gpus=1))
+    limit(world, Limits(user="cy", gpus=1))
     assert world.cycle() == []
     world.finish("a-1")
     assert world.cycle() == []
-    limit(world, Limits("cy"))
+    limit(world, Limits(user="cy"))
     assert (world.cycle(), world.state.ledger.users.declared) == (["admit d"], {})
 
 
 def test_what_the_limits_of_a_user_can_never_let_start_is_refused_and_so_is_one_more_that_waits() -> None:
     world = two_labs()
-    limit(world, Limits("cy", gpus=2, waiting=1, gpus_per_workflow=3))
+    limit(world, Limits(user="cy", gpus=2, waiting=1, gpus_per_workflow=3))
     submissions = (
         (
             "a",
@@ -330,16 +330,16 @@ def test_what_the_limits_of_a_user_can_never_let_start_is_refused_and_so_is_one_
 
 def test_limits_out_of_range_and_changes_that_change_nothing_are_told() -> None:
     world = two_labs()
-    assert put_limits(world.state, Limits("cy", gpus=3)).actions == ()
+    assert put_limits(world.state, Limits(user="cy", gpus=3)).actions == ()
     with pytest.raises(InvalidInput, match="waiting: 0 is out of range: use a whole number from 1 to 1000000"):
-        put_limits(world.state, Limits("cy", waiting=0))
+        put_limits(world.state, Limits(user="cy", waiting=0))
 
 
 def test_limits_of_users_are_loaded_as_they_were() -> None:
     world = two_labs()
     world.submit("a", "lab", NORMAL, 1, user="cy")
     again = State.load(world.state.rows())
-    assert (again.rows(), again.ledger.users.limits_of("cy")) == (world.state.rows(), Limits("cy", gpus=3))
+    assert (again.rows(), again.ledger.users.limits_of("cy")) == (world.state.rows(), Limits(user="cy", gpus=3))
     assert again.waiting == world.state.waiting == {("lab", "cy"): 1, (EVERYWHERE, "cy"): 1}
 
 
@@ -354,7 +354,7 @@ def test_an_administrator_or_time_can_let_work_start_that_a_limit_of_its_user_st
         ("admin", "raise the limit of cy to 5 GPUs (now 3)"),
         ("wait", "until a-1 has finished"),
     ]
-    limit(world, Limits("cy"))
+    limit(world, Limits(user="cy"))
     limited_in(world, "shop", 1)
     ((_, found),) = drained(starting_changes(world.state, "b-1", (), (Who.ADMIN,), 1, world.now))
     assert [(each.who.value, *map(str, each.changes)) for each in found.answers] == [
@@ -374,7 +374,7 @@ def test_what_if_runs_of_a_limit_leave_the_ledger_as_it_was() -> None:
     world.cycle()
     ledger, before = world.state.ledger, world.state.rows()
     buckets, keys = dict(ledger.pending), {entry.gang.id: entry.bucket.key for entry in ledger.entries.values()}
-    for limits in (Limits("cy", gpus=4), Limits("cy"), Limits("ann", gpus=1)):
+    for limits in (Limits(user="cy", gpus=4), Limits(user="cy"), Limits(user="ann", gpus=1)):
         with OnTrial(ledger, world.now) as trial:
             trial.apply(PutLimits(limits, ledger.users.limits_of(limits.user)))
             found = [type(each).__name__ for each in trial.cycle() if each is not None]

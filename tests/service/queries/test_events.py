@@ -102,7 +102,7 @@ PAIRS: list[tuple[Action, str]] = [
     (Abandon("w-1", "bob", "cancelled by bob"), "w-1 is FAILED_CANCELED: cancelled by bob"),
     (Reassign("w-1", "q", Priority.HIGH), "w-1 moved to pool q, priority HIGH"),
     (
-        PutLimits(Limits("ann", 8, 20), Limits("ann")),
+        PutLimits(Limits(8, 20, user="ann"), Limits(user="ann")),
         "limits of ann: none → 8 GPUs at the same time, 20 workflows waiting (Limits, rule W6)",
     ),
     (SetMost("w-1", 5), "w-1 may run 5 of its elements at a time (Arrays, rule W4)"),

@@ -208,7 +208,7 @@ def test_any_workflow_is_read_back_unchanged(store: Store, data: st.DataObject) 
 
 
 def test_limits_of_users_are_stored_replaced_and_dropped(store: Store) -> None:
-    first, second = Limits("ann", gpus=8, waiting=20), Limits("bob", gpus_per_workflow=3)
+    first, second = Limits(user="ann", gpus=8, waiting=20), Limits(user="bob", gpus_per_workflow=3)
     steps: tuple[tuple[int, list[RowChange], tuple[Limits, ...]], ...] = (
         (1, [put(second), put(first)], (first, second)),
         (2, [put(replace(first, gpus=None)), drop(second)], (replace(first, gpus=None),)),

@@ -2,6 +2,7 @@
 
 from runrig.domain.blockers import Blocker, QuotaLeft
 from runrig.domain.gpu_use import GpuUse
+from runrig.domain.limits import LimitValues
 from runrig.domain.nodes import Flavor, Taint
 from runrig.domain.pools import Quota, TopologyKey
 from runrig.domain.reasons import Concerned, DomainRoom, Reason
@@ -25,7 +26,7 @@ from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
 from runrig.domain.shown.events import ClusterEvent, ClusterEventPage, RuledOut, WorkflowEvent, WorkflowEventPage
 from runrig.domain.shown.gpu_use import TaskGpuUse, WorkflowGpuUse
 from runrig.domain.shown.history import PoolChange, PoolChangePage, PoolFieldEdit, PoolPast, PoolThen
-from runrig.domain.shown.limits import Limit, LimitPage, LimitsChange, LimitValues
+from runrig.domain.shown.limits import Limit, LimitPage, LimitsChange
 from runrig.domain.shown.nodes import FlavorPage, GpuHolder, Node, NodePage, NodesDrained, NodesMarked
 from runrig.domain.shown.notices import NoticeSettings, NoticeTest
 from runrig.domain.shown.plans import (

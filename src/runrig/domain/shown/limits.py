@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from runrig.domain.limits import Limits
-from runrig.domain.pools import Pool
+from runrig.domain.limits import LimitValues
 from runrig.domain.value import Page, Shown, Word, example, shown_as
 
 
@@ -38,26 +37,6 @@ class LimitPage(Page[Limit]):
 
 
 @dataclass(frozen=True, slots=True)
-class LimitValues(Shown):
-    """Limits by kind. null: no limit."""
-
-    gpus: int | None
-    waiting: int | None
-    gpus_per_workflow: int | None
-
-    @classmethod
-    def of(cls, limits: Limits) -> "LimitValues":
-        return cls(limits.gpus, limits.waiting, limits.gpus_per_workflow)
-
-    @classmethod
-    def of_pool(cls, pool: Pool) -> "LimitValues":
-        return cls(pool.user_gpus, pool.user_waiting, pool.gpus_per_workflow)
-
-
-shown_as(LimitValues(8, 20, None))
-
-
-@dataclass(frozen=True, slots=True)
 class LimitsChange(Shown):
     """A change of the limits of a user, or of each user of a pool.
 
@@ -71,8 +50,4 @@ class LimitsChange(Shown):
     above: tuple[Limit, ...]
 
 
-shown_as(
-    LimitsChange(
-        "cy", None, LimitValues(None, None, None), example(LimitValues), (Limit("cy", None, LimitKind.GPUS, 8, 12),)
-    )
-)
+shown_as(LimitsChange("cy", None, LimitValues(), example(LimitValues), (Limit("cy", None, LimitKind.GPUS, 8, 12),)))

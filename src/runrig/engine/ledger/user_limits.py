@@ -31,7 +31,7 @@ class UserLimits:
 
     def limits_of(self, user: str) -> Limits:
         """The limits of *user* over all pools."""
-        return self.declared.get(user) or Limits(user)
+        return self.declared.get(user) or Limits(user=user)
 
     def count(self, gang: Gang, user: str, placement: Placement, by: int) -> tuple[Holder, Holder]:
         """Adds *by* times the GPUs of *placement*. O(pod sets)."""

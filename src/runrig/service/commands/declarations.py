@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
+from runrig.domain.limits import LimitValues
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState
-from runrig.domain.shown.limits import LimitsChange, LimitValues
+from runrig.domain.shown.limits import LimitsChange
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.engine.lifecycle import closing, limits, pausing, pools
 from runrig.engine.state.state import State

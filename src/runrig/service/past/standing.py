@@ -130,7 +130,7 @@ def _declare(state: State, declared: Declared, at: float) -> None:
     limits = {each.user: each for each in declared.limits}
     now = state.ledger.users.declared
     for user in sorted({*now, *limits}):
-        there, before = limits.get(user, Limits(user)), now.get(user, Limits(user))
+        there, before = limits.get(user, Limits(user=user)), now.get(user, Limits(user=user))
         if there != before:
             state.apply(PutLimits(there, before), at)
     nodes = {node.name for node in declared.nodes}

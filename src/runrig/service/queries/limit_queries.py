@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from runrig.domain.access import Permission, allows
-from runrig.domain.limits import EVERYWHERE
+from runrig.domain.limits import EVERYWHERE, LimitValues
 from runrig.domain.pools import Pool, PoolState, top_level
-from runrig.domain.shown.limits import Limit, LimitKind, LimitValues
+from runrig.domain.shown.limits import Limit, LimitKind
 from runrig.engine.state.state import State
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.transactor import Transactor

@@ -116,7 +116,7 @@ def may_make(identity: Identity, change: Change) -> bool:
     if allows(identity, Permission.CHANGE_CLUSTER):
         return True
     match change:
-        case BestEffort(pool) | MoreGpusOfUser(pool=pool) if pool:
+        case BestEffort(pool) | MoreGpusOfUser(where=pool) if pool:
             return allows(identity, Permission.CHANGE_POOL, pool=pool)
         case MoreNominal(node):
             kind, _, name = node.partition(" ")

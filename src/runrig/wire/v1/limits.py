@@ -1,13 +1,17 @@
 """Requests about limits of users."""
 
+from typing import Any, get_type_hints
+
+from pydantic import create_model
+
+from runrig.domain.limits import LimitValues
 from runrig.wire.base import Request, example
 
+_ASKED: dict[str, Any] = {name: (kind, None) for name, kind in get_type_hints(LimitValues).items() if name != "UNTOLD"}
+_Limits: Any = create_model("_Limits", __base__=Request, **_ASKED)
 
-class LimitsEdit(Request):
+
+class LimitsEdit(_Limits):  # type: ignore[misc]  # a field for each limit
     """Missing fields keep their values. null: no limit."""
 
     model_config = example({"gpus": 8, "waiting": 20})
-
-    gpus: int | None = None
-    waiting: int | None = None
-    gpus_per_workflow: int | None = None
