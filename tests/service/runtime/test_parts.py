@@ -186,6 +186,11 @@ def test_server_is_not_ready_while_the_store_fails_and_recovers_by_itself(
         assert it.submit("b") == "b-1"
 
 
+def says(it: Desk, beginning: str) -> bool:
+    """Whole seconds follow; how many depends on the machine."""
+    return (it.service.not_ready or "").startswith(beginning)
+
+
 def test_server_reports_immediately_that_a_held_lock_makes_it_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,9 +206,11 @@ def test_server_reports_immediately_that_a_held_lock_makes_it_not_ready(
         thread = threading.Thread(target=keep, args=(it,))
         thread.start()
         taken.wait()
-        until(lambda: it.service.not_ready == "its state has been locked for 0 s")
-        enough.set()
-        thread.join()
+        try:
+            until(lambda: says(it, "its state has been locked for "))
+        finally:
+            enough.set()
+            thread.join()
         assert it.service.not_ready is None
 
 
@@ -213,8 +220,10 @@ def test_stuck_loop_makes_the_server_not_ready(tmp_path: Path, monkeypatch: pyte
     with desk(tmp_path) as it:
         it.backend.answers = enough
         it.service.start()
-        until(lambda: it.service.not_ready == "its scheduling loop has been stuck for 0 s")
-        enough.set()
+        try:
+            until(lambda: says(it, "its scheduling loop has been stuck for "))
+        finally:
+            enough.set()
         until(lambda: it.service.not_ready is None)
 
 
