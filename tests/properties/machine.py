@@ -30,7 +30,7 @@ from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.pod_slots import shares_of, slots_of
 from runrig.engine.state.state import State
 from runrig.verify.court import Commit
-from tests.properties.answers import check_agreement, gpus_held_beside
+from tests.properties.answers import check_agreement, gpus_held_beside, stopped_by_user
 from tests.properties.ledgers import portrait
 from tests.properties.oracle import Oracle, asked, holds_now
 from tests.worlds.lawful import commit_of
@@ -423,7 +423,7 @@ def check_nodes(state: State) -> None:
 
 
 def check_guarantees(state: State) -> None:
-    """Promise 1, law R1: at rest no firm gang waits for LOW of its own pool."""
+    """Promise 1, law R1: at rest no firm gang waits for LOW of its own pool, unless its user is at a limit (law W6)."""
     if state.ledger.nominated:
         return
     low: dict[str, list[str]] = {}
@@ -433,6 +433,8 @@ def check_guarantees(state: State) -> None:
     for entry in state.ledger.entries.values():
         pool = state.pools[entry.gang.pool]
         if entry.state is not GangState.PENDING or not entry.bucket.firm or pool.queueing is Queueing.STRICT_FIFO:
+            continue
+        if stopped_by_user(state, entry):
             continue
         oracle = Oracle.decided(state, without=low.get(pool.name, []))
         for choice in flavor_choices(state.ledger, entry, least_counts(entry.gang.pod_sets)):
