@@ -128,7 +128,7 @@ class _Commands:
             yield _line((*at, rest[0]), [word, *rest[1:]])
 
     def _near(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[str]:
-        """`pool lsit`."""
+        """`pool lst`."""
         if self._named(word) or (_ID.fullmatch(word) and not at):
             return
         near = meant(word, self.here(at)) or get_close_matches(word, self.here(at), _MOST, _NEAR)
