@@ -108,11 +108,11 @@ class Day:
         self._see(TaskFact(Phase.RUNNING), id, tasks, attempt)
 
     def finishes(self, id: str, *tasks: str, after_s: int, attempt: int = 0, text: str = "") -> None:
-        """Once the workflow runs, each task writes *text*, and all end well *after_s* later."""
+        """Each task writes *text* when the workflow runs, and all end well *after_s* later."""
+        for task in tasks if text else ():
+            self.writes(id, task, text, attempt)  # Before it can run, or the command may look too early.
         while id not in self._ids() or self._desk.status(id) != "RUNNING":
             self._desk.service.settle()
-        for task in tasks if text else ():
-            self.writes(id, task, text, attempt)
         self._desk.time[0] += after_s
         self._see(TaskFact(Phase.ENDED, 0, by_itself=True), id, tasks, attempt)
         self._desk.later(0)
