@@ -20,7 +20,7 @@ from runrig.domain.pools import (
     TopologyKey,
     subpool_of,
 )
-from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
+from runrig.domain.quantities import CPU, GPU, LARGEST, MEMORY, FlavorResource
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
 from runrig.spec.cluster import read_cluster
@@ -36,7 +36,7 @@ FLAVORS = (
         Flavor("b200", {"gpu": "b200"}, (), ("hostNetwork", "volumeMounts"), 1),
     ),
 )
-amounts = st.one_of(st.integers(0, 20), st.integers(0, 2**40), st.sampled_from((1, 1001, 2**30, 3 * 2**29, 2**62)))
+amounts = st.one_of(st.integers(0, 20), st.integers(0, 2**40), st.sampled_from((1, 1001, 2**30, 3 * 2**29, 10**18, 2**62, LARGEST)))
 texts = st.text(st.characters(codec="utf-8", exclude_characters="<>"), max_size=12).filter(str.isprintable)
 
 
@@ -44,7 +44,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="<>"), max_size=
 def quotas(draw: Callable[..., Any], flavors: tuple[str, ...]) -> Quotas:
     keys = draw(st.sets(st.builds(FlavorResource, st.sampled_from(flavors), st.sampled_from(RESOURCES))))
     limits = st.none() | amounts
-    return {key: Quota(draw(amounts), draw(limits), draw(limits)) for key in keys}
+    return {key: Quota(draw(amounts), draw(limits), draw(limits)) for key in sorted(keys)}
 
 
 @st.composite

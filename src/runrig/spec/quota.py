@@ -177,9 +177,7 @@ def _gpus_of_only(field: Field, kinds: Kinds) -> FlavorResource | None:
 
 
 def _number(field: Field, text: str, resource: str, number: str) -> int | None:
-    if resource == GPU:
-        if number.isascii() and number.isdigit() and len(number) <= 18:
-            return int(number)
+    if resource == GPU and not (number.isascii() and number.isdigit()):
         field.wrong(f"{text!r} is not a number of GPUs. Use for example 64, or h100=8,b200=4.")
         return None
     try:
