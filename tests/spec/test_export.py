@@ -36,7 +36,9 @@ FLAVORS = (
         Flavor("b200", {"gpu": "b200"}, (), ("hostNetwork", "volumeMounts"), 1),
     ),
 )
-amounts = st.one_of(st.integers(0, 20), st.integers(0, 2**40), st.sampled_from((1, 1001, 2**30, 3 * 2**29, 10**18, 2**62, LARGEST)))
+amounts = st.one_of(
+    st.integers(0, 20), st.integers(0, 2**40), st.sampled_from((1, 1001, 2**30, 3 * 2**29, 10**18, 2**62, LARGEST))
+)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="<>"), max_size=12).filter(str.isprintable)
 
 

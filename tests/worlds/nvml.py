@@ -10,7 +10,8 @@ _SOURCE = r"""
 #include <stdlib.h>
 #include <string.h>
 typedef struct { unsigned gpu, memory; } Rates;
-typedef struct { unsigned long long total, used_is_last, used; } Memory;
+typedef struct { unsigned long long total, free, used; } Memory;
+typedef struct { unsigned version; unsigned long long total, reserved, free, used; } Memory2;
 enum { OK = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, LOST = 15 };
 static int numbers(int gpu, unsigned *busy, unsigned *used_gib, unsigned *watts) {
     FILE *file = fopen(getenv("STAND_IN_GPUS"), "r");
@@ -34,19 +35,29 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **gpu) { return nvmlDeviceG
 int nvmlDeviceGetUtilizationRates(void *gpu, Rates *rates) { READ; if (busy > 100) return NOT_SUPPORTED; rates->gpu = busy; return OK; }
 int nvmlDeviceGetMemoryInfo(void *gpu, Memory *memory) {
     READ;
-    memory->total = 80ULL << 30; memory->used = (unsigned long long)used << 30;
+    memory->total = 80ULL << 30; memory->used = (unsigned long long)(used + 1) << 30;
     return OK;
 }
+#ifndef OLD
+int nvmlDeviceGetMemoryInfo_v2(void *gpu, Memory2 *memory) {
+    READ;
+    memory->total = 80ULL << 30; memory->reserved = 1ULL << 30; memory->used = (unsigned long long)used << 30;
+    return OK;
+}
+#endif
 int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts) { READ; *milliwatts = 1000 * watts; return OK; }
 """
 
 
-def stand_in(folder: Path) -> Mapping[str, str]:
-    """Builds it; returns the environment in which programs find it. Its numbers: `set_gpus` in the same folder."""
+def stand_in(folder: Path, *flags: str) -> Mapping[str, str]:
+    """Builds it; returns the environment in which programs find it. Its numbers: `set_gpus` in the same folder.
+
+    With ``-DOLD`` it is one of before 510, which counts the GiB that the driver keeps for itself as used.
+    """
     source = folder / "nvml.c"
     source.write_text(_SOURCE, encoding="utf-8")
     target = folder / "libnvidia-ml.so.1"
-    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", str(target), str(source)], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", *flags, "-o", str(target), str(source)], check=True)
     return {"LD_LIBRARY_PATH": str(folder), "STAND_IN_GPUS": str(folder / "gpus")}
 
 

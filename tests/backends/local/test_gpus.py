@@ -75,6 +75,15 @@ def test_busy_memory_and_power_are_read_and_an_idle_gpu_is_timed(tmp_path: Path)
         watching.process.kill()
 
 
+@pytest.mark.slow
+def test_an_old_driver_counts_what_it_keeps_for_itself(tmp_path: Path) -> None:
+    set_gpus(tmp_path, (97, 61, 640))
+    watching = Watching(dict(stand_in(tmp_path, "-DOLD")))
+    with watching.process:
+        assert watching.after(0)[0][2:4] == [62 * 1024**3, 80 * 1024**3]
+        watching.process.kill()
+
+
 @contextmanager
 def up_with_gpus(folder: Path) -> Iterator[Callable[..., Done]]:
     """Yields the command line at a server that finds the stand-in, which a program that is already running cannot."""

@@ -134,7 +134,7 @@ class GpuWatch:
 
         gpu = pynvml.nvmlDeviceGetHandleByUUID(uuid)
         rates = _unless_unsupported(pynvml.nvmlDeviceGetUtilizationRates, gpu)
-        memory = _unless_unsupported(pynvml.nvmlDeviceGetMemoryInfo, gpu)
+        memory = _unless_unsupported(_memory, gpu)
         milliwatts = _unless_unsupported(pynvml.nvmlDeviceGetPowerUsage, gpu)
         busy = None if rates is None else int(rates.gpu)
         return GpuUse(
@@ -165,6 +165,16 @@ def _means(reads: Sequence[Sequence[GpuUse]]) -> tuple[_Means, ...]:
 def _mean(values: Iterable[int | None]) -> int | None:
     known = [each for each in values if each is not None]
     return round(fmean(known)) if known else None
+
+
+def _memory(gpu: Any) -> Any:
+    """Returns its memory as nvidia-smi shows it: what the driver keeps for itself is not in use. Drivers before 510 count it."""
+    import pynvml
+
+    try:
+        return pynvml.nvmlDeviceGetMemoryInfo(gpu, pynvml.nvmlMemory_v2)
+    except pynvml.NVMLError_FunctionNotFound:
+        return pynvml.nvmlDeviceGetMemoryInfo(gpu)
 
 
 def _unless_unsupported(ask: Callable[[Any], Any], gpu: Any) -> Any:
