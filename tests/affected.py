@@ -40,7 +40,7 @@ def reached(text: str, package: str, known: Mapping[str, Path]) -> tuple[set[str
     paths: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            node.value.value = ""  # words of a docstring reach nothing
+            node.value.value = ""  # the text of a docstring affects no test
         elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -22,12 +22,12 @@ settings.register_profile("explore", deadline=None)
 settings.load_profile(PROFILE)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell started us in the background: the programs whose Ctrl-C is tested would ignore it too.
+    # If a shell started the tests in the background, the programs whose Ctrl-C is tested would ignore it too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _IN_MEMORY, _ENOUGH = Path("/dev/shm"), 4 << 30
 if "PYTEST_XDIST_WORKER" not in os.environ and _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _ENOUGH:
-    # A commit waits 10 ms for a disk, and the tests make tens of thousands.
+    # A commit waits 10 ms for the disk, and the tests make tens of thousands.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
 TIMEOUTS_S = {"soak": 7200, "kubernetes": 600}

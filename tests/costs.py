@@ -38,7 +38,7 @@ def slowness() -> float:
     return calibration.once(time.process_time) / calibration.NOMINAL_S
 
 
-@dataclass(eq=False)  # pytest puts plugins into sets
+@dataclass(eq=False)  # pytest keeps plugins in sets
 class Costs:
     """*tests*: seconds by test and phase.  *loops*: see `slowness`.  *total_s*: of the workers that have ended."""
 

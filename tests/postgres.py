@@ -39,11 +39,11 @@ IN_TESTS = {
     "autovacuum": "off",
     "io_method": "sync",
     "lc_messages": "C",
-    # Nothing here shall survive a power cut; that of a process it survives all the same.
+    # The data need not survive a power failure, but it survives the end of a process.
     "fsync": "off",
     "full_page_writes": "off",
 }
-# The shell is the server's keeper: when this process is gone, its end of the pipe is closed, and `read` returns.
+# The shell watches over the server: when this process ends, its end of the pipe is closed, and `read` returns.
 _KEEPER = """
 "$1/pg_ctl" -s -w -D "$2/data" -l "$2/log" start || exit 1
 echo ready
@@ -109,7 +109,7 @@ def _server() -> Server:
 
 def start(settings: Mapping[str, str], within: Path = Path("/tmp")) -> Server:
     """A new one, in a folder *within*.  Raises RuntimeError with what it said if it does not come up."""
-    folder = Path(mkdtemp(prefix="runrig-pg-", dir=within))  # a socket's path has 107 characters at most
+    folder = Path(mkdtemp(prefix="runrig-pg-", dir=within))  # a socket's path has at most 107 characters
     if os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)
     programs = _programs(folder)
@@ -133,7 +133,7 @@ def resume(folder: Path) -> Server:
         cwd=folder,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for the tests
+        start_new_session=True,  # Ctrl-C is meant for the tests
         **_somebody(),
     )
     assert keeper.stdout is not None
@@ -158,6 +158,6 @@ def _programs(folder: Path) -> Path:
     installed = max(Path(found.origin).parent.glob("pginstall*/bin"), key=lambda path: len(path.parent.name))
     if os.geteuid() != 0 or all(path.stat().st_mode & 0o001 for path in installed.parents):
         return installed
-    # A checkout below a closed folder, such as root's own.
+    # A checkout below an inaccessible folder, such as root's.
     shutil.copytree(installed.parent, folder / "programs", dirs_exist_ok=True)
     return folder / "programs" / "bin"

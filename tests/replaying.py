@@ -24,8 +24,8 @@ def replayed(store: SqlStore, until: int | None = None) -> State:
             wanted = action.workflow.spec_hash
             state.specs[wanted] = store.spec(wanted).spec
         state.apply(action, event.time)
-    state.take_changes()  # what has finished leaves the memory with the commit
-    state.revision = revision  # the last events may be gone with their workflows
+    state.take_changes()  # a commit drops finished workflows from memory
+    state.revision = revision  # the last events may have been deleted with their workflows
     return state
 
 

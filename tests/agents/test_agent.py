@@ -51,7 +51,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         yield running
 
 
-def test_an_agent_submits_work_learns_why_it_waits_makes_the_proposed_change_and_sees_it_run(tmp_path: Path) -> None:
+def test_an_agent_submits_work_asks_why_it_waits_and_applies_the_suggestion(tmp_path: Path) -> None:
     async def script(agent: Agent) -> None:
         assert (await agent("whoami"))["pools"] == ["speech", "vision"]
         first = await agent.twice("submit", work=FOUR, pool="vision")
@@ -121,7 +121,7 @@ def test_an_array_is_submitted_widened_and_cancelled_in_part(lab: Up) -> None:
     asyncio.run(script())
 
 
-def test_a_submission_that_is_repeated_with_its_key_is_submitted_once(lab: Up) -> None:
+def test_a_submission_repeated_with_its_key_creates_one_workflow(lab: Up) -> None:
     async def script() -> None:
         async with agents.here(lab.data) as agent:
             shown = await agent("submit", work=FOUR | {"name": "once"}, pool="vision")
@@ -157,7 +157,7 @@ def test_work_is_held_released_and_restarted(lab: Up) -> None:
     asyncio.run(script())
 
 
-def test_every_reading_tool_answers_briefly(lab: Up) -> None:
+def test_every_reading_tool_gives_a_short_answer(lab: Up) -> None:
     async def script() -> None:
         async with agents.here(lab.data) as agent:
             made = await agent.twice("submit", work=FOUR | {"name": "seen"}, pool="vision", priority="LOW")
@@ -207,7 +207,7 @@ def test_errors_say_what_to_do(lab: Up) -> None:
     asyncio.run(script())
 
 
-def test_output_is_data_without_what_a_person_cannot_see_and_only_its_end(tmp_path: Path) -> None:
+def test_output_is_the_visible_end_of_the_log(tmp_path: Path) -> None:
     async def script(data: Path) -> None:
         async with agents.here(data) as agent:
             work = {"command": ["python3", "-c", HOSTILE], "gpus": 0, "name": "hostile"}

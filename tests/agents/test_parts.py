@@ -76,7 +76,7 @@ def test_a_large_answer_keeps_its_beginning_and_says_what_is_left_out() -> None:
     assert len(written(found)) <= LARGEST
 
 
-def test_text_loses_escape_sequences_and_characters_that_only_a_model_sees() -> None:
+def test_text_loses_escape_sequences_and_invisible_characters() -> None:
     assert harmless("a\x1b[31mred\x1b[0m\x07 b\u202e\u200bc\U000e0041\ue000\n日本 é") == "ared bc\n日本 é"
 
 

@@ -220,7 +220,7 @@ def test_invalid_requests_are_reported_and_change_nothing(
         assert (it.get("/api/v1/users"), it.get("/api/v1/roles"), it.get("/api/v1/access-events")) == before
 
 
-# ---------------------------------------------------------------- the reference client
+# ---------------------------------------------------------------- the osmo client
 
 
 def test_osmo_client_logs_in_with_a_token_and_continues_with_a_jwt(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_disconnect_ends_a_wait(tmp_path: Path) -> None:
             it.submit(name, "pool1", gpus=2)
             it.later(0)
         turns = it.service.change_queries._turns
-        turns._within_s = PATIENCE_S  # nobody's wait ends by itself here
+        turns._within_s = PATIENCE_S  # no wait times out here
         with listening(lambda port: create_app(it.service, token=TOKEN, port=port, user="ann")) as port:
             with ExitStack() as others:
                 for _ in range(would_start.AT_ONCE):

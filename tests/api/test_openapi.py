@@ -73,7 +73,7 @@ def test_every_value_has_its_own_example_and_writes_no_internal_field() -> None:
         assert read(kind, to_plain(marked)) == read(kind, to_plain(example(kind)))
         told = [each.name for each in fields(kind) if each.name not in kind.UNTOLD]
         schema = adapter(kind).json_schema(mode="serialization")
-        if "$ref" in schema:  # it has itself inside
+        if "$ref" in schema:  # a recursive model
             schema = schema["$defs"][schema["$ref"].rpartition("/")[2]]
         assert list(schema["properties"]) == told
         by_position = [each.name for each in fields(kind) if not each.kw_only]
@@ -85,7 +85,7 @@ def test_no_page_shows_an_internal_field() -> None:
     kinds = classes(shown)
     told = {each.name for kind in kinds for each in fields(kind) if each.name not in kind.UNTOLD}
     told |= {name for each in classes(v1) if issubclass(each, Model) for name in each.model_fields}
-    inside = {name for kind in kinds for name in kind.UNTOLD} - told - {"share", "places"}  # bars and maps have them
+    inside = {name for kind in kinds for name in kind.UNTOLD} - told - {"share", "places"}  # required by bars and maps
     assert inside >= {"at_least", "older", "preempted_by", "unreachable"}
     for page in (ROOT / "src/runrig/web/templates").iterdir():
         assert set(re.findall(r"\.(\w+)", page.read_text(encoding="utf-8"))) & inside == set(), page.name

@@ -158,7 +158,7 @@ def test_pools_in_pool_quota_equal_the_pools_themselves(tmp_path: Path) -> None:
         assert answer.model_dump_json().encode() == body
         names = [pool.name for each in answer.node_sets for pool in each.pools]
         assert sorted(names) == ["narrow", "wide", "wide--a"]
-        # What the command line prints is made of what our own door says, and says the same.
+        # The command line prints what API v1 returns, so both must agree.
         pools, flavors = it.get("/api/v1/pools")["items"], it.get("/api/v1/flavors")["items"]
         assert shaped.pool_quota(pools, shaped.platforms_of(flavors)) == json.loads(body)
 

@@ -316,7 +316,7 @@ def test_session_that_cannot_start_returns_a_problem(world: World) -> None:
     assert (end[0], said) == (3, {"exit_code": 127, "message": "cannot start no-such-thing: No such file or directory"})
 
 
-def test_the_metrics_count_sessions_and_what_they_carry(world: World) -> None:
+def test_the_metrics_count_sessions_and_their_bytes(world: World) -> None:
     def told(name: str, **labels: str) -> float:
         request = urllib.request.Request(f"{world.url}/metrics", headers={"Authorization": f"Bearer {world.token}"})
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
@@ -344,7 +344,7 @@ def test_the_metrics_count_sessions_and_what_they_carry(world: World) -> None:
     control = world.ok("POST", f"/api/workflow/w-1/portforward/main?task_ports={world.port}")[0]["key"]
     endpoint = "api/router/portforward/w-1/client"
     with world.socket(f"api/v1/sessions/{key}") as program, world.socket(f"{endpoint}/{control}") as forwards:
-        for number in range(2):  # two connections of one session
+        for number in range(2):  # two connections of the same session
             forwards.send(json.dumps({"key": f"COUNTED-{number}"}).encode())
             with world.socket(f"{endpoint}/COUNTED-{number}") as connection:
                 connection.send(b"hello")
@@ -371,7 +371,7 @@ def test_session_key_works_once_for_its_user_and_kind_and_workflow(world: World)
     def key() -> str:
         return str(world.ok("POST", "/api/workflow/w-1/exec/task/main?entry_command=cat")["key"])
 
-    world.ask("POST", "/api/v1/tokens", {"name": "first"})  # the holder of the folder's token is a user from now on
+    world.ask("POST", "/api/v1/tokens", {"name": "first"})  # the holder of the folder's token becomes a user
     world.ask("POST", "/api/v1/users", {"name": "eve", "roles": ["admin"]})
     eve = world.ok("POST", "/api/v1/users/eve/tokens", {"name": "laptop"})["token"]
     good = key()
@@ -469,9 +469,9 @@ def test_stopping_server_ends_all_sessions_immediately(tmp_path: Path) -> None:
             world.up.child.send_signal(signal.SIGTERM)
             assert world.up.child.wait(timeout=PATIENCE_S) == 0
         until(lambda: not Path(f"/proc/{int(said[1:])}").exists())
-        assert "Cancel" not in world.log()  # of tasks that did not end by themselves
+        assert "Cancel" not in world.log()  # of tasks that were stopped
         assert "Traceback" not in world.log()
-        with up(world.up.data, "--gpus", "1") as again:  # for the cleaning up
+        with up(world.up.data, "--gpus", "1") as again:  # for the cleanup
             time.sleep(0)
             assert again.runrig("workflow", "cancel", "w-1", "--force").code == 0
             again.runrig("workflow", "wait", "w-1", "--for", "FAILED")

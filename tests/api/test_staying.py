@@ -82,7 +82,7 @@ def test_stream_ends_when_the_permission_is_lost(
         assert answer.status == 200
         ENDS[how](it.access)
         answer.read()
-        assert it.desk.status("a-1") == "RUNNING"  # so that was not why it ended
+        assert it.desk.status("a-1") == "RUNNING"  # so this is not why it was closed
 
 
 @pytest.mark.parametrize("path", STREAMS)

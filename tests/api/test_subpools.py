@@ -125,7 +125,7 @@ def test_pools_selected_by_name_include_their_subpools_on_request(tmp_path: Path
             assert [pool["name"] for each in found for pool in each["pools"]] == names
 
 
-# ---------------------------------------------------------------- what cannot be
+# ---------------------------------------------------------------- refused requests
 
 QUOTAS: list[tuple[Any, int, str]] = [
     (-1, 422, "-1 is negative"),
@@ -208,7 +208,7 @@ NAMES: list[tuple[Any, str]] = [
     ("--", "contains '--'"),
     ("_shared", "subpool name '_shared' starts with '_', which is reserved"),
     ("A", "must be lower-case letters"),
-    ("а", "must be lower-case letters"),  # Cyrillic
+    ("а", "must be lower-case letters"),  # full-width Cyrillic
     ("ａ", "must be lower-case letters"),  # full width
     ("a\u200b", "must be lower-case letters"),
     ("x" * 300, "subpool name is too long (300 characters, maximum 63)"),

@@ -50,7 +50,7 @@ def test_up_reports_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, number
 def test_idle_server_uses_almost_no_processor_time(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--gpus", "1") as it:
         assert it.said
-        # Beside other work it may not have come to rest at once.
+        # On a busy machine it may not have settled immediately.
         assert any(_processor_s_in_a_second(it.child.pid) <= 0.05 for _ in range(20))
 
 

@@ -11,7 +11,7 @@ from tests.api.client import URL, api
 from tests.patience import PATIENCE_S
 from tests.worlds.service import one_task
 
-# The clock of the tests stands at 08:00:00 when the server starts.
+# The test clock shows 08:00:00 when the server starts.
 SUBMITTED = "2027-01-15T08:00:00"
 
 
@@ -374,9 +374,7 @@ def test_dry_run_renders_and_validation_checks_and_neither_stores(tmp_path: Path
         rendered = it.submit(text, dry_run="True")
         assert (rendered["name"], rendered["spec"], rendered["logs"]) == ("a-?", text, None)
         unfinished = text.replace("duration: 100.0", "files: [{path: /x, localpath: ./x}]")
-        assert (
-            it.submit(unfinished, dry_run=True)["spec"] == unfinished
-        )  # the client puts the file in before it submits
+        assert it.submit(unfinished, dry_run=True)["spec"] == unfinished  # the client adds the file before it submits
         checked = it.submit(text, validation_only=True)
         assert (checked["name"], checked["spec"], checked["logs"]) == ("a-?", None, "a would be accepted")
         assert (

@@ -63,7 +63,7 @@ def test_a_value_of_the_wrong_type_is_refused_by_every_interface(tmp_path: Path,
         assert there.desk.revision == before
 
 
-def test_a_wrong_option_is_refused_with_one_line(tmp_path: Path) -> None:
+def test_an_invalid_option_is_refused_in_one_line(tmp_path: Path) -> None:
     with (
         site(tmp_path) as there,
         listening(lambda port: create_app(there.desk.service, token=TOKEN, port=port, user="ann")) as port,

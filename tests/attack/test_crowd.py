@@ -80,7 +80,7 @@ def test_only_a_configured_proxy_can_name_the_client(target: Target) -> None:
         return request("POST", "/api/auth/jwt/access_token", [*target.headers(None), *more])
 
     with ExitStack() as stack:
-        idle(stack, target, OF_ADDRESS + 5, "127.0.0.1")  # a proxy may keep some
+        idle(stack, target, OF_ADDRESS + 5, "127.0.0.1")  # a proxy may keep some open
         first, *_ = [each.send(login("10.0.0.1")) for each in idle(stack, target, OF_ADDRESS, "127.0.0.1")]
         assert not first.is_closed(0.1)
         first.socket.settimeout(PATIENCE_S)

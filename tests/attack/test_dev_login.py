@@ -44,7 +44,7 @@ def test_user_logs_in_by_name_with_its_own_roles(shared: Target) -> None:
 def test_other_users_cannot_log_in_by_name(target: Target, user: str) -> None:
     headers = named(target, user=user)
     answer = target.ask("GET", "/api/v1/workflows", headers=headers)
-    if user == "dev ":  # spaces around a value are none of it
+    if user == "dev ":  # surrounding spaces are not part of a value
         assert answer.status == 200
         return
     assert refused(target, answer, 400, 401)["message"].startswith((ALONE, "the request"))

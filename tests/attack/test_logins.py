@@ -80,7 +80,7 @@ def _flood(target: Target, way: Callable[[str], Attempt]) -> None:
         attacker.start()
     while any(attacker.is_alive() for attacker in attackers):
         start = time.monotonic()
-        # From the address of an attacker: its neighbours shall not suffer for it.
+        # Clients at neighbouring addresses of an attacker must not be affected.
         assert target.ask("GET", "/api/pool", user="ann", source="127.2.0.1").status == 200
         slowest = max(slowest, time.monotonic() - start)
     statuses = sum((attacker.statuses for attacker in attackers), Counter[int]())

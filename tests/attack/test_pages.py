@@ -59,7 +59,7 @@ def test_unexpected_websocket_is_refused_cleanly(target: Target, origin: str | N
         answer = target.ask("GET", path, headers=headers)
         assert "upgrade" not in answer.headers
         if origin is None and user == "admin" and path != "/api/stream":
-            assert answer.status == 200  # its own page may ask, and gets the usual answer
+            assert answer.status == 200  # requests from its own page get the usual answer
         else:
             refused(target, answer, 401 if origin is None and user is None else 403 if origin else 404)
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.attack.target import TREASURE, Target, refused
 
-# A page for each: none of these is a pool, a workflow or a route, however it is written.
+# Each shows an error page: however they are written, these are not pools, workflows or routes.
 TRICKS = (
     "/api/pool/team--a/../b/workflow",
     "/api/pool/team--a%2F..%2Fb/workflow",

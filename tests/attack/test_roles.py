@@ -30,14 +30,14 @@ def _bearer(target: Target, token: str) -> list[tuple[str, str]]:
     return [*target.headers(None), ("Authorization", f"Bearer {token}")]
 
 
-# ---------------------------------------------------------------- tokens that were good once
+# ---------------------------------------------------------------- tokens that are no longer valid
 
 
 _addresses = (f"127.6.{number // 250}.{number % 250 + 1}" for number in itertools.count())
 
 
 def _is_out(target: Target, token: str) -> None:
-    address = next(_addresses)  # from where nobody failed yet
+    address = next(_addresses)  # an address without failed attempts
     for method, path in (("GET", "/api/pool"), ("POST", "/api/pool/team/workflow")):
         headers = _bearer(target, token)
         answer = target.ask(method, path, headers=headers, body={"file": TREASURE}, source=address)
@@ -110,7 +110,7 @@ def test_tampered_jwt_is_rejected(target: Target) -> None:
         jwt.encode(admin, "x" * 32, algorithm="HS256"),
         jwt.encode(said, "x" * 64, algorithm="HS512"),
         jwt.encode(said, key.encode()[:16] * 4, algorithm="HS256"),
-        # Signed with the right key, which only a thief of the database has: still not for ever, and not for nobody.
+        # Signed with the right key, which takes a stolen database: it must still have an expiry and a user.
         jwt.encode(said | {"exp": int(time.time()) - 1}, key, algorithm="HS256"),
         jwt.encode({name: value for name, value in said.items() if name != "exp"}, key, algorithm="HS256"),
         jwt.encode(said | {"exp": "9" * 20}, key, algorithm="HS256"),
@@ -124,7 +124,7 @@ def test_tampered_jwt_is_rejected(target: Target) -> None:
     for number, token in enumerate(forged):
         answer = target.ask("GET", "/api/v1/users", headers=_bearer(target, token), source=f"127.5.0.{number + 1}")
         assert refused(target, answer, 401)["message"].startswith("the token is missing or invalid"), token
-    # One that claims to be an admin, and is signed, is the one that the token belongs to.
+    # If a signed token claims the role of an administrator, its user's roles still decide.
     promoted = jwt.encode(admin, key, algorithm="HS256")
     refused(target, target.ask("GET", "/api/v1/users", headers=_bearer(target, promoted)), 403)
 
@@ -235,7 +235,7 @@ def test_uuid_of_a_workflow_gives_no_more_access_than_its_id(target: Target) -> 
 def test_no_response_names_a_hidden_object(target: Target, user: str) -> None:
     """Every route that there is, asked about the own pool and with every switch that could widen it."""
     for method, path in operations(target):
-        if method != "GET" or path.endswith("/stream"):  # which does not end
+        if method != "GET" or path.endswith("/stream"):  # which never ends
             continue
         own = path.replace("treasure-1", "nothing-1").replace("team2", "team")
         for query in ("", "?all_users=true&all_pools=true&verbose=true&archived=true&limit=100"):
@@ -245,7 +245,7 @@ def test_no_response_names_a_hidden_object(target: Target, user: str) -> None:
             assert named == [], (user, own + query, answer)
 
 
-# ---------------------------------------------------------------- no more than the role
+# ---------------------------------------------------------------- no more than the role allows
 
 
 @pytest.mark.parametrize("user", ["vera", "nobody"])
@@ -293,7 +293,7 @@ def test_users_cannot_extend_their_own_permissions(target: Target, user: str) ->
         ("POST", "/api/v1/cohorts", {"name": "mine", "quota": 1}),
     ):
         refused(target, target.ask(method, path, user=user, body=body), 403, 404)
-    # Of one's own token more can be asked than is given, and is refused.
+    # A user may request more roles for their own token than they have, but the request is refused.
     for body in ({"name": "x", "user": "admin"}, {"name": "x", "roles": ["admin"]}, {"name": "t", "expires_in_s": -1}):
         refused(target, target.ask("POST", "/api/v1/tokens", user=user, body=body), 409, 422)
 

@@ -45,7 +45,7 @@ def sign_in(it: Signing, code: str = "c") -> SignedIn:
     return it.signs.by_code(code, verifier=VERIFIER, redirect_uri=BACK, nonce=NONCE, own=OWN, source=ELSEWHERE)
 
 
-def test_forging_client_gets_in_while_it_is_honest(it: Signing) -> None:
+def test_forging_client_can_sign_in_with_valid_responses(it: Signing) -> None:
     assert sign_in(it).user == "oidc:mallory"
 
 
@@ -202,10 +202,10 @@ def test_own_tokens_are_not_sign_ins_and_vice_versa(it: Signing, lying: Forger) 
         with pytest.raises(NotLoggedIn):
             it.ask(forged)
     with pytest.raises(NotLoggedIn):
-        it.ask(lying.signed())  # of the provider itself
+        it.ask(lying.signed())  # issued by the provider itself
 
 
-# ---------------------------------------------------------------- what the provider says about itself
+# ---------------------------------------------------------------- the provider's description of itself
 
 DOCUMENTS: dict[str, tuple[dict[str, Any], str]] = {
     "another issuer": ({"issuer": "https://evil.example.org"}, "its issuer is 'https://evil.example.org'"),
@@ -266,7 +266,7 @@ def test_excess_provider_keys_are_not_read(it: Signing, lying: Forger) -> None:
         sign_in(it)
 
 
-# ---------------------------------------------------------------- many, and slow
+# ---------------------------------------------------------------- many and slow requests
 
 
 def test_guessing_codes_is_slowed_down_without_asking_the_provider(it: Signing, lying: Forger) -> None:

@@ -110,7 +110,7 @@ def test_request_without_tls_is_cut_off(target: Target) -> None:
         assert connection.is_closed()
 
 
-def test_many_endless_handshakes_delay_nobody(target: Target) -> None:
+def test_many_endless_handshakes_delay_no_other_client(target: Target) -> None:
     with all_go(target.process.pid, lambda: serves(target)) as stack:
         before = sockets(target.process.pid)
         for number in range(CROWD):

@@ -55,7 +55,7 @@ def test_80_slow_templates_of_one_user_do_not_delay_others(tmp_path: Path) -> No
         watcher.join()
         answered = select([each.socket for each in heavy], [], [], 0)[0]
         answers = [each.answer() for each in heavy if each.socket in answered]
-        assert len(answers) < MANY  # the others were served while these still waited
+        assert len(answers) < MANY  # other requests were served while these were still waiting
         refused = [answer for answer in answers if answer.status == 503]
         assert len(refused) >= MANY - 3 * OF_ONE_USER
         assert {answer.headers["retry-after"] for answer in refused} == {"1"}

@@ -163,7 +163,7 @@ def test_changes_are_appended_and_found_after_a_restart(tmp_path: Path) -> None:
     assert after.startswith(whole), "all was written again"
     assert len(after.splitlines()) == 4, "one went, one came, one stops"
     with (tmp_path / "tasks.json").open("a") as file:
-        file.write('[["late')  # the machine went down while it was written
+        file.write('[["late')  # the machine crashed during the write
     time.at += 2
     assert facts(simulated(time, tmp_path)) == {long.key: RUNNING, late.key: stopped(143)}
 

@@ -7,7 +7,7 @@ from bench import foresight
 pytestmark = pytest.mark.slow
 
 
-def test_each_query_is_asked_and_its_suggestions_are_carried_out() -> None:
+def test_each_query_is_run_and_its_suggestions_are_applied() -> None:
     found = list(foresight.measured(1, nodes=125, many=300))
     assert [each.what for each in found] == [
         "why: headline, position, all blockers",

@@ -5,7 +5,7 @@ from bench.questions import World
 from bench import holds
 
 
-def test_each_query_is_asked_in_steps_and_every_step_is_reported() -> None:
+def test_each_query_runs_in_steps_and_every_step_is_reported() -> None:
     world = World(nodes=20, pools=10, running=100, waiting=30)
     found = [*holds.questions_in_steps(2, nodes=125, many=300), *holds.looks(3, world)]
     assert [(each.what, len(each.whole)) for each in found] == [

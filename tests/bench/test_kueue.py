@@ -50,7 +50,7 @@ def test_one_head_per_queue_and_cycle(settings: Settings) -> None:
     assert admitted == [["w0", "w1", "w2", "w3"], ["w4", "w5", "w6", "w7"], []]
 
 
-def test_traces_submit_what_the_reference_ran() -> None:
+def test_traces_submit_the_same_work_as_the_reference() -> None:
     handed_in = arrivals(BASELINE)
     assert (len(handed_in), handed_in[0].at_ms, handed_in[-1].at_ms) == (15_000, 100, 60_000)
     assert (

@@ -24,7 +24,7 @@ def test_each_command_gets_an_answer_from_a_server(monkeypatch: pytest.MonkeyPat
     assert [row["is"] in (*MET, *MISSED) for row in found.values()] == [False, *[True] * 7]
 
 
-def test_the_first_line_of_a_program_is_measured_and_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_to_the_first_line_is_measured_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_line, "LEAST_RUNS", 1)
     found = {str(row["what"]): row for row in first_line.rows(1)}
     assert list(found) == [

@@ -7,7 +7,7 @@ from bench import questions
 pytestmark = pytest.mark.slow
 
 
-def test_every_query_is_asked_on_a_small_cluster() -> None:
+def test_every_query_runs_on_a_small_cluster() -> None:
     found = list(questions.questions(1, sizes=(200,), pools=10, lines=(100,), logs=(20,)))
     assert [(each.what, each.at) for each in found] == [
         ("resources, all at once", "200 nodes and tasks"),

@@ -44,7 +44,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.calibration.once", lambda *_: 0.02)
 
 
-# ---------------------------------------------------------------- the cluster, and the check
+# ---------------------------------------------------------------- the cluster and its check
 
 
 def test_full_cluster_has_25_blocks_of_25_racks_of_16_hosts() -> None:

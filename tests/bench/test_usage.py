@@ -3,7 +3,7 @@
 from bench import recording, usage
 
 
-def test_every_query_is_asked_about_folded_usage() -> None:
+def test_every_query_runs_on_folded_usage() -> None:
     found = {row["what"]: row["rows"] for row in usage.rows(1, workflows=400)}
     assert list(found)[:2] == ["fold", "write an hour, the longest"]
     assert list(found)[2:] == list(usage.QUESTIONS)
@@ -11,7 +11,7 @@ def test_every_query_is_asked_about_folded_usage() -> None:
     assert int(found["by flavor, every hour"]) >= 700
 
 
-def test_recording_is_measured_with_and_without_in_turns() -> None:
+def test_the_cost_of_recording_is_measured() -> None:
     found = recording.rows(1, each=2)
     assert [row["what"] for row in found] == ["cycle, median", "submission, median", "submission, 99 %"]
     assert all(float(row[name]) > 0 for row in found for name in ("without, ms", "followed, ms"))

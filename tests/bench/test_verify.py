@@ -7,7 +7,7 @@ from runrig.verify.chain import LAST
 from runrig.verify.verify import judge
 
 
-def test_its_log_is_lawful_and_judged_in_two_parts_as_in_one(tmp_path: Path) -> None:
+def test_its_log_is_lawful_in_one_part_and_in_two(tmp_path: Path) -> None:
     cut = verify.history(tmp_path, waiting=400, rounds=4)
     numbers = judge(str(tmp_path / "runrig.db"), 0, (), "", 0, LAST).numbers
     assert (numbers.decisions > 400, numbers.rests >= 4) == (True, True)

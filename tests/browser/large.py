@@ -88,7 +88,7 @@ def large(folder: Path, nodes: int = 1_000) -> Iterator[Large]:
             install(app, it.service)
             return app
 
-        it.service.keeper.step()  # what is kept of the past begins here
+        it.service.keeper.step()  # recorded history begins here
         seeded.fill(it.service, later, nodes)
         it.service.keeper.step()
         access = it.service.access

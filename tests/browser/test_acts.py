@@ -183,7 +183,7 @@ def test_reason_is_shown_and_a_larger_pool_lets_it_start(mine: Lab, chromium: Br
         until(lambda: status(mine, "waits-1") == "RUNNING")
         mine.server.runrig("workflow", "cancel", "waits-1")
         mine.server.runrig("pool", "update", "mine", "--quota", "2")
-        mine.submit("waits", 2, pool="mine")  # as it was before
+        mine.submit("waits", 2, pool="mine")  # unchanged
         until(lambda: status(mine, "low-1") == "RUNNING")
         watched.complaints = [each for each in watched.complaints if "status of 422" not in each]
         watched.is_content()

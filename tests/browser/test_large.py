@@ -98,7 +98,7 @@ def test_map_shows_what_its_url_says(cluster: Large, chromium: Browser) -> None:
         assert page.url.endswith("/map?in=z1%2Fs5&by=load")
         page.get_by_role("link", name="All", exact=True).click()
         page.wait_for_selector("[data-drawn]")
-        page.locator("canvas").click(position={"x": 8, "y": 10})  # the label of the first domains
+        page.locator("canvas").click(position={"x": 8, "y": 10})  # the label of the outermost domains
         page.wait_for_url("**/map?in=z0%2Fs0*")
         watched.is_content()
     finally:

@@ -56,7 +56,7 @@ def test_button_signs_in_and_returns_to_the_requested_page(
     place: tuple[Target, Running], context: BrowserContext
 ) -> None:
     target, running = place
-    here = f"http://localhost:{target.port}"  # to a browser another site than 127.0.0.1
+    here = f"http://localhost:{target.port}"  # for a browser, this is a different site from 127.0.0.1
     page = context.new_page()
     complaints = complaining(page, here)
     page.goto(f"{here}/workflows?pool=team")
@@ -69,7 +69,7 @@ def test_button_signs_in_and_returns_to_the_requested_page(
     cookies = {each["name"]: each for each in context.cookies(here)}
     session = cookies.pop(f"runrig-{target.port}")
     assert (session["httpOnly"], session["sameSite"]) == (True, "Strict")
-    assert not [each for each in cookies if each.startswith("runrig-")]  # what bound the way there is gone
+    assert not [each for each in cookies if each.startswith("runrig-")]  # the cookie of the request is gone
 
 
 def test_refusal_to_sign_in_is_reported(place: tuple[Target, Running], context: BrowserContext) -> None:

@@ -76,7 +76,7 @@ class Day:
             while not running.done():
                 self._desk.service.settle()
                 wait([running], timeout=0.01)
-        self._desk.service.settle()  # What the command changed happens before the clock moves on.
+        self._desk.service.settle()  # Changes made by the command happen before the clock advances.
         done = running.result()
         out = done.out.replace(self.ann.url, "http://server").replace(self.date, "2026-01-31")
         err = done.err.replace(str(self._folder), "/home/anna")
@@ -110,7 +110,9 @@ class Day:
     def finishes(self, id: str, *tasks: str, after_s: int, attempt: int = 0, text: str = "") -> None:
         """Each task writes *text* when the workflow runs, and all end well *after_s* later."""
         for task in tasks if text else ():
-            self.writes(id, task, text, attempt)  # Before it can run, or the command may look too early.
+            self.writes(
+                id, task, text, attempt
+            )  # Before it can run, because the command might look too early otherwise.
         while id not in self._ids() or self._desk.status(id) != "RUNNING":
             self._desk.service.settle()
         self._desk.time[0] += after_s
@@ -187,7 +189,7 @@ def the_day(day: Day) -> str:
     day.bob.runrig("cancel", "detr-1")
     day.at("14:42:40")
     day.at("14:43")
-    day.runs("sweep-1", *(f"main-{each}" for each in range(10)))  # each as soon as it is there
+    day.runs("sweep-1", *(f"main-{each}" for each in range(10)))  # each as soon as it exists
     day.type("run --array 0-9%3 --name sweep --code none -d -- python eval.py --seed '{{array_index}}'")
     day.type("run -g 0 --after train-2 --name final --code none -d -- python final.py")
     day.at("14:50")
@@ -214,7 +216,7 @@ def the_day(day: Day) -> str:
     day.at("15:32")
     day.type("cancel train-3")
     day.at("15:40")
-    day.runs("report-1", "main")  # as soon as it is there
+    day.runs("report-1", "main")  # as soon as it exists
     reported = partial(day.finishes, "report-1", "main", after_s=241, text="wrote report.pdf\n")
     day.type("run -g 0 --code none -- python report.py", reported)
     day.at("16:05")

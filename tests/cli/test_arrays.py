@@ -64,7 +64,7 @@ def test_commands_take_one_element(there: Served) -> None:
         assert "'9'" in done.err
 
 
-def test_the_limit_can_be_changed_and_tried(there: Served) -> None:
+def test_the_limit_of_an_array_can_be_changed_and_previewed(there: Served) -> None:
     assert said(there, "array", "sweep-1", "--most", "5", "--dry-run") == (
         "3 elements of sweep-1 would enter the queue now. Nothing was changed\n"
     )
@@ -84,21 +84,21 @@ def test_a_restart_runs_the_elements_that_did_not_complete(there: Served) -> Non
     assert there.json("restart", "--failed", "sweep-1")["name"] == "sweep-2"
 
 
-def test_a_number_of_elements_outside_the_limits_reaches_no_server() -> None:
+def test_a_limit_out_of_range_is_refused_before_any_request() -> None:
     with serving({}) as server:
         done = at(server, "array", "sweep-1", "--most", "0")
     assert (done.code, server.asked) == (2, [])
     assert "Invalid value for '--most': 0 is not in the range 1<=x<=1000." in done.err
 
 
-def test_wait_tells_which_elements_have_failed(there: Served) -> None:
+def test_wait_reports_which_elements_have_failed(there: Served) -> None:
     there.desk.backend.facts = {TaskKey("sweep-1", "main-0", 0): TaskFact(Phase.ENDED, 7)}
     there.desk.service.settle()
     done = there.runrig("wait", "sweep-1", "--timeout", "0")
     assert (done.code, done.err.splitlines()[0]) == (75, "sweep-1/0 is FAILED: exit code 7")
 
 
-def test_elements_that_fail_are_told_once_and_cancelled_ones_are_not() -> None:
+def test_failed_elements_are_reported_once_and_cancelled_ones_are_not() -> None:
     counts = example_of(WorkflowArray)
     running = example_of(Workflow) | {
         "id": "sweep-4",

@@ -1,6 +1,6 @@
 """`runrig cohort`: the tree, the page of one cohort, and what is asked of the server."""
 
-# ruff: noqa: E501 - tables are as wide as they are
+# ruff: noqa: E501 - tables are as wide as they are printed
 
 from typing import Any
 

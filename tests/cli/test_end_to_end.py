@@ -153,7 +153,7 @@ def test_cancel_by_filter_asks_for_confirmation(server: Up) -> None:
     assert server.runrig("workflow", "wait", ids[0], "--for", "RUNNING", "--timeout", "30").code == 0
     ours, theirs = os.openpty()
     all_that_fit = ("--pool", "default", "--status", "PENDING")
-    for filters, said, code in ((all_that_fit, "n", 3), ((), "n", 3), ((), "y", 0)):  # without a filter, the latest
+    for filters, said, code in ((all_that_fit, "n", 3), ((), "n", 3), ((), "y", 0)):  # without a filter: the latest
         command = process("cancel", "--data", str(server.data), *filters)
         os.write(ours, f"{said}\n".encode())
         assert (
@@ -312,7 +312,7 @@ def test_a_wrong_token_is_not_allowed(server: Up) -> None:
     assert (done.code, done.out) == (4, "")
 
 
-# ---------------------------------------------------------------- starts that fail
+# ---------------------------------------------------------------- failed starts
 
 
 def failed_start(*args: str) -> tuple[int, str]:
@@ -353,7 +353,7 @@ def test_error_in_a_cluster_file_has_its_line_and_nothing_is_created(tmp_path: P
     assert (code, err) == (2, f"Error: {tmp_path}/no.yaml: no such file\n")
 
 
-def test_wrong_options_of_up_are_wrong_usage(tmp_path: Path) -> None:
+def test_invalid_options_of_up_are_wrong_usage(tmp_path: Path) -> None:
     for args in (["--gpus", "-1"], ["--port", "70000"], ["--backend", "kubernetes"]):
         code, err = failed_start(*args, "--data", str(tmp_path / "d"))
         assert code == 2

@@ -90,9 +90,7 @@ _120 = """\
 
 
 @pytest.mark.parametrize(("width", "picture"), [(80, _80), (120, _120)])
-def test_a_preemption_names_its_cause_and_the_cheaper_work_that_was_kept(
-    there: World, width: int, picture: str
-) -> None:
+def test_a_preemption_names_its_cause_and_the_cheaper_candidates(there: World, width: int, picture: str) -> None:
     assert there.runrig("--kind", "preempted", width=width).out == picture
 
 
@@ -104,13 +102,13 @@ def test_json_has_the_preemptor_and_the_candidates_by_name(there: World) -> None
     ]
 
 
-def test_the_head_of_the_chain_is_shown_alone(there: World) -> None:
+def test_the_head_of_the_chain_can_be_shown_alone(there: World) -> None:
     head = there.desk.store.log.head()
     assert there.runrig("--head").out == f"{head}\n"
     assert there.json("--head") == {"revision": there.desk.revision, "head": head}
 
 
-def test_a_filter_lists_what_matches_of_the_whole_log(there: World) -> None:
+def test_a_filter_searches_the_whole_log(there: World) -> None:
     whole = there.json()
     assert there.json("--workflow", "asr-1") == [each for each in whole if each["workflow"] == "asr-1"]
     assert there.json("--pool", "audio") == [each for each in whole if each["pool"] == "audio"]
@@ -130,7 +128,7 @@ def test_a_filter_lists_what_matches_of_the_whole_log(there: World) -> None:
     assert there.json("--until", middle + "Z") == [each for each in whole if each["time"] <= middle]
 
 
-def test_events_of_a_node_are_its_own_and_those_of_work_that_was_placed_there(there: World) -> None:
+def test_events_of_a_node_include_those_of_work_placed_there(there: World) -> None:
     whole = there.json()
     assert there.json("--node", "n1") == [
         each for each in whole if "node n1" in each["text"] or _moved(each, "tagger-1", "late-1")
@@ -155,7 +153,7 @@ def _moved(event: Any, *workflows: str) -> bool:
         (["-f", "--until", "1h"], "--until cannot be combined with -f, which does not end"),
     ],
 )
-def test_a_wrong_filter_is_refused_in_one_sentence(there: World, args: list[str], message: str) -> None:
+def test_an_invalid_filter_is_refused_in_one_sentence(there: World, args: list[str], message: str) -> None:
     done = there.runrig(*args)
     assert (done.code, done.out, message in done.err) == (2, "", True), done
 
@@ -164,7 +162,7 @@ def test_an_empty_answer_says_whether_a_filter_is_the_reason(there: World) -> No
     assert there.runrig("--until", "2020-01-01").out == "no events match\n"
 
 
-def test_the_command_line_knows_every_kind_of_the_server() -> None:
+def test_the_command_line_accepts_every_kind_of_event() -> None:
     assert tuple(Kind) == KINDS
 
 

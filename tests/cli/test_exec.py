@@ -123,14 +123,14 @@ def test_exec_on_a_terminal_passes_on_size_keys_and_end(server: Up) -> None:
     try:
         hears(b"$ " if os.getuid() else b"# ")
         before = termios.tcgetattr(terminal)
-        os.write(terminal, b"sh -c 'stty size; exec sleep 1000'\n")  # one job: whichever of them runs is interrupted
+        os.write(terminal, b"sh -c 'stty size; exec sleep 1000'\n")  # one job: Ctrl-C reaches both programs
         hears(b"21 63\r\n")
-        os.write(terminal, b"\x03")  # interrupts the program there, and not our client
+        os.write(terminal, b"\x03")  # interrupts the program in the task, not the client
         hears(b"^C")
         size(32, 54)
         os.write(terminal, b"until [ \"$(stty size)\" = '32 54' ]; do sleep 0.02; done; echo re''sized; exit 9\n")
         hears(b"resized")
-        assert before[3] & termios.ECHO == 0  # the other side echoes
+        assert before[3] & termios.ECHO == 0  # the terminal echoes it
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         raise
@@ -190,7 +190,7 @@ def answered(local: socket.socket, said: bytes, port: int) -> bool:
     """Whether it is answered in capitals; one that is sent before there is a connection to the server may be lost."""
     local.sendto(said, ("127.0.0.1", port))
     try:
-        while (answer := local.recv(70_000)) != said.upper():  # else it answers an earlier try
+        while (answer := local.recv(70_000)) != said.upper():  # otherwise it answers an earlier attempt
             assert answer.isupper()
     except TimeoutError:
         return False

@@ -42,7 +42,7 @@ def test_limits_are_set_listed_nearest_first_and_explained(it: Served) -> None:
     assert "admin  raise the limit of ann to 3 GPUs (now 2)\n  wait   until one-1 has finished" in more
 
 
-def test_wrong_limits_are_refused_in_one_sentence(it: Served) -> None:
+def test_invalid_limits_are_refused_in_one_sentence(it: Served) -> None:
     for args, code, words in (
         (["set", "--gpus", "1"], 2, "specify --user or --pool"),
         (["set", "--user", "ann", "--pool", "pool1", "--gpus", "1"], 2, "specify --user or --pool, not both"),
@@ -59,6 +59,6 @@ def test_wrong_limits_are_refused_in_one_sentence(it: Served) -> None:
         assert (done.code, words in done.err) == (code, True), done
 
 
-def test_a_changed_limit_of_a_pool_is_told_in_words(it: Served) -> None:
+def test_a_changed_limit_of_a_pool_is_reported_in_words(it: Served) -> None:
     told = it.runrig("pool", "update", "pool1", "--user-gpus", "2").out
     assert told.startswith("pool pool1: limit of GPUs per user none → 2\n")

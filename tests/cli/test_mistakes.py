@@ -176,7 +176,7 @@ def test_data_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
     assert (done.code, done.out, lines(done.err)[1:]) == (2, "", [f"Error: {says}"])
 
 
-# ---------------------------------------------------------------- what is shown
+# ---------------------------------------------------------------- what a suggestion shows
 
 
 def test_workflow_that_runs_again_is_no_longer_shown_as_preempted(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_apply_that_would_undo_manual_changes_requires_force(tmp_path: Path) -> 
         )
         assert it.runrig("apply", "-f", "-", stdin=file.format(1, 2, "ours")).code == 0
         assert it.runrig("pool", "update", "team", "--quota", "3").code == 0
-        more = it.runrig("apply", "-f", "-", stdin=file.format(1, 3, "all of ours"))  # the file has what was done
+        more = it.runrig("apply", "-f", "-", stdin=file.format(1, 3, "all of ours"))  # the file contains the change
         assert (more.code, "1 changed" in more.out) == (0, True)
         assert it.runrig("pool", "update", "team", "--quota", "4").code == 0
         assert it.runrig("cohort", "update", "org", "--quota", "0").code == 0
@@ -271,7 +271,7 @@ def test_apply_that_would_undo_manual_changes_requires_force(tmp_path: Path) -> 
         assert it.runrig("pool", "update", "team", "--quota", "5").code == 0
         assert it.runrig("apply", "-f", "-", "--force", stdin=file.format(0, 2, "mine")).code == 0
         assert it.json("pool", "show", "team")["quota"] == 2
-        assert it.runrig("apply", "-f", "-", stdin=file.format(0, 3, "mine")).code == 0  # nothing by hand since
+        assert it.runrig("apply", "-f", "-", stdin=file.format(0, 3, "mine")).code == 0  # no manual change since
 
 
 def test_harmful_edit_has_a_warning(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def there(tmp_path: Path) -> Iterator[tuple[Run, Receiver]]:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_user_turns_notices_on_tests_and_turns_them_off(there: tuple[Run, Receiver], width: int) -> None:
+def test_a_user_enables_tests_and_disables_notices(there: tuple[Run, Receiver], width: int) -> None:
     run, receiver = there
     off = "Notices are off. Turn them on with `runrig notify --to https://HOST/PATH`.\n"
     assert run(width=width).out == off
@@ -68,7 +68,9 @@ def test_a_user_turns_notices_on_tests_and_turns_them_off(there: tuple[Run, Rece
         (["of"], "'of' is not one of 'off', 'test'"),
     ],
 )
-def test_a_wrong_setting_is_refused_in_one_sentence(there: tuple[Run, Receiver], args: list[str], message: str) -> None:
+def test_an_invalid_setting_is_refused_in_one_sentence(
+    there: tuple[Run, Receiver], args: list[str], message: str
+) -> None:
     done = there[0](*args)
     assert (done.code, message in done.err) == (2, True), done
     assert there[0]("-t", "json").json["to"] is None

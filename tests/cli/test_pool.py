@@ -117,7 +117,7 @@ def test_status_of_a_top_level_pool_that_is_deleted_is_its_state() -> None:
     ]
 
 
-def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota() -> None:
+def test_a_draining_pool_shows_its_remaining_usage() -> None:
     drains = {"state": "DELETING", "parent": "team"}
     rows = listed(page(pool("team--a", quota=0, held=30, used=5, available=-5, **drains)))
     assert rows[2] == "team--a         DELETING       DELETING       0 (Held: 30)  5     -5"

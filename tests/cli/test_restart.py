@@ -103,7 +103,7 @@ def test_code_is_replaced_by_the_folder_as_it_is_now(tmp_path: Path) -> None:
         assert (kept.code, code_of("chain-5")) == (0, code_of("chain-3"))
 
 
-def test_the_file_of_a_restart_names_the_code_that_it_runs(tmp_path: Path) -> None:
+def test_the_file_of_a_restart_names_its_code(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "train.py").write_text("lr = 1\n")
@@ -194,7 +194,7 @@ def test_corrected_program_continues_from_the_outputs_of_completed_groups(tmp_pa
     program.write_text("import sys\nprint(open(sys.argv[1]).read().strip(), config['lr'])\n")
     with up(tmp_path / "data", "--gpus", "0") as server:
         server.runrig("submit", "-", stdin=_PROGRAM.replace("RUNS", str(runs)))
-        assert server.runrig("wait", "fit-1").code == 2  # Python finds no train.py.
+        assert server.runrig("wait", "fit-1").code == 2  # Python does not find train.py.
         server.runrig("restart", "fit-1", "--failed", "--code", str(project))
         assert server.runrig("wait", "fit-2").code == 1
         assert "NameError: name 'config' is not defined" in server.runrig("why", "fit-2").out

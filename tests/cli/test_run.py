@@ -311,7 +311,7 @@ FREE = {"verdict": "STARTS", "sentence": "", "groups": [{"group": "g", "reasons"
         (("--priority", "HIGH"), [], "HIGH"),
     ],
 )
-def test_shell_that_would_wait_for_quota_is_offered_as_low(
+def test_for_a_shell_that_would_wait_for_quota_low_is_suggested(
     args: tuple[str, ...], verdicts: list[Any], priority: str
 ) -> None:
     over = workflow("COMPLETED", task(status="COMPLETED", node="n3"), group="COMPLETED", cause=None)
@@ -366,5 +366,5 @@ def test_an_array_is_a_group_of_the_file_with_indices_or_values() -> None:
         ("--most 3", "--most requires --array or --sweep"),
     ],
 )  # fmt: skip
-def test_an_impossible_array_is_refused_before_anything_is_sent(args: str, says: str) -> None:
+def test_an_impossible_array_is_refused_before_any_request(args: str, says: str) -> None:
     assert refusal(*args.split(), "--", "e.py") == (2, says)

@@ -214,7 +214,7 @@ def test_a_shell_ends_its_workflow_with_its_own_exit_code(server: Up) -> None:
     command = process("--data", str(server.data), "shell", "-g", "2")
     script = "echo gpus $CUDA_VISIBLE_DEVICES $PET_NPROC_PER_NODE; exit 5\n"
     done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    first, *_, end = done.stderr.splitlines()  # Between them, where it runs, unless it started at once.
+    first, *_, end = done.stderr.splitlines()  # In between comes the node, unless it started immediately.
     assert (done.returncode, done.stdout) == (5, "gpus 0,1 2\n")
     assert first.startswith("shell-1    2 GPUs, NORMAL, pool default, at most 8h: starts now on ")
     assert end.startswith("shell-1    FAILED after ")
@@ -232,7 +232,7 @@ def test_an_idle_shell_is_warned_and_ended_but_not_while_a_program_runs_in_it(se
         while b"bash-" not in said:
             said += os.read(terminal, 4096)
         os.write(terminal, b"sleep 10; echo aw''ake\n")
-        with suppress(OSError):  # At its end.
+        with suppress(OSError):  # When it ends.
             while data := os.read(terminal, 4096):
                 said += data
         _, code = os.waitpid(pid, 0)
@@ -245,7 +245,7 @@ def test_an_idle_shell_is_warned_and_ended_but_not_while_a_program_runs_in_it(se
     assert server.runrig("logs", "idle-1").out == "no input for 8s\n"
 
 
-def test_the_pools_image_is_used_unless_another_is_given(server: Up) -> None:
+def test_the_image_of_the_pool_is_the_default(server: Up) -> None:
     assert server.runrig("pool", "update", "default", "--default-image", "pytorch:2").code == 0
     usual = server.runrig("run", "--print", "--", "true").out
     other = server.runrig("run", "--print", "-i", "jax:1", "--", "true").out
@@ -259,7 +259,7 @@ def test_the_pools_image_is_used_unless_another_is_given(server: Up) -> None:
     assert (refused.code, "must be an image reference without spaces" in refused.err) == (2, True), refused.err
 
 
-def test_a_shell_whose_connection_is_lost_can_be_returned_to(server: Up) -> None:
+def test_a_shell_can_be_attached_again_after_a_lost_connection(server: Up) -> None:
     command = process("--data", str(server.data), "shell", "-g", "0", "--name", "cut")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
@@ -301,7 +301,7 @@ def test_printed_file_can_be_submitted_and_does_the_same(server: Up) -> None:
     assert server.runrig("workflow", "spec", "same-1").out == server.runrig("workflow", "spec", "same-2").out == file
 
 
-def test_a_server_that_is_killed_and_started_again_loses_and_repeats_no_line(tmp_path: Path) -> None:
+def test_a_killed_and_restarted_server_neither_loses_nor_repeats_a_line(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

@@ -194,7 +194,7 @@ def test_conflicting_options_are_refused(place: Place) -> None:
     assert (done.code, done.err) == (2, "Error: --device requires --method oidc. Use both.\n")
 
 
-# ---------------------------------------------------------------- the port that the browser comes back to
+# ---------------------------------------------------------------- the port to which the browser returns
 
 
 def _sent(server: sign_in._Return, *targets: str) -> list[int]:

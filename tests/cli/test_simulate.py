@@ -367,7 +367,7 @@ def test_byte_amounts_and_pod_sets_without_a_flavor_are_readable(tmp_path: Path)
     assert ["default/w", "cq", "bare", "1;", "disk", "1", "default"] in rows
 
 
-# ---------------------------------------------------------------- how it is called
+# ---------------------------------------------------------------- options
 
 
 def test_fair_sharing_takes_its_strategies_only_after_the_equals_sign(folder: Path) -> None:
@@ -377,7 +377,7 @@ def test_fair_sharing_takes_its_strategies_only_after_the_equals_sign(folder: Pa
         assert (done.code, done.out[:12]) == (0, "cluster.yaml")
 
 
-def test_the_strategies_and_gates_reach_the_engine(folder: Path) -> None:
+def test_strategies_and_gates_are_passed_to_the_engine(folder: Path) -> None:
     few = workload("few", "cq-b", 1, 9, minCount=2, at=LATEST)
     file = written(folder, manifests(FLAVOR, *queue("cq-b", 4), few), "few.yaml")
     assert "default/few  cq-b   4 of 9 pods  default" in runrig("simulate", file, "--fair-sharing").out

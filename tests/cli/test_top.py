@@ -34,7 +34,7 @@ def running(server: Served, name: str, gpus: int) -> str:
     return id
 
 
-def test_simulated_tasks_are_listed_and_their_use_is_called_unknown(server: Served) -> None:
+def test_simulated_tasks_are_listed_with_unknown_usage(server: Served) -> None:
     id = running(server, "train", 2)
     done = server.runrig("top")
     assert done.code == 0
@@ -66,7 +66,7 @@ def test_gpus_that_were_idle_for_ten_minutes_are_named(server: Served) -> None:
     assert [line.split()[:2] for line in lines] == [["pair-1", "worker-0:"], ["pair-1", "worker-1:"]]
 
 
-def test_idle_time_before_the_task_does_not_count(server: Served) -> None:
+def test_idle_time_before_the_task_started_does_not_count(server: Served) -> None:
     id = running(server, "train", 1)
     server.desk.backend.gpus = {"n0": [use(index, 0, 5000.0) for index in range(4)]}
     server.desk.later(42)
@@ -74,7 +74,7 @@ def test_idle_time_before_the_task_does_not_count(server: Served) -> None:
     assert gpu["idle_s"] == 42.0
 
 
-def test_without_an_id_it_shows_only_my_tasks_of_all_my_workflows(server: Served) -> None:
+def test_without_an_id_it_shows_the_users_own_tasks(server: Served) -> None:
     mine = [running(server, "one", 1), running(server, "two", 1)]
     running(server.by("bob", "pool1-user", "pool2-user"), "other", 1)
     assert sorted(task["workflow"] for task in server.json("top")["tasks"]) == mine

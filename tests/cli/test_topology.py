@@ -310,7 +310,7 @@ def on_terminal(answer: dict[str, Any], columns: int, **environment: str) -> lis
         done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=theirs, check=False)
     os.close(theirs)
     shown = b""
-    with suppress(OSError):  # how Linux says that the other end is closed
+    with suppress(OSError):  # Linux reports a closed terminal like this
         while piece := os.read(mine, 1 << 16):
             shown += piece
     os.close(mine)

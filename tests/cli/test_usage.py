@@ -128,7 +128,7 @@ def test_csv_has_a_column_for_each_amount_that_is_known(tmp_path: Path) -> None:
         ]
 
 
-def test_users_see_their_pools_by_name_and_the_rest_as_one_amount(tmp_path: Path) -> None:
+def test_users_see_their_pools_by_name_and_others_as_one_amount(tmp_path: Path) -> None:
     with there(tmp_path, "sam") as it:
         whole = it.answer("--by", "user,pool")
         assert [(row["user"], row["pool"], row["others"], row["held"]) for row in whole["rows"]] == [
@@ -152,7 +152,7 @@ def test_users_see_their_pools_by_name_and_the_rest_as_one_amount(tmp_path: Path
         (("--since", "1970-01-02", "--every", "hour"), "more than 20,000 steps. Use a shorter time or longer steps"),
     ],
 )
-def test_a_wrong_question_is_refused_with_the_way_out(tmp_path: Path, wrong: tuple[str, ...], said: str) -> None:
+def test_an_invalid_query_is_refused_with_the_way_out(tmp_path: Path, wrong: tuple[str, ...], said: str) -> None:
     with there(tmp_path) as it:
         done = it.usage(*wrong)
         assert (done.code, done.out) == (2, "")

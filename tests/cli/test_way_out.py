@@ -27,13 +27,13 @@ def parses(line: str) -> bool:
         context = click.Context(command, parent=context, info_name=command.name)
     try:
         command.make_context("x", list(words))
-    except click.MissingParameter:  # The user did not say it either.
+    except click.MissingParameter:  # The user did not write it either.
         return True
     return not isinstance(command, click.Group)
 
 
 MEANT = [
-    # A word that is almost a command, or is one elsewhere.
+    # A word that resembles a command, or is one in another group.
     ("lgos", "logs"),
     ("pool upd", "pool update"),
     ("pool lsit", "pool list"),
@@ -69,7 +69,7 @@ MEANT = [
 
 
 @pytest.mark.parametrize(("typed", "line"), MEANT)
-def test_an_unknown_command_is_refused_with_the_one_that_was_meant(typed: str, line: str) -> None:
+def test_an_unknown_command_is_refused_with_a_suggestion(typed: str, line: str) -> None:
     said = last_line(typed)
     assert (said.split("'")[0], said.partition(" Did you mean ")[2]) == ("Error: No such command ", f"`runrig {line}`?")
     assert parses(f"runrig {line}")
@@ -84,7 +84,7 @@ def test_an_unknown_command_is_refused_with_the_one_that_was_meant(typed: str, l
         ("pool 'a b'", "No such command 'a b'. Did you mean `runrig pool show 'a b'`?"),
     ],
 )
-def test_a_word_that_could_mean_anything_or_nothing_is_refused(typed: str, says: str) -> None:
+def test_an_ambiguous_or_unknown_word_is_refused(typed: str, says: str) -> None:
     assert last_line(typed) == f"Error: {says}"
 
 
@@ -118,7 +118,7 @@ def test_an_argument_that_a_command_does_not_take_is_refused_with_one_that_does(
         ("version 1", "`runrig version` does not take an argument such as '1'."),
     ],
 )
-def test_an_argument_too_many_is_refused_with_the_number_that_is_taken(typed: str, says: str) -> None:
+def test_excess_arguments_are_refused_with_the_accepted_number(typed: str, says: str) -> None:
     assert last_line(typed) == f"Error: {says}"
 
 
@@ -130,7 +130,7 @@ def test_an_argument_too_many_is_refused_with_the_number_that_is_taken(typed: st
         ("pool --quota 3 create x", "--quota", "pool create --quota 3 x"),
     ],
 )
-def test_an_option_before_its_command_is_refused_with_its_place(typed: str, option: str, line: str) -> None:
+def test_an_option_before_its_command_is_refused_with_its_right_position(typed: str, option: str, line: str) -> None:
     assert last_line(typed) == f"Error: {option} belongs after the command: `runrig {line}`."
     assert parses(f"runrig {line}")
 

@@ -46,7 +46,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 # ---------------------------------------------------------------- submit
 
 
-def test_submit_prints_the_id_and_what_to_type_next(tmp_path: Path) -> None:
+def test_submit_prints_the_id_and_the_next_commands(tmp_path: Path) -> None:
     done = answered({SUBMIT: SUBMITTED}, "workflow", "submit", written(tmp_path, FILE), "--pool", "p")
     assert (done.code, done.err) == (0, "")
     assert done.out == "train-1 is submitted. Follow it: runrig attach train-1\n"
@@ -367,7 +367,7 @@ def test_workflow_list_is_a_table() -> None:
     ]
 
 
-def test_workflow_list_asks_page_after_page() -> None:
+def test_workflow_list_requests_one_page_after_another() -> None:
     pages = [
         (200, page(*[entry(f"w-{at}") for at in range(1000)], following="next")),
         (200, page(entry("w-1000"))),
@@ -606,7 +606,7 @@ def test_logs_are_shown_as_written_but_without_control_characters() -> None:
         ("follow", "True"),
         ("format", "records"),
     ]
-    # Before text, how many attempts there are; last, whether it may still read.
+    # The number of attempts comes before the text; whether it may still be read comes last.
     asked: tuple[str, list[Any]] = ("GET /api/v1/workflows/w", [])
     assert [each[:2] for each in server.asked] == [
         asked,
@@ -727,7 +727,7 @@ def test_wait_exits_with_the_code_of_the_reached_status(
     assert (done.code, done.out, done.err) == (code, out, err)
 
 
-def test_wait_asks_again_until_the_status_has_come() -> None:
+def test_wait_repeats_its_request_until_the_status_is_reached() -> None:
     answers = {"GET /api/v1/workflows/train-1/wait": [(200, workflow("PENDING")), (200, workflow("COMPLETED"))]}
     with serving(answers) as server:
         done = at(server, "workflow", "wait", "train-1", "-t", "json")

@@ -68,7 +68,7 @@ def client(server: Up) -> Iterator[Client]:
         yield made
 
 
-# ---------------------------------------------------------------- on a real server
+# ---------------------------------------------------------------- with a real server
 
 
 @pytest.mark.slow
@@ -289,7 +289,7 @@ def test_stopped_stream_leaves_no_connection(server: Up) -> None:
             kept = [client.events.stream(after=0)]
             await anext(kept[0])
             open_now = connections_to(port)
-            await client.close()  # with the stream as it was left
+            await client.close()  # with the stream as it was
             async with asyncio.timeout(PATIENCE_S):
                 while connections_to(port):
                     await asyncio.sleep(0.01)
@@ -318,7 +318,7 @@ def test_stream_has_every_event_once_and_in_order(client: Client) -> None:
     assert seen == sorted(set(seen))
 
 
-# ---------------------------------------------------------------- on a server with a script
+# ---------------------------------------------------------------- with a scripted server
 
 
 def client_of(url: str, patience_s: float = 0.0) -> Client:
@@ -335,7 +335,7 @@ def test_unrepeatable_call_does_not_use_a_connection_that_may_be_dead() -> None:
     cancelled = answer('{"id": "w"}')
     with scripted(VERSION, cancelled) as server, client_of(server.url) as client:
         client.version()
-        client._caller._idle[0].close()  # as a server does that goes away
+        client._caller._idle[0].close()  # as a stopping server does
         client.workflows.cancel("w")
         assert [number for number, *_ in server.asked] == [0, 1]
 
@@ -433,7 +433,7 @@ def test_threads_share_a_client(server: Up, client: Client) -> None:
     assert len(client._caller._idle) <= MOST_IDLE
 
 
-# ---------------------------------------------------------------- where the server is, and whom to trust
+# ---------------------------------------------------------------- finding a server, and trusting it
 
 
 def certified(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -463,10 +463,10 @@ def test_both_clients_check_the_certificate(tmp_path: Path) -> None:
     with scripted(VERSION, VERSION, tls=ours) as server:
         with Client(server.url, token="t", tls=trusting) as client:
             assert client.version() == "9.9"
-        server.listens.clear()  # it does not take leave either
+        server.listens.clear()  # nor does it close properly
         assert asyncio.run(awaited(server.url)) == "9.9"
         server.listens.set()
-        gc.collect()  # tells of a connection that nobody closed
+        gc.collect()  # reports connections that were not closed
         with client_of(server.url) as client, pytest.raises(NoAnswer, match="certificate verify failed"):
             client.version()
         with pytest.raises(NoAnswer, match="certificate verify failed"):

@@ -118,7 +118,7 @@ def test_after_expiry_all_calls_wait_for_one_renewal_and_the_loop_continues(slow
         async with AsyncClient(slow.url) as client:
             waiting = [asyncio.create_task(client.version()) for _ in range(5)]
             await asked(slow)
-            for _ in range(10):  # turns of the loop, in which any of them could end
+            for _ in range(10):  # turns of the event loop; any of them could end here
                 await asyncio.sleep(0)
             assert not any(each.done() for each in waiting)
             slow.may_answer.set()
@@ -151,7 +151,7 @@ def test_client_that_only_follows_renews_too(slow: Slow, monkeypatch: pytest.Mon
     monkeypatch.setattr(exchange, "LOOK_S", 0.05)
     slow.may_answer.set()
     slow.answer = REFUSED if refused else AGREED
-    signed_in(slow, ends_in_s=300.5)  # not due when it begins
+    signed_in(slow, ends_in_s=300.5)  # not due at first
     found: list[str] = []
 
     def follow() -> None:

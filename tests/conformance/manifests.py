@@ -45,7 +45,7 @@ def full(name: str) -> str:
     return name if "/" in name else f"default/{name}"
 
 
-# ---------------------------------------------------------------- what is declared
+# ---------------------------------------------------------------- declarations
 
 
 def _flavor_names(case: Case) -> list[str]:
@@ -165,7 +165,7 @@ def _local_queues(case: Case) -> list[Manifest]:
     ]
 
 
-# ---------------------------------------------------------------- who runs, who waits
+# ---------------------------------------------------------------- running and pending workloads
 
 
 def _running(name: str, work: Mapping[str, Any]) -> Manifest:

@@ -17,7 +17,7 @@ def expected(case: Case) -> Outcome:
     admitted = said.get("admitted", {})
     parked = {full(name) for name in said.get("parked", ())}
     waiting = {full(name): each["queue"] for name, each in case["pending"].items()}
-    if case.get("cycles", 1) > 1:  # what one cycle preempts waits again before the next
+    if case.get("cycles", 1) > 1:  # a workload preempted in a cycle is pending again before the next one
         waiting |= {full(name): case["running"][name]["queue"] for name in said.get("preempted", ())}
     return {
         "admitted": {full(name): _started(pod_sets) for name, pod_sets in admitted.items()},

@@ -93,7 +93,7 @@ def run_and_queue(world: World, case: Case, *, waits: bool = True) -> None:
         enter(world, spec_of(name, gang), gang["pool"], Priority[gang.get("priority", "LOW")])
 
 
-# ---------------------------------------------------------------- what became of it
+# ---------------------------------------------------------------- the result
 
 
 def became(world: World, case: Case) -> dict[str, str]:

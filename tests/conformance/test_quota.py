@@ -15,7 +15,7 @@ def test_every_node_has_the_listed_numbers(case: Case) -> None:
     made = answer(with_usage(case))
     said = case["expect"].get("inactive", {})
     kinds = {"ClusterQueue": said.get("queues", ()), "Cohort": said.get("cohorts", ())}
-    idle = {"reason": "CohortCycle", "usage": {}}  # nothing runs in those of the cases
+    idle = {"reason": "CohortCycle", "usage": {}}  # nothing runs in the clusters of these cases
     assert made["inactive"] == sorted(
         [{"node": name, "kind": kind, **idle} for kind, names in kinds.items() for name in names],
         key=lambda each: each["node"],

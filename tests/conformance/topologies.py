@@ -115,7 +115,7 @@ def _written(value: object) -> str:
     return "true" if value is True else str(value)
 
 
-# ---------------------------------------------------------------- who holds nodes
+# ---------------------------------------------------------------- running work on nodes
 
 
 def _holder(api: str, case: Case, name: str, held: Mapping[str, Any]) -> Manifest:

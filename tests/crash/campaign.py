@@ -71,7 +71,7 @@ class Campaign:
         script = SCRIPT.format(diary=self._diary, seconds=seconds, last_words=last)
         return {"name": name, "image": "any", "command": ["sh", "-c", script], "resource": "one"}
 
-    # ------------------------------------------------------------ living and dying
+    # ------------------------------------------------------------ starting and killing servers
 
     @contextmanager
     def up(self) -> Iterator[Client]:
@@ -88,7 +88,7 @@ class Campaign:
         """Returns with every GPU taken by a running task, and at least as many tasks waiting."""
         self._top_up(client)
         self._until(lambda: self.diary().running >= GPUS)
-        # What must be nothing in the end is seen here: so the looking works.
+        # What must be empty at the end is not empty here, which shows that the check works.
         assert len(self.server.processes()) >= GPUS // 2
         assert min(self._booked(client)[:2]) >= GPUS // 2
         self._top_up(client)

@@ -117,7 +117,7 @@ def test_clock_change_ends_deletes_and_reorders_nothing_until_it_is_accepted(tmp
 def accept(client: Client, past: str, limited: str) -> None:
     """What is older than 90 days goes, and what has run for longer than it may is ended."""
     assert past in listed(client)
-    for id in ("a-1", "b-1", "c-1", "again-1", "again-2"):  # or they would run when the limited one has ended
+    for id in ("a-1", "b-1", "c-1", "again-1", "again-2"):  # otherwise they would run when the limited one has ended
         client.ok("POST", f"/api/workflow/{id}/cancel")
     client.ok("POST", "/api/v1/clock/accept", {})
     until(lambda: status(client, limited) == "FAILED_EXEC_TIMEOUT")

@@ -91,7 +91,7 @@ def test_answered_changes_survive_a_power_cut_on_postgresql(tmp_path: Path, imag
         try:
             subprocess.run(
                 ["sync", "-f", disk], check=True
-            )  # PostgreSQL's files are there before; only what we store is tried
+            )  # PostgreSQL's files exist already; only runrig's own data is tested
             with desk(tmp_path, database=before.url("postgres")) as it:
                 names = [it.submit(f"w{number}") for number in range(20)]
                 assert it.store.risk() is None
@@ -100,7 +100,7 @@ def test_answered_changes_survive_a_power_cut_on_postgresql(tmp_path: Path, imag
             before.stop()
     with mounted(tmp_path / "after", mount_point):
         for lock in ("data/postmaster.pid", ".s.PGSQL.5432.lock"):
-            (before.folder / lock).unlink()  # of a process that a machine would not remember
+            (before.folder / lock).unlink()  # of a process that a machine would have lost
         after = postgres.resume(before.folder)
         try:
             with closing(SqlStore.open(after.url("postgres"), exclusive=True)) as store:

@@ -35,7 +35,7 @@ def blocks(kind: str) -> list[ParameterSet]:
     return found
 
 
-# ---------------------------------------------------------------- the pages among themselves
+# ---------------------------------------------------------------- links between pages
 
 
 def test_every_link_has_a_target() -> None:
@@ -72,7 +72,7 @@ def test_every_rule_named_in_the_code_is_in_the_laws() -> None:
     assert cited - set(named) == set()
 
 
-# ---------------------------------------------------------------- the pages and the code
+# ---------------------------------------------------------------- pages compared with the code
 
 
 @pytest.mark.parametrize("text", blocks("workflow"))

@@ -165,7 +165,7 @@ def test_links_may_go_up_within_the_code_but_not_out_of_it() -> None:
     out = "is a link that leads out of the folder"
     for path, target in (("a", ".."), ("a", "../b"), ("d/a", "../../b"), ("a", "/etc"), ("d/a", "../..")):
         assert link_problem(path, target) == out
-    # Through another link, this would leave the code although it looks as if it stayed.
+    # Through another link this would lead out of the code, although the path looks as if it stayed inside.
     assert link_problem("d/a", "x/../..") == "is a link whose target has an empty part, '.' or '..'"
     code = Manifest((CodeFile("f", False, HASH, 1),), (CodeLink("l", "f"),))
     assert read_manifest(code.written()) == code

@@ -100,7 +100,7 @@ def test_upload_on_a_full_disk_stores_nothing_and_succeeds_when_there_is_space(t
                 while True:
                     file.write(b"x" * 4096)
                     file.flush()
-            os.truncate(filler, filler.stat().st_size - 1_000_000)  # There is room for a part of it.
+            os.truncate(filler, filler.stat().st_size - 1_000_000)  # Only part of it fits.
             with redirect_stderr(StringIO()), pytest.raises(ServerFault) as refused:
                 send(client(server), chosen)
             assert refused.value.message == FULL.format(data)

@@ -18,7 +18,7 @@ def test_the_log_gives_the_current_state_at_every_stage(tmp_path: Path) -> None:
         assert replayed(here.store).rows() == here.store.load()
         firm = here.submit("firm", "pool2--a", Priority.HIGH)
         here.service.settle()
-        assert replayed(here.store).rows() == here.store.load()  # one is nominated, one is stopping
+        assert replayed(here.store).rows() == here.store.load()  # one gang is nominated, one is stopping
         here.wait_for(firm, "RUNNING")
         do(here.service, here.service.submissions.cancelling(low[0], user="tester"))
         here.finish(firm)

@@ -114,7 +114,7 @@ def test_draining_subpool_shows_its_progress_and_returns_its_quota(team: Up) -> 
     assert [line.split()[0:2] for line in table(team)[2:]] == [["team", "ONLINE"], ["├─", "team--a"], ["└─", "team--b"]]
     team.runrig("workflow", "cancel", "wb-1")
     assert team.runrig("workflow", "wait", "wb-1", "--timeout", "30").code in (0, 125)
-    until(lambda: not any("team--b" in line for line in table(team)))  # archived in a later part of that cycle
+    until(lambda: not any("team--b" in line for line in table(team)))  # archived later in the same cycle
     assert table(team)[2:] == [
         "team            ONLINE         -              70 (Total: 100)  50    20",
         "└─ team--a      ONLINE         ACTIVE         30               5     25",

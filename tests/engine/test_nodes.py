@@ -44,7 +44,7 @@ def test_a_node_without_a_flavor_adds_no_capacity_whatever_flavors_are_called(na
 def test_unchanged_nodes_are_adopted_again_if_anything_else_has_changed() -> None:
     world = World({}, {}, flavors=(Flavor("h100", H100),))
     shown = Node("n0", {GPU: 4}, labels=A100)
-    for _ in range(3):  # what was taken over once is known from the second look on
+    for _ in range(3):  # an adopted node is known at the next look
         see(world, shown)
     world.do(SetFlavors((Flavor("a100", A100), Flavor("h100", H100))))
     assert see(world, shown) == [Node("n0", {GPU: 4}, "a100", A100)]

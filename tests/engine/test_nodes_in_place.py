@@ -117,7 +117,7 @@ class History:
         self.ledger.apply(Queue(gang), 0)
         place = find_place(self.ledger, self.ledger.entries[name], (1,))
         if place is None and self.ledger.nodes.by_name:
-            # As if a trial had stopped others: beyond what is free, on a node that may be down.
+            # As if a what-if run had stopped other work: more than is free, on a node that may be down.
             node = draw(st.sampled_from(sorted(self.ledger.nodes.by_name)))
             place = (Assignment("main", "a", 1, (NodeShare(node, 1),)),)
         if place is not None and draw(st.booleans()):

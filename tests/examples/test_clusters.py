@@ -207,7 +207,7 @@ def test_every_option_appears_in_the_file(capsys: pytest.CaptureFixture[str]) ->
     }
 
 
-def test_racks_of_nvl72_are_cliques_of_18_nodes_with_4_gpus_unless_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_racks_of_nvl72_have_18_nodes_with_4_gpus_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     def made(*words: str) -> tuple[set[int], set[int]]:
         spec = read_cluster(typed(capsys, "--nvl72", *words)[1])
         return set(racks(spec, CLIQUE).values()), {node.resources["gpu"] for node in spec.nodes}
@@ -261,7 +261,7 @@ def test_examples_in_the_help_are_valid_commands(tmp_path: Path, monkeypatch: py
     assert (up_with, Path("cluster.yaml").exists()) == ("runrig up --cluster cluster.yaml", True)
 
 
-# ---------------------------------------------------------------- work that fills it
+# ---------------------------------------------------------------- workloads that fill it
 
 
 def write(folder: Path, shape: Shape, percent: int) -> Path:
@@ -350,7 +350,7 @@ def test_printed_loop_fills_a_server_that_runs_an_example(tmp_path: Path, capsys
         done = subprocess.run(["sh", "-euc", loop], env=environment, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         names = re.findall(r"team-[ab]-\d+-\d+", done.stdout)
-        # All that was submitted before it runs too.
+        # Everything submitted before it runs too.
         assert (
             server.runrig("workflow", "wait", names[-1], "--for", "RUNNING", "--timeout", str(int(PATIENCE_S))).code
             == 0

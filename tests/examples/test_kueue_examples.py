@@ -520,7 +520,7 @@ OUTCOMES = {
 }
 
 
-# ---------------------------------------------------------------- an answer in the words of the table
+# ---------------------------------------------------------------- an answer in the terms of the table
 
 
 def told(answer: dict[str, Any]) -> Told:

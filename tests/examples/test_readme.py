@@ -48,6 +48,6 @@ def test_commands_of_the_session_print_what_it_shows(tmp_path: Path) -> None:
                     assert server.runrig("workflow", "wait", id, "--for", "RUNNING", "--timeout", "60").code == 0
             if printed:
                 told, shown = (_TIME.sub("TIME", text).replace("─", "-") for text in (done.out + done.err, printed))
-                assert told[: len(shown)] == shown  # the address of its page is left out there
+                assert told[: len(shown)] == shown  # the README omits the address of the page
                 seen.append(args[:2])
     assert seen == [["pool", "list"], ["why", "train-3"], ["submit", "train.yaml"]]

@@ -84,14 +84,14 @@ def test_leader_that_was_suspended_commits_nothing_when_it_wakes_and_stands_by(h
         logged, revision = len(leader.log()), here.revision()
         until(lambda: other.ready, longest(TAKEOVER_S), here.logs)
         some_more(running)
-        time.sleep(sleeps_s)  # what is asked for is the time itself
+        time.sleep(sleeps_s)  # the duration itself is the requirement
         leader.send(signal.SIGCONT)
         until(lambda: leader.says("/healthz")[0] == 200)
         assert leader.says("/readyz")[0] == 503
         until(lambda: "another server is the leader" in str(leader.says("/readyz")[1]))
         some_more(running)
     assert other.ready
-    # What it stored just before it was stopped it may still say.
+    # It may still report what it stored just before it was stopped.
     assert [each for each in leader.committed(logged) if each > revision] == []
     assert running.longest_s < longest(TAKEOVER_S)
     settled(here, running)
@@ -121,7 +121,7 @@ def test_of_servers_started_together_on_an_empty_database_one_leads(tmp_path: Pa
             lambda: all("another server is the leader" in str(each.says("/readyz")[1]) for each in here.others(leader))
         )
         assert leader.ready
-        assert "event=not_durable" in leader.log()  # of a PostgreSQL for tests, without fsync
+        assert "event=not_durable" in leader.log()  # of a test PostgreSQL without fsync
         assert [each.says("/healthz")[0] for each in here.servers] == [200, 200, 200]
         status, answer = here.others(leader)[0].says("/api/pool_quota")
         assert (status, answer["error_code"]) == (503, "UNAVAILABLE")
@@ -152,7 +152,7 @@ def test_leader_whose_session_was_taken_over_steps_down(here: Site) -> None:
     name = here.database.partition("@/")[2].partition("?")[0]
     postgres.server().sql("UPDATE meta SET epoch = epoch + 1; UPDATE leader SET epoch = epoch + 1", name)
     until(lambda: not leader.ready, longest(4))
-    until(lambda: leader.ready)  # nobody else is there: it begins a new term
+    until(lambda: leader.ready)  # no other server runs: it begins a new term
     assert "event=leading_no_more told=False" in leader.log()
 
 

@@ -84,7 +84,7 @@ def _hammer(target: Target, operation: Any, mode: GenerationMode, examples: int,
             response = case.call(base_url=base, session=session, timeout=PATIENCE_S)
             case.validate_response(response, checks=CHECKS)
 
-        # Of a route without parameters that could be wrong there is no wrong request.
+        # A route without parameters that could be invalid has no invalid request.
         with suppress(Unsatisfiable) if mode is GenerationMode.NEGATIVE else nullcontext():
             (run if start is None else seed(start)(run))()
 

@@ -68,7 +68,7 @@ def compact(plane: ControlPlane) -> None:
         assert answer.status_code == 200, answer.text
 
 
-# ---------------------------------------------------------------- behind our back
+# ---------------------------------------------------------------- changes made by others
 
 
 def take_by_force(here: Rig, pod: Object) -> None:
@@ -116,7 +116,7 @@ class Load:
         self.sent.append(submit(self._here, gang(f"w{len(self.sent)}", pods, gpus), pool, priority))
 
     def _cancel(self, id: str) -> None:
-        with suppress(AssertionError):  # it may have ended just now
+        with suppress(AssertionError):  # it may just have ended
             self._here.post(f"/api/workflow/{id}/cancel")
 
     def end_some(self, at_most: int | None = None) -> None:
@@ -176,7 +176,7 @@ class Witness:
 
     def _watch(self) -> None:
         while not self._enough.is_set():
-            with suppress(httpx2.TransportError):  # it stands still for a while
+            with suppress(httpx2.TransportError):  # it is unavailable for a while
                 for each in watched(self._here.world, self._since, timeout_s=1):
                     self.seen.append(each)
                     self._since = each.pod["metadata"]["resourceVersion"]

@@ -28,7 +28,7 @@ def objects(namespace: str, without: Collection[str] = (), *, files: Sequence[Pa
 def as_account(world: World, folder: Path, without: Collection[str] = (), *, files: Sequence[Path] = USUAL) -> None:
     """From now on who starts in *world* logs in as it."""
     for each in objects(world.namespace, without, files=files):
-        if each["kind"] != "Namespace":  # which is there
+        if each["kind"] != "Namespace":  # which exists
             world.api.create(each)
     log_in(world, folder, world.namespace)
 

@@ -132,7 +132,7 @@ class Rig:
             _remove(self.world, pod)
         self.world.plane.until(lambda: not pods(), "no pod is left")
 
-    # ------------------------------------------------------------ what a user does
+    # ------------------------------------------------------------ actions of a user
 
     def cli(self, *args: str, stdin: str = "") -> Done:
         assert self.server is not None, "the server does not run"
@@ -182,7 +182,7 @@ class Rig:
     def events(self, id: str) -> str:
         return str(self.get(f"/api/workflow/{id}/events"))
 
-    # ------------------------------------------------------------ what is so
+    # ------------------------------------------------------------ the present state
 
     def until(self, found: Callable[[], T | None], what: str, *, timeout_s: float = 60) -> T:
         """As that of the control plane; a failure shows what the server wrote last, and its pods."""
@@ -264,7 +264,7 @@ class Rig:
                     raise
         self.wait(id, "COMPLETED")
 
-    # ------------------------------------------------------------ others on the cluster
+    # ------------------------------------------------------------ other users of the cluster
 
     @property
     def _mark(self) -> str:
@@ -287,7 +287,7 @@ class Rig:
     def _foreign_name(self, node: str) -> str:
         return f"foreign-{node}-{self.world.namespace}"
 
-    # ------------------------------------------------------------ what was so
+    # ------------------------------------------------------------ the past
 
     def now(self) -> str:
         """The resource version at which `history` may begin."""

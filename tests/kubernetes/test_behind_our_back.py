@@ -106,7 +106,7 @@ def test_late_report_of_an_end_before_a_drain_counts(world: World, tmp_path: Pat
         seen.check_nothing_was_made_twice()
 
 
-# ---------------------------------------------------------------- marks on pods
+# ---------------------------------------------------------------- labels and annotations of pods
 
 
 def _pod_of(here: Rig, id: str) -> Object:
@@ -139,7 +139,7 @@ CHANGES: dict[str, Object] = {
 
 @pytest.mark.parametrize("down", [False, True])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_changed_marks_are_repaired_and_the_pod_keeps_running(
+def test_changed_labels_are_repaired_and_the_pod_keeps_running(
     world: World, tmp_path: Path, change: Object, down: bool
 ) -> None:
     if down and set(change) == {"labels", "annotations", "finalizers"}:
@@ -164,7 +164,7 @@ def test_changed_marks_are_repaired_and_the_pod_keeps_running(
         seen.done()
 
 
-# ---------------------------------------------------------------- what is around pods
+# ---------------------------------------------------------------- objects around pods
 
 
 def _goes(here: Rig, each: Object) -> None:

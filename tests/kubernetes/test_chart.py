@@ -36,7 +36,7 @@ USUAL += ["Role", "RoleBinding", "Service", "ServiceAccount"]
 
 
 def helm(*arguments: str | Path, fails: bool = False) -> str:
-    with TemporaryDirectory() as home:  # It keeps what it found out about the cluster there.
+    with TemporaryDirectory() as home:  # It caches the cluster's API there.
         done = subprocess.run(
             [programs.need("helm"), *arguments], capture_output=True, text=True, check=False, env={"HOME": home}
         )
@@ -77,7 +77,7 @@ def test_api_server_accepts_every_object_of_the_chart(
     )
     assert written["backend"] == {"type": "kubernetes", "namespace": world.namespace, **url}
     for each in objects:
-        if each["kind"] != "ServiceMonitor":  # of an operator that is not here
+        if each["kind"] != "ServiceMonitor":  # of an operator that is not installed
             world.api.create(each, dry_run=True)
     sessions = [*rules(inside=True, sessions=True)] if values else []
     assert granted(text) == {

@@ -134,7 +134,7 @@ def test_deleting_the_config_map_of_a_former_owner_frees_the_namespace(world: Wo
             second.until(lambda: not second.pods(), "what the other one left is gone")
             second.runs(submit(second, gang("mine", 2)))
             agree(second)
-            here.server = Server(here.arguments, here.log)  # which was not gone for good after all
+            here.server = Server(here.arguments, here.log)  # which was still running
             here.server.wait_until_up()
             is_refused(here)
             agree(second)

@@ -228,7 +228,7 @@ def test_log_of_a_container_is_returned_unchanged(cluster: Cluster, world: World
     assert refused.value.status == 404
 
 
-# ---------------------------------------------------------------- no, not now, nothing
+# ---------------------------------------------------------------- refusals, failures and silence
 
 
 def test_wrong_token_is_reported_and_not_shown(plane: ControlPlane, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_hanging_or_missing_server_is_unavailable(plane: ControlPlane, world: Wo
         assert cluster.version()
 
 
-# ---------------------------------------------------------------- the way to it
+# ---------------------------------------------------------------- connections
 
 
 def test_usual_kubeconfig_places_are_searched(

@@ -83,7 +83,7 @@ def group_of(here: Rig, pod: Object) -> Object:
     return found
 
 
-# ---------------------------------------------------------------- told, and kept
+# ---------------------------------------------------------------- reported and stored
 
 
 def test_scheduler_and_kubelet_events_are_kept_long_after_the_pod(world: World, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_attempts_and_workflows_have_their_own_events(world: World, tmp_path: Pa
         assert [file.parent.name for file in files] == ids
 
 
-# ---------------------------------------------------------------- without the right
+# ---------------------------------------------------------------- without permission
 
 
 def test_without_permission_to_see_events_everything_else_works(world: World, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def all_ends(here: Rig, load: Load | None = None) -> None:
     check_log(here)
 
 
-# ---------------------------------------------------------------- killed between commit and sync
+# ---------------------------------------------------------------- killed between a commit and its sync
 
 
 def a_start(here: Rig, _: str) -> Callable[[], bool]:
@@ -134,14 +134,14 @@ def test_killed_ten_times_at_random_under_load(world: World, tmp_path: Path, see
                 here.world.api.call("GET", "/readyz")
             here.kill()
             if mix.random() < 0.5:
-                load.end_some()  # pods end while nobody looks
+                load.end_some()  # pods end while no server runs
             here.start()
         agree(here)
         all_ends(here, load)
         seen.check_nothing_was_made_twice()
 
 
-# ---------------------------------------------------------------- the programs of the cluster
+# ---------------------------------------------------------------- the cluster's own programs
 
 
 @pytest.mark.parametrize("program", [API, SCHEDULER, KUBELETS, "etcd"])
@@ -176,7 +176,7 @@ def test_running_work_does_not_depend_on_the_api_server(world: World, tmp_path: 
         all_ends(here)
 
 
-def test_history_that_the_api_server_has_dropped(world: World, tmp_path: Path) -> None:
+def test_history_dropped_by_the_api_server_is_listed_again(world: World, tmp_path: Path) -> None:
     """410: the server sleeps, much happens, etcd is compacted and the API server begins anew; what is gone by then is noticed."""
     with fleet(world, tmp_path) as here:
         stays, ends, goes = (submit(here, gang(name, 2)) for name in ("stays", "ends", "goes"))

@@ -115,7 +115,7 @@ def test_finished_pod_with_a_finalizer_still_has_its_output(world: World, kept: 
 
 
 def test_pod_that_never_had_a_node_has_no_output(world: World, kept: KeptLogs) -> None:
-    # More than any node has: a scheduler may still remember one of the test before.
+    # More than any node has: a scheduler may still remember a node of the previous test.
     world.create([bare_pod(world.namespace, "p", gpus=10_000)])
     assert kept.keep(KEY, "p")
     assert content(kept.file(KEY, None)) == ""

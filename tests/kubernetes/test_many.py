@@ -113,7 +113,7 @@ def ended(world: World, pod: Object) -> None:
     world.api.set_status(pod, {"phase": "Succeeded"})
 
 
-# ---------------------------------------------------------------- where the time goes
+# ---------------------------------------------------------------- time per part
 
 
 def requests(world: World) -> Requests:

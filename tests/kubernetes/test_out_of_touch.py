@@ -83,7 +83,7 @@ def test_revoked_permission_is_reported_and_everything_works_again_after_it_is_g
             {"apiGroups": ["*"], "resources": [each for each in PLURALS if each != plural], "verbs": ["watch"]},
         ]
         world.api.apply(role | {"rules": left})
-        # The server ends the watch first, which may be told before it refuses another one.
+        # The server ends the watch first, and may report it before it refuses another one.
         said = world.plane.until(lambda: told if "Forbidden" in (told := trouble(found) or "") else None, "it is told")
         assert said.startswith(
             f"lost the watch on {kind} objects of {world.plane.url}: the API server refused the request (403 Forbidden): "
@@ -109,7 +109,7 @@ def test_short_outage_of_the_api_server_is_tolerated_and_a_longer_one_is_reporte
             world.plane.until(lambda: trouble(found) is None, "all is seen again")
 
 
-# ---------------------------------------------------------------- a node that says nothing
+# ---------------------------------------------------------------- a node that does not report
 
 
 @pytest.mark.parametrize(("cancelled", "ends"), [(False, "FAILED_BACKEND_ERROR"), (True, "FAILED_CANCELED")])

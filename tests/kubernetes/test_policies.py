@@ -133,7 +133,7 @@ def is_ready(here: Rig) -> bool:
     return bool(here.get("/readyz") == {"status": "ready"})
 
 
-# ---------------------------------------------------------------- what does not fit
+# ---------------------------------------------------------------- requests that do not fit
 
 
 def test_pod_too_large_for_the_cluster_fails_and_delays_nothing_else(world: World, tmp_path: Path) -> None:

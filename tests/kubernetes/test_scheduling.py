@@ -349,7 +349,7 @@ def test_gang_whose_only_node_is_deleted_has_failed_and_says_so(world: World, tm
         assert (status, code, message) == ("FAILED_BACKEND_ERROR", 3001, "lost: n0 is gone")
 
 
-# ---------------------------------------------------------------- what pods said
+# ---------------------------------------------------------------- output of pods
 
 SAID = [f"epoch {number}" for number in range(5)]
 

@@ -142,7 +142,7 @@ def test_terminal_gets_its_size_and_later_changes(here: Rig) -> None:
         assert first(connection) == b"\1one\r\n"
         connection.send(b'\4{"rows": 12, "columns": 34}')
         assert first(connection) == b"\1two\r\n"
-        connection.send(b"\0\n")  # KWOK may lose what a terminal says when its program ends.
+        connection.send(b"\0\n")  # KWOK may lose the last output of a terminal.
         assert heard(connection)[1] == {"exit_code": 0, "message": ""}
 
 

@@ -180,7 +180,7 @@ def topologies(here: Rig) -> list[list[str]]:
     return [[level["nodeLabel"] for level in each["spec"]["levels"]] for each in found]
 
 
-# ---------------------------------------------------------------- two of us
+# ---------------------------------------------------------------- two servers
 
 
 def test_two_servers_share_a_cluster_without_affecting_each_other(world: World, tmp_path: Path) -> None:

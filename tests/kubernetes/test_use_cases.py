@@ -97,7 +97,7 @@ def test_each_slice_is_bound_in_one_rack_and_all_in_one_zone(world: World, tmp_p
         check_nobody_was_evicted(here)
 
 
-# ---------------------------------------------------------------- what does not fit
+# ---------------------------------------------------------------- requests that do not fit
 
 
 def foreign(here: Rig, node: str) -> None:
@@ -146,7 +146,7 @@ def test_gang_that_fits_no_rack_waits_and_names_the_level(
         assert domains(here, id, CLIQUE) == {"model1": {"a"}}
 
 
-# ---------------------------------------------------------------- what only the cluster's scheduler refuses
+# ---------------------------------------------------------------- refusals of the cluster's scheduler alone
 
 
 @TAKEN

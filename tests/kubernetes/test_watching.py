@@ -86,7 +86,7 @@ def over(line: Cable, world: World, tmp_path: Path, **seconds: float) -> Iterato
         yield made
 
 
-# ---------------------------------------------------------------- while all is well
+# ---------------------------------------------------------------- normal operation
 
 
 def test_view_follows_creations_changes_and_deletions(direct: Watched) -> None:
@@ -142,7 +142,7 @@ def test_after_many_changes_the_view_equals_the_server(direct: Watched) -> None:
     direct.sees({each["metadata"]["name"]: each["metadata"]["annotations"]["value"] for each in there})
 
 
-# ---------------------------------------------------------------- what a writer puts in
+# ---------------------------------------------------------------- injected data
 
 
 def test_inserted_object_is_visible_immediately_and_its_arrival_is_not_a_change(direct: Watched) -> None:
@@ -182,7 +182,7 @@ def test_earlier_events_do_not_undo_an_insert(line: Cable, world: World, tmp_pat
         assert {} not in seen
 
 
-# ---------------------------------------------------------------- when it is cut off
+# ---------------------------------------------------------------- lost connections
 
 
 def test_broken_connection_is_reported_once_and_missed_changes_are_seen(

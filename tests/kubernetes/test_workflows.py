@@ -83,7 +83,7 @@ def test_when_the_lead_ends_the_others_are_stopped_and_the_group_has_completed(w
         }
 
 
-# ---------------------------------------------------------------- what a pod is given
+# ---------------------------------------------------------------- what a pod receives
 
 
 def test_pods_find_each_other_and_their_files(world: World, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def task(name: str, resource: str) -> Object:
     return {"name": name, "resource": resource, "image": "train:1", "command": ["train"]}
 
 
-# ---------------------------------------------------------------- again, and no more
+# ---------------------------------------------------------------- limited retries
 
 
 def test_restarted_task_gets_a_new_pod_in_the_same_place(world: World, tmp_path: Path) -> None:

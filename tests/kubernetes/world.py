@@ -73,7 +73,7 @@ class World:
 
     def clear(self) -> None:
         """Back to an empty cluster; the namespace itself goes when its controller gets to it, which takes seconds."""
-        with suppress(Refusal):  # Nobody may have created it.
+        with suppress(Refusal):  # It may not exist yet.
             self.api.delete(namespace_object(self.namespace))  # From now on no controller creates pods there.
         for pod in self.api.listed("v1", "Pod", self.namespace):
             self._end(pod | {"apiVersion": "v1", "kind": "Pod"})
@@ -95,7 +95,7 @@ class World:
 
     def _end(self, pod: Object) -> None:
         """Deletes *pod* by force, whatever wanted to keep it."""
-        with suppress(Refusal):  # it may be gone already
+        with suppress(Refusal):  # it may already be gone
             self.api.delete(pod, grace_s=0)
             nobody = {"metadata": {"finalizers": None}}
             self.api.call("PATCH", path_of(pod), nobody, kind="application/merge-patch+json")

@@ -98,7 +98,8 @@ class Client:
                 head = await reader.readuntil(b"\r\n\r\n")
                 break
             except (ConnectionError, asyncio.IncompleteReadError) as error:
-                # Kept open too long: the server may have closed it in the very moment.  Nothing was answered, so nothing was read.
+                # Open for too long: the server may have closed it at this very moment. There was no
+                # answer, so nothing was read.
                 if fresh or (isinstance(error, asyncio.IncompleteReadError) and error.partial):
                     raise
         return int(head.split(b" ")[1]), await _body(reader, head.lower())

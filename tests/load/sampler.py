@@ -35,7 +35,7 @@ def _sample(seen: "collections.Counter[str]", inside: "collections.Counter[str]"
                 continue
             stack = [_name(each) for each in _stack(frame)]
             if any("importlib" in name for name in stack):
-                continue  # it still starts
+                continue  # it is still starting
             seen[stack[0]] += 1
             inside.update({*stack, "*"})
 

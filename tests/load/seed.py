@@ -24,7 +24,7 @@ def grow(database: Path, workflow: str, many: int) -> None:
         _copy(connection, "workflows", "id", workflow, many, changed)
         for table in ("groups", "tasks"):
             _copy(connection, table, "workflow", workflow, many, {"workflow": copied})
-        # All of a copy stand at the revision of the original, behind its own.
+        # All of a copy have the revision of the original, after its own.
         _copy(connection, "events", "workflow", workflow, many, {"workflow": copied, "seq": "seq + 1000 * n"})
         connection.execute("ANALYZE")
 

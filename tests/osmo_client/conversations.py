@@ -164,7 +164,7 @@ def dug(value: Any, place: str) -> Any:
     return value
 
 
-# ---------------------------------------------------------------- what the client needs
+# ---------------------------------------------------------------- what the client requires
 
 _SHAPES: Mapping[str, Any] = yaml.safe_load((HERE / "shapes.yaml").read_text())
 _TYPES: Mapping[str, Callable[[Any], bool]] = {

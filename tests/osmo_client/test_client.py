@@ -48,7 +48,7 @@ def terminal() -> Iterator[int]:
 
 
 def test_client_sends_the_recorded_requests_and_gets_the_recorded_results(tmp_path: Path) -> None:
-    shutil.copytree(FILES, tmp_path / "files")  # where the client leaves files of its own
+    shutil.copytree(FILES, tmp_path / "files")  # where the client writes its own files
     with up(tmp_path / "data", *OPTIONS) as server, proxy(urlsplit(url_of(server)).port or 0) as between:
         names: dict[str, Any] = {"url": f"http://127.0.0.1:{between.server_port}", "token": token_of(server)}
         for name in (LOGIN, *sorted(each for part in PARTS.values() for each in part)):  # the last one logs out

@@ -46,7 +46,7 @@ def test_client_finds_everything_it_needs_on_a_server_with_processes(tmp_path: P
                 with refusal:
                     return Answer(refusal.code, refusal.read().decode(), "json" in refusal.headers["content-type"])
 
-        tomorrow = datetime.now(UTC) + timedelta(1)  # the client's times have whole seconds, and the server is younger
+        tomorrow = datetime.now(UTC) + timedelta(1)  # the client's times are in whole seconds, and the server is newer
         replay = Replay(send, token_of(server), lambda: None, lambda *what: reached(server, *what), now=tomorrow)
         for name in (LOGIN, *(each for part in PARTS.values() for each in part)):
             replay.play(name, with_processes=True)

@@ -70,7 +70,7 @@ def code(found: Any) -> str:
         "response_type": "code",
         "redirect_uri": BACK,
         "response_mode": "query",
-        "scope": "openid profile groups",  # the client asks for offline_access too, which this provider does not know
+        "scope": "openid profile groups",  # without offline_access, which this provider does not support
         "state": STATE,
         "nonce": NONCE,
         "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),

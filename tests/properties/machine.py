@@ -263,7 +263,7 @@ def check_admission(state: State, gang_id: str, placement: Placement) -> None:
     views = [Oracle.now(state)]
     if entry.state is GangState.PENDING:
         check_user(state, gang, placement)
-        views.append(Oracle.decided(state))  # law R4: what others hold is not given to it
+        views.append(Oracle.decided(state))  # rule R4: GPUs of others are not available to it
     for oracle in views:
         assert oracle.allows(gang, placement), f"{gang_id} is admitted beyond the headroom"
         check_room(oracle, gang, placement)

@@ -138,7 +138,7 @@ class Oracle:
         """(borrowing limit, lending limit)."""
         kind, name = place
         if kind == "firm" and self.is_shared(place, key):
-            return None, None  # its limit is what firm work is promised: `covers`
+            return None, None  # its limit is the guarantee of guaranteed work: `covers`
         if kind in ("firm", "root"):
             return 0, None
         if kind == "low":
@@ -219,7 +219,7 @@ class Oracle:
                 found.append((place, owes))
         return found
 
-    # ------------------------------------------------------------ what cohorts share (law P2)
+    # ------------------------------------------------------------ quota shared by cohorts (rule P2)
 
     def is_shared(self, place: Place, key: FlavorResource) -> bool:
         """The cohort itself, or some cohort above, has quota of its own."""
@@ -311,13 +311,13 @@ class Oracle:
             for key, amount in self.quota_part(gang, placement).items()
         )
 
-    # ------------------------------------------------------------ what may be lifted
+    # ------------------------------------------------------------ who may be preempted
 
     def with_lifted(self, lifted: Iterable[Lift]) -> "Oracle":
         """The same world in which these quotas and limits refuse nothing."""
         return _Lifted(self, frozenset(lifted))
 
-    # ------------------------------------------------------------ who is safe (law R2)
+    # ------------------------------------------------------------ who is safe (rule R2)
 
     def outermost(self, target: str, preemptor: str) -> Place:
         """The outermost pool between a low leaf and its common cohort with the preemptor's leaf.

@@ -272,13 +272,13 @@ class Recorder:
         mix, there = self.mix, sorted(self.player.state.pools)
         self.submitted += 1
         self.now += 1
-        # Half of the names come again: the number behind them grows.
+        # Half of the names occur again: their number grows.
         name = f"w{self.submitted}" if mix.often(50) else "again"
         limits = (None, None, None, None, None, 8.0, 60.0, 4000.0)
         spec = WorkflowSpec(name, groups, exec_timeout_s=mix.one(limits), queue_timeout_s=mix.one(limits))
         asked = {"pool": pool or mix.one(there), "priority": priority, "at": self.now}
         step = self.player.play({"submit": f"h{self.submitted}", "spec": encode(WorkflowSpec, spec)} | asked)
-        # What was refused left no trace, and a few of those are enough.
+        # Refused submissions leave no trace, so a few are enough.
         if "plan" in step or mix.often(30):
             self.steps.append(step)
 
@@ -353,7 +353,7 @@ class Recorder:
         least = mix.number(1, count) if count and mix.often(50) else None
         gpus = mix.one((0, 1, 1, 1, 1, 2, 2, max(self.kind.sizes, default=3)))
         platform = mix.one((None, None, None, None, None, *self.kind.flavors))
-        # A pool without a quota of it takes none.
+        # A pool without quota for it accepts none.
         cpu = mix.one((0, 1000, 2000)) if mix.often(10) else 0
         found = self._task(
             name, gpus, lead=lead, count=count, min_count=least, platform=platform, exit_rules=mix.one(RULES)

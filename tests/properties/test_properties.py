@@ -144,7 +144,7 @@ class Engine(RuleBasedStateMachine):
     def _submit(self, pool: str, priority: Priority, groups: tuple[GroupSpec, ...]) -> None:
         self.submitted += 1
         self.driver.now += 1
-        # In a graph of several groups time may be up too.
+        # A graph of several groups may also time out.
         exec_timeout_s, queue_timeout_s = (6.0, 9.0) if len(groups) > 3 else (None, None)
         spec = WorkflowSpec(
             f"w{self.submitted}", groups, exec_timeout_s=exec_timeout_s, queue_timeout_s=queue_timeout_s
@@ -391,7 +391,7 @@ class Engine(RuleBasedStateMachine):
             self.driver.edited = True
             self.driver.cycle()
 
-    # ------------------------------------------------------------ what must hold
+    # ------------------------------------------------------------ invariants
 
     @rule()
     def work_that_never_ends_comes_to_rest(self) -> None:

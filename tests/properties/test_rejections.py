@@ -98,7 +98,7 @@ class DoubtedDriver(Driver):
             case Release(gang) if gang in self.marks:
                 self.marks -= set() if self._stands(entries[gang]) else {gang}
             case Release(gang) if entries[gang].state in (GangState.ADMITTED, GangState.STOPPING):
-                self.marks.clear()  # it makes nodes free, of which the scheduler may count what is not counted here
+                self.marks.clear()  # it frees nodes, and the scheduler may count some that are not counted here
             case Queue(gang):
                 assert bool(gang.refused) == (gang.id in self.marks), f"{gang.id}: {gang.refused!r}"
             case Admit(gang) | Nominate(gang):

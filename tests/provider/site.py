@@ -29,7 +29,7 @@ def main() -> None:
     from django.core.handlers.wsgi import WSGIHandler
     from django.core.management import call_command
 
-    call_command("migrate", verbosity=0, run_syncdb=True)  # the tables as they are now, not their history
+    call_command("migrate", verbosity=0, run_syncdb=True)  # the current tables, not their history
     _populate()
     server.set_app(WSGIHandler())
     print(issuer, flush=True)

@@ -139,7 +139,7 @@ def test_an_array_that_does_not_fit_its_workflow_is_one_problem(text: str, messa
     assert [each[2] for each in problems(read_workflow, text)] == [message]
 
 
-def test_the_options_of_run_are_read() -> None:
+def test_array_options_of_run_are_read() -> None:
     assert parse_array("0-9%3") == ("0-9", 3)
     assert parse_array("0-9") == ("0-9", None)
     assert parse_sweep("lr=0.1,0.01") == ("lr", ("0.1", "0.01"))
@@ -173,7 +173,7 @@ def test_too_many_combinations_are_refused_before_they_are_built() -> None:
         combinations([("lr", ("1",)), ("lr", ("2",))])
 
 
-def test_elements_share_what_the_file_says() -> None:
+def test_elements_share_the_settings_of_the_file() -> None:
     first, second = (group.tasks[0] for group in read_workflow(file("{indices: 0-1}", "x")).groups)
     shared = [name for name in TaskSpec.__slots__ if getattr(first, name) is getattr(second, name)]
     assert {*TaskSpec.__slots__} - {*shared} == {"name", "array"}

@@ -52,7 +52,7 @@ roles: [{user: alice, role: user, pool: vision}, {user: root, role: admin}]
 """
 
 
-def test_a_file_with_everything_in_it() -> None:
+def test_a_file_is_read_with_every_field() -> None:
     big = {"gpu": 8, "cpu": 96_000, "memory": TI}
 
     def node(name: str, rack: str, slot: str) -> Node:
@@ -171,7 +171,7 @@ def _of_kinds(quota: Any, flavors: list[str]) -> str:
         ({"gpu": {"max": 1}}, "a quota has no field 'max'. Use one of nominal, borrowing_limit, lending_limit"),
     ],
 )
-def test_a_wrong_quota_is_refused_with_what_to_write(value: Any, message: str) -> None:
+def test_an_invalid_quota_is_refused_with_a_valid_form(value: Any, message: str) -> None:
     assert (None, None, message) in problems(lambda _: amounts(("h100",), quota=value), "")
 
 
@@ -203,7 +203,7 @@ def test_amounts_are_read_before_their_owner_is_known() -> None:
         (-1, "-1 is negative: at least 0"),
     ],
 )  # fmt: skip
-def test_a_wrong_amount_is_refused_with_its_place(text: str | int, message: str) -> None:
+def test_an_invalid_amount_is_refused_with_its_position(text: str | int, message: str) -> None:
     limit = problems(lambda _: amounts(lending_limit=text), "")
     assert limit == [(None, None, f"lending_limit: {message}")]
 

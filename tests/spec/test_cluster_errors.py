@@ -1,6 +1,6 @@
 """What a bad cluster file is told: each problem with its place, all of them at once."""
 
-# ruff: noqa: E501  a case and what it is told are easier to compare in one line
+# ruff: noqa: E501  a case and its messages are easier to compare in one line
 
 from typing import Any
 
@@ -92,7 +92,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), CASES)
-def test_problems_of_a_cluster_file(text: str, wrong: tuple[Any, ...]) -> None:
+def test_problems_of_a_cluster_file_are_reported_with_the_rule(text: str, wrong: tuple[Any, ...]) -> None:
     assert wrong in problems(read_cluster, text)
 
 

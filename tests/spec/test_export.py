@@ -27,7 +27,7 @@ from runrig.spec.cluster import read_cluster
 from runrig.spec.export import cluster_text
 
 FPGA = "example.com/fpga"
-COHORTS = ("org", "left", "right", "on")  # a YAML of old takes the last one for true
+COHORTS = ("org", "left", "right", "on")  # a YAML 1.1 reader takes the last one for true
 RESOURCES = (GPU, GPU, CPU, MEMORY, FPGA)
 FLAVORS = (
     (Flavor("default"),),

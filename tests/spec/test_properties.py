@@ -55,7 +55,7 @@ def test_any_text(text: str, read: Reader) -> None:
 
 @given(st.binary())
 @settings(deadline=None)
-def test_any_bytes(data: bytes) -> None:
+def test_any_bytes_are_read_or_rejected(data: bytes) -> None:
     survives(lambda _: read_workflow(decoded(data)), "")
 
 
@@ -67,7 +67,7 @@ def test_any_text_that_is_not_a_template_renders(text: str) -> None:
 
 @given(st.sampled_from([(read_workflow, WORKFLOW), (read_cluster, CLUSTER)]), st.data())
 @settings(max_examples=200, deadline=None)
-def test_any_value_in_place_of_a_valid_one(good: tuple[Reader, str], data: st.DataObject) -> None:
+def test_any_value_in_place_of_a_valid_one_is_read_or_rejected(good: tuple[Reader, str], data: st.DataObject) -> None:
     """Replaces one node of a good file, so that every field meets values of every kind."""
     read, text = good
     value = plain(read_yaml(text).node)
@@ -86,7 +86,7 @@ def test_any_value_in_place_of_a_valid_one(good: tuple[Reader, str], data: st.Da
 
 @given(VALUES, st.sampled_from([("default",), ("h100", "b200")]))
 @settings(deadline=None)
-def test_any_value_as_a_quota(value: Any, flavors: tuple[str, ...]) -> None:
+def test_any_value_as_a_quota_is_read_or_rejected(value: Any, flavors: tuple[str, ...]) -> None:
     for read in (lambda said: amounts(flavors, quota=said, lending_limit=said), lambda said: share(said, flavors)):
         survives(lambda _: read(value), "")  # noqa: B023
         survives(read, str(value))
@@ -107,7 +107,7 @@ def test_a_pattern_computes_as_python_does(n: int, a: int, b: int) -> None:
 
 @given(VALUES)
 @settings(deadline=None)
-def test_values_read_back_equal_from_json(value: Any) -> None:
+def test_values_are_read_back_unchanged_from_json(value: Any) -> None:
     text = json.dumps(value)
-    assume("NaN" not in text and "Infinity" not in text)  # no JSON, whatever Python writes
+    assume("NaN" not in text and "Infinity" not in text)  # not valid JSON, although Python writes it
     assert plain(node_of(json.loads(text))) == json.loads(text)

@@ -28,7 +28,7 @@ from runrig.spec.values import LONGEST_DURATION_S, parse_duration, parse_exit_co
         ("0", 0),
     ],
 )
-def test_durations_in_every_form(text: str, seconds: float) -> None:
+def test_durations_are_read_in_every_form(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
@@ -157,6 +157,6 @@ def test_exit_codes_are_ranges_in_the_order_written() -> None:
         ("4001", "invalid exit code 4001: the maximum is 4000"),
     ],
 )
-def test_wrong_exit_codes_are_refused(text: str, message: str) -> None:
+def test_invalid_exit_codes_are_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_exit_codes(text)

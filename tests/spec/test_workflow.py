@@ -44,7 +44,7 @@ workflow:
 """
 
 
-def test_a_file_with_everything_in_it() -> None:
+def test_a_file_is_read_with_every_field() -> None:
     boss = TaskSpec(
         name="boss",
         image="ubuntu:24.04",

@@ -1,6 +1,6 @@
 """What a bad workflow file is told: each problem with its place, all of them at once."""
 
-# ruff: noqa: E501  a case and what it is told are easier to compare in one line
+# ruff: noqa: E501  a case and its messages are easier to compare in one line
 
 from typing import Any
 
@@ -132,23 +132,23 @@ OF_A_FILE = [
 
 
 @pytest.mark.parametrize(("text", "wrong"), [case[1:] for case in OF_THE_FILE], ids=[case[0] for case in OF_THE_FILE])
-def test_problems_of_the_file(text: str, wrong: tuple[Any, ...]) -> None:
+def test_problems_of_the_file_are_reported_with_the_rule(text: str, wrong: tuple[Any, ...]) -> None:
     assert wrong in problems(read_workflow, text)
 
 
 @pytest.mark.parametrize(("resource", "wrong"), OF_RESOURCES)
-def test_problems_of_a_resource(resource: str, wrong: tuple[Any, ...]) -> None:
+def test_problems_of_a_resource_are_reported_with_the_rule(resource: str, wrong: tuple[Any, ...]) -> None:
     text = f"{HEAD}  resources:\n    default: {{{resource}}}\n{TAIL}"
     assert problems(read_workflow, text) == [wrong]
 
 
 @pytest.mark.parametrize(("extra", "wrong"), OF_A_TASK)
-def test_problems_of_a_task(extra: str, wrong: tuple[Any, ...]) -> None:
+def test_problems_of_a_task_are_reported_with_the_rule(extra: str, wrong: tuple[Any, ...]) -> None:
     assert problems(read_workflow, task(extra)) == [wrong]
 
 
 @pytest.mark.parametrize(("file", "wrong"), OF_A_FILE)
-def test_problems_of_a_file_for_a_task(file: str, wrong: tuple[Any, ...]) -> None:
+def test_problems_of_a_file_for_a_task_are_reported_with_the_rule(file: str, wrong: tuple[Any, ...]) -> None:
     assert problems(read_workflow, task(f"files: [{{{file}}}]")) == [wrong]
 
 

@@ -51,7 +51,7 @@ def die_behind(beginning: str) -> None:
         begun = begun or statement.startswith(beginning)
 
     def traced(driver: Any, *_: object) -> None:
-        if isinstance(driver, sqlite3.Connection):  # which SQLAlchemy does not see all statements of
+        if isinstance(driver, sqlite3.Connection):  # SQLAlchemy does not see all of its statements
             driver.set_trace_callback(begins)
 
     event.listen(Engine, "after_cursor_execute", executed)
@@ -63,7 +63,7 @@ def die_before_the_children() -> None:
     ready, say = os.pipe()
     forked = os.fork()
     if forked == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # who reads our output shall not wait for the child's
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a reader of our output must not wait for the child's
         os.write(say, b".")
         signal.pause()
     os.read(ready, 1)

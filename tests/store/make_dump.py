@@ -56,7 +56,8 @@ def restore_in_postgresql(text: str, url: str, scratch: Path) -> None:
             if table.name == "alembic_version":
                 continue
             target.execute(table.delete())
-            order = "" if table.name.startswith("usage_") else " ORDER BY rowid"  # Those have none, and need no order.
+            # Tables of usage have no rowid, and need no order.
+            order = "" if table.name.startswith("usage_") else " ORDER BY rowid"
             for row in source.execute(f'SELECT * FROM "{table.name}"{order}'):
                 target.execute(table.insert(), {each.name: read(each.type, row[each.name]) for each in table.columns})
     engine.dispose()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.workflows import Array, GroupSpec, TaskSpec, WorkflowSpec
 
-# All that a store keeps: valid Unicode without NUL (tests/store/contract/test_text.py).
+# All text that a store keeps: valid Unicode without NUL (tests/store/contract/test_text.py).
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 # Whole microseconds until the year 2106.
@@ -42,7 +42,7 @@ def values_of(declared: Any) -> st.SearchStrategy[Any]:
         indices = st.lists(st.integers(0, 999), max_size=3, unique=True).map(sorted).map(tuple)
         return st.builds(Array, values_of(GroupSpec), indices, WHOLE, st.just(()), values_of(int | None), st.booleans())
     if declared is TaskSpec:
-        del hints["array"]  # follows from the array
+        del hints["array"]  # derived from the array
     if declared is WorkflowSpec:
         del hints["_by_name"], hints["groups"], hints["array"]
         groups, arrays = (values_of(each) for each in (tuple[GroupSpec, ...], Array))

@@ -82,7 +82,7 @@ def test_restored_tables_are_equal(tmp_path: Path, any_store: str, to: str) -> N
         restored = SqlStore.look(target)
         was = everything(it.store)
         assert [row[-1] for row in was["credentials"]] != [""]
-        was["credentials"] = [(*row[:-1], "") for row in was["credentials"]]  # what is sealed stays behind
+        was["credentials"] = [(*row[:-1], "") for row in was["credentials"]]  # encrypted values are not copied
         assert everything(restored) == was
         assert {name for name, rows in was.items() if not rows} <= {
             "leaves",
@@ -139,7 +139,7 @@ def test_epoch_never_decreases(tmp_path: Path) -> None:
         store.close()
 
 
-# ---------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------- refusals
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_server_with_fsync_off_is_reported_as_a_risk_with_a_way_out(url: str) ->
         )
 
 
-# ---------------------------------------------------------------- servers that cannot be used
+# ---------------------------------------------------------------- unusable servers
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_wrong_password_is_refused_and_not_shown(url: str) -> None:
         wrong = server.url(name_of(url), user=postgres.ASKED, password=password)
         assert "rejected the login" in refusal(wrong, ServerFault)
     right = server.url(name_of(url), user=postgres.ASKED, password="right")
-    assert "denied permission (permission denied" in refusal(right, ServerFault)  # the tables are another's
+    assert "denied permission (permission denied" in refusal(right, ServerFault)  # the tables belong to another user
 
 
 def test_role_that_cannot_create_tables_gets_a_message(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_created_files_are_private(tmp_path: Path) -> None:
     }
 
 
-# ---------------------------------------------------------------- files that cannot be used
+# ---------------------------------------------------------------- unusable files
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -175,7 +175,7 @@ def test_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) ->
 def test_damaged_database_is_reported_with_a_way_out(tmp_path: Path) -> None:
     path = filled(tmp_path / "runrig.db")
     whole = path.read_bytes()
-    # The header stays: it is the pages behind the first ones that are gone.
+    # The header remains: only the pages after the first ones are damaged.
     path.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
     with pytest.raises(ServerFault, match=rf"the database {path} is damaged .*\. Restore a backup"):
         SqlStore.open(path).load()

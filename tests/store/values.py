@@ -113,7 +113,7 @@ def commit(revision: int, actions: tuple[Action, ...], *changes: RowChange, spec
 
 FLAVORS = (
     Flavor("h100", {"gpu": "h100"}, (Taint("dedicated", "ml"),), ("privileged",)),
-    Flavor("b200", {"gpu": "b200"}, position=1),  # after h100: the order is that of the file, not of the names
+    Flavor("b200", {"gpu": "b200"}, position=1),  # after h100: in the order of the file, not of the names
 )
 NODES = (
     Node("n0", {"gpu": 8, "cpu": 96_000, "memory": 2**40}, "h100", {"gpu": "h100", "rack": "r0"}),
@@ -287,7 +287,7 @@ GANGS = (
 GONE_GANG = GangRow(gang(CANCELLED, "run"), GangState.PENDING)
 GONE_GROUPS = (Group("eval-2", "run", Status.FAILED_CANCELED, end_time=T0 + 7),)
 
-# ---------------------------------------------------------------- how it came
+# ---------------------------------------------------------------- history
 
 DECLARED: tuple[Record, ...] = (*reversed(POOLS), *FLAVORS, *NODES, GONE_NODE, *COHORTS, GONE_COHORT)
 
@@ -300,7 +300,7 @@ HISTORY = (
             *(PutCohort(cohort) for cohort in (*COHORTS, GONE_COHORT)),
             *(PutPool(pool) for pool in POOLS),
         ),
-        # Against their order: what depends on another row must not have to come after it.
+        # In reverse: a row must not have to come after the one that it depends on.
         *(put(record) for record in DECLARED),
     ),
     commit(

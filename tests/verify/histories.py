@@ -217,7 +217,7 @@ class History:
         if answer is not None:
             self.workflows.append(answer["id"])
 
-    # ------------------------------------------------------------ time and the cluster
+    # ------------------------------------------------------------ time and nodes
 
     def _lull(self) -> None:
         self._server.desk.later(self._one((0.5, 1, 5, 30, 100, 400)))

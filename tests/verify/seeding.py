@@ -75,7 +75,7 @@ def after(kind: str, more: More, fits: Fits = anything) -> Way:
     return edited(kind, fits, make)
 
 
-# ---------------------------------------------------------------- what a log knows
+# ---------------------------------------------------------------- contents of a log
 
 
 def queued(log: Sequence[Commit], gang: str, upto: Place) -> Any:

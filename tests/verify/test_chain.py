@@ -192,7 +192,7 @@ def test_retention_leaves_the_chain_intact(tmp_path: Path) -> None:
     assert said(tmp_path / "runrig.db")[0] == 1
 
 
-def test_a_workflow_may_start_after_one_of_which_the_log_has_nothing_left(tmp_path: Path) -> None:
+def test_a_workflow_may_start_after_one_that_retention_deleted_from_the_log(tmp_path: Path) -> None:
     """Rule W5: retention deletes how the other one ended as well."""
     with desk(tmp_path) as server:
         submissions = server.service.submissions
@@ -204,7 +204,7 @@ def test_a_workflow_may_start_after_one_of_which_the_log_has_nothing_left(tmp_pa
         server.store.retention.prune([first], 1000)
         while server.store.retention.prune_events(3).rows:
             pass
-        server.submit("other")  # What comes first after a gap is not judged.
+        server.submit("other")  # The first event after a gap is not checked.
         do(server.service, submissions.releasing(waits, user="ann"))
         server.later(0)
         assert server.status(waits) == "RUNNING"
@@ -241,7 +241,7 @@ def test_invalid_hash_is_refused(database: Path) -> None:
         known_hash("3F")
 
 
-def test_the_log_says_when_a_cycle_ended_that_left_nothing_to_decide(tmp_path: Path) -> None:
+def test_the_log_marks_the_end_of_a_complete_cycle(tmp_path: Path) -> None:
     with desk(tmp_path) as server:
         server.submit("one", "pool1")
         server.later(5)
@@ -260,7 +260,7 @@ def test_the_log_says_when_a_cycle_ended_that_left_nothing_to_decide(tmp_path: P
     ]
 
 
-def test_what_a_commit_says_about_itself_cannot_be_changed(database: Path) -> None:
+def test_facts_that_a_commit_records_about_itself_cannot_be_changed(database: Path) -> None:
     run(database, "UPDATE events SET about = NULL WHERE revision = 1")
     assert said(database)[1][0] == "revision 1, chain: this commit, or one that was before it, was changed"
     run(database, "UPDATE events SET about = '{ }' WHERE revision = 1 AND hash IS NOT NULL")
@@ -268,7 +268,7 @@ def test_what_a_commit_says_about_itself_cannot_be_changed(database: Path) -> No
         said(database)
 
 
-def test_a_store_that_stores_in_turns_continues_the_chain(tmp_path: Path) -> None:
+def test_a_store_that_commits_in_turns_continues_the_chain(tmp_path: Path) -> None:
     """Another server's commits are in the chain too, although this one does not remember them."""
     with desk(tmp_path) as first:
         first.submit("one", "pool1")

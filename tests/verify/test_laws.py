@@ -29,7 +29,7 @@ from tests.verify.logs import (
 )
 
 
-def test_a_late_start_is_seen_only_where_the_log_says_that_a_cycle_ended() -> None:
+def test_a_late_start_is_found_only_where_the_log_marks_the_end_of_a_cycle() -> None:
     declared, submitted, later = log(TWO, work("w", "a"), [submit("x", "b", at=3.0)])
     assert reports([declared, submitted, later]) == []
     says = [each._replace(says=True, end=None) for each in (declared, submitted, later)]

@@ -57,7 +57,7 @@ def forge(path: Path) -> None:
         connection.commit()
 
 
-def test_a_lawful_server_is_followed_until_the_interrupt(tmp_path: Path) -> None:
+def test_a_lawful_server_is_followed_until_ctrl_c(tmp_path: Path) -> None:
     with desk(tmp_path) as server:
         server.submit("low", "pool1", Priority.LOW, gpus=4)
         server.later(5)
@@ -76,7 +76,7 @@ def test_a_lawful_server_is_followed_until_the_interrupt(tmp_path: Path) -> None
         assert followed(server, path, begin=begin)[0] == 0
 
 
-def test_an_unlawful_decision_ends_it_at_once(tmp_path: Path) -> None:
+def test_an_unlawful_decision_ends_it_immediately(tmp_path: Path) -> None:
     with desk(tmp_path, judged=False) as server:
         server.submit("low", "pool1", Priority.LOW, gpus=4)
         server.later(5)
@@ -110,14 +110,14 @@ def test_a_database_is_followed_by_its_url(kind: str, tmp_path: Path) -> None:
         assert (said, checker.numbers.revision, checker.decisions > 0) == ([], server.revision, True)
 
 
-def test_what_cannot_be_followed_is_refused(tmp_path: Path) -> None:
+def test_a_source_that_cannot_be_followed_is_refused(tmp_path: Path) -> None:
     done = runrig("verify", "--live", str(tmp_path / "none.db"))
     assert (done.code, "none.db is not a file" in done.err) == (2, True)
     assert "--textfile needs --live" in runrig("verify", "--textfile", str(tmp_path / "a.prom")).err
     assert "--head cannot be combined with --live" in runrig("verify", "--live", "--head", "0" * 64).err
 
 
-def test_the_alert_rules_name_metrics_that_are_written(tmp_path: Path) -> None:
+def test_the_alert_rules_use_existing_metrics(tmp_path: Path) -> None:
     rules = (Path(__file__).parents[2] / "deploy" / "alerts-verify.yaml").read_text()
     with desk(tmp_path) as server:
         _, _, metrics = followed(server, tmp_path / "runrig.db")

@@ -30,16 +30,16 @@ def survivors(logs: list[list[Commit]], way: str, wanted: int, seed: int = 0) ->
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_wrong_decision_is_reported(way: str, logs: list[list[Commit]]) -> None:
+def test_an_unlawful_decision_is_reported(way: str, logs: list[list[Commit]]) -> None:
     assert survivors(logs, way, SEVERAL) == (SEVERAL, [])
 
 
 @pytest.mark.slow
-def test_each_of_a_thousand_wrong_decisions_is_reported(logs: list[list[Commit]]) -> None:
+def test_each_of_a_thousand_unlawful_decisions_is_reported(logs: list[list[Commit]]) -> None:
     each = -(-THOUSAND // len(WAYS))
     tried = {way: survivors(logs, way, each, seed=1) for way in WAYS}
     assert tried == dict.fromkeys(WAYS, (each, []))
 
 
-def test_wrong_decisions_are_seeded_in_forty_ways() -> None:
+def test_there_are_forty_kinds_of_unlawful_decisions() -> None:
     assert len(WAYS) >= 40

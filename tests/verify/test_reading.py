@@ -51,7 +51,7 @@ def test_a_backup_gives_the_same_commits_as_its_database(server: Path, tmp_path:
     assert list(commits(str(tmp_path / "a.backup"))) == list(commits(str(server / "runrig.db")))
 
 
-def test_wrong_decision_in_a_database_is_named_and_its_file_is_not_written(server: Path, tmp_path: Path) -> None:
+def test_unlawful_decision_in_a_database_is_named_and_the_file_is_not_changed(server: Path, tmp_path: Path) -> None:
     copy = shutil.copy(server / "runrig.db", tmp_path / "copy.db")
     with closing(sqlite3.connect(copy)) as database:
         database.execute("UPDATE events SET action = replace(action, 'RECLAIM', 'PRIORITY') WHERE kind = 'Preempt'")
@@ -64,7 +64,7 @@ def test_wrong_decision_in_a_database_is_named_and_its_file_is_not_written(serve
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db"]
 
 
-def test_from_a_revision_on_earlier_decisions_are_not_judged(server: Path) -> None:
+def test_decisions_before_the_given_revision_are_not_checked(server: Path) -> None:
     said: list[str] = []
     check(str(server / "runrig.db"), since=10_000, laws=(), head="", as_json=True, say=said.append)
     found = json.loads(said[-1])
@@ -72,7 +72,7 @@ def test_from_a_revision_on_earlier_decisions_are_not_judged(server: Path) -> No
     assert found == {"decisions": 8, "unlawful": 0, "not_proven": 8, "rests": 0, "snapshot": None}
 
 
-def test_decisions_before_a_gap_are_read_and_not_judged(server: Path) -> None:
+def test_decisions_before_a_gap_are_read_but_not_checked(server: Path) -> None:
     whole = [each for each in commits(str(server / "runrig.db")) if isinstance(each, Commit)]
     assert not any(each.gap for each in whole)
     at = next(place for place, each in enumerate(whole) if any(kind == "Preempt" for kind, _ in each.events))
@@ -89,7 +89,7 @@ def test_newest_tables_are_known() -> None:
     assert NEWEST == schema.HEAD
 
 
-def test_rule_that_is_not_judged_is_refused() -> None:
+def test_rule_that_is_not_checked_is_refused() -> None:
     assert known_laws("p4, R3") == ["P4", "R3"]
     with pytest.raises(Unreadable, match=r"^Z9 is not judged. These are: A1, A3, "):
         known_laws("P4,Z9")

@@ -65,7 +65,7 @@ def change(path: Path, make: Callable[[Any], Any]) -> int:
     return int(revision)
 
 
-def test_from_each_snapshot_the_rest_of_the_log_is_judged_as_from_the_start(database: Path) -> None:
+def test_each_snapshot_gives_the_same_verdict_on_the_rest_of_the_log(database: Path) -> None:
     code, reports, whole = judged(database)
     assert (code, reports, whole["snapshot"], len(snapshots(str(database)))) == (0, [], None, 2)
     for at in snapshots(str(database)):
@@ -89,7 +89,7 @@ def test_a_snapshot_is_the_same_in_a_backup_and_an_export(database: Path, tmp_pa
     assert exported(tmp_path / "a.backup") == exported(tmp_path / "events.jsonl") == exported(database)
     at = snapshots(str(database))[0]
     assert judged(tmp_path / "events.jsonl", at + 1) == judged(database, at + 1)
-    assert judged(tmp_path / "a.backup", at + 1)[2]["not_proven"] > 0  # It is read from its start.
+    assert judged(tmp_path / "a.backup", at + 1)[2]["not_proven"] > 0  # The log is read from its start.
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_changed_snapshot_is_found_from_the_start_and_from_itself(make: Callab
     assert what in judged(database, at + 1)[1]
 
 
-def test_a_snapshot_that_no_commit_names_is_not_begun_with(database: Path, tmp_path: Path) -> None:
+def test_a_snapshot_that_no_commit_names_is_not_used(database: Path, tmp_path: Path) -> None:
     first, newest = snapshots(str(database))
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("DELETE FROM events WHERE revision > ?", (newest,))
@@ -130,7 +130,7 @@ def test_a_log_that_differs_from_its_snapshot_is_found(database: Path) -> None:
     assert "the snapshot of this revision has another gang low-1/main-group than the log" in judged(database)[1]
 
 
-def test_a_wrong_decision_is_found_from_a_snapshot(database: Path) -> None:
+def test_an_unlawful_decision_is_found_from_a_snapshot(database: Path) -> None:
     at = snapshots(str(database))[0]
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("UPDATE events SET action = replace(action, 'PRIORITY', 'RECLAIM') WHERE kind = 'Preempt'")
@@ -156,7 +156,7 @@ def test_retention_deletes_snapshots_whose_workflows_it_deletes(tmp_path: Path) 
     assert (code, reports, found["snapshot"]) == (0, [], kept)
 
 
-def test_a_snapshot_is_due_after_many_revisions_and_more_of_them_if_it_is_large(tmp_path: Path) -> None:
+def test_a_large_snapshot_is_due_after_more_revisions(tmp_path: Path) -> None:
     with desk(tmp_path) as server:
         server.submit("one", "pool1")
         assert [server.store.snapshots.is_due(each) for each in (LEAST - 1, LEAST)] == [False, True]
@@ -178,7 +178,7 @@ def test_a_long_log_is_cut_at_snapshots(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.slow
-def test_parts_that_are_judged_in_processes_find_what_the_whole_finds(database: Path) -> None:
+def test_parts_checked_in_processes_give_the_result_of_the_whole(database: Path) -> None:
     at = snapshots(str(database))[0]
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("UPDATE events SET action = replace(action, 'PRIORITY', 'RECLAIM') WHERE kind = 'Preempt'")

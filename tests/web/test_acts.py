@@ -53,7 +53,7 @@ def _ids(it: Site) -> list[str]:
     return sorted(each.id for each in found)
 
 
-# ---------------------------------------------------------------- what they do
+# ---------------------------------------------------------------- effects
 
 
 def test_cancelled_workflow_shows_who_cancelled_it_and_why(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_form_key_is_read_however_its_bytes_arrive(tmp_path: Path) -> None:
         assert "m" * 500 in visitor.page("/workflow/a-1")
 
 
-# ---------------------------------------------------------------- twice, and wrong
+# ---------------------------------------------------------------- repeated and invalid forms
 
 
 def test_form_sent_twice_is_carried_out_once(tmp_path: Path) -> None:

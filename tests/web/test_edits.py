@@ -289,7 +289,7 @@ def test_pool_is_closed_and_opened_and_a_concurrent_change_is_noticed(tmp_path: 
         assert (long.status_code, 'id="wrong-reason"' in long.text) == (422, True)
 
 
-# ---------------------------------------------------------------- who may, and what is wrong
+# ---------------------------------------------------------------- permissions and errors
 
 PATHS = tuple(f"/pool/pool1/{act}" for act in ("edit", "subpool", "delete", "pause", "close"))
 

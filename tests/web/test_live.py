@@ -192,7 +192,7 @@ def test_output_stream_ends_when_permission_is_lost(tmp_path: Path, monkeypatch:
             it.desk.service.access.users.withdraw("bob", role_named("pool1-user"), actor="root")
         else:
             it.desk.service.access.browsers.end(cookie)
-        answer.read()  # the task goes on
+        answer.read()  # the task continues
         assert it.desk.status("a-1") == "RUNNING"
 
 
@@ -250,7 +250,7 @@ def test_client_that_does_not_read_costs_nothing_and_starts_over(
         for number in range(changes):
             it.submit(f"w{number}")
             it.service.settle()
-            await hub.now(ALL)  # somebody else reads
+            await hub.now(ALL)  # another user reads it
         said = [await anext(stream)]
         kept = len((await hub.now(ALL)).changes)
         assert isinstance(stream, AsyncGenerator)
@@ -335,7 +335,7 @@ def test_changes_after_the_page_was_rendered_are_sent(tmp_path: Path, monkeypatc
         assert [each[0] for each in change["+"]] == ["a-1/main-group"]
 
 
-def test_revision_newer_than_the_last_look_is_not_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_revision_newer_than_the_last_refresh_is_not_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what came before the stream listened is told without another commit."""
     with streams(tmp_path, monkeypatch) as it:
         cookie = it.signed_in("bob", "viewer")

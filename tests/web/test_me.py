@@ -13,7 +13,7 @@ CLUSTER = (
 )
 
 
-def test_the_page_shows_limits_with_what_the_user_holds_and_waits_for(tmp_path: Path) -> None:
+def test_the_page_shows_limits_with_running_and_waiting_work(tmp_path: Path) -> None:
     with site(tmp_path, gpus=6, cluster=CLUSTER) as it:
         for _ in range(2):
             it.desk.submit("a", "vision", gpus=2)
@@ -89,7 +89,7 @@ def test_notices_are_turned_on_tested_and_turned_off(tmp_path: Path) -> None:
         assert "The test notice did not arrive Notices are off." in failed
 
 
-def test_a_token_of_some_roles_cannot_change_what_all_tokens_of_the_user_share(tmp_path: Path) -> None:
+def test_a_narrowed_token_cannot_change_settings_shared_by_all_tokens(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.person("eve", "pool1-user", "pool2-user")
         made = it.desk.service.access.tokens.create("eve", "ci", actor="eve", roles=[role_named("pool1-user")])

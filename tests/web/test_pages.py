@@ -132,7 +132,7 @@ def test_errors_are_pages_or_json(tmp_path: Path) -> None:
         assert (program.status_code, program.json()["error_code"]) == (404, "NOTFOUND")
 
 
-# ---------------------------------------------------------------- in and out
+# ---------------------------------------------------------------- logging in and out
 
 
 def test_token_signs_in_and_the_cookie_is_not_readable_by_scripts(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_all_scripts_and_styles_together_stay_small() -> None:
     assert sum(len(each.zipped) for each in files._FILES.values()) <= 24_000
 
 
-# ---------------------------------------------------------------- what others have
+# ---------------------------------------------------------------- work of other users
 
 
 def test_pages_contain_no_names_of_hidden_pools(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_pages_contain_no_names_of_hidden_pools(tmp_path: Path) -> None:
         for path in paths:
             text = visitor.get(path).text
             if path.startswith(("/waiting?", "/pool/zebra", "/workflow/zebra", "/page/output")):
-                text = text.replace(path.rpartition("/")[2].rpartition("=")[2], "")  # what was asked for
+                text = text.replace(path.rpartition("/")[2].rpartition("=")[2], "")  # the requested page
             assert "zebra" not in text, path
         for path in paths[-3:]:
             assert visitor.get(path).status_code == 404

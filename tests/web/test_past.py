@@ -152,7 +152,7 @@ def test_time_can_be_given_in_every_form(tmp_path: Path) -> None:
         assert len({_TIME.search(page)[0] for page in pages}) == 1  # type: ignore[index]
 
 
-def test_excess_questions_about_the_past_are_told_to_retry(tmp_path: Path) -> None:
+def test_excess_queries_about_the_past_get_a_retry_time(tmp_path: Path) -> None:
     """Four at once: one looks, and three wait for it."""
     with site(tmp_path) as it:
         history(it)

@@ -39,7 +39,8 @@ def at_work(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: object) -
         for name, pool in (("a", "pool1"), ("b", "pool2"), ("c", "pool1"), ("d", "pool2")):
             it.desk.submit(name, pool, gpus=2)
             it.desk.service.settle()
-        it.desk.service.declarations.create_cohort("org", CohortEdit(), user="ann")  # an event that not all see
+        # Not every user can see this event.
+        it.desk.service.declarations.create_cohort("org", CohortEdit(), user="ann")
         yield it
 
 

@@ -122,7 +122,7 @@ def test_any_arguments_arrive_as_typed(words: list[str]) -> None:
 
     try:
         task = task_of({"command": shlex.join(words), "name": "x"})
-    except InvalidInput:  # white space at the ends of the field is not part of it
+    except InvalidInput:  # surrounding white space is not part of the field
         raise AssertionError(words) from None
     assert list(task.command) == words
     assert list(read_workflow(file_of(task)).groups[0].tasks[0].command) == words

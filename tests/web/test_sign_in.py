@@ -131,7 +131,7 @@ def test_without_a_provider_sign_in_is_not_offered(tmp_path: Path) -> None:
             assert visitor.get(path).status_code == 404
 
 
-# ---------------------------------------------------------------- what is no sign-in
+# ---------------------------------------------------------------- invalid sign-ins
 
 
 def refused(answer: httpx2.Response, *said: str) -> None:
@@ -168,7 +168,7 @@ def test_a_wrong_state_is_refused_before_the_provider_is_asked(it: Place, state:
     sent = returned(Browser("alice").open(it.begin(visitor), BACK))
     refused(visitor.get(f"/login/oidc/return?{urlencode({**sent, 'state': state})}"), "belongs to another sign-in")
     kept = visitor.http.cookies.get(f"runrig-{PORT}-sign-in")
-    assert not kept  # whoever guesses begins anew
+    assert not kept  # after a wrong guess, the sign-in starts over
 
 
 def test_response_must_be_in_time_and_from_the_right_provider(it: Place) -> None:
@@ -231,11 +231,11 @@ def test_local_user_with_the_same_name_is_a_different_user(it: Place) -> None:
 def test_a_withdrawn_group_takes_effect_before_fifteen_minutes_are_over(it: Place, running: Running) -> None:
     visitor = it.signed_in("alice")
     running.groups(alice=["heads"])
-    it.shift[0] += 250  # a token of the provider lives 300 s, and this server's clock alone is ahead
+    it.shift[0] += 250  # a token of the provider is valid for 300 s, and only this server's clock is ahead
     assert it.roles(visitor) == ["pool1-user"]
     (before,) = it.access.browsers._sessions.values()
     it.access.browsers._sessions[before.hash] = ends_soon(before, it.access)
-    assert it.roles(visitor) == ["pool1-user"]  # and now the provider is asked
+    assert it.roles(visitor) == ["pool1-user"]  # now the provider is asked
     until(lambda: it.roles(visitor) == ["pool1-admin", "viewer"])
     (after,) = it.access.browsers._sessions.values()
     assert 0 <= it.access.now() + 900 - after.ends_at < 30
@@ -280,7 +280,7 @@ def test_session_that_cannot_be_renewed_ends(it: Place, why: str, monkeypatch: p
         it.shift[0] += browser_sessions.IDLE_S + 1
     if why == "provider":
         it.access.browsers._sessions[before.hash] = ends_soon(before, it.access)
-        until(lambda: it.roles(visitor) is None)  # at once, and not when its time is up
+        until(lambda: it.roles(visitor) is None)  # immediately, not after a timeout
         assert it.access._store.sessions() == ()
     elif why in ("restart", "idle"):
         it.access.browsers._sessions[before.hash] = ends_soon(before, it.access, -1)
@@ -348,7 +348,7 @@ def test_session_ends_at_its_expiry_while_the_provider_is_down(it: Place, monkey
     it.access.browsers._sessions[before.hash] = ends_soon(before, it.access)
     for _ in range(5):
         assert it.roles(visitor) == ["pool1-user"]
-    until(lambda: len(asked) == 1)  # it is left alone for a while
+    until(lambda: len(asked) == 1)  # it is not asked again for a while
     it.shift[0] += 61
     assert it.roles(visitor) is None
     assert visitor.get("/login").status_code == 200

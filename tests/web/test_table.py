@@ -167,7 +167,7 @@ def test_each_row_shows_where_it_runs_why_it_waits_or_why_it_failed(tmp_path: Pa
         assert text["bad-1"].endswith("main, exit code 1")
 
 
-# ---------------------------------------------------------------- the chosen ones
+# ---------------------------------------------------------------- selected rows
 
 
 def choice(do: str, *chosen: str) -> str:

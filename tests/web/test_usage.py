@@ -28,7 +28,8 @@ def test_the_page_has_the_sums_of_pools_users_and_nodes(tmp_path: Path) -> None:
         visitor.sign_in(TOKEN)
         for over in ("24h", "7d", "30d", "odd"):
             words = words_of(visitor.page(f"/usage?over={over}"))
-            # Quota 12, held 7.5, guaranteed 7.5, borrowed 0, lent 2.5, idle 2, waited and lost nearly nothing.
+            # Quota 12, in use 7.5, guaranteed 7.5, borrowed 0, lent 2.5, idle 2, waiting and lost almost
+            # nothing.
             assert "vision 12 7.5 7.5 0 2.5 2 0 0" in words
             assert "speech 4 5.1 2.5 2.5 0 1.5 2.9 3.1" in words
             assert "ann 7.5 0 0 sam 5.1 2.9 3.1" in words
@@ -37,7 +38,7 @@ def test_the_page_has_the_sums_of_pools_users_and_nodes(tmp_path: Path) -> None:
         assert visitor.page("/usage?over=24h").count('<svg class="chart"') == 2
 
 
-def test_users_see_their_pools_and_one_row_for_the_rest(tmp_path: Path) -> None:
+def test_users_see_their_pools_and_one_row_for_others(tmp_path: Path) -> None:
     with example(tmp_path) as (service, visitor):
         service.access.users.create("eve", [role_named("speech-user")], actor="root")
         visitor.sign_in(service.access.tokens.create("eve", "t", actor="root").text)

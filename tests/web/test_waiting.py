@@ -42,7 +42,7 @@ def one_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[S
         yield it, Asked(it, monkeypatch)
 
 
-def test_many_requests_share_one_answer_until_the_next_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_share_one_answer_until_the_next_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with one_waits(tmp_path, monkeypatch) as (it, asked):
         visitor = it.visitor()
         asked.pools.clear()

@@ -32,7 +32,7 @@ def test_empty_database_is_refused_where_another_was_used_and_gets_no_tables(kin
         store_url(kind, tmp_path / "one", tables=False) as first,
         store_url(kind, tmp_path / "two", tables=False) as second,
     ):
-        for url in (first, first):  # the second time it is not empty
+        for url in (first, first):  # it is not empty the second time
             term = election(url).take()
             term.open(first_start(folder, ELSEWHERE))
             term.close()
@@ -107,7 +107,7 @@ def test_up_reports_its_start_before_it_loads_the_server_and_refuses_a_port_in_u
         assert server.child.stderr.readline() == f"Starting a server on port {port}, data {tmp_path / 'data'}\n"
 
 
-# ---------------------------------------------------------------- a database that is lost
+# ---------------------------------------------------------------- a lost database
 
 FILE = """
 workflow:
@@ -186,5 +186,6 @@ def test_processes_of_a_deleted_data_folder_are_ended_and_named_at_the_next_star
         server.child.terminate()
         assert server.child.stderr is not None
         warnings = [line for line in server.child.stderr if line.startswith("Warning: ended what still ran")]
-    # Every server of this machine ends what has lost its data folder: one of another test may have come first, or left some.
+    # Each server of this machine ends tasks that lost their data folder: one of another test may have come first,
+    # or left some.
     assert warnings == [] or f"{data}/tasks/e-1/t/0" in warnings[0]

@@ -181,7 +181,7 @@ def test_server_accepts_the_names_in_its_file_and_health_checks_under_any(here: 
 
 
 @pytest.mark.slow
-def test_slow_client_is_told_and_disconnected(here: Site) -> None:
+def test_slow_client_gets_a_message_and_is_disconnected(here: Site) -> None:
     with serving(here, "read_timeout_s: 1\n") as server:
         until(lambda: server.ready)
         host, port = server.url.partition("://")[2].split(":")
@@ -223,7 +223,7 @@ def test_unusable_database_ends_the_server_with_its_reason(here: Site) -> None:
 
 
 @pytest.mark.slow
-def test_clients_waiting_at_a_stopping_leader_are_told(here: Site) -> None:
+def test_clients_waiting_at_a_stopping_leader_get_a_message(here: Site) -> None:
     token = here.admin()
     with serving(here) as server:
         until(lambda: server.ready)

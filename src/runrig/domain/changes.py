@@ -191,7 +191,7 @@ class NodeBack:
         return f"bring node {self.node} back"
 
 
-# ---------------------------------------------------------------- what takes waiting
+# ---------------------------------------------------------------- how they are described
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ def quoted(text: str) -> str:
     return '"' + _MARKER.sub(r"\\x7b", escaped) + '"'
 
 
-# ---------------------------------------------------------------- what a command line tells
+# ---------------------------------------------------------------- from a command line
 
 
 def name_of(command: Sequence[str]) -> str:

@@ -88,7 +88,7 @@ def _group(fields: Fields) -> str:
     return name
 
 
-# ---------------------------------------------------------------- slices, once it is known whose
+# ---------------------------------------------------------------- slices, once their task group is known
 
 
 def check_slices_of_task(fields: Fields, topology: Sequence[Requirement]) -> None:

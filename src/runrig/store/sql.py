@@ -218,7 +218,7 @@ class SqlStore:
                 limits=read("Limits"),
             )
 
-    # ------------------------------------------------------------ one thing, or a page of them
+    # ------------------------------------------------------------ single rows and pages
 
     def spec(self, hash: str) -> SpecText:
         """Raises NotFound."""

@@ -164,7 +164,7 @@ def _plain(event: Event, needs: Any) -> tuple[str, Any]:
 @contextmanager
 def _connected(path: str) -> Iterator[tuple[sqlite3.Connection, str]]:
     """Yields a connection and the version of the tables."""
-    # Without a WAL file, no process is writing to it, and SQLite does not have to create files.
+    # Without a WAL file, no process is writing to it, and SQLite need not create files.
     how = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?{how}", uri=True)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

@@ -380,7 +380,7 @@ def test_a_revision_is_shown_and_compared(world: TwoTeams) -> None:
     assert latest["configs"][0]["revision"] == two
     params = {"config_type": "POOL", "first_revision": str(one), "second_revision": str(two)}
     found = said(world, "ada", "GET", "/api/configs/diff", **params)
-    rest = {"team": None, "team--a": None}  # a subpool follows its parent
+    rest = {"team": None, "team--a": None}  # a subpool is listed after its parent
     before, after = (found[part]["pools"] for part in ("first_data", "second_data"))
     assert before | rest == after | rest
     assert [each["team"]["description"] for each in (before, after)] == ["one", "two"]
@@ -497,7 +497,7 @@ def test_a_rollback_that_a_rule_forbids_changes_nothing(world: TwoTeams) -> None
     assert world.portrait() == before
 
 
-# ---------------------------------------------------------------- what is fixed
+# ---------------------------------------------------------------- fixed settings
 
 
 def test_roles_backend_workflow_and_service_are_shown(world: TwoTeams) -> None:

@@ -116,7 +116,7 @@ def test_deleted_user_has_no_credentials_left(world: TwoTeams) -> None:
     assert world.api.desk.service.access.credentials.of("tom") == ()
 
 
-# ---------------------------------------------------------------- work that names them
+# ---------------------------------------------------------------- workflows that use credentials
 
 FILE = """
 workflow:

@@ -59,11 +59,11 @@ def test_rows_add_up_and_lent_equals_borrowed(
         assert (held, sum(pool["used"] + pool["low"] for pool in pools.values())) == (running, running)
         lent, borrowed = (sum(pool[field] for pool in pools.values()) for field in ("lent", "borrowed"))
         assert lent <= borrowed, "somebody borrows all that is lent"
-        # Quota of 4 on 8 GPUs: 4 are promised to nobody, and are borrowed first across pools.
+        # Quota of 4 on 8 GPUs: 4 belong to no guarantee, and are borrowed first across pools.
         assert all(0 <= pool["lent"] <= pool["unallocated"] - pool["used"] for pool in pools.values() if pool["lent"])
 
 
-def test_work_older_than_a_subpool_borrows_the_quota_that_the_subpool_was_given(tmp_path: Path) -> None:
+def test_work_older_than_a_subpool_borrows_the_quota_of_the_subpool(tmp_path: Path) -> None:
     with api(tmp_path, cluster=POOL, gpus=4) as it:
         submit(it, "n", "team", 4, "NORMAL")
         it.call("POST", SUBPOOL, {"name": "a", "quota": 2})

@@ -158,7 +158,7 @@ def test_query_has_the_latest_attempt_of_each_task_unless_all_are_requested(worl
     assert tasks(world, low, skip_groups=True, verbose=True) == []
 
 
-# ---------------------------------------------------------------- what does not run yet
+# ---------------------------------------------------------------- unsupported features
 
 
 @pytest.mark.parametrize(

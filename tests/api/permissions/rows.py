@@ -237,7 +237,7 @@ OUTCOMES: Mapping[str, Mapping[str, int]] = {
 """Who may call a route, by the need that the document states, for a request about `team` and tom's work in it."""
 
 NOT_SEEN: Mapping[str, tuple[str, int]] = {
-    "/api/v1/cohorts/org": ("uwe", NOT_THERE),  # lies above pools of others alone
-    "/api/configs/diff": ("nina", NOT_THERE),  # no revision is of a pool that she sees
+    "/api/v1/cohorts/org": ("uwe", NOT_THERE),  # contains only pools of other users
+    "/api/configs/diff": ("nina", NOT_THERE),  # no revision concerns a pool that she can see
 }
 """Where somebody may ask, and what is asked for is not seen: who, and what is answered."""

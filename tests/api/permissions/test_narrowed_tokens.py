@@ -87,10 +87,10 @@ OWNED: Mapping[str, Row | str] = {
     "POST /me/pool": Row("/me/pool", "pool=pool1&key={key}"),
     "POST /me/revoke/{name}": Row("/me/revoke/{name}", "key={key}"),
     "POST /me/token": BOUNDED,
-    "POST /logout": NOT_OWNED,  # it ends the session whose cookie and second secret were sent
-    "POST /submit": NOT_OWNED,  # it asks for the right to submit to the pool that the form names
-    "POST /run": NOT_OWNED,  # it submits a workflow, or shows how that would end
-    "POST /workflows/act": NOT_OWNED,  # it asks for the right to change each workflow that was chosen
+    "POST /logout": NOT_OWNED,  # ends the session whose cookie and second secret were sent
+    "POST /submit": NOT_OWNED,  # requires permission to submit to the pool in the form
+    "POST /run": NOT_OWNED,  # submits a workflow, or previews it
+    "POST /workflows/act": NOT_OWNED,  # requires permission to change each selected workflow
     "PUT /api/v1/credentials/{name}": Row("/api/v1/credentials/own", {"values": {"key": "of a thief"}}),
 }
 ROWS = {route: row for route, row in OWNED.items() if isinstance(row, Row)}
@@ -153,7 +153,7 @@ def una(folder: Path) -> Iterator[Una]:
 def test_every_route_for_personal_settings_has_a_row() -> None:
     decided = {each.value for each in OF_A_POOL}
     decided |= {each.value for each in (Permission.CHANGE_CLUSTER, Permission.ACCESS, Permission.READ_EVERYTHING)}
-    decided.add(Permission.SEND_CODE.value)  # by a role on any pool
+    decided.add(Permission.SEND_CODE.value)  # from a role on any pool
     found = set()
     for module in (*application._MODULES, *PAGES):
         for route in module.router.routes:
@@ -285,7 +285,7 @@ def test_narrowed_token_signs_out_only_browsers_with_no_more_roles(
         code = it.send(it.tokens["narrow"], "POST", "/api/v1/browser-codes").json()["code"]
         by_code = browsers.enter(code, "here")
         assert signed_in(*wide, narrow, by_code) == [True, True, False, True]
-        newest = enter("whole")  # which reaches them all: the oldest ends
+        newest = enter("whole")  # which covers them all: the oldest one is revoked
         assert signed_in(*wide, by_code, newest) == [False, True, True, True]
         enter("wide"), enter("wide"), enter("wide")
         before = it.portrait()

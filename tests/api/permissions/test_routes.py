@@ -39,14 +39,14 @@ GUARDED = sorted(route for route, need in NEEDS.items() if need != OPENLY and ro
 QUESTIONS = [route for route in GUARDED if route.startswith("GET ")]
 COMMANDS = [route for route in GUARDED if not route.startswith("GET ")]
 WITHOUT_TRACE = {
-    "PATCH /api/v1/me",  # no default pool, as before
-    "DELETE /api/v1/me/notices",  # they are off, as before
+    "PATCH /api/v1/me",  # no default pool, as before the request
+    "DELETE /api/v1/me/notices",  # notices are off, as before the request
     "POST /api/v1/me/notices:test",
-    "POST /api/configs/history/rollback",  # to what there is
+    "POST /api/configs/history/rollback",  # names the existing ones
     "HEAD /api/v1/code/{id}",
     "POST /api/v1/browser-codes",
     "POST /api/v1/clock/accept",
-    "POST /api/v1/nodes:uncordon",  # what is open
+    "POST /api/v1/nodes:uncordon",  # routes without authentication
     "POST /api/v1/pools/{name}/open",  # the same
     "POST /api/v1/plan",
     "POST /api/v1/workflows:render",
@@ -181,7 +181,7 @@ def test_hidden_objects_get_the_same_response_as_missing_ones(tmp_path: Path, ro
 SUBMIT = {"file": one_task("x")}
 
 PAIRS: list[tuple[str | None, str, str, Any, int]] = [
-    # A role on a pool is one on its subpools, and on nothing that only begins alike.
+    # A role on a pool includes its subpools, but not pools whose names only begin with the same letters.
     ("tom", "POST", "/api/pool/team/workflow", SUBMIT, GOOD),
     ("tom", "POST", "/api/pool/team--a/workflow", SUBMIT, GOOD),
     ("tom", "POST", "/api/pool/team2/workflow", SUBMIT, NOT_THERE),
@@ -202,7 +202,7 @@ PAIRS: list[tuple[str | None, str, str, Any, int]] = [
     ("vera", "POST", "/api/pool/team/workflow?dry_run=true", SUBMIT, NOT_ALLOWED),
     ("vera", "POST", "/api/pool/nope/workflow", SUBMIT, NOT_THERE),
     (None, "POST", "/api/pool/team/workflow", SUBMIT, 401),
-    # Work: one's own, or that of the pool whose admin one is.
+    # Workflows: your own, or those of a pool that you administer.
     ("tom", "POST", "/api/workflow/tomjob-1/cancel", None, GOOD),
     ("tess", "POST", "/api/workflow/tomjob-1/cancel", None, NOT_ALLOWED),
     ("tina", "POST", "/api/workflow/tomjob-1/cancel", None, GOOD),
@@ -211,13 +211,13 @@ PAIRS: list[tuple[str | None, str, str, Any, int]] = [
     ("vera", "GET", "/api/workflow/uwejob-1", None, GOOD),
     ("tess", "GET", "/api/workflow/tomjob-1/logs", None, GOOD),
     ("tom", "GET", "/api/workflow/uwejob-1/logs", None, NOT_THERE),
-    # To submit a file again is to get at what is in it.
+    # Submitting a file again shows its content.
     ("tom", "POST", "/api/pool/team/workflow?workflow_id=tomold-1", None, GOOD),
     ("tess", "POST", "/api/pool/team/workflow?workflow_id=tomold-1", None, NOT_ALLOWED),
     ("tom", "POST", "/api/pool/team/workflow?workflow_id=uweold-1", None, NOT_THERE),
     ("tom", "POST", "/api/pool/team/workflow/uweold-1/restart", None, NOT_THERE),
     ("tom", "POST", "/api/pool/team2/workflow/tomold-1/restart", None, NOT_THERE),
-    # A pool's own admin: its settings and subpools, and not what it has at the cost of others.
+    # An administrator of a pool may change its settings and subpools, but not what affects other pools.
     ("tina", "PATCH", "/api/v1/pools/team", {"queueing": "STRICT_FIFO"}, GOOD),
     ("tina", "PATCH", "/api/v1/pools/team", {"quota": 100}, NOT_ALLOWED),
     ("tina", "PATCH", "/api/v1/pools/team", {"cohort": "zeta"}, NOT_ALLOWED),

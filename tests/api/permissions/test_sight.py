@@ -58,7 +58,7 @@ def test_no_response_names_hidden_objects(tmp_path: Path, seed: int) -> None:
     with api(tmp_path, nodes=NODES, cluster=None) as it:
         use(it.desk, chance, NAMES, owners=OWNERS)
         if chance.random() < 0.5:
-            it.desk.submit("zq-work-late", chance.choice(NAMES.pools))  # the next cycle has something to do
+            it.desk.submit("zq-work-late", chance.choice(NAMES.pools))  # so that the next cycle makes a decision
         asked = list(questions(it))
         for identity, headers in hire(it, chance):
             hidden = sorted(set(foreign(it, identity)))

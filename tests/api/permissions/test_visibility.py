@@ -171,7 +171,7 @@ def test_suggestions_are_limited_to_what_the_user_may_see_and_do(tmp_path: Path)
         assert {each["who"] for each in adas["tried"]} == {"owner", "admin", "wait"}
         own = it.get("tom", f"{address}own")["changes"]
         assert {each["who"] for each in own["tried"]} == {"owner"}
-        assert own["would_start"] == []  # all GPUs are held
+        assert own["would_start"] == []  # all GPUs are in use
 
 
 def test_each_user_gets_the_changes_that_they_may_make(tmp_path: Path) -> None:

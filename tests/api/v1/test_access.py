@@ -61,7 +61,7 @@ def test_repeated_request_returns_the_same_token_for_a_while(tmp_path: Path) -> 
         again = it.http.post("/api/v1/tokens", json=body, headers=key)
         assert (again.status_code, again.json()["token"]) == (201, text)
         assert len(it.http.get("/api/v1/tokens").json()["items"]) == 1
-        # Another body, another user or another key: not the same token.
+        # Another body, user or key creates another token.
         problem(it.http.post("/api/v1/tokens", json=body | {"name": "desk"}, headers=key), 409, "CONFLICT")
         problem(it.http.post("/api/v1/tokens", json=body | {"expires_in_s": None}, headers=key), 409, "CONFLICT")
         problem(it.http.post("/api/v1/tokens", json=body), 409, "CONFLICT")
@@ -94,7 +94,7 @@ def test_token_grants_some_roles_of_its_user_and_never_more(tmp_path: Path) -> N
             return found
 
         assert roles() == ["pool2-viewer"]
-        # With it, nothing wider is made, neither for a new token nor for itself.
+        # A narrowed token can neither create a wider token nor widen itself.
         for sent in (["pool1-user"], ["pool2-viewer", "pool1-user"], ["admin"]):
             wider = it.http.post("/api/v1/tokens", json={"name": "wider", "roles": sent}, headers=as_eve)
             assert "eve does not have" in problem(wider, 422, "USAGE")["detail"]
@@ -103,7 +103,7 @@ def test_token_grants_some_roles_of_its_user_and_never_more(tmp_path: Path) -> N
             it.http.patch("/api/v1/tokens/nightly", json={"roles": None}, headers=as_eve).json()["roles"]
             == body["roles"]
         )
-        # An admin widens it, to what its user has.
+        # An administrator can widen it, up to the roles of its user.
         problem(it.http.patch(f"{tokens}/nightly", json={"roles": ["admin"]}), 422, "USAGE")
         changed = it.call("PATCH", f"{tokens}/nightly", {"roles": ["pool1-user"]})
         assert (changed["roles"], changed["description"], roles()) == (

@@ -67,7 +67,7 @@ def test_why_explains_one_element_or_the_first_in_each_status(tmp_path: Path) ->
         assert missing["detail"] == "sweep-1 has no element '6'"
 
 
-def test_one_element_is_cancelled_and_the_next_takes_its_turn(tmp_path: Path) -> None:
+def test_when_one_element_is_cancelled_the_next_one_starts(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         submitted(it, 3000)
         assert _post(it, "/sweep-1/elements/3/cancel", message="wrong").json() == {"id": "sweep-1/3"}

@@ -89,7 +89,7 @@ def test_current_tag_is_accepted_and_an_older_one_changes_nothing(tmp_path: Path
             assert done.status_code == 200, done.text
             seen.append({"If-Match": done.headers["etag"]})
             assert _tag(it, read) == seen[-1], "the answer of an edit has the new tag"
-        if not edits:  # it was taken back and given again
+        if not edits:  # the role was revoked and granted again
             it.call("DELETE", _ROLE)
             it.desk.service.access.users._accounts.now = lambda: 2_000_000_000.0
             seen.append(

@@ -99,7 +99,7 @@ def test_many_followers_get_every_event_in_order_and_the_log_is_read_once(
                 newest = happens(it)
                 told = await asyncio.gather(*(heard(stream, up_to(newest)) for stream in streams))
                 assert {json.dumps(each) for each in told} == {json.dumps((log(it, begun), told[0][1]))}
-                assert followers.made - after <= 2  # the tick that came first may have been in the middle
+                assert followers.made - after <= 2  # the first tick may have come in the middle
                 begun = newest
             for stream in streams:
                 await stream.aclose()  # type: ignore[attr-defined]

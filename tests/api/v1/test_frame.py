@@ -62,7 +62,7 @@ def test_command_with_an_unknown_parameter_does_nothing(tmp_path: Path) -> None:
 def test_unknown_cursor_is_refused(tmp_path: Path, path: str, cursor: str) -> None:
     with api(tmp_path) as it:
         answer = it.http.get(path, params={"cursor": cursor})
-        if not (answer.status_code == 200 and cursor == "WyJhIl0"):  # a place in a list by name
+        if not (answer.status_code == 200 and cursor == "WyJhIl0"):  # names an item of a list
             problem(answer, 422, "USAGE")
 
 

@@ -41,7 +41,7 @@ def test_a_limit_of_a_user_over_all_pools_is_set_shown_and_lifted(tmp_path: Path
         assert rows(it) == []
 
 
-def test_a_limit_of_a_pool_names_who_is_above_it_and_applies_to_subpools(tmp_path: Path) -> None:
+def test_a_limit_of_a_pool_names_users_above_it_and_applies_to_subpools(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for name in ("a", "b"):
             it.submit(one_task(name), "pool1")
@@ -57,7 +57,7 @@ def test_a_limit_of_a_pool_names_who_is_above_it_and_applies_to_subpools(tmp_pat
         assert rows(it, user="ann") == [of("ann", "pool1", "gpus", 1, 2), of("ann", "pool1", "waiting", 5, 0)]
 
 
-def test_users_see_their_own_limits_and_administrators_those_of_all(tmp_path: Path) -> None:
+def test_users_see_their_own_limits_and_administrators_see_all(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.http.post("/api/v1/users", json={"name": "eve", "roles": ["pool1-user"]}).raise_for_status()
         token = it.http.post("/api/v1/users/eve/tokens", json={"name": "laptop"}).json()["token"]
@@ -79,7 +79,7 @@ def test_users_see_their_own_limits_and_administrators_those_of_all(tmp_path: Pa
         problem(it.http.get("/api/v1/limits", params={"pool": "pool2"}, headers=eve), 404, "NOTFOUND")
 
 
-def test_wrong_limits_are_refused_with_the_rule_and_nothing_is_stored(tmp_path: Path) -> None:
+def test_invalid_limits_are_refused_with_the_rule_and_not_stored(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         limits = "/api/v1/limits/users/ann"
         for body in ({"gpus": 0}, {"waiting": 1_000_001}, {"gpus": "x"}, {"unknown": 1}, {"gpus": 1.5}):

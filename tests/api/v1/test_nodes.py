@@ -54,7 +54,7 @@ def test_drain_lists_stopped_and_remaining_work_and_why_explains_it(tmp_path: Pa
             "stops": [{"gang": low, "pool": "pool1", "priority": "LOW", "gpus": 1}],
             "stays": [{"gang": firm, "pool": "pool1", "priority": "NORMAL", "gpus": 2}],
         }
-        for _ in range(2):  # it is told to stop, and has stopped
+        for _ in range(2):  # told to stop, and stopped
             it.desk.later(40)
         assert (it.desk.status(low), it.desk.status(firm)) == ("PENDING", "RUNNING")
         (group,) = it.get(f"/api/v1/workflows/{low}/why")["groups"]
@@ -67,7 +67,7 @@ def test_drain_lists_stopped_and_remaining_work_and_why_explains_it(tmp_path: Pa
         planned = it.call("POST", "/api/v1/plan", {"drain": [name], "force": True})
         assert [each["gang"] for each in planned["loses"]] == [firm]
         assert [each["gang"] for each in _mark(it, "drain", name, force=True)["stops"]] == [firm]
-        for seconds in (0, 40):  # it is told to stop, and has stopped
+        for seconds in (0, 40):  # told to stop, and stopped
             it.desk.later(seconds)
         assert it.desk.status(firm) == "PENDING"
         _mark(it, "uncordon", name)

@@ -131,7 +131,7 @@ def test_batch_returns_a_result_for_each_item(tmp_path: Path) -> None:
 def test_pages_of_workflows_are_stable(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         for number in range(5):
-            it.desk.time[0] += number % 2  # some at the same moment
+            it.desk.time[0] += number % 2  # some have the same time
             _submit(it, f"w{number}")
         ids = [each["id"] for page in page_through(it, "/api/v1/workflows", 2) for each in page]
         assert ids == ["w4-1", "w3-1", "w2-1", "w1-1", "w0-1"] or sorted(ids) == [f"w{n}-1" for n in range(5)]

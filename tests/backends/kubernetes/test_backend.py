@@ -55,7 +55,7 @@ class Overtaken(dict[TaskKey, Launch]):
         return super().values()
 
 
-def test_one_observation_shows_one_moment_while_the_desired_state_changes(backend: KubernetesBackend) -> None:
+def test_an_observation_is_consistent_while_the_desired_state_changes(backend: KubernetesBackend) -> None:
     first = launch(gang(), "t")
     run = Overtaken({first.key: first})
     run.backend, backend._wanted = backend, wanted(run)

@@ -33,7 +33,7 @@ def test_all_calls_are_made_in_parallel(crew: Crew) -> None:
     assert sorted(arrived) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_no_calls_are_fine(crew: Crew) -> None:
+def test_no_calls_need_no_threads(crew: Crew) -> None:
     assert crew.run_all([]) == ()
 
 

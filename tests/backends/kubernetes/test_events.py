@@ -108,7 +108,7 @@ def test_events_are_assigned_to_their_objects_and_nothing_else_gets_a_folder(
     assert subject_of(each, kind) == expected
 
 
-# ---------------------------------------------------------------- whose they are
+# ---------------------------------------------------------------- the owners of events
 
 
 def test_events_of_pods_and_groups_are_stored_and_others_are_not(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_events_that_the_api_server_forgets_stay_and_are_not_written_twice(tmp_p
     here.write(0)
     here.take([], [MAIN_POD], [], 1)
     assert here.of("w-1") == (event(),)
-    for again in (here, KeptEvents(tmp_path)):  # a list after a restart tells all of it once more
+    for again in (here, KeptEvents(tmp_path)):  # a list after a restart reports all of them again
         again.take([told()], [MAIN_POD], [], 2)
         again.write(math.inf)
     assert (tmp_path / "w-1" / NAME).read_bytes().count(b"\n") == 1
@@ -224,7 +224,7 @@ def test_oldest_events_are_dropped_and_counted_even_after_a_restart(
     monkeypatch.setattr(eventfile, "MOST", 10)
     path = tmp_path / "f"
     seen = []
-    for life in range(3):  # each one is told all that there are
+    for life in range(3):  # each reader gets all of them
         file = EventFile(path)
         for number in range(20 * (life + 1)):
             file.note(f"u{number}", event(version=number + 1, time=NOON + number))
@@ -254,7 +254,7 @@ def test_repetitions_of_few_events_do_not_fill_the_disk(tmp_path: Path, monkeypa
 
 def test_write_to_a_full_disk_is_retried(tmp_path: Path) -> None:
     here = KeptEvents(tmp_path / "logs")
-    (tmp_path / "logs").write_text("")  # no folder can be made below it
+    (tmp_path / "logs").write_text("")  # no folder can be created below it
     here.take([told()], [MAIN_POD], [], 0)
     here.write(0)
     here.take([], [MAIN_POD], [], 1)

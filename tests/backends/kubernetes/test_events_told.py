@@ -101,7 +101,7 @@ def test_events_name_the_reporting_program_and_have_no_control_characters(tmp_pa
 def test_events_of_one_second_keep_the_order_of_the_cluster_on_every_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("Pulling", "Created", "BackOff")  # not as the alphabet has them
+    words = ("Pulling", "Created", "BackOff")  # not alphabetically
     noted = [
         ClusterEvent(T0, MAIN, "main-group", "kubelet", each, "x", version=number) for number, each in enumerate(words)
     ]

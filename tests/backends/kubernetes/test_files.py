@@ -107,7 +107,7 @@ def test_files_of_all_pods_have_a_common_limit_and_equal_ones_count_once() -> No
     )
 
 
-# ---------------------------------------------------------------- what cannot be
+# ---------------------------------------------------------------- refused files
 
 
 @pytest.mark.parametrize("path", ["", "/", "//", ".", "..", "/a/../b", "a/..", "/a\0"])

@@ -205,7 +205,7 @@ def test_later_reader_sees_the_note_about_a_lost_beginning(kept: KeptLogs, said:
     assert content(later.file(KEY, POD)) == b"old\nhalf a li" + note + b"new\nand more\n"
 
 
-# ---------------------------------------------------------------- readers of many
+# ---------------------------------------------------------------- many readers
 
 
 class Gang:
@@ -319,7 +319,7 @@ def test_followed_output_is_saved_completely_and_its_file_only_grows(
     monkeypatch.setattr(logs, "MOST_KEPT", 4)
     said.text = b"from the beginning\n"
     before = content(kept.file(KEY, POD))
-    said.silent = True  # its follower hears nothing of the end
+    said.silent = True  # its follower does not see the end
     said.text += b"to the end\n"
     said.silent = False
     said.ended = True

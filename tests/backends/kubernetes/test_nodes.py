@@ -49,7 +49,7 @@ def left(amounts: dict[str, Any], *pods: Object) -> dict[str, int]:
     return {name: amount for name, amount in found.items() if amount or name in amounts}
 
 
-# ---------------------------------------------------------------- what is there
+# ---------------------------------------------------------------- what a node offers
 
 
 def test_node_with_all_fields() -> None:
@@ -138,7 +138,7 @@ def test_pod_of_others_uses_a_pod_slot_unless_it_has_ended() -> None:
     assert [left({"pods": "2"}, *each) for each in pods] == [{"pods": 2}, {"pods": 1}, {"pods": 0}, {"pods": 0}]
 
 
-# ---------------------------------------------------------------- whether it takes pods
+# ---------------------------------------------------------------- whether a node takes pods
 
 
 def test_node_accepts_pods_only_if_it_is_ready_uncordoned_and_not_being_deleted() -> None:
@@ -161,7 +161,7 @@ def test_newly_created_node() -> None:
     )
 
 
-# ---------------------------------------------------------------- against brute force
+# ---------------------------------------------------------------- compared with brute force
 
 AMOUNTS = st.integers(0, 5000)
 """In thousandths."""

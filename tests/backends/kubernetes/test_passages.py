@@ -130,7 +130,7 @@ def test_program_is_requested_with_kubernetes_parameters_and_has_its_streams(tmp
         passage = await passages.enter(cluster, POD, "main", SHELL)
         await passage.write(b"typed")
         await passage.write(b"")
-        await passage.resize(Size(1, 2))  # it has no terminal
+        await passage.resize(Size(1, 2))  # the command has no terminal
         await passage.write(b"x")
         return await all_of(passage), await passage.close()
 

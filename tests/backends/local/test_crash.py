@@ -114,7 +114,7 @@ def test_additional_supervisors_for_one_attempt_change_nothing(tmp_path: Path) -
     task = launch("sh", "-c", "echo once; while [ ! -e ../go ]; do sleep 0.02; done")
     with local(tmp_path) as backend:
         backend.sync(running(task))
-        rivals = [subprocess.Popen(again) for _ in range(3)]  # one of them may be the one that runs it
+        rivals = [subprocess.Popen(again) for _ in range(3)]  # one of them may have started it
         until_phase(backend, Phase.RUNNING, task)
         subprocess.run(again, check=True)
         (attempt / "go").touch()

@@ -46,7 +46,7 @@ def test_workflow_runs_even_if_one_with_its_name_has_ended(tmp_path: Path, versi
         if version != "this":
             by_an_earlier_version(tmp_path)
         if server == "the same":
-            backend._owners.clear()  # as in a server that did not see the old one
+            backend._owners.clear()  # like a server that never saw the old one
         next_one = backend if server == "the same" else LocalBackend(tmp_path / "data", 4)
         new = of_another(old)
         assert run_to_end(next_one, new) == ended(7)
@@ -141,7 +141,7 @@ def test_task_that_removes_the_owner_of_its_folder_keeps_its_output(tmp_path: Pa
         successor.close()
 
 
-# ---------------------------------------------------------------- a data folder that is gone
+# ---------------------------------------------------------------- a deleted data folder
 
 
 def pids(folder: Path, *tasks: Launch) -> list[int]:

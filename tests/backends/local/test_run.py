@@ -122,7 +122,7 @@ print(sorted(int(fd) for fd in os.listdir("/proc/self/fd"))[:4])
     task = python(code)
     with local(tmp_path) as backend:
         assert run_to_end(backend, task) == ended(0)
-        # 3 is the listing of the folder itself
+        # descriptor 3 lists the folder
         assert output_of(backend, task) == "True True True\n[] set()\n[0, 1, 2, 3]\n"
     assert stat.S_IMODE((tmp_path / "data/tasks/wf-1/train/0").stat().st_mode) == 0o700
 
@@ -334,7 +334,7 @@ def test_without_free_descriptors_a_task_waits_and_does_not_fail(tmp_path: Path)
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         one = os.dup(0)
         os.close(one)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (one + 1, hard))  # one is left, and a file in a folder takes two
+        resource.setrlimit(resource.RLIMIT_NOFILE, (one + 1, hard))  # one is left, and a file in a folder needs two
         try:
             with pytest.raises(OSError, match="Too many open files"):
                 backend.sync(running(task))

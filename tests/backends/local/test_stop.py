@@ -62,7 +62,7 @@ def test_task_that_handles_sigterm_ends_with_its_own_exit_code(tmp_path: Path) -
     with local(tmp_path) as backend:
         backend.sync(running(task))
         until((tmp_path / "data/tasks/wf-1/train/0/output/ready").exists)
-        for _ in range(3):  # it is asked once
+        for _ in range(3):  # SIGTERM is sent once
             backend.sync(stopping(task))
         assert until_phase(backend, Phase.ENDED, task) == {task.key: stopped(5)}
         assert output_of(backend, task) == "saved\n"

@@ -119,7 +119,7 @@ def on_a_terminal(*args: str, answer: str = "") -> tuple[int, str]:
         try:
             while chunk := os.read(leader, 65536):
                 seen += chunk
-        except OSError:  # the other side is closed: the process has ended
+        except OSError:  # the terminal is closed: the process has ended
             pass
     os.close(leader)
     return child.returncode, seen.decode()

@@ -80,7 +80,7 @@ def gpus_of(found: TopologyMap) -> dict[tuple[str, ...], DomainGpus]:
     return {each.path: each.gpus for each in rows(found.all)}
 
 
-# ---------------------------------------------------------------- drawn by hand
+# ---------------------------------------------------------------- hand-made clusters
 
 
 def drawn() -> Ledger:
@@ -317,7 +317,7 @@ def test_a_report_changes_nothing() -> None:
     assert portrait(world.state) == before
 
 
-# ---------------------------------------------------------------- as brute force counts
+# ---------------------------------------------------------------- compared with brute force
 
 
 @st.composite

@@ -199,7 +199,7 @@ def test_a_nominated_workflow_names_its_targets() -> None:
     assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
 
 
-def test_low_that_waits_for_the_rest_of_a_wide_target_names_it() -> None:
+def test_low_that_waits_for_the_remainder_of_a_wide_target_names_it() -> None:
     """R4: the stopping gang still uses its GPUs."""
     world = World({"a": 2, "b": 0}, {"n0": 4})
     world.submit("wide", "b", LOW, 4)
@@ -321,10 +321,10 @@ def test_why_changes_nothing() -> None:
     assert world.state.take_changes() == ()
 
 
-# ---------------------------------------------------------------- everything that blocks
+# ---------------------------------------------------------------- all blockers
 
 
-def test_low_sees_each_limit_up_to_the_root_and_the_nodes() -> None:
+def test_for_low_each_limit_up_to_the_root_and_the_nodes_are_shown() -> None:
     """Q3, T1: the limits of the pool, the cohort and the cluster, and no node."""
     cohort = Cohort("k", None, gpu_quota(0, borrowing=2))
     world = World(
@@ -346,7 +346,7 @@ def test_low_sees_each_limit_up_to_the_root_and_the_nodes() -> None:
     assert concerned(world, "w")[2] == [("holds", "b", 3), ("holds", "a", 1), ("keeps", "b", 1)]
 
 
-def test_within_its_guarantee_it_sees_which_low_work_is_safe() -> None:
+def test_within_its_guarantee_it_shows_which_low_work_is_safe() -> None:
     """R2: b is within its quota, so the work that it runs is safe."""
     world = World({"a": 4, "b": 4}, {"n0": 4, "n1": 4})
     for name in ("l1", "l2"):
@@ -377,7 +377,7 @@ def test_beyond_its_guarantee_preemption_is_not_mentioned() -> None:
     ]
 
 
-def test_behind_a_head_it_also_sees_its_other_blockers() -> None:
+def test_behind_a_head_other_blockers_are_shown_too() -> None:
     """P4."""
     world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
     world.submit("runs", "a", NORMAL, 1)
@@ -418,7 +418,7 @@ def test_nodes_that_can_never_hold_it_are_reported_as_such() -> None:
     ]
 
 
-def test_a_gang_that_can_shrink_also_sees_what_all_of_its_pods_lack() -> None:
+def test_for_a_gang_that_can_shrink_the_needs_of_all_its_pods_are_shown_too() -> None:
     """A1."""
     world = World({"a": 5}, {"n0": 5})
     world.submit("big", "a", NORMAL, 3)

@@ -175,7 +175,7 @@ def check_irreducible(ledger: Ledger, gang: str, change: Ended) -> None:
 
 
 @pytest.mark.parametrize("seed", sorted({*range(tries(10)), PASSED_BY}))
-def test_each_dial_ends_with_the_first_value_that_starts_it(seed: int) -> None:
+def test_each_change_ends_with_the_first_value_that_starts_the_gang(seed: int) -> None:
     ledger = world(seed)
     for entry in waiting(ledger, 3):
         check(ledger, entry)
@@ -183,7 +183,7 @@ def test_each_dial_ends_with_the_first_value_that_starts_it(seed: int) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1000, 3000))
-def test_each_dial_of_two_thousand_worlds_does_too(seed: int) -> None:
+def test_each_change_ends_with_the_first_value_in_two_thousand_worlds(seed: int) -> None:
     ledger = world(seed)
     for entry in waiting(ledger, 2):
         check(ledger, entry)

@@ -58,7 +58,7 @@ def test_many_sets_are_refuted_and_some_start_it() -> None:
     assert started > 10
 
 
-# ---------------------------------------------------------------- who comes before it
+# ---------------------------------------------------------------- gangs ahead
 
 RACK = (Requirement("rack"),)
 
@@ -107,7 +107,7 @@ def sets_for(ledger: Ledger, gang: str = "mine/g") -> dict[str, bool]:
     return found
 
 
-def test_gangs_of_its_kind_ahead_take_their_part() -> None:
+def test_equal_gangs_ahead_take_their_part() -> None:
     ledger = full()
     queue(ledger, "first/g", 1, 8)
     queue(ledger, "mine/g", 1, 8, at=21.0)
@@ -127,7 +127,7 @@ def test_gangs_ahead_that_fit_wherever_it_does_take_their_part() -> None:
     ]
 
 
-def test_a_gang_ahead_that_also_ends_takes_nothing() -> None:
+def test_a_gang_ahead_that_also_ends_uses_no_capacity() -> None:
     ledger = full()
     queue(ledger, "h0/second", 1, 8)
     queue(ledger, "mine/g", 1, 8, at=21.0)
@@ -143,7 +143,7 @@ def test_a_gang_ahead_that_also_ends_takes_nothing() -> None:
     ],
     ids=["larger pods", "more pods", "nearer pods"],
 )
-def test_a_gang_that_is_harder_to_place_may_not_take_its_room(
+def test_a_gang_that_is_harder_to_place_may_leave_its_nodes_free(
     pods: int, gpus: int, near: tuple[Requirement, ...], mine: tuple[int, int], ended: str
 ) -> None:
     ledger = full()

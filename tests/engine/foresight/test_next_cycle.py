@@ -15,7 +15,7 @@ def told(world: World, name: str, most_looks: int = 500) -> tuple[Verdict | None
     return group.verdict, [str(each) for each in group.reasons], group
 
 
-def test_behind_a_gang_that_starts_it_sees_what_is_left_for_it() -> None:
+def test_behind_a_gang_that_starts_the_verdict_counts_what_is_left() -> None:
     """P5: nothing blocks it in the current state."""
     world = World({"a": 4}, {"n0": 4})
     world.submit("first", "a", NORMAL, 3)

@@ -30,7 +30,7 @@ def drawn_step(mix: random.Random, history: History) -> Decision | TrialEdit | N
     match kind:
         case "end":
             return Release(mix.choice(sorted(ledger.entries))) if ledger.entries else None
-        case "again":  # an owner's change: the gang is queued anew with something else
+        case "again":  # a change by the owner: the gang is queued again with another setting
             waiting = sorted(name for name, each in ledger.entries.items() if each.state is GangState.PENDING)
             if not waiting:
                 return None
@@ -205,7 +205,7 @@ def small_ledger(pools: dict[str, int], *, node: int | None = None, shared: int 
     return ledger
 
 
-def test_a_tried_first_quota_wakes_only_gangs_for_which_it_is_enough() -> None:
+def test_a_first_quota_in_a_what_if_run_wakes_only_gangs_that_it_is_enough_for() -> None:
     ledger = small_ledger({"few": 4, "more": 4})
     queued(ledger, ("runs in few", "few", 4), ("runs in more", "more", 2))
     queued(ledger, ("of few", "few", 4), ("of more", "more", 4))

@@ -97,7 +97,7 @@ def test_the_worlds_have_results_of_all_kinds() -> None:
     assert {name for name, verdict in found if verdict is Verdict.STARTS} >= kinds
 
 
-# ---------------------------------------------------------------- the exception, on purpose
+# ---------------------------------------------------------------- the deliberate exception
 
 
 def led(*gangs: tuple[str, Priority, int]) -> Ledger:

@@ -79,12 +79,12 @@ def test_restoring_together_equals_adding_one_by_one_in_any_order(
     gangs: list[Gang], chance: random.Random, asked: bool
 ) -> None:
     one_by_one, at_once = empty(), empty()
-    there = chance.randint(0, len(gangs))  # so many wait before the others come
+    there = chance.randint(0, len(gangs))  # this many wait before the others arrive
     for each in gangs:
         one_by_one.apply(Queue(each), 0.0)
     mixed = chance.sample(gangs, len(gangs))
     at_once.restore(pending(mixed[:there]))
-    if asked:  # from then on the sums are kept
+    if asked:  # from then on the sums are kept up to date
         told(at_once)
     at_once.restore(pending(mixed[there:]))
     assert told(at_once) == told(one_by_one)

@@ -35,7 +35,7 @@ def ends(it: World, id: str, code: int = 0) -> None:
 @pytest.mark.parametrize(("when", "code", "starts"), [
     (OK, 0, True), (OK, 1, False), (FAIL, 0, False), (FAIL, 1, True), (ANY, 0, True), (ANY, 1, True),
 ])  # fmt: skip
-def test_the_way_in_which_the_other_ends_decides(when: When, code: int, starts: bool) -> None:
+def test_the_outcome_of_the_other_workflow_decides(when: When, code: int, starts: bool) -> None:
     it = world(After("train-1", when))
     assert (it.running(), it.status("report-1")) == ({"train-1"}, [Status.WAITING])
     ends(it, "train-1", code)
@@ -66,7 +66,7 @@ def test_a_cancelled_workflow_has_failed_even_if_it_never_ran() -> None:
     assert it.state.workflows["hopes-1"].failure_message == "waits-1 is FAILED_CANCELED, and had to complete first"
 
 
-def test_all_of_several_must_have_ended_and_one_that_failed_is_enough() -> None:
+def test_all_of_several_must_complete_and_one_failure_is_enough() -> None:
     it = World({"a": 8}, {"n0": 8})
     for name in ("one", "two"):
         it.submit(name, "a")
@@ -122,7 +122,7 @@ def test_submission_is_refused_if_it_could_never_start() -> None:
     assert it.status("fine-1") == [Status.SCHEDULING]
 
 
-def test_on_hold_it_does_not_start_and_fails_as_soon_as_it_must() -> None:
+def test_a_workflow_on_hold_does_not_start_but_fails_with_the_one_it_waits_for() -> None:
     it = world()
     it.submit("other", "a", after=[After("train-1", FAIL)])
     for id in ("report-1", "other-1"):
@@ -144,7 +144,7 @@ def test_the_end_of_a_hold_does_not_end_the_wait() -> None:
     assert it.running() == {"report-1"}
 
 
-def test_a_restart_takes_the_place_of_what_failed_while_the_wait_lasts() -> None:
+def test_a_restart_replaces_the_failed_workflow_while_others_wait_for_it() -> None:
     it = world(After("train-1", ANY), After("slow-1"))
     it.submit("slow", "a")
     it.cycle()
@@ -159,13 +159,13 @@ def test_a_restart_takes_the_place_of_what_failed_while_the_wait_lasts() -> None
     assert it.running() == {"report-1"}
 
 
-def test_what_is_alive_is_not_replaced_by_a_workflow_that_repeats_it() -> None:
+def test_an_unfinished_workflow_is_not_replaced_by_its_repetition() -> None:
     it = world()
     it.submit("train", "a", parent="train-1")
     assert it.state.workflows["report-1"].after == (After("train-1"),)
 
 
-def test_the_end_of_one_that_was_set_aside_counts() -> None:
+def test_the_end_of_a_workflow_that_was_set_aside_counts() -> None:
     it = world(After("train-1", FAIL))
     it.do(*set_aside(it.state, "train-1", "boom").actions)
     it.do(*abandon(it.state, "train-1", user="u", message="m").actions)
@@ -173,7 +173,7 @@ def test_the_end_of_one_that_was_set_aside_counts() -> None:
     assert it.running() == {"report-1"}
 
 
-def test_one_that_is_set_aside_waits_on() -> None:
+def test_a_workflow_set_aside_continues_to_wait() -> None:
     it = world()
     it.do(*set_aside(it.state, "report-1", "boom").actions)
     ends(it, "train-1", 1)
@@ -184,7 +184,7 @@ def test_one_that_is_set_aside_waits_on() -> None:
 
 
 @pytest.mark.parametrize("code", [0, 1])
-def test_a_server_that_is_killed_between_the_end_and_its_consequence_continues(code: int) -> None:
+def test_a_server_killed_between_the_end_and_its_effect_continues(code: int) -> None:
     it = world()
     it.finish("train-1", code)
     seen = it.observe()
@@ -204,7 +204,7 @@ def test_a_server_that_is_killed_between_the_end_and_its_consequence_continues(c
     ("text", "after"),
     [("train-2", After("train-2")), ("train-2:any", After("train-2", ANY)), ("a-1:FAIL", After("a-1", FAIL))],
 )
-def test_after_is_an_id_and_how_it_must_end(text: str, after: After) -> None:
+def test_after_is_an_id_and_an_outcome(text: str, after: After) -> None:
     assert parse_after(text) == after
 
 

@@ -50,9 +50,7 @@ def act(it: World, what: str, number: int) -> None:
 
 @settings(max_examples=tries(150), deadline=None)
 @given(STEPS, st.one_of(st.none(), st.integers(1, SIZE)))
-def test_the_limit_holds_counts_are_exact_and_every_element_ends(
-    steps: list[tuple[str, int]], most: int | None
-) -> None:
+def test_in_any_history_the_limit_holds_and_every_element_ends(steps: list[tuple[str, int]], most: int | None) -> None:
     it = World({"a": 3, "b": 1}, {"n0": 4})
     array = Array(GroupSpec("runs", (task("main"),)), tuple(range(SIZE)), SIZE, most=most)
     it.submit("sweep", "a", LOW, spec=WorkflowSpec("sweep", array=array))

@@ -101,7 +101,7 @@ def test_the_first_failure_cancels_the_rest_with_fail_fast() -> None:
     )
 
 
-def test_a_preempted_element_returns_to_the_queue_ahead_of_those_that_wait() -> None:
+def test_a_preempted_element_returns_to_the_queue_ahead_of_waiting_ones() -> None:
     it = World({"a": 2, "b": 2}, {"n0": 4})
     it.submit("sweep", "a", LOW, spec=array(5, 3))
     it.cycle()
@@ -120,13 +120,13 @@ def do(it: World, plan: Any) -> None:
     it.cycle()
 
 
-def test_more_elements_may_run_later() -> None:
+def test_the_limit_of_an_array_can_be_raised() -> None:
     it = world(7, 2)
     do(it, set_most(it.state, "sweep-1", 4))
     assert (elements(it, RUNNING), elements(it, WAITING)) == ([0, 1, 2, 3], [4, 5, 6])
 
 
-def test_fewer_elements_may_run_later_and_nothing_that_runs_is_stopped() -> None:
+def test_lowering_the_limit_stops_no_running_element() -> None:
     it = world(9, 6, gpus=4)
     plan = set_most(it.state, "sweep-1", 2)
     assert plan.actions[1:] == (Unqueue("sweep-1/4"), Unqueue("sweep-1/5"))
@@ -185,7 +185,7 @@ def test_cancelling_the_whole_array_stops_all_elements() -> None:
 
 
 @pytest.mark.parametrize("way", ["hold", "pause"])
-def test_what_was_held_back_returns_within_the_limit(way: str) -> None:
+def test_released_elements_return_within_the_limit(way: str) -> None:
     it = world(7, 3, gpus=1)
     do(it, put_on_hold(it.state, "sweep-1", user="ann") if way == "hold" else pause(it.state, "a", user="ann", now=9))
     assert (elements(it, RUNNING), elements(it, QUEUED)) == ([0], [])
@@ -209,7 +209,7 @@ def blockers(it: World) -> Iterable[tuple[str, str]]:
         yield from ((group.group, str(each.reason)) for each in group.blockers if each.reason.law == "W4")
 
 
-def test_why_says_that_others_of_the_array_run() -> None:
+def test_why_reports_that_other_elements_are_running() -> None:
     it = world(7, 2)
     sentence = "2 of its 7 elements are running or queued, and at most 2 may run at a time"
     assert list(blockers(it)) == [("2", sentence)]
@@ -242,7 +242,7 @@ def test_impossible_changes_are_refused() -> None:
         cancel_element(it.state, "sweep-1", "0", user="u")
 
 
-def test_a_loaded_state_continues_as_the_live_one() -> None:
+def test_a_loaded_state_continues_like_the_live_one() -> None:
     it = world(7, 3, gpus=2)
     rows = it.state.rows()
     assert contradiction(rows) is None

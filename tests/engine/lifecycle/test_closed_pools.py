@@ -45,7 +45,7 @@ def test_a_subpool_can_be_closed_alone() -> None:
     assert sorted(world.cycle()) == ["admit other", "admit w"]
 
 
-def test_queued_work_still_starts_and_may_leave_but_nothing_moves_there() -> None:
+def test_queued_work_of_a_closed_pool_starts_and_may_leave_but_no_work_moves_in() -> None:
     world = lab()
     other = world.submit("other", "free")
     with pytest.raises(Refused, match="pool lab was closed"):

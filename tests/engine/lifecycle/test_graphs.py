@@ -220,7 +220,7 @@ def _check(world: World, act: Callable[[World], None], expected: Mapping[str, st
     seen = {each.name.removesuffix("-group"): each.status.value for each in world.state.groups_of("w-1")}
     assert {**seen, "w": world.state.workflows["w-1"].status.value} == dict(expected)
     assert _rows(world.state, "other-1") == others
-    world.state.take_changes()  # what has ended leaves the memory
+    world.state.take_changes()  # finished workflows are dropped from memory
     assert contradiction(world.state.rows()) is None
     assert State.load(world.state.rows()).rows() == world.state.rows()
     world.finish("other-1")

@@ -128,7 +128,7 @@ def test_a_gang_whose_tasks_had_all_ended_ends_like_them(how: str, order: str) -
     world = running(task("lead"), task("mate"))
     HOW[how](world)
     see_in_turn(world, order, by_itself(0), by_itself(3))
-    of_no_account = how in QUEUED_AGAIN and order != MATE_FIRST  # as of any mate of a lead that has completed
+    of_no_account = how in QUEUED_AGAIN and order != MATE_FIRST  # as for any sibling of a completed lead
     assert first_attempts(world) == {
         "lead": ("COMPLETED", 0),
         "mate": ("COMPLETED" if of_no_account else "FAILED", 3),
@@ -156,7 +156,7 @@ def test_a_gang_whose_lead_was_stopped_is_stopped(how: str, order: str, code: in
 @pytest.mark.parametrize("how", ["drained", "cancelled"])
 @pytest.mark.parametrize("code", [0, 143])
 @pytest.mark.parametrize("ignore", [True, False])
-def test_a_stop_counts_if_a_mate_is_first_seen_running_after_its_end(how: str, code: int, ignore: bool) -> None:
+def test_a_stop_counts_if_another_task_is_first_seen_running_after_its_end(how: str, code: int, ignore: bool) -> None:
     """The mate ran and ended between two observations, and the stop came in between."""
     world = running(task("lead"), task("mate"), ignore=ignore, looks=1)
     assert world.status("w-1")[0].value == "INITIALIZING"

@@ -125,7 +125,7 @@ def test_a_change_of_pool_that_a_limit_refuses_is_not_suggested() -> None:
     assert found == [False, True]
 
 
-def test_lower_limits_stop_nothing_and_keep_places() -> None:
+def test_lower_limits_stop_nothing_and_queue_positions_are_kept() -> None:
     world = World({"lab": replace(LAB, user_waiting=None, gpus_per_workflow=None)}, {"n0": 2})
     for name in ("a", "b", "c"):
         world.submit(name, "lab", NORMAL, 2)

@@ -181,7 +181,7 @@ def test_ended_pods_do_not_bind_the_others_to_their_domain() -> None:
     assert one_by_one(world, "w")["t"] == ["n2", "n1"]
 
 
-# ---------------------------------------------------------------- which nodes are lost
+# ---------------------------------------------------------------- lost nodes
 
 
 def test_a_pod_lost_on_a_node_that_accepts_no_new_pods_moves() -> None:
@@ -235,7 +235,7 @@ def test_an_exit_code_reported_with_the_loss_counts() -> None:
     assert ends(world) == {"t-0": ("COMPLETED", 0, "")}
 
 
-# ---------------------------------------------------------------- no place there
+# ---------------------------------------------------------------- no free node in the domain
 
 
 def test_without_room_in_the_rack_the_whole_gang_is_requeued_and_starts_in_another() -> None:
@@ -361,8 +361,8 @@ LINGERS = {TaskKey("low-1", "on-n0-0", 0): TaskFact(Phase.RUNNING)}
 @pytest.mark.parametrize(
     ("drawn", "low", "wanted"),
     [
-        ("a/r0: 2 1 1", 1, 3),  # what is free is held for it
-        ("a/r0: 2 1", 2, 1),  # what it leaves of its target's is not free yet
+        ("a/r0: 2 1 1", 1, 3),  # free GPUs are reserved for it
+        ("a/r0: 2 1", 2, 1),  # the GPUs that its target still uses are not free yet
     ],
 )
 def test_reserved_or_occupied_room_is_not_taken(drawn: str, low: int, wanted: int) -> None:

@@ -41,7 +41,7 @@ def lab(free: int = 2) -> World:
     return world
 
 
-def test_nothing_new_starts_and_nothing_stops_and_places_are_kept() -> None:
+def test_in_a_paused_pool_nothing_starts_or_stops_and_queue_positions_are_kept() -> None:
     world = lab()
     runs, waits = world.submit("runs", "lab", NORMAL, 2), world.submit("waits", "lab--a", NORMAL, 2)
     assert sorted(world.cycle()) == ["admit runs", "admit waits"]
@@ -70,7 +70,7 @@ def test_idle_quota_of_a_paused_pool_is_lent() -> None:
     assert world.cycle() == ["nominate head", "preempt guest for head (RECLAIM)"]
 
 
-def test_a_nomination_is_given_up() -> None:
+def test_a_pause_cancels_a_nomination() -> None:
     world = World({"a": 2, "b": 0}, {"n0": 2})
     world.submit("low", "b", LOW, 2)
     world.cycle()
@@ -273,7 +273,7 @@ def test_a_pool_that_is_deleted_while_it_is_paused_is_archived_and_comes_back_un
     assert world.state.pools["lab"] == PARENT
 
 
-def test_what_cannot_be_paused_or_resumed_says_why() -> None:
+def test_impossible_pauses_and_resumes_are_refused_with_the_reason() -> None:
     world = lab()
     pause(world, "lab")
     with pytest.raises(

@@ -136,7 +136,7 @@ def cores(asked: int, most: int) -> None:
 
 
 REFUSALS: list[tuple[Callable[[], object], str]] = [
-    # ------------------------------------------------------------ pools that take no submissions
+    # ------------------------------------------------------------ pools that accept no submissions
     (
         lambda: ask(closed(""), "lab", 1),
         "pool lab was closed to submissions by ann at 2027-01-15 08:00:00 UTC. Use another pool, or ask for "
@@ -159,7 +159,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         lambda: ask(of_state(PoolState.ARCHIVED, a=1, b=1, c=1), "team--a", 1),
         "pool team--a is ARCHIVED and does not accept submissions. Use one of team--b, team--c",
     ),
-    # ------------------------------------------------------------ workflows that have ended otherwise
+    # ------------------------------------------------------------ workflows that ended in other ways
     (
         lambda: World({"lab": 4}).submit("w", "lab", after=[After("x-1", When.FAIL, WorkflowStatus.COMPLETED)]),
         "w can never start: x-1 is COMPLETED, and would have to fail first. Restart x-1 and wait for the new workflow, or "
@@ -255,7 +255,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         lambda: ask(World({"a": Pool("a", gpu_quota(2, 1))}, {"n0": 4}), "a", 8, LOW),
         "w needs 8 GPUs, but pool a can get at most 3 GPUs, even by borrowing. Request less",
     ),
-    # ------------------------------------------------------------ nodes, all empty
+    # ------------------------------------------------------------ empty nodes
     (
         lambda: ask(World({"a": 9}, {"n0": 1}), "a", 2),
         "w does not fit even on empty nodes: the pod of t (2 GPUs per pod) fits on none. Request less",

@@ -47,7 +47,7 @@ def refusal(world: World, pool: Pool, *, create: bool = True) -> RunrigError:
     return caught.value
 
 
-# ---------------------------------------------------------------- what it has from its parent
+# ---------------------------------------------------------------- inherited from the parent
 
 
 def test_a_subpool_inherits_everything_except_name_quota_and_state() -> None:
@@ -224,7 +224,7 @@ def test_descriptions_are_one_printable_line_of_plain_text() -> None:
         assert "description must be one line" in str(refusal(team(), Pool("p", description=text)))
     for text in ("<b>ours</b>", "<script>alert(1)</script>", "a > b"):
         assert "description must be plain text" in str(refusal(team(), Pool("p", description=text)))
-    make(team(), Pool("p", description="it's ours; DROP TABLE pools"))  # no harm in words: values never become SQL
+    make(team(), Pool("p", description="it's ours; DROP TABLE pools"))  # harmless: values are never used as SQL
 
 
 # ---------------------------------------------------------------- admission

@@ -210,7 +210,7 @@ def test_without_nodes_with_the_pools_labels_every_requirement_is_rejected(tmp_p
     assert len({error["message"] for _, error in answers}) == 1
 
 
-# ---------------------------------------------------------------- keys that are edited later
+# ---------------------------------------------------------------- keys edited later
 
 
 def rekeyed(world: World, *levels: str) -> None:

@@ -210,7 +210,7 @@ def test_a_restarting_sibling_restarts_the_others_only_if_siblings_count(ignore:
     assert world.state.tasks[TaskKey("w-1", "lead", 0)].restarting is restarts
 
 
-# ---------------------------------------------------------------- lead and siblings
+# ---------------------------------------------------------------- leads and siblings
 
 
 @pytest.mark.parametrize(("code", "status"), [(0, "COMPLETED"), (1, "FAILED")])

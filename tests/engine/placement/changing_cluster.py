@@ -50,7 +50,7 @@ class ChangingCluster:
     def _declared(self) -> Ledger:
         return ledger_without_gangs(self.flavors, (node for _, node in sorted(self.nodes.items())), self.keys)
 
-    # ------------------------------------------------------------ what happens to it
+    # ------------------------------------------------------------ steps
 
     def submit(self, priority: Priority, pod_sets: tuple[PodSet, ...]) -> None:
         self.now += 1
@@ -110,7 +110,7 @@ class ChangingCluster:
         match decision:
             case Admit(gang, placement):
                 held = self.standing.pop(gang, None)
-                # Those that stop for somebody else's sake still have their nodes.
+                # Work that is stopping to free nodes for others still uses them.
                 there = [name for name, each in self.standing.items() if each.is_there]
                 self._must_fit(gang, placement, there, with_gpus=True)
                 if held is None:

@@ -72,7 +72,8 @@ def _with_flavors(case: Case, small: set[str]) -> Case:
 
 
 CASES = (
-    # Tightest node first puts the 3 on the node of 4, and then one 2 is left over.  3+2 on n0, 2+2 on n1.
+    # Filling the tightest node first puts the 3 on the node of 4, and then one 2 does not fit. 3+2 on n0 and 2+2
+    # on n1 works.
     _case(
         "the tightest node is wrong",
         "r0: 5 4",
@@ -80,7 +81,8 @@ CASES = (
         _task("two", 3, "2"),
         best=((0,), 1, 2),
     ),
-    # Both racks have 4 free, but only r0 has them on one node.  So the small pods must go to r1, whoever comes first.
+    # Both racks have 4 free, but only r0 has them on one node. So the small pods must go to r1, whichever comes
+    # first.
     _case(
         "the small pods leave the large node to the large pod",
         "r0: 4 | r1: 1 1 1 1",
@@ -88,7 +90,7 @@ CASES = (
         _task("large", 1, "4", "rack=l"),
         best=((0,), 2, 5),
     ),
-    # Zone a has one GPU more than zone b.  Each group needs a rack of 4, and zone a has one only.
+    # Zone a has one GPU more than zone b. Each group needs a rack of 4, and zone a has only one.
     _case(
         "the fuller zone is right",
         "a/r0: 3 | a/r1: 4 | a/r2: 2 | b/r0: 4 | b/r1: 4",
@@ -96,56 +98,56 @@ CASES = (
         _task("two", 4, "1", "zone=z", "rack=r2"),
         best=((0, 0), 2, 2),
     ),
-    # r0 has 5 GPUs and 5 cores, but room for two pods: one on each node.
+    # r0 has 5 GPUs and 5 cores, but fits only two pods: one on each node.
     _case(
         "sums over a rack say nothing",
         "r0: 4+1 1+4 | r1: 1+1 1+1 1+1",
         _task("a", 3, "1+1", "rack=r"),
         best=((0,), 1, 3),
     ),
-    # Four pods that prefer a rack: none holds them.  Zone a needs two racks, zone b four.
+    # Four pods that prefer a rack: no rack fits them. Zone a needs two racks, zone b four.
     _case(
         "a preferred rack falls back to a zone, with few racks",
         "b/r0: 1 | b/r1: 1 | b/r2: 1 | b/r3: 1 | a/r0: 2 | a/r1: 2",
         _task("a", 4, "1", "rack~r"),
         best=((0, 1), 2, 2),
     ),
-    # 9 GPUs are free for 6 pods, but of slices of three only one finds a rack.
+    # 9 GPUs are free for 6 pods, but only one slice of three finds a rack.
     _case(
         "slices of three do not fit racks of two",
         "r0: 2 | r1: 2 | r2: 5",
         _task("a", 6, "1", "rack=r/3"),
         best=None,
     ),
-    # The last slice is two pods: the rack of 3 must be left to the first.
+    # The last slice has two pods: the rack of 3 must be left to the first one.
     _case(
         "the last slice is the shorter one",
         "r0: 2 | r1: 3",
         _task("a", 5, "1", "rack=r/3"),
         best=((0,), 2, 2),
     ),
-    # Slices of 2 in racks, all of them in one zone: zone a has 6 GPUs, but in racks that hold three slices of two only in b.
+    # Slices of 2 in racks, all in one zone: zone a has 6 GPUs, but only the racks of zone b fit three slices.
     _case(
         "slices inside a zone",
         "a/r0: 3 | a/r1: 3 | b/r0: 2 | b/r1: 2 | b/r2: 2",
         _task("a", 6, "1", "zone=z", "rack=r/2"),
         best=((0, 0), 3, 3),
     ),
-    # Slices of two in zones: a rack is required of each slice then, and not of all four pods.
+    # Slices of two in zones: a rack is then required for each slice, not for all four pods together.
     _case(
         "a finer level holds for each slice",
         "a/r0: 2 | a/r1: 1 | b/r0: 1 | b/r1: 2",
         _task("a", 4, "1", "zone=z/2", "rack=r"),
         best=((0, 0), 2, 2),
     ),
-    # Rack r0 of zone a and rack r0 of zone b are two racks.
+    # Rack r0 of zone a and rack r0 of zone b are different racks.
     _case(
         "racks of one name in two zones",
         "a/r0: 2 | b/r0: 2",
         _task("a", 4, "1", "rack=r"),
         best=None,
     ),
-    # Group r of zone group z1 is not group r of zone group z2, so that they may lie in two zones.
+    # Group r of zone group z1 is not group r of zone group z2, so they may be in different zones.
     _case(
         "groups of one name in two zones",
         "a/r0: 2 | b/r0: 2",
@@ -153,14 +155,14 @@ CASES = (
         _task("b", 2, "1", "zone=z2", "rack=r"),
         best=((0, 0), 2, 2),
     ),
-    # All the room is on a node without a rack: no gang with a requirement goes there.
+    # All free GPUs are on a node without a rack, which cannot meet a requirement.
     _case(
         "a node without a label",
         "a/r0: 1 | a/: 8",
         _task("a", 2, "1", "zone~z"),
         best=None,
     ),
-    # b asks for nothing, and has to leave r0 to a; as a pad it is preferred to stay together, in r1.
+    # b has no requirement, and must leave r0 to a; as a subgroup it prefers to stay together, in r1.
     _case(
         "who asks for nothing gives way",
         "r0: 4 | r1: 2 | r2: 1 1",
@@ -168,14 +170,14 @@ CASES = (
         _task("a", 4, "1", "rack=r"),
         best=((0,), 1, 2),
     ),
-    # r1 is large enough only with the node that is cordoned.
+    # r1 is large enough only with its cordoned node.
     _case(
         "a cordoned node",
         "r0: 3 | r1: 2 -2",
         _task("a", 4, "1", "rack=r"),
         best=None,
     ),
-    # Three groups of unlike pods in exactly three racks: only one of the six ways to hand them out works.
+    # Three different groups in exactly three racks: only one of the six assignments works.
     _case(
         "one way in six",
         "r0: 2 2 | r1: 1 3 | r2: 4",
@@ -185,7 +187,7 @@ CASES = (
         _task("three", 1, "3", "rack=o"),
         best=((0,), 3, 5),
     ),
-    # Both racks have 5 GPUs, r0 three of them big and two small; only r1 has 4 of one flavor.
+    # Both racks have 5 GPUs. r0 has three of one flavor and two of the other; only r1 has 4 of one flavor.
     _with_flavors(
         _case(
             "one flavor per pod set",
@@ -195,7 +197,7 @@ CASES = (
         ),
         small={"n2", "n4"},
     ),
-    # One GPU of either flavor for two pods that ask for the same: each pod set takes its own.
+    # One GPU of each flavor for two pods with the same request: each pod set gets its own.
     _with_flavors(
         _case(
             "two alike pod sets of two flavors",

@@ -153,7 +153,7 @@ def _asking(rng: random.Random, keys: Sequence[TopologyKey], pod_sets: Sequence[
     return asking
 
 
-# ---------------------------------------------------------------- what is free
+# ---------------------------------------------------------------- free capacity
 
 
 def _scatter(rng: random.Random, bare: Problem, resources: Sequence[str]) -> dict[str, Amounts]:

@@ -52,7 +52,7 @@ def no_domain(world: World, name: str) -> tuple[str, int, int]:
     return reason.where, reason.have, reason.need
 
 
-# ---------------------------------------------------------------- one rack, several that want it
+# ---------------------------------------------------------------- several gangs that want the same rack
 
 
 def test_of_two_gangs_in_one_cycle_the_first_gets_the_last_rack_and_the_other_waits() -> None:
@@ -137,7 +137,7 @@ def test_pods_without_counted_requests_fit_everywhere() -> None:
     assert per_domain(world, "mixed", "rack") == {"a/r1": "cpu cpu cpu cpu cpu gpu gpu gpu"}
 
 
-# ---------------------------------------------------------------- what it says while it waits
+# ---------------------------------------------------------------- the reason while it waits
 
 
 def test_the_best_racks_are_named_with_what_they_lack() -> None:
@@ -229,7 +229,7 @@ def test_groups_that_each_fit_the_same_rack_are_reported_as_not_fitting_together
     assert reasons(world, "w") == (Reason(Code.NOT_ALL_GROUPS_FIT, "T1", where="rack", need=5),)
 
 
-# ---------------------------------------------------------------- nodes that go, come and shrink
+# ---------------------------------------------------------------- nodes that leave, join and shrink
 
 
 def test_a_cordoned_node_excludes_its_rack_for_gangs_that_need_all_of_it() -> None:
@@ -420,7 +420,7 @@ def test_gangs_without_requirements_fill_one_rack_after_the_other() -> None:
     assert [*(next(iter(per_domain(world, f"w{at}", "rack"))) for at in range(5))] == ["a/r1"] * 2 + ["a/r2"] * 3
 
 
-# ---------------------------------------------------------------- the same again
+# ---------------------------------------------------------------- the same result each time
 
 
 def busy(*, backwards: bool = False) -> LoggedWorld:

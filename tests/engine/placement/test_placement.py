@@ -83,7 +83,7 @@ def test_no_pods_need_no_node() -> None:
     assert place(rooms(), [pods(0)], NOW) == Layout(((),))
 
 
-# ---------------------------------------------------------------- which nodes, and what is free on them
+# ---------------------------------------------------------------- nodes and what is free on them
 
 
 def test_unready_tainted_and_other_flavors_nodes_accept_no_pods() -> None:
@@ -154,7 +154,7 @@ def test_a_gpu_that_the_node_lost_does_not_return() -> None:
     assert room.by_name["n0"].gpus == [0, 1]
 
 
-# ---------------------------------------------------------------- exact, within a budget
+# ---------------------------------------------------------------- exact, within a search limit
 
 amounts = st.integers(0, 3)
 shapes = st.builds(lambda gpus, cpu: requests_of({GPU: gpus, CPU: cpu}), amounts, amounts)

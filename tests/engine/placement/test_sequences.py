@@ -111,7 +111,7 @@ def run(steps: list[tuple[str, int, int]]) -> None:
 
 @settings(max_examples=100, phases=PHASES)
 @given(st.lists(st.tuples(STEPS, NUMBERS, NUMBERS), min_size=20, max_size=60))
-def test_each_gang_gets_a_valid_placement_whatever_happens(steps: list[tuple[str, int, int]]) -> None:
+def test_each_gang_gets_a_valid_placement_in_any_sequence_of_events(steps: list[tuple[str, int, int]]) -> None:
     run(steps)
 
 

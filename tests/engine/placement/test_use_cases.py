@@ -125,7 +125,7 @@ def test_best_effort_starts_under_two_spines_if_no_spine_has_room_for_both(mixed
     assert apart(case.domains(SPINE))
 
 
-# ---------------------------------------------------------------- what does not fit
+# ---------------------------------------------------------------- gangs that do not fit
 
 
 def test_shards_wait_while_no_rack_has_four_nodes_and_name_the_level() -> None:
@@ -172,7 +172,7 @@ def test_best_effort_does_not_wait_for_preferences() -> None:
     assert sorted(len(each) for each in racks.values()) == [1, 2]
 
 
-# ---------------------------------------------------------------- on a server that is started anew
+# ---------------------------------------------------------------- after a restart of the server
 
 
 def test_a_restarted_server_places_the_next_gang_next_to_the_stored_ones(tmp_path: Path) -> None:

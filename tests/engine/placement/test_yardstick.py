@@ -95,9 +95,9 @@ def test_lost_levels_are_counted_per_level_and_domains_at_their_own_level() -> N
         replace(B, topology=(Requirement("zone", "z", False), Requirement("rack", "y", False))),
     )
     problem = replace(PROBLEM, pod_sets=wishes)
-    # Zone group: one zone.  x: two racks of zone a.  y: one rack.
+    # Zone group: one zone. x: two racks of zone a. y: one rack.
     assert measure(problem, [["a0", "a0", "a2", "a2"], ["a2", "a2"]]) == Yardstick((0, 1), 1 + 2 + 1, 2)
-    # Zone group: two zones.  x: two zones, and so two racks.  y: one rack.
+    # Zone group: two zones. x: two zones, and so two racks. y: one rack.
     assert measure(problem, [["a0", "a0", "b0", "b0"], ["b0", "b0"]]) == Yardstick((1, 2), 2 + 2 + 1, 2)
 
 

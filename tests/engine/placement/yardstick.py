@@ -64,7 +64,7 @@ def measure(problem: Problem, nodes: Nodes) -> Yardstick:
     return Yardstick(tuple(lost), domains, len(everywhere))
 
 
-# ---------------------------------------------------------------- what is wrong with it
+# ---------------------------------------------------------------- violations
 
 
 Indices = Mapping[str, Collection[int]]

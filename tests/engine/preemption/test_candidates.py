@@ -33,7 +33,7 @@ def from_scratch(ledger: Ledger, entry: Entry, flavors: set[str], request: Reque
         path = ledger.leaf(candidate).path
         common = next(node for node in leaf.path if node in path)
         below = path[: path.index(common)]
-        # What a pool does not give to subpools counts as a pool beside them.
+        # The part of a pool that is not given to subpools counts as a pool next to them.
         pools = [node for node in below if node.kind is NodeKind.POOL] or [
             node for node in below if node.kind is NodeKind.OWN
         ]

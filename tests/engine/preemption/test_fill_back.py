@@ -66,7 +66,8 @@ def test_all_that_stay_taken_are_needed_and_later_ones_are_returned_first(
         set(each) for n in range(len(amounts) + 1) for each in combinations(everybody, n) if shelf.enough(set(each))
     ]
     irreducible = [each for each in enough if not any(other < each for other in enough)]
-    # Of all irreducible sets: the one without the last candidate if there is one, of these the one without the last but one, …
+    # Of all irreducible sets: one without the last candidate, if any; among these, one without the last but one;
+    # and so on.
     assert set(needed) == min(irreducible, key=lambda each: [candidate in each for candidate in reversed(everybody)])
     assert needed == sorted(needed)
 

@@ -202,7 +202,7 @@ def test_a_preemptor_that_needs_the_rest_of_anothers_target_waits_for_it_too() -
 # ---------------------------------------------------------------- subpools
 
 
-def test_low_of_a_parent_yields_to_a_subpool_only_beyond_what_is_unallocated() -> None:
+def test_low_of_a_parent_is_preempted_by_a_subpool_only_beyond_unallocated_quota() -> None:
     """R2: within the parent's quota, but using what was given to the subpool."""
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 2}
     world = started(World(pools, {"n0": 6}), ("low", "team", LOW, 2), ("over", "team", LOW, 2), ("o", "sim", NORMAL, 2))
@@ -315,7 +315,7 @@ def test_inner_pools_within_their_nominal_come_last_if_their_outermost_pool_borr
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 4}
     work = (("outer", "team", LOW, 2), ("inner", "team--a", LOW, 2), ("big", "team", LOW, 2))
     world = started(World(pools, {"n0": 4, "n1": 2, "n2": 2}), *work)
-    # All of the idle room is one GPU short of what is asked on one node: only a node of team's would do.
+    # All idle GPUs together are one short of the request on one node: only a node of team's would do.
     places = {
         name: world.state.tasks[next(key for key in world.state.active if key.workflow == f"{name}-1")].node
         for name, *_ in work
@@ -354,7 +354,7 @@ def test_excess_of_older_parent_work_is_not_reclaimed_from_other_pools() -> None
     assert why(world.state, "in-1").groups[0].reasons == (reason,)
 
 
-# ---------------------------------------------------------------- room on nodes
+# ---------------------------------------------------------------- nodes
 
 
 def test_with_quota_but_full_nodes_a_borrower_is_preempted() -> None:
@@ -428,7 +428,7 @@ def test_a_target_that_was_requeued_and_restarted_is_no_longer_a_target() -> Non
     assert State.load(rows).rows() == rows
 
 
-# ---------------------------------------------------------------- what becomes of the target
+# ---------------------------------------------------------------- the preempted gang afterwards
 
 
 def test_the_record_names_preemptor_and_target_and_the_gang_waits_at_full_size() -> None:
@@ -551,7 +551,7 @@ def test_a_preemption_names_the_cheaper_candidate_that_had_become_safe() -> None
     ]
 
 
-def test_low_on_a_node_with_a_new_flavor_yields_to_its_own_pool() -> None:
+def test_low_on_a_node_with_a_new_flavor_is_preempted_by_its_own_pool() -> None:
     """R1 (found by the long state machine): LOW was admitted with flavor b; its node has flavor a now, and a guaranteed
     gang needs it.
     """

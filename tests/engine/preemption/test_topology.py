@@ -39,7 +39,7 @@ from tests.worlds.placement import (
     team,
 )
 
-# ---------------------------------------------------------------- whom a required rack stops
+# ---------------------------------------------------------------- preemption for a required rack
 
 
 def test_the_rack_with_the_fewest_targets_is_chosen() -> None:
@@ -186,7 +186,7 @@ def test_with_nested_requirements_the_total_counts_not_the_cheapest_rack() -> No
         [("b/r0", "x x"), ("b/r1", "y y")],
         [("b/r0", "y y"), ("b/r1", "x x")],
     )
-    assert world.cycle() == ["admit hi", "admit wide0"]  # which has no wishes, and goes to the free rack
+    assert world.cycle() == ["admit hi", "admit wide0"]  # it has no requirement, and goes to the free rack
 
 
 def test_two_gangs_that_need_a_rack_each_stop_different_gangs() -> None:
@@ -232,7 +232,7 @@ def test_a_preempted_low_gang_restarts_completely_in_one_rack() -> None:
     assert pods_on(world, "low") == {"t": {"n2": 1, "n3": 1}}
 
 
-# ---------------------------------------------------------------- against trying every set
+# ---------------------------------------------------------------- compared with trying every set
 
 RACKS = {"n0": "r0", "n1": "r0", "n2": "r1", "n3": "r1", "n4": "r2"}
 ASKED = ((1, 6), (2, 4), (2, 6), (2, 7), (3, 3), (3, 4), (4, 3), (5, 2))
@@ -280,7 +280,7 @@ def cost(low: Gangs, gone: Collection[str]) -> tuple[int, int, int]:
     return (len(gone), sum(len(low[name]) for name in gone), sum(sum(low[name].values()) for name in gone))
 
 
-# ---------------------------------------------------------------- pods of one shape in one rack, by counting
+# ---------------------------------------------------------------- pods of one shape in one rack, compared with counting
 
 
 def fits(free: Mapping[str, int], low: Gangs, gone: Collection[str], count: int, gpus: int) -> bool:
@@ -318,7 +318,7 @@ def test_in_one_rack_only_the_cheapest_needed_gangs_stop(seeds: range) -> None:
     assert nominated > len(seeds) // 4
 
 
-# ---------------------------------------------------------------- every kind of requirement, by placing it
+# ---------------------------------------------------------------- every kind of requirement, compared with placing it
 
 
 def asking(chance: random.Random) -> list[TaskSpec]:

@@ -174,7 +174,7 @@ def test_an_edited_tree_equals_a_newly_built_one(data: st.DataObject) -> None:
         assert tree_portrait(history.ledger.tree) == tree_portrait(anew(history.ledger))
 
 
-# ---------------------------------------------------------------- which edits are made in place
+# ---------------------------------------------------------------- edits that are made in place
 
 
 def org() -> Ledger:

@@ -109,7 +109,7 @@ def test_usage_without_a_guarantee_after_a_cut_is_borrowed() -> None:
         assert tree.pools["team"].over_nominal((0,)) == borrows
 
 
-# ---------------------------------------------------------------- every way of dealing it out
+# ---------------------------------------------------------------- all ways to distribute it
 
 limits = st.sampled_from((None, None, 0, 1, 2))
 NAMES = ("k0", "k1", "k2")

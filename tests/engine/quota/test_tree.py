@@ -70,7 +70,7 @@ def request(tree: QuotaTree, amounts: Mapping[str, int]) -> tuple[tuple[int, int
 
 
 @pytest.mark.parametrize(("case", "name"), FACTS, ids=[f"{case['id']}-{name}" for case, name in FACTS])
-def test_a_node_has_the_known_numbers(case: dict[str, Any], name: str) -> None:
+def test_a_node_has_the_expected_numbers(case: dict[str, Any], name: str) -> None:
     """Q3, Q4."""
     tree = grown(case)
     node = (tree.pools if is_leaf(name) else tree.cohorts)[name]

@@ -60,7 +60,7 @@ def org() -> World:
     return world
 
 
-# ---------------------------------------------------------------- what is shown
+# ---------------------------------------------------------------- what is reported
 
 
 def test_the_tree_shows_who_borrows_from_whom_as_far_as_sums_allow() -> None:
@@ -226,7 +226,7 @@ def test_removing_a_limit_starts_the_work_that_it_blocked() -> None:
     assert world.cycle() == ["admit w4"]
 
 
-# ---------------------------------------------------------------- circles, and cohorts that are only named
+# ---------------------------------------------------------------- cycles, and cohorts that are only named
 
 
 def test_an_existing_cycle_is_shown_at_each_node_and_ends_with_one_edit() -> None:

@@ -259,7 +259,7 @@ def fresh(model: Model) -> QuotaTree:
 many = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 
 
-# ---------------------------------------------------------------- what must hold
+# ---------------------------------------------------------------- invariants
 
 
 @many
@@ -332,7 +332,7 @@ def test_the_order_of_changes_leaves_no_trace(model: Model, load: Load, mix: Ran
     staying, leaving = load[:kept], load[kept:]
     events = [(add, each) for each in load]
     mix.shuffle(events)
-    for each in leaving:  # each leaves some time after it came
+    for each in leaving:  # each leaves some time after it arrives
         came = next(at for at, event in enumerate(events) if event == (add, each))
         events.insert(mix.randint(came + 1, len(events)), (take, each))
     for change, (at, request) in events:

@@ -45,7 +45,7 @@ def held(world: World) -> dict[str, int]:
     return {name: node.usage[CHARGED][tree.index_of[GPUS]] for name, node in tree.pools.items()}
 
 
-# ---------------------------------------------------------------- who borrows first
+# ---------------------------------------------------------------- the order of borrowing
 
 
 def test_idle_quota_is_borrowed_in_proportion_to_the_weights() -> None:
@@ -121,7 +121,7 @@ def test_a_wide_gang_is_not_behind_narrow_ones_because_of_its_size() -> None:
     assert world.cycle() == ["admit wide1", "admit narrow1", "admit narrow2"]
 
 
-def test_people_see_the_order_of_shares() -> None:
+def test_queue_positions_follow_the_shares() -> None:
     world = World({"small": weighted("small", 1), "large": weighted("large", 2)}, {"n0": 3})
     submit_many(world, "small", 3)
     submit_many(world, "large", 3)
@@ -135,7 +135,7 @@ def test_people_see_the_order_of_shares() -> None:
     assert world.cycle() == ["admit large3"]
 
 
-# ---------------------------------------------------------------- who gives back first
+# ---------------------------------------------------------------- the order of returning
 
 
 def test_the_largest_share_is_reclaimed_first_whatever_started_last() -> None:
@@ -173,7 +173,7 @@ def test_a_stored_weight_of_zero_from_an_earlier_release_counts_as_one() -> None
     assert held(world) == {"small": 1, "large": 2}
 
 
-# ---------------------------------------------------------------- against a second opinion
+# ---------------------------------------------------------------- compared with a second implementation
 
 
 class Scene:

@@ -118,7 +118,7 @@ def test_low_that_borrows_does_not_block_a_strict_pool_for_low_that_does_not() -
     assert served(world, *work) == ["admit firm", "admit small"]
 
 
-def test_people_see_the_order_of_the_next_cycle() -> None:
+def test_queue_positions_follow_the_order_of_the_next_cycle() -> None:
     """P4: HIGH, NORMAL, LOW within its pool's nominal, LOW that borrows; each by submit time."""
     world = World({"a": 1, "b": 4, "full": 4}, {"n0": 1, "n1": 4})
     assert served(world, ("rest", "full", NORMAL, 4), ("one", "b", NORMAL, 1)) == ["admit rest", "admit one"]
@@ -179,7 +179,7 @@ def test_queue_positions_match_the_complete_order() -> None:
     world.cycle()
     assert len(waiting_in_order(world.state.ledger)) > 80
     counts_as_the_order_has_them(world)
-    for gpus in (1, 5, 2):  # what LOW asks for is within nominal now, and no longer
+    for gpus in (1, 5, 2):  # the LOW request is within nominal now, but not afterwards
         world.do(PutPool(Pool("c", gpu_quota(gpus)), world.state.pools["c"]))
         counts_as_the_order_has_them(world)
 

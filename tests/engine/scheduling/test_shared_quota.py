@@ -171,7 +171,7 @@ def test_low_that_makes_a_drawing_pool_borrow_wakes_gangs_without_targets() -> N
     assert world.cycle() == ["nominate in", "preempt inner for in (RECLAIM)"]
 
 
-# ---------------------------------------------------------------- whoever was promised it gets it
+# ---------------------------------------------------------------- guarantees are kept
 
 sizes = st.tuples(st.sampled_from(("a", "b", "b--x", "c", "else")), st.integers(1, 4))
 limits = st.sampled_from((None, None, 0, 2))

@@ -39,7 +39,7 @@ class History:
         self.weights = self.mix.choice(((1,), (1,), (1,), (1, 2, 3)))
         self.number = 0
         self.now = 0.0
-        self.often: tuple[int, ...] = (45, 35, 8, 6, 6, 5)  # of what `something_happens` draws
+        self.often: tuple[int, ...] = (45, 35, 8, 6, 6, 5)  # of the values that `something_happens` draws
         cohorts = self._declare_cohorts(shared=self.mix.random() < 0.35)
         for at in range(self.mix.randrange(1, 6)):
             self._declare_pool(f"p{at}", self.mix.choice((None, *cohorts)))
@@ -223,7 +223,7 @@ def test_sleeping_gangs_would_not_have_started_or_changed_other_starts(
         assert forsaken(history.ledger) == []
     assert slept or EXPLORING, (
         "somebody sleeps, else this compares nothing"
-    )  # by chance, nobody does in a few of many histories
+    )  # in a few histories nobody does, by chance
 
 
 def test_a_node_that_becomes_ready_wakes_only_gangs_of_its_flavor() -> None:

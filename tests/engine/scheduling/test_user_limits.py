@@ -115,7 +115,7 @@ def without(ledger: Ledger, stopped: set[str]) -> Ledger:
 
 @pytest.mark.explored
 @pytest.mark.parametrize("seed", range(3, 3 + tries(36)))
-def test_nobody_is_beyond_a_limit_and_it_holds_up_nobody_else(seed: int) -> None:
+def test_no_user_exceeds_a_limit_and_others_are_not_delayed(seed: int) -> None:
     history, limited = Limited(seed), 0
     for _ in range(CYCLES):
         for _ in range(history.mix.choice((1, 1, 1, 2, 6))):
@@ -127,7 +127,7 @@ def test_nobody_is_beyond_a_limit_and_it_holds_up_nobody_else(seed: int) -> None
         everybody_awake = checked_cycle(loaded(ledger), history.now)
         if (
             not ledger.nominated and not ledger.tree.weighted
-        ):  # a nomination may end and make room; see rule P4 for weights
+        ):  # a nomination may end and free GPUs; see rule P4 for weights
             assert checked_cycle(without(ledger, stopped), history.now) == everybody_awake
         assert checked_cycle(ledger, history.now) == everybody_awake
         assert checked_cycle(loaded(ledger), history.now) == [], "a full cycle leaves nothing to decide (rule P5)"
@@ -169,10 +169,10 @@ def test_subpools_count_with_their_pool_and_others_start() -> None:
     assert world.cycle() == ["admit c"]
 
 
-def test_in_a_strict_pool_the_next_user_passes_and_the_stopped_one_is_not_the_head() -> None:
+def test_in_a_strict_pool_the_next_user_passes_one_at_a_limit() -> None:
     world = lab(2, strict=True)
     for name, user, gpus in (("a", "cy", 2), ("b", "cy", 2), ("c", "ann", 2), ("d", "bob", 6), ("e", "ann", 1)):
-        limited_to(world, None if name == "d" else 2)  # d is larger than the limit, and was there before it
+        limited_to(world, None if name == "d" else 2)  # d is larger than the limit, and is older than it
         world.submit(name, "lab", NORMAL, gpus, user=user)
     limited_to(world, 2)
     assert world.cycle() == ["admit a", "admit c"]
@@ -182,13 +182,13 @@ def test_in_a_strict_pool_the_next_user_passes_and_the_stopped_one_is_not_the_he
         "e": ["ann holds 2 GPUs; the limit of lab for one user is 2"],
     }
     limited_to(world, 6)
-    assert world.cycle() == ["admit b"]  # then d waits for quota as the head, and holds up e
+    assert world.cycle() == ["admit b"]  # then d waits for quota as the head, and delays e
     assert [str(each) for each in why(world.state, "e-1").groups[0].reasons] == [
         "behind d-1/t-group, the head of a STRICT_FIFO queue"
     ]
 
 
-def test_a_pool_tells_who_is_stopped_by_a_limit() -> None:
+def test_why_of_a_pool_names_users_at_a_limit() -> None:
     for strict in (False, True):
         world = lab(2, strict=strict)
         for name, user, gpus in (("a", "cy", 2), ("b", "cy", 2), ("c", "ann", 2), ("d", "ann", 1), ("e", "cy", 1)):
@@ -207,7 +207,7 @@ def test_a_head_that_reaches_a_limit_elsewhere_lets_others_pass_in_the_same_cycl
     world.do(*pools.put_pool(world.state, sub, create=True).actions)
     for name, pool, user, gpus in (
         ("runs", "lab", "bob", 1),
-        ("head", "lab", "cy", 2),  # 1 GPU is left to lab itself
+        ("head", "lab", "cy", 2),  # lab itself has 1 GPU left
         ("elsewhere", "lab--a", "cy", 2),
         ("next", "lab", "ann", 1),
     ):
@@ -226,7 +226,7 @@ def test_a_limit_is_never_a_reason_to_preempt() -> None:
     assert world.cycle() == ["nominate other", "preempt low for other (PRIORITY)"]
 
 
-def test_what_was_reserved_before_the_limit_was_lowered_starts_and_what_runs_continues() -> None:
+def test_reserved_work_starts_and_running_work_continues_after_a_limit_is_lowered() -> None:
     world = lab(None, nodes=4)
     world.submit("low", "lab", LOW, 4, user="ann")
     world.cycle()
@@ -249,7 +249,7 @@ def test_fewer_pods_start_if_the_limit_allows_no_more() -> None:
     assert State.load(world.state.rows()).ledger.users.held == {("lab", "cy"): 4, (EVERYWHERE, "cy"): 4}
 
 
-def test_a_dry_run_of_work_that_is_not_submitted_knows_its_user() -> None:
+def test_a_dry_run_of_a_submission_counts_towards_the_limit_of_its_user() -> None:
     world = lab(2)
     world.submit("a", "lab", NORMAL, 2, user="cy")
     world.cycle()
@@ -271,7 +271,7 @@ def limit(world: World, limits: Limits) -> None:
     world.do(*put_limits(world.state, limits).actions)
 
 
-def test_a_limit_of_a_user_counts_all_pools_and_ends_with_what_the_user_held() -> None:
+def test_a_limit_of_a_user_counts_all_pools_and_work_starts_when_earlier_work_ends() -> None:
     world = two_labs()
     for name, pool, user, gpus in (
         ("a", "lab", "cy", 2),
@@ -290,7 +290,7 @@ def test_a_limit_of_a_user_counts_all_pools_and_ends_with_what_the_user_held() -
     assert world.cycle() == ["admit b"]
 
 
-def test_a_limit_over_all_pools_is_raised_lowered_and_lifted_with_effect_on_what_waits_alone() -> None:
+def test_changing_a_limit_over_all_pools_affects_only_waiting_work() -> None:
     world = two_labs()
     for name, pool in (("a", "lab"), ("b", "shop"), ("c", "lab"), ("d", "shop")):
         world.submit(name, pool, NORMAL, 1, user="cy")
@@ -303,7 +303,7 @@ def test_a_limit_over_all_pools_is_raised_lowered_and_lifted_with_effect_on_what
     assert (world.cycle(), world.state.ledger.users.declared) == (["admit d"], {})
 
 
-def test_what_the_limits_of_a_user_can_never_let_start_is_refused_and_so_is_one_more_that_waits() -> None:
+def test_work_beyond_the_limits_of_its_user_is_refused_even_if_it_would_only_wait() -> None:
     world = two_labs()
     limit(world, Limits(user="cy", gpus=2, waiting=1, gpus_per_workflow=3))
     submissions = (
@@ -328,14 +328,14 @@ def test_what_the_limits_of_a_user_can_never_let_start_is_refused_and_so_is_one_
     assert world.cycle() == ["admit c", "admit e"]
 
 
-def test_limits_out_of_range_and_changes_that_change_nothing_are_told() -> None:
+def test_limits_out_of_range_and_changes_without_effect_are_reported() -> None:
     world = two_labs()
     assert put_limits(world.state, Limits(user="cy", gpus=3)).actions == ()
     with pytest.raises(InvalidInput, match="waiting: 0 is out of range: use a whole number from 1 to 1000000"):
         put_limits(world.state, Limits(user="cy", waiting=0))
 
 
-def test_limits_of_users_are_loaded_as_they_were() -> None:
+def test_limits_of_users_are_restored_unchanged() -> None:
     world = two_labs()
     world.submit("a", "lab", NORMAL, 1, user="cy")
     again = State.load(world.state.rows())
@@ -343,7 +343,7 @@ def test_limits_of_users_are_loaded_as_they_were() -> None:
     assert again.waiting == world.state.waiting == {("lab", "cy"): 1, (EVERYWHERE, "cy"): 1}
 
 
-def test_an_administrator_or_time_can_let_work_start_that_a_limit_of_its_user_stops() -> None:
+def test_work_stopped_by_a_limit_of_its_user_starts_after_a_change_or_when_other_work_ends() -> None:
     world = two_labs()
     world.submit("a", "lab", NORMAL, 3, user="cy")
     world.cycle()
@@ -367,7 +367,7 @@ def limited_in(world: World, pool: str, most: int) -> None:
     world.do(*pools.put_pool(world.state, changed, create=False).actions)
 
 
-def test_what_if_runs_of_a_limit_leave_the_ledger_as_it_was() -> None:
+def test_what_if_runs_of_a_limit_do_not_change_the_ledger() -> None:
     world = two_labs()
     for name in "abcd":
         world.submit(name, "lab", NORMAL, 1, user="cy")

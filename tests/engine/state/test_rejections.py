@@ -79,7 +79,7 @@ class Doubted(LoggedWorld):
         for action, at in self.log:
             again.apply(action, at)
         again.take_changes()
-        self.state.take_changes()  # what has finished is forgotten, as after a commit
+        self.state.take_changes()  # finished workflows are dropped, as after a commit
         assert replace(again.rows(), specs={}) == replace(self.state.rows(), specs={})
 
     def put(self, name: str, *tasks: TaskSpec, pool: str = "team", **more: Any) -> None:
@@ -131,7 +131,7 @@ def refused(world: Doubted | None = None, *tasks: TaskSpec, **more: Any) -> Doub
     return world
 
 
-# ---------------------------------------------------------------- taken back whole
+# ---------------------------------------------------------------- undone as a whole
 
 
 def test_a_refused_gang_stops_completely_and_waits_as_its_next_attempt() -> None:
@@ -206,12 +206,12 @@ def test_a_refusal_of_a_gang_that_is_not_on_nodes_changes_nothing(gang: str) -> 
     assert world.waiting() == (GangState.PENDING, 0, "")
 
 
-# ---------------------------------------------------------------- and tried again when it may help
+# ---------------------------------------------------------------- retried when it may help
 
 
 def test_it_is_not_retried_while_its_nodes_are_unchanged() -> None:
     world = refused()
-    world.put("x", pods("t", 2, 2))  # another comes, and runs there
+    world.put("x", pods("t", 2, 2))  # another one arrives, and runs there
     assert started(world.turn()) == ["x"]
     assert started(world.turn()) == []
     assert world.waiting() == (GangState.PENDING, 1, SAID)
@@ -310,7 +310,7 @@ def test_nodes_of_other_flavors_and_other_pools_do_not_count() -> None:
     world.do(PutPool(Pool("other", gpu_quota(9))))
     assert started(world.turn()) == []
     assert world.waiting() == (GangState.PENDING, 1, SAID)
-    change(world, "a1", flavor="b", labels={"kind": "b"})  # it was one that it could use
+    change(world, "a1", flavor="b", labels={"kind": "b"})  # it could have used this node
     assert world.waiting() == (GangState.PENDING, 1, "")
 
 

@@ -77,7 +77,7 @@ class History(World):
                 self.end(dice, dice.choice((0, 0, 1, 7, 3001)))
             case 4 if one is not None and live:
                 held = self.state.workflows[one].held_by is not None
-                with suppress(Conflict):  # nothing of it has not started
+                with suppress(Conflict):  # all of it has started
                     found = holds.end_hold(self.state, one) if held else holds.put_on_hold(self.state, one, user="u")
                     self.do(*found.actions)
             case 5 if dice.random() < 0.4:
@@ -104,7 +104,7 @@ class History(World):
         chain = dice.choice(({}, {"u": ("t",)}))
         spec = workflow(f"w{number}", first, second, upstream=chain) if dice.random() < 0.5 else None
         pool, priority = dice.choice(("a", "b")), dice.choice((HIGH, NORMAL, LOW, LOW))
-        with suppress(Refused):  # what can never run
+        with suppress(Refused):  # work that can never start
             self.submit(f"w{number}", pool, priority, dice.randint(1, 2), spec)
 
 
@@ -210,7 +210,7 @@ def test_random_histories_have_every_class_and_lost_time() -> None:
         for kept in history.state.workflows.values():
             for name in found:
                 found[name] += getattr(times_of(kept).until(history.now), name)
-    assert found.pop("blocked") == 0  # a group is queued in the moment in which those before it complete
+    assert found.pop("blocked") == 0  # a group is queued at the moment when the groups before it complete
     assert min(found.values()) > 0, found
 
 

@@ -25,7 +25,7 @@ def _hours(upto: int) -> dict[str, dict[Key, float]]:
     }
 
 
-def test_the_worked_example_gives_the_numbers_that_were_worked_out_by_hand() -> None:
+def test_the_worked_example_gives_the_hand_computed_numbers() -> None:
     ann, sam = ("work", "vision", "h100", "NORMAL", "ann"), ("work", "speech", "h100", "LOW", "sam")
     speech, vision, flavor = ("quota", "speech", "h100"), ("quota", "vision", "h100"), ("flavor", "h100")
     assert _hours(NOON) == {

@@ -176,7 +176,7 @@ class Scan:
         }
         for together in self.together():
             self.place(together, asked, taken, start, stick)
-            if self.refused:  # the scan ends, and where it got to in these pod sets is forgotten
+            if self.refused:  # the scan ends, and its position in these pod sets is reset
                 self.last_tried = {key: at for key, at in self.last_tried.items() if key[0] != together[0].name}
                 break
         granted = tuple(

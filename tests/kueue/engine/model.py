@@ -401,7 +401,7 @@ class Model:
         boost = workload.boost if self.gate("PriorityBoost", default=False) else 0
         self.workloads[workload.name] = replace(workload, priority=workload.priority + boost)
 
-    # ------------------------------------------------------------ what is seen from outside
+    # ------------------------------------------------------------ what an observer sees
 
     def label(self, node: Node) -> str:
         return f"cohort/{node.name}" if node.kind == COHORT and node.name in self.tree.queues else node.name

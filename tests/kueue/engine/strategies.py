@@ -133,8 +133,8 @@ def cohorts(draw: st.DrawFn, groups: tuple[ResourceGroup, ...]) -> tuple[QueueCo
         quotas = draw(quota_maps(groups, limited=parent is not None, queue=False)) if holds else {}
         made.append(QueueCohort(f"c{at}", parent, quotas, draw(weights)))
     if len(made) > 1 and draw(st.integers(0, 15)) == 0:
-        made[0] = replace(made[0], parent=made[-1].name)  # a cycle, or a turn of the same tree
-    # One that is only named is one without quotas, limits and parent.
+        made[0] = replace(made[0], parent=made[-1].name)  # a cycle, or a rotation of the same tree
+    # A cohort that is only named has no quotas, limits or parent.
     return tuple(made[draw(st.integers(0, 7)) == 0 :])
 
 

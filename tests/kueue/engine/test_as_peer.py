@@ -81,7 +81,7 @@ def test_a_gate_serves_preemptors_first_without_rule_r5() -> None:
     assert told(turns(gated), 4) == [["near starts"], ["near goes for far"], ["far starts"], []]
 
 
-# ---------------------------------------------------------------- a preemptor that a dump shows
+# ---------------------------------------------------------------- a preemptor in a dump
 
 
 def behind(strict: bool, settings: Settings, *preemptors: Workload) -> object:
@@ -130,7 +130,7 @@ def test_workloads_behind_it_wait_while_it_reserves_the_quota(settings: Settings
     assert decided(made)["starts"] == {}
 
 
-# ---------------------------------------------------------------- what is evicted already
+# ---------------------------------------------------------------- workloads that are being evicted
 
 
 def going(settings: Settings, *more: Workload) -> Simulator:

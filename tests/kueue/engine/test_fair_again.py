@@ -87,7 +87,7 @@ def test_targets_allowed_by_the_second_strategy_stay_allowed() -> None:
     assert stops(5, 9, 6, *FAIR) == {"b9": OTHER} | {f"a{at}": OWN for at in range(1, 6)}
 
 
-# ---------------------------------------------------------------- what is not decided otherwise
+# ---------------------------------------------------------------- decisions that do not change
 
 
 @pytest.mark.parametrize(

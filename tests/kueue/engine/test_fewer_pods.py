@@ -55,7 +55,7 @@ def hosts(number: int, gpus: int) -> list[Node]:
     return [node(f"n{at}", f"r{at}", gpus) for at in range(number)]
 
 
-# ---------------------------------------------------------------- how many start
+# ---------------------------------------------------------------- number of pods
 
 
 def test_counts_that_do_not_fill_slices_do_not_hide_those_that_do() -> None:
@@ -83,7 +83,7 @@ def test_a_leader_needs_no_slice() -> None:
     assert counts(made) == (12, 1)
 
 
-# ---------------------------------------------------------------- against brute force
+# ---------------------------------------------------------------- compared with brute force
 
 topologies = st.builds(
     lambda mode, level, slices: TopologyRequest(
@@ -173,7 +173,7 @@ def test_the_largest_size_that_would_start_alone_is_chosen(scene: Scene, workloa
     assert found == expected
 
 
-# ---------------------------------------------------------------- what is said
+# ---------------------------------------------------------------- messages
 
 
 def test_reasons_give_the_needs_of_the_minimum_size() -> None:

@@ -53,7 +53,7 @@ def test_of_different_sizes_the_single_pod_leads_in_any_order(leader_first: bool
     assert stands(*order, a1={"cpu": 3}, a2={"cpu": 1}, b1={"cpu": 5}) == {"w": {"l": {"b1": 1}, "w": {"b1": 3}}}
 
 
-# ---------------------------------------------------------------- where the workers go
+# ---------------------------------------------------------------- placement of workers
 
 
 LEADER = pods(1, ANYWHERE, name="l", group="g", gpu=1)
@@ -95,7 +95,7 @@ def test_inside_a_slice_the_leader_takes_the_smallest_host_with_room() -> None:
     assert found == {"w": {"l": {"a1": 1}, "w": {"a1": 1, "a2": 2}}}
 
 
-# ---------------------------------------------------------------- who requests nothing
+# ---------------------------------------------------------------- pods without requests
 
 
 @pytest.mark.parametrize("near", [ONE_HOST, ONE_RACK, ANYWHERE, None])

@@ -48,7 +48,7 @@ def needs(*terms: Term) -> NodeChoice:
     return NodeChoice(terms=terms)
 
 
-# ---------------------------------------------------------------- required, by the name of the node
+# ---------------------------------------------------------------- required node names
 
 
 @pytest.mark.parametrize(

@@ -136,14 +136,15 @@ def test_later_submissions_match_the_model(system: System, manager: Settings, da
         late = data.draw(workloads(f"late{at}", queue, VALID))
         world.submit(late)
         model.submit(late)
-        # The engine may park it at once beside a parked one of its shape, a cycle before the other does: both look again.
+        # The engine may park it immediately with a parked one of its shape, one cycle earlier than the model:
+        # both look again.
         alike = any(shape(late) == shape(model.workloads[name]) for name in model.parked)
         if alike or data.draw(st.booleans()):
             world.wake()
             model.wake()
 
 
-# ---------------------------------------------------------------- law Q3 by brute force
+# ---------------------------------------------------------------- rule Q3 by brute force
 
 
 def every_fr(tree: Tree) -> list[FlavorResource]:
@@ -181,7 +182,7 @@ def somewhere(model: Model, workload: Workload, counts: tuple[int, ...]) -> bool
         any(
             all(holds_after(model, queue.name, FlavorResource(f, r), asked[r]) for r in group.resources if r in asked)
             for f in group.flavors
-            if f != "b"  # its taint is tolerated by nobody here
+            if f != "b"  # no pod here tolerates its taint
         )
         for group in queue.groups
         if any(resource in asked for resource in group.resources)
@@ -355,7 +356,7 @@ def accepted(model: Model, workload: Workload, counts: tuple[int, ...]) -> bool:
     return nominate(model.situation(), replace(workload, pod_sets=fixed), {}).accepted
 
 
-# ---------------------------------------------------------------- found by the tests above
+# ---------------------------------------------------------------- cases found by the tests above
 
 
 def fr(resource: str) -> FlavorResource:
@@ -397,7 +398,7 @@ def test_a_flavor_that_can_never_fit_is_reported_even_if_another_resource_is_onl
     assert pending.pending_reason is PendingReason.EXCEEDS_MAX_QUOTA
 
 
-# ---------------------------------------------------------------- more of it
+# ---------------------------------------------------------------- more cases
 
 
 @pytest.mark.soak

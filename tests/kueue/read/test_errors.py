@@ -1,6 +1,6 @@
 """Errors in files: all are reported together, each with the document, the path, the value and the rule."""
 
-# ruff: noqa: E501  a case and what it is told are easier to compare in one line
+# ruff: noqa: E501  a case and its messages are easier to compare in one line
 
 from typing import Any
 
@@ -83,7 +83,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("document", "messages"), CASES)
-def test_invalid_values(document: dict[str, Any] | str, messages: list[str]) -> None:
+def test_invalid_values_are_rejected_with_the_rule(document: dict[str, Any] | str, messages: list[str]) -> None:
     assert errors(document) == messages
 
 
@@ -151,7 +151,7 @@ def test_errors_have_a_line_and_a_column() -> None:
         ("[" * 200, "document 1: nested more than 100 levels deep"),
     ],
 )  # fmt: skip
-def test_unreadable_files(data: bytes | str, message: str) -> None:
+def test_unreadable_files_are_rejected(data: bytes | str, message: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests(data, "a.yaml")
     assert raised.value.problems[0].message == message
@@ -167,7 +167,7 @@ def test_oversized_files_are_rejected_immediately(data: bytes | str) -> None:
     ]
 
 
-def test_aliases_that_expand_endlessly() -> None:
+def test_aliases_that_expand_endlessly_are_rejected() -> None:
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
     bomb = "\n".join(lines)

@@ -29,7 +29,7 @@ def told(manifests: str) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["warnings"][0] for case in CASES])
-def test_a_file_is_warned_about_in_these_words(case: dict[str, Any]) -> None:
+def test_each_file_causes_exactly_these_warnings(case: dict[str, Any]) -> None:
     assert told(case["manifests"]) == case["warnings"]
 
 

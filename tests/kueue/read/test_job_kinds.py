@@ -1,6 +1,6 @@
 """Variations of each job kind: missing fields, and fields that multiply into the number of its pods."""
 
-# ruff: noqa: E501  a case and what it asks for are easier to compare in one line
+# ruff: noqa: E501  a case and its requests are easier to compare in one line
 
 from typing import Any
 
@@ -58,7 +58,7 @@ LED = {**GROUP, "leaderTemplate": pod({"cpu": 1})}
 SPARK = {"driver": {"coreRequest": "1"}, "executor": {"coreRequest": "500m"}}
 
 VARIATIONS: list[tuple[str, dict[str, Any], list[dict[str, tuple[int, int]]]]] = [
-    # kind, spec, of each workload: pod set → (pods, thousandths of a core that each asks)
+    # kind, spec, of each workload: pod set → (pods, requested thousandths of a core per pod)
     ("JobSet", {"replicatedJobs": [replicated()]}, [{"w": (1, 1000)}]),
     ("JobSet", {"replicatedJobs": [replicated(replicas=3)]}, [{"w": (3, 1000)}]),
     ("JobSet", {"replicatedJobs": [replicated(replicas=2, parallelism=4, completions=3)]}, [{"w": (6, 1000)}]),
@@ -98,7 +98,7 @@ VARIATIONS: list[tuple[str, dict[str, Any], list[dict[str, tuple[int, int]]]]] =
 
 
 @pytest.mark.parametrize(("kind", "spec", "workloads"), VARIATIONS)
-def test_requests_of_each_job_kind(
+def test_each_job_kind_has_its_requests(
     kind: str, spec: dict[str, Any], workloads: list[dict[str, tuple[int, int]]]
 ) -> None:
     found = read(*home(), made(kind, spec))
@@ -156,7 +156,7 @@ def test_a_ray_job_on_an_existing_cluster_has_no_pods() -> None:
 
 
 @pytest.mark.parametrize("memory", ["2g", "2G", "2gb", "2048m", "2Gi", 2**31])
-def test_memory_in_java_notation(memory: object) -> None:
+def test_memory_may_be_in_java_notation(memory: object) -> None:
     (found,) = read(*home(), made("SparkApplication", {"driver": {"memory": memory}})).system.workloads
     assert dict(found.pod_sets[0].requests) == {"memory": 2**31}
 
@@ -184,7 +184,7 @@ def test_a_finished_spark_application_is_not_part_of_the_system(state: str) -> N
     assert len(found.system.workloads) == (state == "RUNNING")
 
 
-# ---------------------------------------------------------------- whose job it is
+# ---------------------------------------------------------------- owners of jobs
 
 ELSEWHERE = "running on other clusters is not simulated: treated as if it ran here"
 

@@ -116,7 +116,7 @@ def test_a_job_is_represented_by_its_workload_in_the_file() -> None:
     assert read(*home(), job("train", {}), done).system.workloads == ()
 
 
-# ---------------------------------------------------------------- a job that runs
+# ---------------------------------------------------------------- a running job
 
 
 def behind(
@@ -240,7 +240,7 @@ GLOBAL = manifest("PriorityClass", "all", version="scheduling.k8s.io/v1", value=
         ((GLOBAL, DEFAULT), {}, "high", 100),
     ],
 )
-def test_sources_of_a_jobs_priority(
+def test_the_priority_of_a_job_has_several_sources(
     more: tuple[Any, ...], template: dict[str, Any], label: str | None, priority: int
 ) -> None:
     labels = {"priority-class": label} if label else {}

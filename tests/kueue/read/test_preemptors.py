@@ -20,5 +20,7 @@ AT = {"lastTransitionTime": "2026-01-01T00:00:07Z"}
         ([], None),
     ],
 )
-def test_the_condition_has_the_start_of_the_wait(conditions: list[dict[str, str]], since: float | None) -> None:
+def test_the_wait_of_a_preemptor_starts_with_its_condition(
+    conditions: list[dict[str, str]], since: float | None
+) -> None:
     assert only(read(*home(), workload(status={"conditions": conditions}))).preempting_since == since

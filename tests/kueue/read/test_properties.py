@@ -135,18 +135,18 @@ def test_any_text(text: str) -> None:
 
 
 @given(st.binary())
-def test_any_bytes(data: bytes) -> None:
+def test_any_bytes_are_read_or_rejected(data: bytes) -> None:
     survives(data)
 
 
 @given(st.text(alphabet="{}[]&*!|>-:?'\"# \n\tabkind1", max_size=60))
-def test_any_text_that_looks_like_yaml(text: str) -> None:
+def test_any_text_that_resembles_yaml_is_read_or_rejected(text: str) -> None:
     survives(text)
 
 
 @given(st.data())
 @settings(max_examples=EXAMPLES)
-def test_any_value_in_place_of_a_valid_one(data: st.DataObject) -> None:
+def test_any_value_in_place_of_a_valid_one_is_read_or_rejected(data: st.DataObject) -> None:
     """Replaces one value of a valid file, so that every field gets values of every kind."""
     documents: list[Any] = json.loads(json.dumps(EVERYTHING))
     at: Any = documents

@@ -50,7 +50,7 @@ def test_an_empty_queue_spec_has_the_defaults_of_the_api() -> None:
     )
 
 
-def test_a_queue_with_all_fields() -> None:
+def test_a_queue_is_read_with_all_fields() -> None:
     groups = [
         group({"b": {"cpu": {"nominalQuota": "1500m", "borrowingLimit": 2, "lendingLimit": "0.5"}, "memory": "1Gi"},
                "a": {"cpu": 3, "memory": "1.5"}}),
@@ -105,7 +105,7 @@ def test_a_queue_with_all_fields() -> None:
     )  # fmt: skip
 
 
-def test_the_old_version_has_other_names() -> None:
+def test_fields_of_the_old_version_have_other_names() -> None:
     spec = {
         "cohort": "co",
         "namespaceSelector": {},
@@ -140,7 +140,7 @@ def test_an_empty_cohort_name_means_no_cohort() -> None:
 @pytest.mark.parametrize(
     ("version", "field"), [("v1alpha1", "parent"), ("v1beta1", "parentName"), ("v1beta2", "parentName")]
 )
-def test_a_cohort_in_every_version(version: str, field: str) -> None:
+def test_a_cohort_is_read_in_every_version(version: str, field: str) -> None:
     spec = {
         field: "root",
         "fairSharing": {"weight": 2},
@@ -160,7 +160,7 @@ def test_a_cohort_that_is_only_named_is_not_an_object() -> None:
     assert system(manifest("Cohort", "co", {"parentName": "up"})).cohorts == (QueueCohort("co", "up"),)
 
 
-def test_a_flavor_with_all_fields() -> None:
+def test_a_flavor_is_read_with_all_fields() -> None:
     spec = {
         "nodeLabels": {"type": "spot"},
         "nodeTaints": [{"key": "k", "value": "v", "effect": "NoExecute"}, {"key": "k", "effect": "NoSchedule"}],
@@ -218,7 +218,7 @@ def test_lists_are_expanded_and_empty_documents_are_counted() -> None:
     text = ["", {"apiVersion": "v1", "kind": "List", "items": items}, "", manifest("Cohort", "c", {"x": 1})]
     found = read(*text)
     assert found.system.cohorts == (QueueCohort("a"), QueueCohort("b"), QueueCohort("c"))
-    assert [(w.document, w.path) for w in found.warnings] == [(3, "spec.x")]  # a blank start before --- is no document
+    assert [(w.document, w.path) for w in found.warnings] == [(3, "spec.x")]  # the empty start is not a document
 
 
 def test_items_of_a_typed_list_need_no_kind() -> None:

@@ -1,6 +1,6 @@
 """Additions of a cluster to the requests of a pod: namespace defaults, overhead, manager settings and a default queue."""
 
-# ruff: noqa: E501  a case and what it is told are easier to compare in one line
+# ruff: noqa: E501  a case and its messages are easier to compare in one line
 
 from typing import Any
 
@@ -93,7 +93,7 @@ def test_bounds_of_a_pod_apply_to_the_sum_of_its_containers() -> None:
     )
 
 
-# ---------------------------------------------------------------- the pod as a whole, and what is around it
+# ---------------------------------------------------------------- the pod as a whole, and the objects around it
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_bounds_of_a_pod_apply_to_the_sum_of_its_containers() -> None:
         ({"requests": {"hugepages-2Mi": 4}}, [container({"cpu": 1})], {"cpu": 1000, "hugepages-2Mi": 4}),
     ],
 )
-def test_resources_of_the_whole_pod(
+def test_resources_of_the_whole_pod_override_those_of_its_containers(
     whole: dict[str, Any], containers: list[dict[str, Any]], expected: dict[str, int]
 ) -> None:
     assert asked(template(*containers, resources=whole)) == expected
@@ -170,7 +170,7 @@ TRANSFORMS = configuration(resources={"transformations": MIG})
         (configuration(resources={"excludeResourcePrefixes": ["gpu"], "transformations": [{"input": "gpu", "outputs": {"credits": 9}}]}), {"gpu": 1, "cpu": 1}, {"cpu": 1000}),
     ],
 )  # fmt: skip
-def test_excluded_and_transformed_resources(
+def test_resources_can_be_excluded_and_transformed(
     settings: dict[str, Any], requests: dict[str, Any], expected: dict[str, int], wrap: Any
 ) -> None:
     assert asked(template(container(requests)), wrap(settings)) == expected
@@ -200,7 +200,7 @@ def test_uncovered_resources_are_ignored_if_the_manager_allows_it() -> None:
         (configuration(featureGates={"B": False, "A": True}), Settings(gates={"A": True, "B": False})),
     ],
 )
-def test_settings_of_the_manager(settings: dict[str, Any], expected: Settings) -> None:
+def test_settings_of_the_manager_are_read(settings: dict[str, Any], expected: Settings) -> None:
     assert (read(settings).settings, read(in_config_map(settings)).settings) == (expected, expected)
 
 

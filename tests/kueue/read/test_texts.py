@@ -1,6 +1,6 @@
 """The files of a scenario: JSON and YAML are equivalent, several files form one cluster, and errors have positions."""
 
-# ruff: noqa: E501  a case and what it is told are easier to compare in one line
+# ruff: noqa: E501  a case and its messages are easier to compare in one line
 
 import json
 from typing import Any
@@ -68,7 +68,7 @@ def test_errors_in_json_name_document_and_path() -> None:
         ('{"a": ' * 100_000 + "1" + "}" * 100_000, "nested more than 100 levels deep"),
     ],
 )
-def test_invalid_json(text: str, message: str) -> None:
+def test_invalid_json_is_rejected_with_its_position(text: str, message: str) -> None:
     (found,) = problems(text)
     assert message in found
 

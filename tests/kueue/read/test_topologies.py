@@ -35,7 +35,7 @@ def asked(request: object, count: int = 4) -> TopologyRequest | None:
         ),
     ],
 )  # fmt: skip
-def test_the_field_of_a_pod_set(request_: object, expected: TopologyRequest | None) -> None:
+def test_a_pod_set_has_its_topology_request_in_a_field(request_: object, expected: TopologyRequest | None) -> None:
     assert asked(request_) == expected
 
 
@@ -55,7 +55,9 @@ def test_the_field_of_a_pod_set(request_: object, expected: TopologyRequest | No
         ),
     ],
 )
-def test_annotations_of_a_template(marks: dict[str, str], expected: TopologyRequest | None) -> None:
+def test_a_template_has_its_topology_request_in_annotations(
+    marks: dict[str, str], expected: TopologyRequest | None
+) -> None:
     annotations = {f"kueue.x-k8s.io/podset-{key}": value for key, value in marks.items()}
     template = {"metadata": {"annotations": annotations}, **pod()}
     found = read(*home(), TREE, job("j", {"parallelism": 4, "completions": 4, "template": template}))
@@ -76,7 +78,7 @@ SLICES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("assignment", [DOMAINS, SLICES], ids=["v1beta1", "v1beta2"])
-def test_placements_of_running_workloads(assignment: object) -> None:
+def test_placements_of_running_workloads_are_read(assignment: object) -> None:
     granted = {"name": "main", "count": 3, "flavors": {"cpu": "f"}, "topologyAssignment": assignment}
     status = {"admission": {"clusterQueue": "cq", "podSetAssignments": [granted]}}
     found = only(read(*home(), workload("w", {"podSets": [{"count": 3, "template": pod()}]}, status=status)))
@@ -99,7 +101,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("request_", "expected"), WRONG)
-def test_requests_that_cannot_be_met(request_: object, expected: tuple[str, str]) -> None:
+def test_requests_that_cannot_be_met_are_reported(request_: object, expected: tuple[str, str]) -> None:
     found = warnings(
         *home(), TREE, workload("w", {"podSets": [{"count": 4, "template": pod(), "topologyRequest": request_}]})
     )
@@ -107,7 +109,7 @@ def test_requests_that_cannot_be_met(request_: object, expected: tuple[str, str]
 
 
 @pytest.mark.parametrize("text", ["[", "5", "[1]", '[{"topology": 1, "size": 1}]', '[{"topology": "a", "size": 0}]'])
-def test_layers_that_are_not_a_list(text: str) -> None:
+def test_layers_that_are_not_a_list_are_reported(text: str) -> None:
     template = {
         "metadata": {"annotations": {"kueue.x-k8s.io/podset-slice-required-topology-constraints": text}},
         **pod(),
@@ -118,7 +120,7 @@ def test_layers_that_are_not_a_list(text: str) -> None:
     ]
 
 
-def test_assignments_with_wrong_numbers() -> None:
+def test_assignments_with_wrong_counts_are_reported() -> None:
     for slices in ([{"domainCount": 2, "podCounts": {"universal": 1}}], [{**SLICES["slices"][0], "domainCount": 3}]):
         granted = {
             "name": "main",

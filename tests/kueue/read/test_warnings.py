@@ -1,6 +1,6 @@
 """Every unknown or unsupported field causes a warning with the document and the path; nothing else does."""
 
-# ruff: noqa: E501  a case and what it is told are easier to compare in one line
+# ruff: noqa: E501  a case and its messages are easier to compare in one line
 
 from typing import Any
 
@@ -60,11 +60,11 @@ QUEUES = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), QUEUES)
-def test_warnings_about_a_queue(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
+def test_problems_of_a_queue_cause_warnings(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
     assert of_queue(spec) == expected
 
 
-def test_a_queue_with_an_undefined_flavor_if_no_flavor_is_defined() -> None:
+def test_a_queue_may_use_an_undefined_flavor_if_none_is_defined() -> None:
     found = warnings(
         manifest("ClusterQueue", "cq", {"namespaceSelector": {}, "resourceGroups": [group({"h": {"cpu": 1}})]})
     )
@@ -90,7 +90,7 @@ COHORTS = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), COHORTS)
-def test_warnings_about_a_cohort(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
+def test_problems_of_a_cohort_cause_warnings(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
     found = warnings(*FLAVORS, manifest("Cohort", "co", spec))
     assert [(path, message) for _, path, message in found] == expected
 
@@ -138,7 +138,7 @@ TEMPLATES = [
 
 
 @pytest.mark.parametrize(("spec", "expected"), TEMPLATES)
-def test_warnings_about_a_template(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
+def test_problems_of_a_template_cause_warnings(spec: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
     assert of_template(**spec) == expected
 
 
@@ -165,13 +165,13 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("spec", "problem"), PROBLEMS)
-def test_problems_that_keep_a_workload_from_being_considered(spec: dict[str, Any], problem: str) -> None:
+def test_some_problems_keep_a_workload_from_being_considered(spec: dict[str, Any], problem: str) -> None:
     found = read(*home(), workload("w", spec))
     assert [item.problem for item in found.system.workloads] == [problem]
     assert len(found.warnings) == 1
 
 
-def test_a_local_queue_without_a_cluster_queue() -> None:
+def test_a_local_queue_without_a_cluster_queue_causes_a_warning() -> None:
     lost = manifest("LocalQueue", "lost", {"clusterQueue": "gone"})
     found = read(*home(), lost, workload("w", {"queueName": "lost"}))
     assert found.system.workloads == (Workload("default/w", "gone", ONE, problem="unknown ClusterQueue 'gone'"),)
@@ -206,7 +206,7 @@ WORKLOADS = [
 
 
 @pytest.mark.parametrize(("spec", "status", "expected"), WORKLOADS)
-def test_warnings_about_a_workload(
+def test_problems_of_a_workload_cause_warnings(
     spec: dict[str, Any], status: dict[str, Any] | None, expected: list[tuple[str, ...]]
 ) -> None:
     found = warnings(*home(), workload("w", spec, **({"status": status} if status else {})))
@@ -253,7 +253,7 @@ def test_pods_reclaimed_before_admission_may_be_missing() -> None:
     assert warnings(*home(), workload("w", {"podSets": [{"count": 3, "template": pod()}]}, status=status)) == []
 
 
-def test_warnings_about_labels_and_annotations() -> None:
+def test_unknown_labels_and_annotations_cause_warnings() -> None:
     meta = {
         "labels": {"app": "x", "kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/max-exec-time-seconds": "5"},
         "annotations": {"kueue.x-k8s.io/elastic-job": "true", "kueue.x-k8s.io/priority-boost": "lots"},
@@ -265,7 +265,7 @@ def test_warnings_about_labels_and_annotations() -> None:
     ]
 
 
-def test_topology_annotations_of_a_template() -> None:
+def test_topology_annotations_of_a_template_are_checked() -> None:
     template = {"metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}}, **pod()}
     path = "spec.template.metadata.annotations"
     assert warnings(*home(), job("j", {"template": template})) == [(4, path, NO_TOPOLOGY)]
@@ -297,11 +297,11 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("document", "message"), OTHERS)
-def test_warnings_about_other_kinds(document: dict[str, Any], message: str) -> None:
+def test_other_kinds_cause_warnings(document: dict[str, Any], message: str) -> None:
     assert warnings("a: &x 1", "", document)[1:] == [(3, "", message)]
 
 
-def test_fields_outside_the_spec_and_flavors() -> None:
+def test_fields_outside_the_spec_cause_warnings() -> None:
     assert warnings({**manifest("Cohort", "a"), "sepc": {}}) == [
         (1, "sepc", "unknown field, ignored. Did you mean 'spec'?")
     ]

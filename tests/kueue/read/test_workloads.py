@@ -41,7 +41,7 @@ def test_an_empty_workload_has_the_defaults() -> None:
     assert only(read(*home(), workload())) == Workload("default/w", "cq", ONE)
 
 
-def test_a_pending_workload_with_all_fields() -> None:
+def test_a_pending_workload_is_read_with_all_fields() -> None:
     spec = {
         "priority": -3,
         "active": False,
@@ -81,7 +81,7 @@ def test_a_pending_workload_with_all_fields() -> None:
     )
 
 
-def test_a_running_workload_with_all_fields() -> None:
+def test_a_running_workload_is_read_with_all_fields() -> None:
     assignments = [
         {
             "name": "main",
@@ -245,7 +245,7 @@ def container(cpu: object = None, *, limit: object = None, always: bool = False)
         ({"containers": [container(1)], "initContainers": [container(3)], "overhead": {"cpu": "200m"}}, 3200),
     ],
 )
-def test_requests_of_a_pod(spec: dict[str, Any], cpu: int | None) -> None:
+def test_the_requests_of_a_pod_are_computed_like_in_kubernetes(spec: dict[str, Any], cpu: int | None) -> None:
     assert requests(**spec).get("cpu") == cpu
 
 
@@ -263,7 +263,7 @@ def test_quantities_are_exact_and_rounded_up(resource: str, quantity: int | str,
     assert found.pod_sets[0].requests == ((resource, amount),)
 
 
-def test_nodes_that_a_pod_accepts() -> None:
+def test_a_pod_accepts_the_nodes_that_it_names() -> None:
     terms = [
         {
             "matchExpressions": [

@@ -424,7 +424,7 @@ class Subpools(RuleBasedStateMachine):
             case "round":
                 self.server.service._reconciler.round()
 
-    # ------------------------------------------------------------ what must hold
+    # ------------------------------------------------------------ invariants
 
     @invariant()
     def holds(self) -> None:

@@ -60,7 +60,7 @@ def test_ac4_high_above_the_unallocated_quota_is_rejected_and_low_runs(server: R
         server.settle()
     assert [server.status(id) for id in ids] == ["RUNNING"] * 3
     assert (server.view("team").gpus.used, server.view("team").gpus.total) == (0, 15)
-    # 10 of them are within the unallocated; 5 stand on the subpools' shares, and go when these are used.
+    # 10 are within the unallocated quota; 5 use the subpools' shares, and are preempted when these are needed.
     fill(server, a=30, b=40, c=20)
     assert [server.status(id) for id in ids] == ["RUNNING", "RUNNING", "PENDING"]
 

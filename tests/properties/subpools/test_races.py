@@ -88,7 +88,7 @@ def wanted(seed: int) -> list[list[Asked]]:
     return lists
 
 
-# ---------------------------------------------------------------- two ways to ask
+# ---------------------------------------------------------------- two ways to call it
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def test_many_races_break_no_rule(any_store: str, way: Way, seed: int) -> None:
 
 
 def run(url: str, way: Way, seed: int) -> None:
-    # Should it hang where no `join` here would see it, all stacks are shown, and the run ends.
+    # If it hangs where no `join` would notice, all stacks are printed, and the run ends.
     faulthandler.dump_traceback_later(3 * PATIENCE_S, exit=True)
     try:
         _run(url, way, seed)

@@ -76,7 +76,7 @@ def test_any_number_of_addresses_takes_bounded_memory() -> None:
     later = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert full < 4_000_000
-    assert later < 1.5 * full  # as many again came
+    assert later < 1.5 * full  # the same number arrived again
 
 
 def test_request_without_a_token_is_not_a_failed_login(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_stream_continues_while_the_sign_in_is_renewed_with_its_current_groups(i
     it.shift[0] = 200
     running.groups(alice=["heads"])
     second = it.renewed(first)
-    it.shift[0] += first.ends_at - it.access.now() + 1  # the first token has ended, the second has not
+    it.shift[0] += first.ends_at - it.access.now() + 1  # the first token has expired, the second has not
     with pytest.raises(NotLoggedIn):
         it.ask(first.token)
     present = it.access.authentication.present(identity)
@@ -134,7 +134,7 @@ def test_code_sent_to_another_address_is_refused(it: Signing, uri: str) -> None:
 
 
 def test_sign_in_may_return_to_the_page_of_this_server(it: Signing) -> None:
-    with pytest.raises(NotAllowed, match="invalid_grant"):  # it is asked of the provider, which knows no such code
+    with pytest.raises(NotAllowed, match="invalid_grant"):  # the provider is asked, and does not know the code
         it.by(Asked(), "x", redirect_uri="https://runrig.example.org/signed-in")
 
 

@@ -54,7 +54,7 @@ def test_apply_says_what_it_creates_changes_and_leaves(tmp_path: Path) -> None:
 
 
 def test_prune_removes_only_what_an_apply_created(tmp_path: Path) -> None:
-    with desk(tmp_path) as it:  # its pools were declared by the file of the start
+    with desk(tmp_path) as it:  # its pools were declared by the file at startup
         it.service.declarations.create_pool("byhand", PoolEdit(amounts(quota=0)), user="ann")
         it.service.declarations.create_cohort("alsobyhand", CohortEdit(), user="ann")
         _told(it, "cohorts: [{name: org}]\npools: [{name: pool1, quota: 2}, {name: more, quota: 0}]")

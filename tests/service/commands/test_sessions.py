@@ -58,7 +58,7 @@ def test_key_is_valid_for_a_minute_and_one_connection(world: World) -> None:
     assert world.sessions.take(first.key, ANN, (EXEC.value, world.id)) is None
     world.time += 1
     assert world.sessions.take(second.key, ANN, (EXEC.value, world.id)) is None
-    assert world.sessions.over(taken) == "its token is no longer valid"  # ann has none on this server
+    assert world.sessions.over(taken) == "its token is no longer valid"  # ann has no session on this server
 
 
 def test_number_of_sessions_is_limited_per_user_and_in_total(world: World) -> None:
@@ -72,7 +72,7 @@ def test_number_of_sessions_is_limited_per_user_and_in_total(world: World) -> No
     world.open(BOB)
     with pytest.raises(Unavailable, match="too many open sessions in total"):
         world.open(BOB)
-    world.time += sessions.KEY_S  # those that were never used are forgotten, the one in use is not
+    world.time += sessions.KEY_S  # unused ones are dropped, the one in use is kept
     world.open()
     with pytest.raises(Unavailable):
         world.open()
@@ -112,7 +112,7 @@ def test_only_running_tasks_can_be_entered(world: World) -> None:
     assert world.sessions.runs(ticket)
     do(world.desk.service, world.desk.service.submissions.cancelling(world.id, user="ann", message=""))
     world.desk.later(0)
-    world.desk.later(100)  # with its grace
+    world.desk.later(100)  # including its grace period
     assert not world.sessions.runs(ticket)
     with pytest.raises(Conflict, match=r"is FAILED_CANCELED\. Sessions need a running task"):
         world.sessions.running(world.id, "main")

@@ -73,7 +73,7 @@ def test_branch_changes_nothing_and_holds_no_database_connection(tmp_path: Path,
         number, files = told(mirror, Question(questions.open_files, (), branch=True))
         assert number != process_of(mirror).pid
         assert [each for each in files if "runrig.db" in each] == []
-        assert sum(each.startswith("socket:") for each in files) == 1  # the one for its answer
+        assert sum(each.startswith("socket:") for each in files) == 1  # the process for its answer
         assert told(mirror, Question(questions.workflows, (), at_least=it.revision)) == ["a-1"]
 
 
@@ -110,7 +110,7 @@ def test_mirror_killed_at_any_moment_comes_back(tmp_path: Path) -> None:
         for _ in range(3):
             told(mirror, Question(questions.revision, ()))
             process_of(mirror).kill()
-            mirror._not_before = 0.0  # it would wait a second
+            mirror._not_before = 0.0  # it would take a second
         ended.set()
         for thread in threads:
             thread.join()
@@ -126,7 +126,7 @@ def test_disconnect_ends_the_branch(tmp_path: Path) -> None:
         with mirror.asking(Question(questions.forever, (str(started),), branch=True)) as asked:
             until(lambda: started.exists() and started.read_text())
             branch = int(started.read_text())
-            assert told(mirror, Question(questions.revision, ())) > 0  # meanwhile others are answered
+            assert told(mirror, Question(questions.revision, ())) > 0  # others are answered in the meantime
             threading.Timer(0.1, asked.hang_up).start()
             with pytest.raises(GivenUp):
                 asked.answer()
@@ -177,7 +177,7 @@ def test_mirror_and_its_branches_end_with_the_server(tmp_path: Path, how: signal
         assert server.stdout is not None
         mirror = int(server.stdout.readline())
         until(lambda: started.exists() and started.read_text())
-        os.kill(mirror, signal.SIGINT)  # Ctrl-C is for the server
+        os.kill(mirror, signal.SIGINT)  # Ctrl-C is meant for the server
         branch = int(started.read_text())
         assert psutil.pid_exists(mirror)
         server.send_signal(how)

@@ -166,7 +166,7 @@ def test_a_mirror_ends_quietly_if_the_server_stops_before_it_is_ready(tmp_path: 
     ours, door = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     interrupts = signal.getsignal(signal.SIGINT)
     with desk(tmp_path) as it, door:
-        door.send(READY)  # what a server that stops has not read
+        door.send(READY)  # data that a stopping server has not read
         closing = threading.Timer(0.1, ours.close)
         closing.start()
         try:

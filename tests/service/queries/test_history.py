@@ -70,7 +70,7 @@ def apply(it: Desk, text: str, user: str = "ann", *, prune: bool = False) -> Non
     it.service.declarations.apply(text, user=user, prune=prune, force=True)
 
 
-# ---------------------------------------------------------------- who, when, what
+# ---------------------------------------------------------------- users, times and changes
 
 
 def test_history_has_every_edit_with_author_time_and_both_values(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_history_is_filtered_by_user_time_and_subpool(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         edit(it, "team", "bob", quota=5)
         edit(it, "team--a", "eve", quota=1)
-        apply(it, TEAM.replace("quota: 1", "quota: 2"), "bob")  # also takes back what he and eve changed
+        apply(it, TEAM.replace("quota: 1", "quota: 2"), "bob")  # also undoes the changes by him and eve
 
         def pools(**query: Any) -> list[str]:
             return [each.pool for each in trail(it, "team", **query)]
@@ -262,7 +262,7 @@ def test_cost_of_a_history_query_depends_on_the_changes_of_the_pool_and_not_on_t
         assert steps - by_pool == {"SEARCH events USING INDEX sqlite_autoindex_events_1"}
 
 
-# ---------------------------------------------------------------- as it stood
+# ---------------------------------------------------------------- the cluster at an earlier time
 
 
 def test_pool_is_shown_as_it_was_with_its_subpools(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_pool_has_no_settings_before_its_creation_or_in_the_future(tmp_path: Pat
             it.service.history.pool_at("team", it.time[0] + 1)
         with pytest.raises(NotFound) as never:
             it.service.history.pool_at("tem", T0)
-        # The second that is not over yet.
+        # The second that is still in progress.
         assert it.service.history.pool_at("team", it.time[0] + 0.999999).pool.quota == 1
     assert early.value.message == (
         "pool 'team' did not exist at 2027-01-15 08:00:00 UTC: bob created it at 2027-01-15 08:00:01 UTC"

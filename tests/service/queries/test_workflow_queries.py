@@ -104,7 +104,7 @@ def test_list_shows_requests_with_all_pods(tmp_path: Path) -> None:
         it.submit("a", gpus=2)
         it.submit("b", text=one_task("b").replace("gpu: 1", "cpu: 1"))
         it.later(0)
-        for _ in range(2):  # read, then remembered
+        for _ in range(2):  # read once, then cached
             page, more = it.service.workflow_queries.workflows(WorkflowQuery())
             assert ([(each.id, each.gpus, each.gpus_asked) for each in page], more) == (
                 [("b-1", 0, 0), ("a-1", 2, 2), ("chain-1", 2, 6)],

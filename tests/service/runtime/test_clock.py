@@ -33,7 +33,7 @@ class Machine:
     def server(self) -> Iterator[Service]:
         store = SqlStore.open(self.url, exclusive=True)
         clock = going_on(store, ServerClock(lambda: self.wall, lambda: self.elapsed))
-        # What the tasks do is no matter of the machine's clock: they run for as long as they are told.
+        # Tasks do not depend on the machine's clock: they run for the configured time.
         backend = SimulatedBackend((Node("n0", {"gpu": 4}),), SimulatedClock(real_time=lambda: self.elapsed))
         service = Service(store, backend, clock)
         try:

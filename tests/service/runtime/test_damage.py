@@ -148,7 +148,7 @@ def test_changed_byte_is_refused_or_harmless_or_changes_only_free_text(tmp_path:
     path.write_bytes(whole())
     before, refused = loaded(path), 0
     unseen: set[str] = set()
-    with closing(sqlite3.connect(path)) as connection:  # the log is not read at a start
+    with closing(sqlite3.connect(path)) as connection:  # a start does not read the log
         connection.executescript("DELETE FROM events; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
     sound = path.read_bytes()
     places = [at for at, byte in enumerate(sound) if byte]

@@ -153,7 +153,7 @@ def test_part_that_cannot_be_stored_does_not_undo_earlier_parts(tmp_path: Path) 
         ]
 
 
-# ---------------------------------------------------------------- ready or not
+# ---------------------------------------------------------------- readiness
 
 
 def full(folder: Path) -> None:

@@ -55,7 +55,7 @@ def test_command_fails_and_the_state_is_reloaded_if_another_server_wrote(tmp_pat
         other.close()
         with pytest.raises(Unavailable, match=r"another server wrote to it\. Nothing was stored"):
             it.submit("b")
-        assert it.submit("b") == "b-1"  # the state was loaded again, with the revision that is there
+        assert it.submit("b") == "b-1"  # the state was loaded again, at the stored revision
         it.later(0)
         assert (it.status("a-1"), it.status("b-1")) == ("RUNNING", "RUNNING")
 
@@ -131,7 +131,7 @@ def test_one_round_handles_everything_that_arrived_during_the_pause(
         ids = []
         for pool in ("pool1", "pool1", "pool2", "pool2"):
             ids.append(it.submit("a", pool))
-            time.sleep(0.05)  # a loop that does not rest takes it in alone
+            time.sleep(0.05)  # a loop that does not settle adopts it alone
         until(lambda: all(it.status(id) == "RUNNING" for id in ids))
         admitting = {event.revision for event in it.store.log.events() if isinstance(event.action, Admit)}
         assert len(admitting) < len(ids)

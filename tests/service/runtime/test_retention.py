@@ -103,7 +103,7 @@ def test_workflow_number_is_never_reused(tmp_path: Path, any_store: str) -> None
         prune_all(it)
         assert it.store.retention.past_numbers() == {"same": 3}
         now = it.time[0]
-    with desk(tmp_path, database=any_store, time=now) as it:  # the memory is a new one
+    with desk(tmp_path, database=any_store, time=now) as it:  # the state in memory is new
         assert run(it, "same") == "same-4"
         assert it.submit("same", duration=5 * PERIOD) == "same-5"
         it.later(PERIOD + 1)

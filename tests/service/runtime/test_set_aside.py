@@ -236,7 +236,7 @@ def test_action_that_fails_for_one_workflow_does_not_delay_others(
         assert aside <= {*failed}
         assert (history.failures, late(history, without_faults)) == (0, [])
         if (kind, times) == (Release, ALWAYS):
-            return  # what is held cannot be given back then, by a cancel neither
+            return  # the GPUs in use cannot be freed then, not even by a cancel
         with it.service._transactor.reading() as state:
             assert not state.aside
             assert not [id for id in state.ledger.entries if id.partition("/")[0] in aside]
@@ -255,7 +255,7 @@ def test_failed_attempt_to_set_a_workflow_aside_is_repeated_in_the_next_round(
         assert late(history, without_faults) == []
 
 
-# ---------------------------------------------------------------- one that is set aside
+# ---------------------------------------------------------------- a workflow that was set aside
 
 
 def set_aside(it: Desk) -> str:
@@ -329,7 +329,7 @@ def test_workflow_that_fails_again_is_set_aside_again(tmp_path: Path) -> None:
         assert [action.workflow for action in it.actions() if isinstance(action, SetAside)] == [id, id]
 
 
-# ---------------------------------------------------------------- other places where a round can fail
+# ---------------------------------------------------------------- other failures of a round
 
 
 def test_launch_that_cannot_be_described_sets_its_workflow_aside(

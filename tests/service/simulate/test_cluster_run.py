@@ -194,7 +194,7 @@ def test_a_timeout_is_an_event() -> None:
     assert [each["at"] for each in told["cycles"]] == [0.5, 5.5, 6.5]
 
 
-# ---------------------------------------------------------------- what is refused, what is only said
+# ---------------------------------------------------------------- errors and warnings
 
 
 def test_workflow_that_can_never_run_is_a_warning_and_the_others_run() -> None:

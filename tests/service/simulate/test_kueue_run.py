@@ -361,7 +361,7 @@ def test_the_gate_of_hierarchical_cohorts_is_known(on: bool, says: list[str]) ->
     assert told["cycles"] == line(BORROWING)["cycles"]
 
 
-# ---------------------------------------------------------------- how far it runs
+# ---------------------------------------------------------------- the end of a run
 
 
 def test_configuration_gates_without_effect_are_reported() -> None:

@@ -107,7 +107,7 @@ def test_run_that_would_repeat_too_late_is_cut_off() -> None:
     assert len(starts(*queues, *never, flavors=11)) == MOST_IDLE + 1
 
 
-# ---------------------------------------------------------------- what never comes to rest
+# ---------------------------------------------------------------- runs that never settle
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "kueue"
 

@@ -70,12 +70,12 @@ def test_counters_do_not_fall_while_the_log_is_folded_again(tmp_path: Path, monk
         assert [before[borrowed], after[borrowed]] == pytest.approx([1200, 2400])
 
 
-def test_a_scrape_waits_for_nobody(tmp_path: Path) -> None:
+def test_a_scrape_does_not_wait_for_the_state_lock(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         busy(it)
         read(it)
         it.time[0] += 600
-        it.service.usage.lock.acquire()  # an RLock: another thread has to ask
+        it.service.usage.lock.acquire()  # an RLock, so another thread has to ask
         try:
             counters: list[Any] = []
             thread = threading.Thread(target=lambda: counters.append(it.service.usage.counters()))

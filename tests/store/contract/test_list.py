@@ -14,7 +14,7 @@ from runrig.ports.store import Store, WorkflowQuery
 from ..values import T0, fill, put, workflow
 from ..values import commit as make_commit
 
-# eval-2 and train-2 were submitted at once and have one number: the id decides.
+# eval-2 and train-2 were submitted together and have the same number: the id decides.
 NEWEST_FIRST = ["train-4", "train-3", "eval-2", "train-2", "train-1", "eval-1"]
 
 

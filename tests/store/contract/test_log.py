@@ -74,7 +74,7 @@ def test_any_action_is_read_back_unchanged(store: Store, kind: type) -> None:
     def each(action: Action, time: float, actor: str, law: str) -> None:
         nonlocal revision
         revision += 1
-        if isinstance(action, Submit):  # the times of a workflow follow from the log, so no action carries them
+        if isinstance(action, Submit):  # the times of a workflow follow from the log, so actions do not contain them
             action = replace(action, workflow=replace(action.workflow, times=None))
         event = Event(revision, 0, time, actor, action, law)
         Commit(revision, (event,), ()).to(store)

@@ -38,7 +38,7 @@ from ..values import (
 )
 from .conftest import Open
 
-# The fixture's store lives as long as the test: each example is one more commit to it.
+# The fixture's store exists for the whole test: each example adds a commit to it.
 ONE_MORE_COMMIT = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
@@ -196,7 +196,7 @@ def test_any_workflow_is_read_back_unchanged(store: Store, data: st.DataObject) 
         Commit(revision, (), (put(TEAM), put(known)), spec).to(store)
         revision += 1
     old = store.workflow("w-1")
-    # First: a task never moves to another group, and the database holds on to that.
+    # First: a task never moves to another group, which the database enforces.
     gone = (*map(drop, old.tasks), *map(drop, old.groups))
     Commit(revision, (), gone).to(store)
     Commit(revision + 1, (), tuple(put(row) for row in (gang, task, group, known))).to(store)

@@ -284,7 +284,7 @@ class Maker:
             if refusal.status not in (404, 409):  # It was deleted or changed: the next round looks again.
                 raise
 
-    # ------------------------------------------------------------ what is finished
+    # ------------------------------------------------------------ finished objects
 
     def _finish(self, wanted: Wanted) -> None:
         """Removes pods that are no longer needed, except those created by a later leader."""

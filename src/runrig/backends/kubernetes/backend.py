@@ -335,7 +335,7 @@ class KubernetesBackend:
         due = (since + self._bind_timeout_s - now for since in self._unbound_since.values())
         return min((each for each in due if each > 0), default=_LONGEST_WAIT_S)
 
-    # ------------------------------------------------------------ the wanted state
+    # ------------------------------------------------------------ the desired state
 
     @property
     def _due(self) -> float:

@@ -270,7 +270,7 @@ class LocalBackend:
         """Reaps supervisors that have ended."""
         self._children = {pid: folder for pid, folder in self._children.items() if not reaped(pid, folder)}
 
-    # ------------------------------------------------------------ the wanted state
+    # ------------------------------------------------------------ the desired state
 
     def _carry_out(self) -> None:
         desired = self._desired

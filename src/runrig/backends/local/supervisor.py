@@ -365,7 +365,7 @@ def let_in(secrets: bytes) -> None:
         try:
             die_with(parent)
             os.setsid()
-            handed = os.memfd_create(SECRETS)  # on no disk
+            handed = os.memfd_create(SECRETS)  # kept in memory, on no disk
             with open(os.dup(handed), "wb") as file:
                 file.write(secrets)
             os.lseek(handed, 0, os.SEEK_SET)

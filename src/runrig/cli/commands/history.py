@@ -128,7 +128,7 @@ def _shown(field: str, resource: str, value: Any) -> str:
     return format_quantity(resource, value) if resource and isinstance(value, int) else in_words(field, value)
 
 
-# ---------------------------------------------------------------- as it stood
+# ---------------------------------------------------------------- the cluster at an earlier time
 
 at_option = click.option(
     "--at",

@@ -222,7 +222,7 @@ def resume(session: Session, name: str, dry_run: bool) -> None:
         _preview(session, name, "resume")
         return
     plan = None
-    with suppress(RunrigError):  # A pool can be resumed without a plan; what else is wrong, the resume says too.
+    with suppress(RunrigError):  # A pool can be resumed without a plan; the resume reports other errors.
         plan = None if session.as_json else _plan(session, name, "resume")
     found = session.client.call("POST", path("pools", name, "resume"))
     if session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):

@@ -52,7 +52,7 @@ def report(session: Session, month: tuple[datetime, datetime], file: IO[str], po
     It is one file that needs no server and no network. It shows how much of the cluster was in use, and what pools and users used,
     borrowed, waited for and lost. You see the same as with `runrig usage`.
     """
-    from runrig.cli.rendering.usage_page import page  # it needs a template engine
+    from runrig.cli.rendering.usage_page import page  # imported here because it needs a template engine
 
     since, until = month
     times = {"since": since.isoformat(), "until": until.isoformat(), "pool": pools}

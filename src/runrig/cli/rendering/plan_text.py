@@ -70,7 +70,7 @@ def _turned(pool: Answer, field: str) -> str:
     return str(new) if old == new else f"{old} -> {new}"
 
 
-# ---------------------------------------------------------------- who it is about
+# ---------------------------------------------------------------- labels of workflows and pools
 
 
 def _lists(answer: Answer) -> Iterator[str]:

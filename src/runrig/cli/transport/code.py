@@ -165,7 +165,7 @@ def _packed(line: bytes, folder: Path, files: Iterable[CodeFile]) -> bytes:
     return stream.getvalue()
 
 
-# ---------------------------------------------------------------- what is chosen
+# ---------------------------------------------------------------- selecting files
 
 
 def _checked(folder: Path) -> Path:

@@ -201,7 +201,7 @@ class Notices:
 
     def send(self) -> None:
         """Starts the deliveries that are due; a user's are sent one after the other."""
-        busy = set(self._sending)  # Before the look, because a delivery can end during it.
+        busy = set(self._sending)  # Before searching for new ones, because a delivery can end during the search.
         for delivery in self._store.notices.due(time.time()):
             if delivery.user not in busy:
                 self._sending.add(delivery.user)

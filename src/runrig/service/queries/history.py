@@ -216,7 +216,7 @@ def _kind(edit: PoolFieldEdit) -> What:
     return "moved" if edit.field == "cohort" else "changed"
 
 
-# ---------------------------------------------------------------- as it stood
+# ---------------------------------------------------------------- the cluster at an earlier time
 
 
 def _then(pools: Mapping[str, Pool], name: str, changed: PoolChange) -> PoolThen:
