@@ -269,7 +269,7 @@ def test_requests_to_a_parent_are_limited_by_what_is_unallocated_with_ways_out()
         (
             "team",
             3,
-            "Request less, submit with priority LOW to borrow, or submit to team--b, which has 4 GPUs of quota left",
+            "Submit with priority LOW to borrow or submit to team--b, which has 4 GPUs of quota left",
         ),
         ("team--a", 5, "Request less or submit with priority LOW to borrow"),
         (

@@ -267,13 +267,13 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
     at_once = " at the same time" if sum(assignment.count for assignment in choice) > 1 else ""
     needs = f"{who} needs {amount_of_flavor(str(key), amount, named=named)}{at_once}, but pool {leaf.name}"
     if not entry.bucket.firm:
-        return Refused(f"{needs} can get at most {limit}, even by borrowing. Request less", "P3", details)
+        return Refused(f"{needs} can get at most {limit}, even by borrowing. {_in_words([], most)}", "P3", details)
     node = state.ledger.tree.pools[leaf.name]
     shared = dict(shared_by(leaf, index))
     details |= {"shared": shared} if shared else {}
     own = max(0, leaf.nominal[index])
     subpools = {child.name: child.nominal[index] for child in node.children if child.kind is NodeKind.POOL}
-    ways = _ways_out(state, entry, index, amount)
+    ways = _ways_out(state, entry, index, amount, most)
     if not subpools:
         parts = f" ({own_and_shared(own, shared, str(key))})" if shared else ""
         return Refused(f"{needs} has a quota of {limit}{parts}. {ways}", "P3", details)
@@ -288,14 +288,14 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
     )
 
 
-def _ways_out(state: State, entry: Entry, index: int, amount: int) -> str:
-    """The alternatives that would be accepted.
+def _ways_out(state: State, entry: Entry, index: int, amount: int, most: int) -> str:
+    """The alternatives that would be accepted; the pool has a quota of *most*.
 
     They are: request less; priority LOW, if the pool could ever borrow as much; of the nearby pools with enough quota left, the
     one with the most. Enough means of each resource.
     """
     tree, name = state.ledger.tree, entry.gang.pool
-    ways = ["Request less"]
+    ways = []
     if potential(tree.low[name], index) >= amount and _affords(state, entry, index, partial(potential, tree.low[name])):
         ways.append("submit with priority LOW to borrow")
     enough = [
@@ -308,9 +308,16 @@ def _ways_out(state: State, entry: Entry, index: int, amount: int) -> str:
         best = min(enough, key=lambda leaf: (-leaf.balance(index), leaf.name))
         left = amount_in_words(tree.keys[index].resource, best.balance(index))
         ways.append(f"submit to {best.name}, which has {left} of quota left")
-    if len(ways) == 1:
-        return ways[0]
-    return f"{', '.join(ways[:-1])}{',' if len(ways) > 2 else ''} or {ways[-1]}"
+    return _in_words(ways, most)
+
+
+def _in_words(ways: Sequence[str], most: int) -> str:
+    """*ways* as a sentence that begins with less, if the pool has any: *most*; without a way, with none."""
+    ways = ["request less", *ways] if most > 0 else ways or ["request none"]
+    comma = "," if len(ways) > 2 else ""
+    first, rest = ", ".join(ways[:-1]), ways[-1]
+    words = f"{first}{comma} or {rest}" if first else rest
+    return words[0].upper() + words[1:]
 
 
 def _affords(state: State, entry: Entry, index: int, most: Callable[[int], int]) -> bool:
