@@ -261,6 +261,7 @@ def test_quota_and_limits_are_set_and_removed_per_flavor_and_resource(tmp_path: 
             h100: Quota(2), b200: Quota(1, 2), cpu: Quota(4000)
         }  # fmt: skip
         assert edited(quota="b200/cpu=none,h100=0") == {h100: Quota(0), b200: Quota(1, 2)}
+        assert edited(quota="b200=none", borrowing_limit="b200=none", lending_limit="b200=none") == {h100: Quota(0)}
         with pytest.raises(InvalidInput, match="unknown flavor 'a100'"):
             edited(lending_limit="a100=2")
         with pytest.raises(InvalidInput, match="'disk' is neither a resource nor a flavor"):

@@ -110,6 +110,8 @@ def _edited_quotas(before: Quotas, amounts: Iterable[Amount], flavors: tuple[str
         key, name = _key(each, quotas, flavors), PARTS[each.part]
         if each.part == "nominal" and each.value is None:
             quotas.pop(key, None)
+        elif each.value is None and key in before and key not in quotas:
+            continue  # The edit removes the quota, and its limits with it.
         elif key.flavor in flavors:
             change: dict[str, Any] = {each.part: each.value}
             quotas[key] = replace(quotas.get(key, Quota()), **change)
