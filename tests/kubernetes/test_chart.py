@@ -76,6 +76,10 @@ def test_api_server_accepts_every_object_of_the_chart(
         "a name of the server includes the port of its Service"
     )
     assert written["backend"] == {"type": "kubernetes", "namespace": world.namespace, **url}
+    boards = {
+        name: text for each in objects if "-grafana" in each["metadata"]["name"] for name, text in each["data"].items()
+    }
+    assert boards == ({path.name: path.read_text() for path in (CHART / "boards").iterdir()} if values else {})
     for each in objects:
         if each["kind"] != "ServiceMonitor":  # of an operator that is not installed
             world.api.create(each, dry_run=True)

@@ -1,4 +1,4 @@
-"""What belongs to an installation on Kubernetes beside the chart's objects: the base of the image, and the board of Grafana."""
+"""What belongs to an installation on Kubernetes beside the chart's objects: the base of the image, and the boards of Grafana."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 ROOT = Path(__file__).parents[2]
@@ -63,12 +64,34 @@ def test_the_dockerfile_names_registry_and_tag_of_its_base() -> None:
     assert re.fullmatch(r"[a-z.]+/[a-z/]+:[a-z0-9.-]+", base), base
 
 
-def test_the_board_of_grafana_shows_metrics_that_the_server_has() -> None:
-    board = json.loads((ROOT / "deploy" / "helm" / "runrig" / "grafana.json").read_text())
-    shown = {name for panel in board["panels"] for each in panel["targets"] for name in names(each["expr"])}
+def boards() -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((ROOT / "deploy/helm/runrig/boards").iterdir())]
+
+
+def test_the_boards_of_grafana_show_metrics_that_the_server_has() -> None:
+    shown = {
+        name
+        for board in boards()
+        for panel in board["panels"]
+        for each in panel["targets"]
+        for name in names(each["expr"])
+    }
     known = names((ROOT / "docs" / "production-monitor.md").read_text())
     assert len(shown) > 10
     assert shown <= known, shown - known
+
+
+def test_grafana_can_import_both_boards_side_by_side_and_asks_for_the_data_source() -> None:
+    """A board with the uid or the title of another one would replace it."""
+    found = boards()
+    assert len({board["uid"] for board in found}) == len({board["title"] for board in found}) == len(found) == 2
+    for board in found:
+        source, *_ = board["templating"]["list"]
+        assert (source["type"], source["query"]) == ("datasource", "prometheus")
+        panels = board["panels"]
+        assert len({panel["id"] for panel in panels}) == len(panels)
+        assert {panel["datasource"]["uid"] for panel in panels} == {f"${{{source['name']}}}"}
+        assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels)
 
 
 def names(text: str) -> set[str]:

@@ -14,7 +14,7 @@ from runrig.service.usage.usage_queries import By, UsageQuery
 from tests.service.runtime.scrape import Labels, labelled, scraped
 from tests.worlds.service import Desk, desk
 
-BOARD = Path(__file__).parents[3] / "deploy/grafana/runrig.json"
+BOARD = Path(__file__).parents[3] / "deploy/helm/runrig/boards/runrig-usage.json"
 
 
 def read(it: Desk) -> dict[str, dict[Labels, float]]:
