@@ -3,8 +3,12 @@
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from runrig.domain.quantities import FlavorResource
+from runrig.domain.reasons import Reason
+
+A = TypeVar("A")
 
 
 class Strategy(enum.Enum):
@@ -60,3 +64,46 @@ class Inactive:
     kind: str
     reason: str
     usage: tuple[tuple[FlavorResource, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """*by*: the workload that needs its quota; *reason*: the rule that allows it. *job*: what is restored in its Job when it
+    is suspended, None without one.
+    """
+
+    workload: str
+    queue: str
+    by: str
+    reason: str
+    job: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A pending workload. *considered*: the cycle evaluated it. *parked*: it waits until something changes. *reason* None: no
+    reason is known.
+
+    *note*: why no cycle will evaluate it, for users.
+    """
+
+    workload: str
+    queue: str
+    considered: bool
+    parked: bool
+    reason: str | None
+    reasons: tuple[Reason, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Generic[A]):
+    """The decisions of one cycle. *A*: what is known of an admission.
+
+    *skipped*: queue → number of preemptions that were chosen but not carried out, because an earlier entry prevented them.
+    """
+
+    admitted: tuple[A, ...] = ()
+    preempted: tuple[Preemption, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)

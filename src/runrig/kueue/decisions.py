@@ -1,15 +1,13 @@
 """The decisions of imported queues: which workloads get quota, are preempted or wait, and why, cycle by cycle."""
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from runrig.domain.reasons import Reason
+from runrig.domain.kueue import Decided
 from runrig.kueue.declared import Granted
 
 
-class PendingReason(enum.Enum):
+class PendingReason(enum.StrEnum):
     """Kueue's reason for not giving quota to a workload that was considered."""
 
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
@@ -22,7 +20,7 @@ class PendingReason(enum.Enum):
     PENDING_EVALUATION = "PendingEvaluation"
 
 
-class PreemptionReason(enum.Enum):
+class PreemptionReason(enum.StrEnum):
     """Kueue's name for the rule that allows a preemption."""
 
     IN_QUEUE = "InClusterQueue"
@@ -38,36 +36,7 @@ class Admission(NamedTuple):
     reserved_only: bool = False
 
 
-class Preemption(NamedTuple):
-    workload: str
-    queue: str
-    by: str
-    reason: PreemptionReason
+class CycleReport(Decided[Admission]):
+    """The decisions of one cycle."""
 
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A pending workload. *considered*: it was evaluated in this cycle. *parked*: it waits until something changes.
-
-    *pending_reason* None: it was not considered.
-    """
-
-    workload: str
-    queue: str
-    considered: bool
-    parked: bool
-    pending_reason: PendingReason | None
-    reasons: tuple[Reason, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CycleReport:
-    """The decisions of one cycle.
-
-    *skipped*: queue → number of preemptions that were chosen but not carried out, because an earlier entry prevented them.
-    """
-
-    admitted: tuple[Admission, ...] = ()
-    preempted: tuple[Preemption, ...] = ()
-    pending: tuple[Waiting, ...] = ()
-    skipped: Mapping[str, int] = field(default_factory=dict)
+    __slots__ = ()

@@ -1,9 +1,10 @@
 """Simulates Kueue manifests cycle by cycle. As in Kueue, a cycle considers one head per cluster queue."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from runrig.domain.balances import Balance
-from runrig.domain.kueue import Settings, Warned
+from runrig.domain.kueue import Preemption, Settings, Warned
 from runrig.domain.quantities import FlavorResource
 from runrig.kueue import decisions
 from runrig.kueue.decisions import CycleReport
@@ -21,9 +22,7 @@ from runrig.wire.simulate import (
     Moment,
     Numbers,
     Outcome,
-    Pending,
     PodSetStarted,
-    SimulatedPreemption,
     TreeNode,
 )
 
@@ -125,7 +124,9 @@ class KueueRun:
         return Cycle(
             admitted=tuple(self._admitted(each) for each in report.admitted),
             preempted=tuple(self._preempted(each) for each in report.preempted),
-            pending=tuple(_pending(each, self._workloads[each.workload], self._gates) for each in report.pending),
+            pending=tuple(
+                replace(each, note=_held_back(self._workloads[each.workload], self._gates)) for each in report.pending
+            ),
             skipped=report.skipped,
         )
 
@@ -141,12 +142,9 @@ class KueueRun:
             return None
         return started(job, {each.pod_set: each.count for each in admission.granted})
 
-    def _preempted(self, preemption: decisions.Preemption) -> SimulatedPreemption:
+    def _preempted(self, preemption: Preemption) -> Preemption:
         job = self._jobs.get(preemption.workload)
-        restored = None if job is None else suspended(job)
-        return SimulatedPreemption(
-            preemption.workload, preemption.queue, preemption.by, preemption.reason.value, restored
-        )
+        return preemption if job is None else replace(preemption, job=suspended(job))
 
 
 def _started(workload: Workload, granted: Granted) -> PodSetStarted:
@@ -158,18 +156,6 @@ def _started(workload: Workload, granted: Granted) -> PodSetStarted:
         granted.flavors,
         nodes=tuple((each.domain[-1], each.count) for each in granted.placement),
         placement=tuple((each.domain, each.count) for each in granted.placement),
-    )
-
-
-def _pending(waiting: decisions.Waiting, workload: Workload, gates: Mapping[str, bool]) -> Pending:
-    return Pending(
-        workload=waiting.workload,
-        queue=waiting.queue,
-        considered=waiting.considered,
-        parked=waiting.parked,
-        reason=None if waiting.pending_reason is None else waiting.pending_reason.value,
-        reasons=waiting.reasons,
-        note=_held_back(workload, gates),
     )
 
 

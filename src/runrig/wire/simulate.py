@@ -6,12 +6,11 @@ Both formats have the same structure. Values shown only to users (the tree, requ
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 from runrig.domain.balances import Balance, Share
-from runrig.domain.kueue import Inactive, Warned
+from runrig.domain.kueue import Decided, Inactive, Pending, Preemption, Warned
 from runrig.domain.quantities import FlavorResource
-from runrig.domain.reasons import Reason
 
 Json = dict[str, object]
 COHORT = "Cohort"
@@ -66,42 +65,9 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedPreemption:
-    """*job*: what is restored in its Job when it is suspended, None without one."""
+class Cycle(Decided[Admitted]):
+    """*at*: seconds since the start, None in the format whose cycles have no time."""
 
-    workload: str
-    queue: str
-    by: str
-    reason: str
-    job: Mapping[str, object] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """*considered*: the cycle evaluated it. *parked*: it waits for a change. *reason* None: no reason is known.
-
-    *note*: why no cycle will evaluate it, for users.
-    """
-
-    workload: str
-    queue: str
-    considered: bool
-    parked: bool
-    reason: str | None
-    reasons: tuple[Reason, ...] = ()
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """*at*: seconds since the start, None in the format whose cycles have no time. *skipped*: preemptions that were not
-    made, per queue.
-    """
-
-    admitted: tuple[Admitted, ...] = ()
-    preempted: tuple[SimulatedPreemption, ...] = ()
-    pending: tuple[Pending, ...] = ()
-    skipped: Mapping[str, int] = field(default_factory=dict)
     at: float | None = None
 
 
@@ -201,7 +167,7 @@ def _cycle(cycle: Cycle, known: frozenset[str]) -> Json:
     }
 
 
-def _preempted(preempted: SimulatedPreemption) -> Json:
+def _preempted(preempted: Preemption) -> Json:
     return {name: value for name, value in asdict(preempted).items() if value is not None}
 
 

@@ -164,7 +164,7 @@ def decided(world: Simulator, now: float = 100.0) -> Decided:
             }
             for each in report.admitted
         },
-        "stops": {each.workload: (each.by, each.reason.value) for each in report.preempted},
+        "stops": {each.workload: (each.by, each.reason) for each in report.preempted},
         "parked": sorted(each.workload for each in report.pending if each.parked),
     }
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from runrig.domain.balances import Balance, Share
-from runrig.domain.kueue import Settings
+from runrig.domain.kueue import Pending, Preemption, Settings
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import FlavorResource
-from runrig.kueue.decisions import Admission, CycleReport, PendingReason, Preemption, Waiting
+from runrig.kueue.decisions import Admission, CycleReport, PendingReason
 from runrig.kueue.declared import (
     ClusterQueue,
     LabelSelector,
@@ -204,12 +204,12 @@ class Model:
 
     def report(self, turn: Turn, outcomes: Mapping[str, Outcome], shaped: Mapping[str, PendingReason]) -> CycleReport:
         waiting = [
-            Waiting(
+            Pending(
                 w.name,
                 w.queue,
                 considered=w.name in outcomes,
                 parked=w.name in self.parked,
-                pending_reason=outcomes[w.name].word if w.name in outcomes else shaped.get(w.name),
+                reason=outcomes[w.name].word if w.name in outcomes else shaped.get(w.name),
             )
             for w in self.workloads.values()
             if w.granted is None

@@ -233,7 +233,7 @@ def test_as_peer_pods_that_never_fit_in_a_flavor_try_the_next_one_a_cycle_later(
         settings=AS_PEER,
     )
     (waiting,) = made.cycle(1.0).pending
-    assert (waiting.parked, waiting.pending_reason) == (False, PendingReason.TOPOLOGY)
+    assert (waiting.parked, waiting.reason) == (False, PendingReason.TOPOLOGY)
     assert [str(reason) for reason in waiting.reasons] == ["no node has room for its pod"]
     assert decided(made) == outcome({"w": {"main": {"g1": 1}}})
 

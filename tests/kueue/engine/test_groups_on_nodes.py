@@ -104,7 +104,7 @@ def test_a_pod_set_with_a_topology_request_but_no_resources_is_parked(near: Topo
     made = cluster([machine("a1", cpu=9)], [queue("q", cpu=99)], waits("w", "q", pods(2, near, name="side")))
     report = made.cycle(1.0)
     (waiting,) = report.pending
-    assert (report.admitted, waiting.parked, waiting.pending_reason) == ((), True, PendingReason.NO_MATCHING_FLAVOR)
+    assert (report.admitted, waiting.parked, waiting.reason) == ((), True, PendingReason.NO_MATCHING_FLAVOR)
     assert waiting.reasons == (Reason(Code.REQUESTS_NOTHING, "T1", where="q", resource="side"),)
     assert str(waiting.reasons[0]).startswith("can never start: pod set side requests no resource of queue q")
 

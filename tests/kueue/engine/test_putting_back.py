@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runrig.domain.kueue import FAIR, Settings
+from runrig.domain.kueue import FAIR, Preemption, Settings
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
-from runrig.kueue.decisions import Preemption
 from runrig.kueue.declared import (
     ClusterQueue,
     Granted,

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from runrig.domain.kueue import Settings
+from runrig.domain.kueue import Pending, Preemption, Settings
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, FlavorResource
-from runrig.kueue.decisions import CycleReport, PendingReason, Preemption, PreemptionReason, Waiting
+from runrig.kueue.decisions import CycleReport, PendingReason, PreemptionReason
 from runrig.kueue.declared import (
     ClusterQueue,
     Fungibility,
@@ -57,15 +57,15 @@ def plain(report: CycleReport) -> tuple[object, ...]:
     pending = [replace(w, reasons=()) for w in report.pending]
     return (
         sorted(report.admitted, key=lambda a: a.workload),
-        sorted((p.workload, p.queue, p.by, p.reason.value) for p in report.preempted),
+        sorted((p.workload, p.queue, p.by, p.reason) for p in report.preempted),
         sorted(map(without_guess, pending), key=lambda w: w.workload),
         {queue: count for queue, count in sorted(report.skipped.items()) if count},
     )
 
 
-def without_guess(waiting: Waiting) -> Waiting:
+def without_guess(waiting: Pending) -> Pending:
     """Only workloads that were considered have a reason of their own."""
-    return waiting if waiting.considered else replace(waiting, pending_reason=None)
+    return waiting if waiting.considered else replace(waiting, reason=None)
 
 
 def agree(world: Simulator, model: Model) -> None:
@@ -299,7 +299,9 @@ def check_targets(system: System, manager: Settings, gaps: Counter[str]) -> None
         return
     model, nomination, taken, report = found
     held = {holder.name: holder for holder in model.holders()}
-    illegal = [p for p in report.preempted if not legal(model, nomination, held[p.workload], p.reason)]
+    illegal = [
+        p for p in report.preempted if not legal(model, nomination, held[p.workload], PreemptionReason(p.reason))
+    ]
     assert illegal == []
     assert irreducible(model, nomination, taken)
     more = gap(model, nomination, taken)
@@ -383,7 +385,7 @@ def test_a_flavor_where_one_resource_borrows_and_another_needs_targets_preempts(
     )
     report = Simulator(system).cycle(0.0)
     assert report.preempted == (Preemption("ns/r", "q0", "ns/w", PreemptionReason.IN_QUEUE),)
-    assert [(w.workload, w.pending_reason, w.parked) for w in report.pending] == [
+    assert [(w.workload, w.reason, w.parked) for w in report.pending] == [
         ("ns/w", PendingReason.WAITING_FOR_TARGETS, False)
     ]
 
@@ -395,7 +397,7 @@ def test_a_flavor_that_can_never_fit_is_reported_even_if_another_resource_is_onl
     running = waiting("r", "q0", {CPU: 4}, granted=held)
     system = System(queues=(queue,), flavors=FLAVORS, workloads=(running, waiting("w", "q0", {CPU: 4, GPU: 4})))
     (pending,) = Simulator(system).cycle(0.0).pending
-    assert pending.pending_reason is PendingReason.EXCEEDS_MAX_QUOTA
+    assert pending.reason is PendingReason.EXCEEDS_MAX_QUOTA
 
 
 # ---------------------------------------------------------------- more cases

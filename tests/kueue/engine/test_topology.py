@@ -156,7 +156,7 @@ def test_freed_nodes_wake_workloads_in_other_trees() -> None:
     made = world(TWO[:2], work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1), queues=queues)
     assert started(made) == {"one": {"n1": 1, "n2": 1}}
     (waits,) = made.cycle(2.0).pending
-    assert (waits.pending_reason, waits.parked) == (PendingReason.TOPOLOGY, True)
+    assert (waits.reason, waits.parked) == (PendingReason.TOPOLOGY, True)
     made.finish("one")
     assert held(made) == {}
     assert started(made, 3) == {"two": {"n1": 1, "n2": 1}}
@@ -185,7 +185,7 @@ def test_nothing_is_preempted_if_that_would_not_help() -> None:
     made.submit(work("hi", 3, 4, RACK, priority=1, at=9))
     report = made.cycle(9.0)
     assert report.preempted == ()
-    assert [each.pending_reason for each in report.pending] == [PendingReason.TOPOLOGY]
+    assert [each.reason for each in report.pending] == [PendingReason.TOPOLOGY]
     (reason,) = report.pending[0].reasons
     assert (reason.have, reason.need, reason.law) == (2, 3, "T1")
 
@@ -223,7 +223,7 @@ def test_flavors_with_the_same_nodes_see_each_others_usage() -> None:
 
 def test_a_flavor_accepts_only_workloads_whose_levels_it_has() -> None:
     made = world(TWO, work("one", 1, 1, near(TopologyMode.REQUIRED, "zone")))
-    assert [each.pending_reason for each in made.cycle(1.0).pending] == [PendingReason.NO_MATCHING_FLAVOR]
+    assert [each.reason for each in made.cycle(1.0).pending] == [PendingReason.NO_MATCHING_FLAVOR]
 
 
 # ---------------------------------------------------------------- any nodes

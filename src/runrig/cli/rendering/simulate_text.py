@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
+from runrig.domain.kueue import Pending
 from runrig.domain.laws import cited
 from runrig.domain.quantities import FlavorResource, format_quantity
-from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome, Pending, TreeNode
+from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome, TreeNode
 
 _TREE = (
     Column("Name"),

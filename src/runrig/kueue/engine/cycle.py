@@ -11,9 +11,10 @@ A head that gets nothing returns to the line or is parked.
 
 from collections.abc import Iterable
 
+from runrig.domain.kueue import Preemption
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Request, fits
 from runrig.engine.quota.together import Change
-from runrig.kueue.decisions import Admission, PendingReason, Preemption
+from runrig.kueue.decisions import Admission, PendingReason
 from runrig.kueue.declared import ClusterQueue, Granted, Policy, Workload
 from runrig.kueue.engine.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.kueue.engine.node_tree import Reservation, can_reserve, reserve

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from runrig.domain.balances import Balance, Share
-from runrig.domain.kueue import Inactive, Settings
+from runrig.domain.kueue import Inactive, Pending, Settings
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.quota.quota_node import Request
-from runrig.kueue.decisions import CycleReport, PendingReason, Waiting
+from runrig.kueue.decisions import CycleReport, PendingReason
 from runrig.kueue.declared import Granted, Placed, StopPolicy, System, Workload, WorkloadPodSet
 from runrig.kueue.engine.at_once import ready
 from runrig.kueue.engine.cluster_queue import QueueState
@@ -222,14 +222,14 @@ class Simulator:
         ranks = {at: rank for rank, at in enumerate(sorted({at for at, *_ in holders}))}
         return tuple((ranks[at], *rest) for at, *rest in sorted(holders, key=lambda each: each[:2]))
 
-    def _waiting(self, looked: set[str]) -> tuple[Waiting, ...]:
+    def _waiting(self, looked: set[str]) -> tuple[Pending, ...]:
         waiting = [
-            Waiting(
+            Pending(
                 workload.spec.name,
                 workload.queue,
                 considered=workload.spec.name in looked,
                 parked=equivalents is not None,
-                pending_reason=workload.pending_reason
+                reason=workload.pending_reason
                 if workload.spec.name in looked
                 else equivalents.pending_reason
                 if equivalents is not None
@@ -240,9 +240,7 @@ class Simulator:
             for workload, equivalents in sorted(queue.waiting(), key=lambda each: each[0].key)
         ]
         aside = [
-            Waiting(
-                each.name, each.queue, considered=False, parked=False, pending_reason=None, reasons=(why_aside(each),)
-            )
+            Pending(each.name, each.queue, considered=False, parked=False, reason=None, reasons=(why_aside(each),))
             for _, each in sorted(self._aside.items())
         ]
         return (*waiting, *aside)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import GangState, Placement
-from runrig.domain.kueue import Settings, Warned
+from runrig.domain.kueue import Pending, Preemption, Settings, Warned
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Preempt, PutNode
 from runrig.domain.quantities import PODS
@@ -35,10 +35,8 @@ from runrig.wire.simulate import (
     Moment,
     Numbers,
     Outcome,
-    Pending,
     PodSetStarted,
     Quotas,
-    SimulatedPreemption,
 )
 from runrig.wire.simulate import TreeNode as Shown
 
@@ -210,9 +208,9 @@ class ClusterRun:
         gang = self._state.ledger.entries[action.gang].gang
         return Admitted(gang.id, gang.pool, tuple(_started(self._state, gang.id, action.placement)))
 
-    def _preempted(self, action: Preempt) -> SimulatedPreemption:
+    def _preempted(self, action: Preempt) -> Preemption:
         pool = self._state.ledger.entries[action.gang].gang.pool
-        return SimulatedPreemption(action.gang, pool, action.by, action.law.value)
+        return Preemption(action.gang, pool, action.by, action.law.value)
 
     def _pending(self) -> Iterator[Pending]:
         """Yields gangs with reserved nodes, then the queue, each in order, then those that wait for other groups."""
