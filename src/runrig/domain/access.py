@@ -14,6 +14,8 @@ from runrig.domain.pools import SUBPOOL_DELIMITER, name_problem
 
 LONGEST_USER_NAME = 128
 LONGEST_TOKEN_NAME = 64
+DEFAULT_EXPIRY_S = 90 * 86_400.0
+"""The expiry of a token whose user sets none."""
 
 
 class RoleKind(enum.Enum):

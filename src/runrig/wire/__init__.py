@@ -9,7 +9,6 @@ from runrig.wire.access import (
     ProfileAnswer,
     ProfileRequest,
     RoleGrantRequest,
-    TokenCreateRequest,
     UserCreateRequest,
     UserEditRequest,
 )

@@ -1,25 +1,11 @@
 """Users, roles, tokens, and the login of the osmo client."""
 
-from typing import Annotated, Any
+from typing import Any, get_type_hints
 
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, create_model
 
+from runrig.domain.access import Profile
 from runrig.wire.base import Answer, Request, example
-
-DEFAULT_EXPIRY_S = 90 * 86_400.0
-
-
-class TokenCreateRequest(Request):
-    """*expires_in_s*: seconds from now, null: never. *roles*: the roles of its user that it grants, null: all."""
-
-    model_config = example(
-        {"name": "laptop", "expires_in_s": DEFAULT_EXPIRY_S, "description": "at home", "roles": ["vision-user"]}
-    )
-
-    name: str
-    expires_in_s: Annotated[float | None, Field(allow_inf_nan=False)] = DEFAULT_EXPIRY_S
-    description: str = ""
-    roles: list[str] | None = None
 
 
 class UserCreateRequest(Request):
@@ -118,14 +104,16 @@ class ExchangeAnswer(Answer):
     error: str | None = None
 
 
-class ProfileRequest(Request):
+_OF_PROFILE: dict[str, Any] = {
+    name: ((StrictBool if kind is bool else kind) | None, None) for name, kind in get_type_hints(Profile).items()
+}
+_Profile: Any = create_model("_Profile", __base__=Request, **_OF_PROFILE)
+
+
+class ProfileRequest(_Profile):  # type: ignore[misc]  # a field for each of `domain.access.Profile`
     """Missing fields keep their values. Notification settings are stored and shown, but no notifications are sent."""
 
     model_config = example({"pool": "vision"})
-
-    pool: str | None = None
-    email_notification: StrictBool | None = None
-    slack_notification: StrictBool | None = None
 
 
 class ProfileAnswer(Answer):

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from runrig.wire.base import Answer, Request, example
+from runrig.wire.pools import SaidRequest
 
 _TIME = "2026-01-31T12:00:00.250000"
 _ENTRY: dict[str, Any] = {
@@ -52,15 +53,13 @@ class ConfigDiffAnswer(Answer):
     second_data: dict[str, Any]
 
 
-class ConfigRollbackRequest(Request):
+class ConfigRollbackRequest(SaidRequest):
     """*description* and *tags*: of the new change."""
 
     model_config = example({"config_type": "POOL", "revision": 7, "description": "back to before June"})
 
     config_type: str
     revision: int
-    description: str | None = None
-    tags: list[str] | None = None
 
 
 class ConfigTagRequest(Request):

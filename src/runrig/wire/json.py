@@ -14,7 +14,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from runrig.domain.value import Amounts, Page, Shown, Word, example
+from runrig.domain.value import Amounts, Shown, Word, example
 
 NAMES = {
     "Balance": "BalanceAnswer",
@@ -88,10 +88,10 @@ def _ref(kind: type[Shown]) -> str:
 
 
 def _hints(kind: type[Shown]) -> dict[str, Any]:
-    """Returns the types of the fields; for a page, including the type of its items."""
+    """Returns the types of the fields; if a base class is generic, with its arguments, such as the type of a page's items."""
     hints = get_type_hints(kind)
-    if issubclass(kind, Page):
-        hints["items"] = hints["items"][get_args(vars(kind)["__orig_bases__"][0])]
+    for said in filter(None, map(get_args, vars(kind).get("__orig_bases__", ()))):
+        hints |= {name: hint[said] for name, hint in hints.items() if getattr(hint, "__parameters__", ())}
     return hints
 
 

@@ -58,7 +58,7 @@ MOST_TRIES = 20
 """Maximum times an edit is merged again after concurrent changes."""
 
 
-def said_with(body: wire.SaidRequest | wire.ConfigRollbackRequest | None) -> Said:
+def said_with(body: wire.SaidRequest | None) -> Said:
     """Raises InvalidInput."""
     text = ("" if body is None else body.description or "").strip()
     if len(text) > LONGEST_DESCRIPTION or not text.replace("\n", "").isprintable():

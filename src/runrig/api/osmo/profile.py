@@ -1,5 +1,7 @@
 """The user, the pools to which they may submit, and their settings."""
 
+from dataclasses import asdict
+
 from fastapi import APIRouter
 
 from runrig import wire
@@ -56,8 +58,7 @@ def _answer(service: Service, user: str, asker: Asker) -> wire.ProfileAnswer:
     return wire.ProfileAnswer(
         profile={
             "username": user,
-            "email_notification": own.email_notification,
-            "slack_notification": own.slack_notification,
+            **{name: value for name, value in asdict(own).items() if name != "pool"},
             "pool": own.default_of(pools),
         },
         roles=[name_of(grant) for grant in asker.identity.grants],

@@ -17,7 +17,7 @@ from runrig.domain.tags import Expected
 from runrig.domain.value import at
 from runrig.service.rights import Asker
 from runrig.service.service import Service
-from runrig.wire import TokenCreateRequest, v1
+from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["access"])
 
@@ -96,11 +96,11 @@ def _place(row: TokenRow) -> tuple[float, str]:
     response_model=TokenMade,
     responses=creates(TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
 )
-def create_token(service: Serving, who: Who, key: IdempotencyKey, body: TokenCreateRequest) -> Response:
+def create_token(service: Serving, who: Who, key: IdempotencyKey, body: v1.TokenCreateRequest) -> Response:
     return _made(service, who, who.user, key, body)
 
 
-def _made(service: Service, who: Identity, user: str, key: str | None, body: TokenCreateRequest) -> Response:
+def _made(service: Service, who: Identity, user: str, key: str | None, body: v1.TokenCreateRequest) -> Response:
     made = service.access.tokens.create(
         user,
         body.name,
@@ -182,7 +182,9 @@ def list_user_tokens(
     response_model=TokenMade,
     responses=creates(TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
 )
-def create_user_token(service: Serving, who: Who, key: IdempotencyKey, user: str, body: TokenCreateRequest) -> Response:
+def create_user_token(
+    service: Serving, who: Who, key: IdempotencyKey, user: str, body: v1.TokenCreateRequest
+) -> Response:
     return _made(service, who, user, key, body)
 
 

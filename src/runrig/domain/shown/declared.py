@@ -1,7 +1,7 @@
 """Changes that a cluster file would make."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from runrig.domain.value import Shown, shown_as
 
@@ -9,20 +9,28 @@ Action = Literal["create", "update", "delete", "keep", "unchanged"]
 DeclaredKind = Literal["pool", "cohort", "flavor", "role"]
 
 
+D = TypeVar("D")
+
+
 @dataclass(frozen=True, slots=True)
-class DeclaredChange(Shown):
+class ChangeOf(Generic[D]):
+    """A change of something that a cluster file declares, and what it was and will be, as a *D*."""
+
+    action: Action
+    kind: DeclaredKind
+    name: str
+    before: D | None = None
+    after: D | None = None
+    undoes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredChange(ChangeOf[dict[str, Any]], Shown):
     """*before*, *after*: the declared settings; null if the object does not exist.
 
     *action* keep: `--prune` would remove this cohort, but something below it is not in the file.
     *undoes*: the manual changes since the last apply that are lost, with author and time; "" if there are none.
     """
-
-    action: Action
-    kind: DeclaredKind
-    name: str
-    before: dict[str, Any] | None = None
-    after: dict[str, Any] | None = None
-    undoes: str = ""
 
 
 def _quota(nominal: int) -> dict[str, Any]:

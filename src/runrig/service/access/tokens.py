@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from runrig.domain.access import Grant, Identity, RoleKind, TokenRow, User, token_name_problem
+from runrig.domain.access import DEFAULT_EXPIRY_S, Grant, Identity, RoleKind, TokenRow, User, token_name_problem
 from runrig.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
 from runrig.domain.tags import Expected, check_unchanged
@@ -13,7 +13,6 @@ from runrig.service.access.authentication import TokenUses
 from runrig.service.access.users import Users
 from runrig.spec.cluster import listed
 
-DEFAULT_EXPIRY_S = 90 * 86_400.0
 LONGEST_EXPIRY_S = 10 * 366 * 86_400.0
 TOLD_AGAIN_S = 600.0
 """Seconds for which a repeated request gets the same token again."""

@@ -1,32 +1,25 @@
 """Differences between a plan and the declared settings: the lines that `apply` prints."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from runrig.domain.access import Grant
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
 from runrig.domain.pools import Cohort, Pool, PoolState
-from runrig.domain.shown.declared import Action, DeclaredKind
+from runrig.domain.shown.declared import Action, ChangeOf, DeclaredKind
 from runrig.engine.state.state import State
 from runrig.service.access.roles import RoleChanges
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(ChangeOf[Pool | Cohort | Flavor | Grant]):
     """One line of an apply. *kind*: pool, cohort, flavor, or role (named ``USER ROLE``).
 
     *action*: create, update, delete, unchanged, or keep: a cohort that cannot be pruned because it has children that
     are not in the file. *undoes*: the change by hand that it would undo, as a sentence (`by_hand`).
     """
 
-    action: Action
-    kind: DeclaredKind
-    name: str
-    before: Pool | Cohort | Flavor | Grant | None
-    after: Pool | Cohort | Flavor | Grant | None
-    undoes: str = ""
+    __slots__ = ()
 
 
 def of_file(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -> Iterator[Difference]:

@@ -1,6 +1,6 @@
 """Requests and responses of API v1, each with an example for the OpenAPI document."""
 
-from runrig.wire.v1.access import MeEdit, TokenEdit
+from runrig.wire.v1.access import MeEdit, TokenCreateRequest, TokenEdit
 from runrig.wire.v1.base import Page, Shown, at
 from runrig.wire.v1.credentials import CredentialRequest
 from runrig.wire.v1.limits import LimitsEdit

@@ -1,5 +1,10 @@
-"""Edits of tokens and of your own settings."""
+"""New tokens, and edits of tokens and of your own settings."""
 
+from typing import Annotated
+
+from pydantic import Field
+
+from runrig.domain.access import DEFAULT_EXPIRY_S
 from runrig.wire.base import Request, example
 
 
@@ -10,6 +15,17 @@ class TokenEdit(Request):
 
     description: str = ""
     roles: list[str] | None = None
+
+
+class TokenCreateRequest(TokenEdit):
+    """*expires_in_s*: seconds from now, null: never. *roles*: the roles of its user that it grants, null: all."""
+
+    model_config = example(
+        {"name": "laptop", "expires_in_s": DEFAULT_EXPIRY_S, "description": "at home", "roles": ["vision-user"]}
+    )
+
+    name: str
+    expires_in_s: Annotated[float | None, Field(allow_inf_nan=False)] = DEFAULT_EXPIRY_S
 
 
 class MeEdit(Request):

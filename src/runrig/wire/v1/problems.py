@@ -1,17 +1,20 @@
 """Errors of API v1, as in RFC 9457."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field
 
+from runrig.domain.errors import Problem
 from runrig.wire.base import example
 from runrig.wire.v1.base import Shown
 
 
-class ProblemPart(Shown):
+@dataclass(frozen=True, slots=True)
+class ProblemPart(Problem):
     """A problem in an input. *path*: of the field or parameter; *line* and *column* of a file count from 1."""
 
-    model_config = example(
+    __pydantic_config__ = example(
         {
             "message": "unknown field 'imge'. Did you mean 'image'?",
             "path": "workflow.tasks[0].imge",
@@ -19,11 +22,6 @@ class ProblemPart(Shown):
             "column": 5,
         }
     )
-
-    message: str
-    path: str = ""
-    line: int | None = None
-    column: int | None = None
 
 
 class ProblemDetails(Shown):
