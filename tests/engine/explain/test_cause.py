@@ -126,6 +126,17 @@ def test_the_cause_has_the_lines_of_its_traceback_and_of_those_chained_to_it() -
     assert cause_of(lines)[1:3] == (len(WORK), len(lines) - 1)
 
 
+def test_an_exception_that_ends_with_a_colon_is_completed_by_the_line_below_it() -> None:
+    head = "RuntimeError: Error(s) in loading state_dict for Net:"
+    below = ["\tMissing key(s) in state_dict: \"bias\". ", "\tUnexpected key(s) in state_dict: \"b\". "]
+    whole = f'{head} Missing key(s) in state_dict: "bias".'
+    plain = [*traceback(head), *below]
+    assert cause_of([*WORK, *plain, *LAUNCHER]) == Cause(whole, len(WORK), len(WORK) + 5)
+    assert cause_of(mixed(ranked(1, plain), ranked(0, NCCL))).sentence == whole
+    assert cause_of([*traceback(head), "bye"]).sentence == head
+    assert cause_of(traceback(head)).sentence == head
+
+
 def test_a_program_that_only_reacted_to_another_failure_is_marked() -> None:
     assert cause_of(ranked(0, NCCL)).follows
     assert not cause_of(traceback("KeyError: 1")).follows

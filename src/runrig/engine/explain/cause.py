@@ -116,7 +116,7 @@ def _of_rank(rank: str, lines: Sequence[tuple[int, str]]) -> Iterator[_Block]:
     first: int | None = None
     found: _Block | None = None
     launcher = False
-    for at, text in lines:
+    for place, (at, text) in enumerate(lines):
         if text.lstrip(" |+").startswith(("Traceback (most recent call last):", "Original Traceback")):
             chained = found is not None and _chained(lines, found.last, at)
             if found is not None and not chained:
@@ -127,9 +127,16 @@ def _of_rank(rank: str, lines: Sequence[tuple[int, str]]) -> Iterator[_Block]:
         elif first is not None and found is None:
             launcher |= bool(_LAUNCHER.search(text))
             if text and not text[0].isspace() and _EXCEPTION.match(text):
-                found = _Block(rank, first, at, text.strip(), launcher)
+                last, exception = _whole(lines, place)
+                found = _Block(rank, first, last, exception, launcher)
     if found is not None:
         yield found
+
+
+def _whole(lines: Sequence[tuple[int, str]], place: int) -> tuple[int, str]:
+    """Returns the last line of the exception at *place*, and its text: after a final colon, an indented line completes it."""
+    (at, text), (then, more) = lines[place], next(iter(lines[place + 1 : place + 2]), (0, ""))
+    return (then, f"{text} {more.strip()}") if text.endswith(":") and more[:1].isspace() else (at, text)
 
 
 def _chained(lines: Sequence[tuple[int, str]], last: int, first: int) -> bool:
