@@ -97,6 +97,11 @@ def test_shared_quota_is_shown_next_to_the_quota_of_the_pool() -> None:
     assert "Shared quota      4 by lab, 2 by org: draws 3, 1 left\n" in shown
 
 
+def test_names_of_settings_keep_their_capitals() -> None:
+    shown = answered({"GET /api/v1/pools/a": pool("a", user_gpus=4)}, "pool", "show", "a").out
+    assert "Limit of GPUs per user  4\n" in shown
+
+
 def test_archived_pools_are_shown_only_on_request() -> None:
     assert [line[:12] for line in listed(team(c="ARCHIVED"))[2:]] == ["team        ", "├─ team--a  ", "└─ team--b  "]
     assert len(listed(team(c="ARCHIVED"), "--all")) == 6

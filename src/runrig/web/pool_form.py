@@ -115,7 +115,8 @@ def _box(setting: Setting, pool: Pool, cohorts: Sequence[str]) -> Box:
     elif isinstance(kind, CohortName):
         options = tuple(cohorts)
     now, unset = setting.text(setting.of(pool)), setting.unset if setting.removable or options is None else ""
-    return Box(setting.asked, setting.label.capitalize(), now, setting.what, options, unset)
+    label = f"{setting.label[:1].upper()}{setting.label[1:]}"
+    return Box(setting.asked, label, now, setting.what, options, unset)
 
 
 def _amount(resource: str, said: str) -> int:

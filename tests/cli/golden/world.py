@@ -118,6 +118,16 @@ workflow:
 """
 
 
+_ARRAY = """
+workflow:
+  name: evaluation-of-all-checkpoints-by-seed
+  groups:
+  - name: seeds
+    array: {indices: 0-3, most: 2}
+    tasks: [{name: evaluate-and-report, image: any, command: [x], duration: 90000}]
+"""
+
+
 @dataclass(frozen=True)
 class World:
     url: str
@@ -172,6 +182,8 @@ def _fill(there: World, it: Desk) -> None:
         text = _file(name, gpus, pods, task, duration=30 if name == "ended" else 90_000)
         there.do("workflow", "submit", "-", "--pool", pool, "--priority", priority, stdin=text)
         it.later(7)
+    there.do("submit", "-", "--pool", _LIDAR, stdin=_ARRAY)
+    it.later(7)
     it.later(3_700)
     there.do("user", "create", "builds-and-nightly-regressions", "--role", f"{_VISION}-user")
     there.do("token", "create", "laptop-of-anna-katharina", "--description", "at home, until the end of the project")
@@ -180,7 +192,10 @@ def _fill(there: World, it: Desk) -> None:
     (there.folder / "imported.yaml").write_text(IMPORTED, encoding="utf-8")
     there.do("node", "cordon", "gpu-worker-h100-03.zone-a.example.com")
     there.do("pool", "update", _LIDAR, "--quota", "h100-sxm5-80gb=12", "--description", "retrained each night")
+    there.do("limits", "set", "--pool", _LIDAR, "--gpus", "20", "--gpus-per-workflow", "16")
     it.later(100)
+    while it.service.usage.step():
+        pass
     it.backend.gpus = {node.name: [_use(index) for index in range(8)] for node in read_cluster(CLUSTER).nodes}
 
 
@@ -208,6 +223,12 @@ def tables() -> Mapping[str, tuple[str, ...]]:
         "status": ("status",),
         "top": ("top",),
         "workflow-query": ("workflow", "query", "finetune-vision-transformer-large-patch14-1"),
+        "array-query": ("workflow", "query", "evaluation-of-all-checkpoints-by-seed-1"),
+        "limits-list": ("limits", "list"),
+        "limits-show": ("limits", "show"),
+        "usage": ("usage", "--by", "user,pool"),
+        "usage-flavors": ("usage", "--by", "flavor"),
+        "events": ("events", "--workflow", "sweep-learning-rates-1"),
         "workflow-watch": ("workflow", "watch", "ended-1"),
         "topology": ("topology", "show", "--pool", _VISION, "--size", "2x8"),
         "topology-nodes": ("topology", "show", "--pool", _VISION, "--nodes"),

@@ -24,7 +24,7 @@ _COLUMNS = (
     Column("Limit", prose=True),
     Column("Used"),
     Column("At most"),
-    Column("Left"),
+    Column("Left", 1),  # It follows from the two before it.
 )
 
 

@@ -70,8 +70,8 @@ def _differences(before: Node, after: Node) -> Iterator[tuple[str, str, str]]:
 def settings(pool: Node) -> Iterator[tuple[str, str | None]]:
     """Yields (label, value) of each setting; None for an unset one."""
     for each in SETTINGS:
-        value = each.in_words(pool[each.name])
-        yield called(each.name).capitalize(), None if value == NOTHING else value
+        value, label = each.in_words(pool[each.name]), called(each.name)
+        yield f"{label[:1].upper()}{label[1:]}", None if value == NOTHING else value
 
 
 def _of_quotas(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
