@@ -34,6 +34,17 @@ workflow:
 
 FULL = "the disk of the database {}/runrig.db is full, so nothing was stored. Free some space and try again"
 
+NO_ROOM = "train-1 is FAILED: its folder could not be created: No space left on device\n"
+
+
+def fill(file: Path, leaving: int) -> None:
+    """Takes all but so many bytes of a disk."""
+    with suppress(OSError), file.open("wb") as opened:
+        while True:
+            opened.write(b"x" * 4096)
+            opened.flush()
+    os.truncate(file, file.stat().st_size - leaving)
+
 
 def pieces(data: Path) -> int:
     """How many pieces of code a server that is down has stored."""
@@ -50,15 +61,19 @@ def client(server: Up) -> Transport:
     return Transport(Address(url, "a test"), token)
 
 
-def test_server_killed_during_an_upload_has_stored_nothing_and_a_second_upload_succeeds(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
+def test_server_killed_during_an_upload_keeps_earlier_code_and_a_second_upload_succeeds(tmp_path: Path) -> None:
+    folder, before = tmp_path / "mine", tmp_path / "before"
     folder.mkdir()
     (folder / "run.sh").write_text("cat words\n")
     (folder / "words").write_text("hello from afar\n")
     (folder / "noise").write_bytes(os.urandom(4_000_000))
-    chosen = choose(folder)
+    before.mkdir()
+    (before / "run.sh").write_text("echo hello from before\n")
+    chosen, earlier = choose(folder), choose(before)
     with up(tmp_path / "data", "--backend", "local", "--gpus", "0") as server:
         caller = client(server)
+        with redirect_stderr(StringIO()):
+            send(caller, earlier)
         body = packed(chosen.manifest, [(folder / file.path).read_bytes() for file in chosen.manifest.files])
         place = urlsplit(caller.url)
         head = (
@@ -68,7 +83,7 @@ def test_server_killed_during_an_upload_has_stored_nothing_and_a_second_upload_s
             half.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:2_000_000])
             server.child.send_signal(signal.SIGKILL)
             server.child.wait(timeout=PATIENCE_S)
-    assert pieces(tmp_path / "data") == 0
+    assert pieces(tmp_path / "data") == 2, "the manifest and the file of the earlier code"
     with up(tmp_path / "data", "--backend", "local", "--gpus", "0") as server:
         caller = client(server)
         with pytest.raises(NotFound):
@@ -76,14 +91,15 @@ def test_server_killed_during_an_upload_has_stored_nothing_and_a_second_upload_s
         with redirect_stderr(StringIO()) as said:
             send(caller, chosen)
         assert said.getvalue().endswith(" of 3\n")
-        done = server.runrig("submit", written(tmp_path, WORKFLOW.format(id=chosen.id)))
-        assert done.code == 0, done.err
-        assert server.runrig("wait", "train-1", "--timeout", str(PATIENCE_S)).code == 0
-        assert server.runrig("logs", "train-1").out == "hello from afar\n"
+        for number, (code, out) in enumerate([(earlier, "hello from before\n"), (chosen, "hello from afar\n")], 1):
+            done = server.runrig("submit", written(tmp_path, WORKFLOW.format(id=code.id)))
+            assert done.code == 0, done.err
+            assert server.runrig("wait", f"train-{number}", "--timeout", str(PATIENCE_S)).code == 0
+            assert server.runrig("logs", f"train-{number}").out == out
         assert json.loads(server.runrig("workflow", "query", "train-1", "-t", "json").out)["name"] == "train-1"
 
 
-def test_upload_on_a_full_disk_stores_nothing_and_succeeds_when_there_is_space(tmp_path: Path) -> None:
+def test_full_disk_stores_no_part_of_code_and_there_is_a_way_on_when_there_is_space(tmp_path: Path) -> None:
     disk, folder = tmp_path / "disk", tmp_path / "mine"
     disk.mkdir()
     folder.mkdir()
@@ -96,11 +112,7 @@ def test_upload_on_a_full_disk_stores_nothing_and_succeeds_when_there_is_space(t
     try:
         with up(data, "--backend", "local", "--gpus", "0") as server:
             filler = disk / "filler"
-            with suppress(OSError), filler.open("wb") as file:
-                while True:
-                    file.write(b"x" * 4096)
-                    file.flush()
-            os.truncate(filler, filler.stat().st_size - 1_000_000)  # Only part of it fits.
+            fill(filler, leaving=1_000_000)  # Only part of it fits.
             with redirect_stderr(StringIO()), pytest.raises(ServerFault) as refused:
                 send(client(server), chosen)
             assert refused.value.message == FULL.format(data)
@@ -110,9 +122,14 @@ def test_upload_on_a_full_disk_stores_nothing_and_succeeds_when_there_is_space(t
             with redirect_stderr(StringIO()) as said:
                 send(client(server), chosen)
             assert said.getvalue().endswith(" of 2\n"), "nothing was kept of the first"
+            fill(filler, leaving=3_000_000)  # Room for the database, but not for unpacked code.
             assert server.runrig("submit", written(tmp_path, WORKFLOW.format(id=chosen.id))).code == 0
-            assert server.runrig("wait", "train-1", "--timeout", str(PATIENCE_S)).code == 0
-            assert server.runrig("logs", "train-1").out.strip() == "6000000"
+            failed = server.runrig("wait", "train-1", "--timeout", str(PATIENCE_S))
+            assert (failed.code, failed.err) == (125, NO_ROOM)
+            filler.unlink()
+            assert server.runrig("restart", "train-1").code == 0
+            assert server.runrig("wait", "train-2", "--timeout", str(PATIENCE_S)).code == 0
+            assert server.runrig("logs", "train-2").out.strip() == "6000000"
         assert pieces(data) > 6
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)

@@ -135,6 +135,9 @@ def test_bug_in_one_attempt_does_not_stop_others(
         until_phase(backend, Phase.RUNNING, bad, good)
         sound = getattr(Attempt, act)
 
+        def told() -> list[str]:
+            return [each.message.split()[0] for each in caplog.records if each.exc_info]
+
         def fails(attempt: Attempt, *args: object) -> object:
             if attempt.key == bad.key:
                 raise TypeError("a mistake")
@@ -143,7 +146,7 @@ def test_bug_in_one_attempt_does_not_stop_others(
         monkeypatch.setattr(Attempt, act, fails)
         backend.sync(stopping(bad, good))
         until_phase(backend, Phase.ENDED, good)
-        assert backend.observe().tasks[bad.key].phase is Phase.RUNNING
+        until(lambda: backend.observe().tasks[bad.key].phase is Phase.RUNNING and told())
         monkeypatch.setattr(Attempt, act, sound)
         until_phase(backend, Phase.ENDED, bad)
-    assert [each.message.split()[0] for each in caplog.records if each.exc_info] == ["event=attempt_failed"]
+    assert told() == ["event=attempt_failed"]

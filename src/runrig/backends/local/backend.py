@@ -352,7 +352,7 @@ class LocalBackend:
         except OSError as error:
             if error.errno in NO_DESCRIPTOR:
                 raise
-            self._see(live, attempt.settle(ExitCode.BACKEND_ERROR, f"its folder could not be created: {error}"))
+            self._see(live, attempt.settle(ExitCode.BACKEND_ERROR, f"its folder could not be created: {error.strerror}"))
         else:
             self._supervise(live)
 
