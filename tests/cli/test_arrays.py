@@ -122,6 +122,7 @@ def test_failed_elements_are_reported_once_and_cancelled_ones_are_not() -> None:
     with serving({route: [(200, running), (200, running), (200, over)], **more}) as server:
         attached = at(server, "attach", "sweep-4")
     assert attached.err.splitlines()[:2] == told
+    assert attached.err.endswith("again: runrig restart sweep-4 --failed\n"), "one has completed"
 
 
 def element(index: int, status: str) -> dict[str, Any]:

@@ -235,6 +235,31 @@ def test_folder_file_with_unsafe_options_is_refused(folder: Path, text: str, say
     assert (code, found[: len(says)]) == (2, says)
 
 
+@pytest.mark.parametrize(
+    ("name", "target", "says"),
+    [
+        ("out", "/etc/passwd", "'out' is a link that leads out of the folder"),
+        ("up", "../../elsewhere", "'up' is a link that leads out of the folder"),
+        ("red\x1b[31m", "", "contains a control character"),
+        ("two\nlines", "", "'two lines' contains a control character"),
+        (b"\xff\xfe".decode("utf-8", "surrogateescape"), "", "is not valid UTF-8"),
+    ],
+)
+def test_hostile_folder_is_refused_in_one_line_and_nothing_is_sent(
+    folder: Path, name: str, target: str, says: str
+) -> None:
+    if target:
+        (folder / name).symlink_to(target)
+    else:
+        (folder / name).touch()
+    with serving(SENT) as server:
+        done = at(server, "run", "--code", ".", "--", "true")
+    assert (done.code, done.out, done.err.count("\n"), says in done.err) == (2, "", 1, True), done.err
+    assert done.err.endswith(". Remove it, or add it to .runrigignore\n")
+    assert done.err.removesuffix("\n").isprintable()
+    assert [asked for asked, _, _ in server.asked if not asked.startswith("GET")] == []
+
+
 def test_help_works_with_an_invalid_folder_file(folder: Path) -> None:
     (folder / "runrig.toml").write_text("[")
     assert runrig("run", "--help").code == 0

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
@@ -219,6 +220,41 @@ def test_a_shell_ends_its_workflow_with_its_own_exit_code(server: Up) -> None:
     assert first.startswith("shell-1    2 GPUs, NORMAL, pool default, at most 8h: starts now on ")
     assert end.startswith("shell-1    FAILED after ")
     assert server.runrig("wait", "shell-1").code == 5
+
+
+SCREEN = """\
+$ echo $PET_NPROC_PER_NODE GPU, in $(basename $PWD)
+1 GPU, in work
+$ python3 train.py; echo $?
+no file ckpt/base.pt
+1
+$ exit
+exit
+desk-1     COMPLETED after TIME
+"""
+
+
+def test_a_shell_on_a_terminal_looks_like_this(server: Up, folder: Path) -> None:
+    """The shell of a day, which the simulated server of tests/cli/day.py cannot run."""
+    (folder / "train.py").write_text("raise SystemExit('no file ckpt/base.pt')\n")
+    words = ("shell", "--time", "30m", "--name", "desk", "--code", ".", "-e", "PS1=$ ")
+    command = process("--data", str(server.data), *words, "--", "bash", "--norc", "--noediting")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(command[0], command)
+    said, typed = b"", [line[2:] for line in SCREEN.splitlines() if line.startswith("$ ")]
+    with suppress(OSError):  # At its end.
+        while data := os.read(terminal, 4096):
+            said += data
+            if said.endswith(b"\n$ ") and typed:
+                os.write(terminal, typed.pop(0).encode() + b"\n")
+    _, code = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert (os.waitstatus_to_exitcode(code), typed) == (0, []), said
+    before, prompt, screen = said.decode().replace("\r", "").partition("$ ")
+    assert before.startswith("Sent 2 files (")
+    assert "1 GPU, NORMAL, pool default, at most 30m" in before
+    assert re.sub(r"(?<=after )\S+", "TIME", prompt + screen) == SCREEN
 
 
 def test_an_idle_shell_is_warned_and_ended_but_not_while_a_program_runs_in_it(server: Up) -> None:

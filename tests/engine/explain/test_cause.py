@@ -128,7 +128,7 @@ def test_the_cause_has_the_lines_of_its_traceback_and_of_those_chained_to_it() -
 
 def test_an_exception_that_ends_with_a_colon_is_completed_by_the_line_below_it() -> None:
     head = "RuntimeError: Error(s) in loading state_dict for Net:"
-    below = ["\tMissing key(s) in state_dict: \"bias\". ", "\tUnexpected key(s) in state_dict: \"b\". "]
+    below = ['\tMissing key(s) in state_dict: "bias". ', '\tUnexpected key(s) in state_dict: "b". ']
     whole = f'{head} Missing key(s) in state_dict: "bias".'
     plain = [*traceback(head), *below]
     assert cause_of([*WORK, *plain, *LAUNCHER]) == Cause(whole, len(WORK), len(WORK) + 5)

@@ -352,7 +352,9 @@ class LocalBackend:
         except OSError as error:
             if error.errno in NO_DESCRIPTOR:
                 raise
-            self._see(live, attempt.settle(ExitCode.BACKEND_ERROR, f"its folder could not be created: {error.strerror}"))
+            self._see(
+                live, attempt.settle(ExitCode.BACKEND_ERROR, f"its folder could not be created: {error.strerror}")
+            )
         else:
             self._supervise(live)
 

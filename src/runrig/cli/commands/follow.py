@@ -12,6 +12,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering.array_text import failures
 from runrig.cli.rendering.output import tell, warn
+from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import ANSWER_S, Transport, path
 from runrig.domain.errors import Unavailable
@@ -30,7 +31,7 @@ TIME_UP, NOT_RUN = 124, 125
 
 
 @click.command(epilog=examples("runrig wait train-1", "runrig wait train-1 --for RUNNING --timeout 60"))
-@click.argument("id", shell_complete=completing.workflows)
+@click.argument("id", required=False, shell_complete=completing.workflows)
 @click.option(
     "--for",
     "status",
@@ -40,8 +41,8 @@ TIME_UP, NOT_RUN = 124, 125
 )
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Timeout in seconds. Default: no timeout.")
 @with_session
-def wait(session: Session, id: str, status: str | None, timeout: float | None) -> None:
-    """Wait until a workflow has ended, or has a status.
+def wait(session: Session, id: str | None, status: str | None, timeout: float | None) -> None:
+    """Wait until a workflow has ended, or has a status. Without ID, your latest workflow.
 
     The exit code is that of the command that failed first, 0 if none did; 124 if it reached its time limit; 125 if
     it was cancelled or could not run. Prints each element of an array that fails, once.
@@ -52,7 +53,7 @@ def wait(session: Session, id: str, status: str | None, timeout: float | None) -
     own, status = status is None, status or WorkflowStatus.COMPLETED.value
     if timeout is not None and math.isnan(timeout):
         raise click.UsageError("--timeout must be a number of seconds")
-    client = session.client
+    client, id = session.client, or_latest(session, id)
     answer = _looked(client, id, status, 0.0)
     over = finished(answer)
     if not over and not reached(answer, status):

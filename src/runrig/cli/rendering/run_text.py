@@ -75,5 +75,9 @@ def last_lines(workflow: Answer) -> Iterator[str]:
     else:  # The message of others, such as a time limit or an array, is more than what one task wrote.
         why = f": {workflow['message']}" if workflow["message"] else ""
     yield f"{name}{workflow['status']} after {ran}{why}"
-    changed = " --code ." if workflow["code"] else ""  # Otherwise the same code would fail again.
-    yield f"{' ' * len(name)}all output: runrig logs {id}    again: runrig restart {id}{changed}"
+    again = f"runrig restart {id}"
+    if any(group["status"] == "COMPLETED" for group in workflow["groups"]):
+        again += " --failed"
+    if workflow["code"]:
+        again += " --code ."  # Otherwise the same code would fail again.
+    yield f"{' ' * len(name)}all output: runrig logs {id}    again: {again}"
