@@ -11,7 +11,7 @@ from itertools import count
 
 from bench.questions import GPUS_PER_NODE, World, cpu_timed, pool_name, stored, stored_at
 from bench.section import Rows, ms
-from bench.store import Client, process_of
+from bench.store import client_of, process_of
 from bench.submits import processor_s
 from bench.timing import timed
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
@@ -90,7 +90,7 @@ Question = tuple[str, str, str | None]
 
 def _requests(url: str, world: World, each: int, settles_s: float) -> Iterator[tuple[str, float]]:
     with process_of(url, _cluster(world)) as (port, process):
-        client = Client(port)
+        client = client_of(port)
         submission = json.dumps({"file": FILE})
         ids = [
             json.loads(client.call("POST", f"/api/pool/{pool_name(at % world.pools)}/workflow", submission))["name"]

@@ -18,7 +18,7 @@ from statistics import median
 
 from bench import calibration
 from bench.section import Cell, Rows, verdict
-from bench.store import FILE, STARTS_WITHIN_S, TOKEN, Client, fresh, process_of
+from bench.store import FILE, STARTS_WITHIN_S, TOKEN, client_of, fresh, process_of
 from bench.submits import CLIENTS, processor_s
 
 FOLLOWERS = 200
@@ -101,7 +101,7 @@ def _at_rest(port: int) -> int:
     revision, since = -1, time.monotonic()
     while time.monotonic() - since < RESTS_S:
         time.sleep(RESTS_S / 3)
-        with closing(Client(port)) as client:
+        with closing(client_of(port)) as client:
             found = json.loads(client.call("GET", f"/api/v1/events?limit=1&after={max(0, revision)}"))["revision"]
         if found != revision:
             revision, since = found, time.monotonic()

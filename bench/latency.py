@@ -1,6 +1,5 @@
 """How long people wait: from submit to RUNNING through a server of their own, and for the command line to answer."""
 
-import http.client
 import json
 import os
 import subprocess
@@ -11,9 +10,9 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import NamedTuple
 
+from bench.client import Client
 from bench.timing import Times, timed
 
 RUNRIG = str(Path(sys.executable).with_name("runrig"))
@@ -70,31 +69,10 @@ def server(data: Path, *options: str) -> Iterator[tuple[str, str]]:
         process.stdout.close()
 
 
-class Client:
-    """One kept connection, so that what is measured is the server."""
-
-    def __init__(self, url: str, token: str) -> None:
-        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=STARTS_WITHIN_S)
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-
-    def call(self, method: str, path: str, body: object = None) -> Any:
-        """What the route answers.  Raises RuntimeError with its message if that is an error."""
-        data = None if body is None else json.dumps(body)
-        self._connection.request(method, path, data, self._headers)
-        response = self._connection.getresponse()
-        answer = response.read()
-        if response.status != 200:
-            raise RuntimeError(f"{method} {path}: {response.status} {answer.decode()}")
-        return json.loads(answer)
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 def _submit_to_running(client: Client) -> float:
     start = perf_counter()
-    name = client.call("POST", "/api/pool/default/workflow", {"file": SLEEPER})["name"]
-    status = client.call("GET", f"/api/v1/workflows/{name}/wait?for=RUNNING&timeout=20")["status"]
+    name = client.ask("POST", "/api/pool/default/workflow", {"file": SLEEPER})["name"]
+    status = client.ask("GET", f"/api/v1/workflows/{name}/wait?for=RUNNING&timeout=20")["status"]
     seconds = perf_counter() - start
     if status != "RUNNING":
         raise RuntimeError(f"{name} is {status}")

@@ -11,7 +11,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
-from bench.latency import RUNRIG, Client, server
+from bench.client import Client
+from bench.latency import RUNRIG, server
 from bench.section import Cell, ms, verdict
 
 WORKFLOWS, AT_ONCE, NODES = 10_000, 1_000, 128
@@ -60,7 +61,7 @@ def rows(runs: int, workflows: int = WORKFLOWS) -> Iterator[dict[str, Cell]]:
 def _fill(client: Client, workflows: int) -> None:
     for first in range(0, workflows, AT_ONCE):
         body = {"pool": "vision", "workflows": [{"file": _FILE}] * min(AT_ONCE, workflows - first)}
-        client.call("POST", "/api/v1/workflows:batch", body)
+        client.ask("POST", "/api/v1/workflows:batch", body)
     client.call("GET", "/api/v1/workflows/train-1/wait?for=RUNNING&timeout=20")
 
 

@@ -5,7 +5,6 @@ process of its own, `python -m bench.store URL CLUSTER`, with the application, t
 """
 
 import gc
-import http.client
 import json
 import socket
 import subprocess
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import uvicorn
 from tests import postgres
 
+from bench.client import Client
 from bench.timing import Times, timed
 from runrig.api.app import create_app
 from runrig.api.http import connections
@@ -114,6 +114,10 @@ def serve(url: str, cluster: str) -> None:
         uvicorn.Server(connections.config(app, crowd=guests)).run(sockets=[listener])
 
 
+def client_of(port: int) -> Client:
+    return Client(f"http://127.0.0.1:{port}", TOKEN)
+
+
 @contextmanager
 def server(url: str, cluster: str) -> Iterator[int]:
     """Its port."""
@@ -135,26 +139,6 @@ def process_of(url: str, cluster: str) -> Iterator[tuple[int, int]]:
         process.terminate()
         process.wait(STARTS_WITHIN_S)
         process.stdout.close()
-
-
-class Client:
-    """One kept connection."""
-
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=STARTS_WITHIN_S)
-        self._headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-
-    def call(self, method: str, path: str, body: str | None = None) -> bytes:
-        """Raises RuntimeError unless the answer is a success."""
-        self._connection.request(method, path, body, self._headers)
-        response = self._connection.getresponse()
-        answer = response.read()
-        if response.status != 200:
-            raise RuntimeError(f"{method} {path}: {response.status} {answer[:500]!r}")
-        return answer
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 # ---------------------------------------------------------------- submissions
@@ -182,7 +166,7 @@ def _submit(port: int, many: int, each: int) -> float:
     body = json.dumps({"file": FILE})
 
     def submit(_: int) -> None:
-        with closing(Client(port)) as client:
+        with closing(client_of(port)) as client:
             for _ in range(each // many):
                 client.call("POST", "/api/pool/team/workflow", body)
 
@@ -324,7 +308,7 @@ def pool_lists(runs: int, finished: int = FINISHED, each: int = SUBPOOLS_EACH) -
             with server(url, cluster):
                 """The pools are there from now on."""
             _fill(url, finished, each)
-            with server(url, cluster) as port, closing(Client(port)) as client:
+            with server(url, cluster) as port, closing(client_of(port)) as client:
                 for what, path, pools in (
                     ("all pools", "/api/pool_quota", PARENTS * (1 + each)),
                     ("one parent", "/api/pool_quota?pools=p00&subpools=true", 1 + each),
