@@ -36,6 +36,7 @@ from runrig.domain.plan import (
     SetAside,
     SetFlavors,
     SetMost,
+    SetPriority,
     Stop,
     Submit,
     TryAgain,
@@ -348,7 +349,20 @@ HISTORY = (
         spec=TRAIN,
     ),
 )
-LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold, Reassign, SetAside, Abandon, SetMost, PutLimits)
+LATER = (
+    Replace,
+    Refuse,
+    TryAgain,
+    Unqueue,
+    Hold,
+    EndHold,
+    Reassign,
+    SetAside,
+    Abandon,
+    SetMost,
+    SetPriority,
+    PutLimits,
+)
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 
 EVENTS = tuple(event for one in HISTORY for event in one.events)

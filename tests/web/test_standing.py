@@ -32,7 +32,7 @@ def acts_of(page: str) -> set[str]:
 def test_held_workflow_shows_by_whom_and_is_released(tmp_path: Path) -> None:
     with waiting(tmp_path) as it:
         visitor = it.visitor()
-        assert acts_of(visitor.page("/workflow/a-1")) == {"cancel", "again"}
+        assert acts_of(visitor.page("/workflow/a-1")) == {"cancel", "reassign", "again"}
         assert acts_of(visitor.page("/workflow/b-1")) == {"cancel", "hold", "reassign", "again"}
         answer = visitor.fill("/workflow/b-1/hold")
         assert (answer.status_code, answer.headers["location"]) == (303, "/workflow/b-1")
@@ -70,7 +70,7 @@ def test_running_workflow_shows_that_its_other_groups_are_held(tmp_path: Path) -
         it.desk.submit("steps", text=TWO_GROUPS)
         it.desk.service.settle()
         visitor = it.visitor()
-        assert acts_of(visitor.page("/workflow/steps-1")) == {"cancel", "hold", "again"}
+        assert acts_of(visitor.page("/workflow/steps-1")) == {"cancel", "hold", "reassign", "again"}
         assert visitor.fill("/workflow/steps-1/hold").status_code == 303
         page = words_of(visitor.page("/workflow/steps-1"))
         assert ("RUNNING" in page, "on hold by ann since 2027-01-15 08:00:01" in page) == (True, True)
@@ -84,9 +84,19 @@ def test_hold_and_release_report_what_they_cannot_change(tmp_path: Path) -> None
             ("/workflow/b-1/release", "b-1 is not on hold"),
             ("/workflow/a-1/reassign", "a-1 has started"),
         ):
-            typed = {"priority": "LOW"} if path.endswith("reassign") else {}
+            typed = {"pool": "pool2"} if path.endswith("reassign") else {}
             answer = visitor.fill(path, **typed)
             assert (answer.status_code, said in words_of(answer.text)) == (409, True), words_of(answer.text)
+
+
+def test_running_workflow_becomes_low_after_a_preview(tmp_path: Path) -> None:
+    with waiting(tmp_path) as it:
+        visitor = it.visitor()
+        shown = visitor.fill("/workflow/a-1/reassign", priority="LOW")
+        assert "Priority: NORMAL → LOW a-1 would keep its nodes, free" in words_of(shown.text)
+        assert it.desk.store.head("a-1").priority is Priority.NORMAL
+        assert visitor.confirm("/workflow/a-1/reassign", shown.text).status_code == 303
+        assert it.desk.store.head("a-1").priority is Priority.LOW
 
 
 def test_move_is_previewed_before_it_is_sent(tmp_path: Path) -> None:

@@ -162,7 +162,9 @@ class SetMost:
 
 @dataclass(frozen=True, slots=True)
 class Reassign:
-    """Changes the pool and priority of a workflow that is not queued and uses no nodes."""
+    """Changes the pool and priority of a workflow that is not queued. If it uses nodes, the pool is unchanged, and a `SetPriority`
+    follows for each gang.
+    """
 
     workflow: str
     pool: str
@@ -264,6 +266,14 @@ class TryAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class SetPriority:
+    """Changes the priority of the admitted gang. It keeps its nodes; its quota moves between guaranteed and preemptible work."""
+
+    gang: str
+    priority: Priority
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """Removes the gang from the ledger: its pods have ended, or it no longer waits."""
 
@@ -276,7 +286,9 @@ WorkflowMove = MoveWorkflow | Hold | EndHold | SetAside | Abandon | Reassign | S
 Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool | PutLimits
 """Changes of the cluster."""
 
-Decision = Queue | Unqueue | Nominate | Withdraw | Preempt | Stop | Admit | Replace | Refuse | TryAgain | Release
+Decision = (
+    Queue | Unqueue | Nominate | Withdraw | Preempt | Stop | Admit | Replace | Refuse | TryAgain | SetPriority | Release
+)
 """Changes of one gang: the actions that the ledger handles."""
 
 Action = Declaration | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | WorkflowMove | Decision
@@ -314,6 +326,7 @@ _LAWS = {
     Replace: "T1",
     Refuse: "T7",
     TryAgain: "T7",
+    SetPriority: "P2",
     PutPool: "R7",
     PutLimits: "W6",
 }

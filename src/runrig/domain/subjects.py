@@ -35,6 +35,7 @@ def workflow_of(action: plan.Action) -> str | None:
             | plan.Replace(gang=id)
             | plan.Refuse(gang=id)
             | plan.TryAgain(gang=id)
+            | plan.SetPriority(gang=id)
             | plan.Release(gang=id)
         ):
             return id.partition("/")[0]

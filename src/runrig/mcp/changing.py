@@ -132,7 +132,7 @@ class Changing:
         ] = None,
         key: Key = "",
     ) -> dict[str, Any]:
-        """Change the priority of a workflow that has not started, or move it to another pool. It keeps its submit time.
+        """Change the priority of a workflow, or move it to another pool before it starts. It keeps its submit time and nodes.
 
         To change anything else (GPUs, pods, command), cancel it and submit it again.
         """

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .chain import Snapshot
+from .gang import NOMINATED, Gang, Placement
 from .places import Column, Search, as_placement, choices, fits, room_in, shared_levels, sizes
 from .quota import CHARGED, LAYERS, REAL, Tree
-from .world import NOMINATED, Gang, Placement, World
+from .world import World
 
 Action = Mapping[str, Any]
 Bucket = tuple[str, str, str]

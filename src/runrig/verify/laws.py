@@ -6,9 +6,9 @@ It is asked before a decision is carried out, or at the end of a cycle.
 from collections.abc import Iterator
 
 from .court import MOST_REQUEUES, Action, Commit, Court, Way, gpus_of, no_room
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang
 from .places import choices, sizes
 from .quota import CHARGED, LAYERS, REAL
-from .world import ADMITTED, NOMINATED, PENDING, STOPPING, Gang
 
 # ---------------------------------------------------------------- quota
 
@@ -38,6 +38,15 @@ def guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
                 why = world.tree.beyond_promise(world.leaf(gang), key, amount, layer)
                 if why is not None:
                     yield f"it takes {amount} {key} in pool {gang.pool}: {why}"
+
+
+def stays_within_guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Guarantee, P2: running LOW work becomes HIGH or NORMAL only if the guarantee has room for it next to what was decided."""
+    tree = court.world.tree
+    for key, amount in court.world.asked(gang, gang.placement).items() if not gang.firm else ():
+        why = tree.beyond_promise(tree.firm[gang.pool], key, amount, CHARGED) if action["priority"] != "LOW" else None
+        if why is not None:
+            yield f"it becomes {action['priority']} with {amount} {key} in pool {gang.pool}: {why}"
 
 
 def no_cycles(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -223,6 +232,13 @@ def free_places(court: Court) -> Iterator[tuple[Gang, str]]:
             continue
         if not list(no_room(court, gang, gang.placement, (REAL,))):
             yield gang, "it is nominated at the end of a cycle, and its place is free"
+
+
+def follows_its_workflow(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Queue order, P4: a running gang has the priority of its workflow."""
+    row = court.world.workflows.get(gang.workflow)
+    if row is not None and row["priority"] != action["priority"]:
+        yield f"it becomes {action['priority']}, and its workflow is {row['priority']}"
 
 
 def requeue(court: Court, gang: Gang, action: Action) -> Iterator[str]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from .court import Action, Commit, Court, gpus_of, no_room
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement
 from .places import groups
 from .quota import CHARGED, LAYERS
-from .world import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement
 
 # ---------------------------------------------------------------- places
 
@@ -89,6 +89,7 @@ _STEPS = {
     "TryAgain": (PENDING, STOPPING),
     "Admit": (PENDING, NOMINATED),
     "Replace": (ADMITTED,),
+    "SetPriority": (ADMITTED,),
 }
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
+from .gang import Gang, Placement
 from .quota import LAYERS
-from .world import UNLIMITED_IF_UNLISTED, Gang, Placement, World
+from .world import UNLIMITED_IF_UNLISTED, World
 
 Pods = list[tuple[int, int]]
 """(index of the pod set, index of the pod)."""

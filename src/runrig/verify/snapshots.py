@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from .world import Gang, World
+from .gang import Gang
+from .world import World
 
 _OF_WORKFLOWS = ("pool", "priority", "status", "submit_time", "submitted_by", "upstream", "most")
 

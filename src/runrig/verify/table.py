@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from . import laws, lives
 from .court import Action, Commit, Court
-from .world import Gang
+from .gang import Gang
 
 Law = Callable[[Court, Gang, Action], Iterator[str]]
 _STARTS = (
@@ -49,6 +49,7 @@ OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
     "Withdraw": (*_STEP, ("R4", laws.keeps_its_reservation)),
     "Stop": (*_STEP, ("N2", lives.drain)),
     "Replace": (*_STEP, ("T1", lives.placement)),
+    "SetPriority": (*_STEP, ("P2", laws.stays_within_guarantee), ("P4", laws.follows_its_workflow)),
     "Unqueue": _STEP,
     "Refuse": _STEP,
     "TryAgain": _STEP,

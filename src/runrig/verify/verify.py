@@ -17,10 +17,10 @@ if not __package__:  # Run as a file: its folder is the package.
 
 from .chain import LAST, Chain, Snapshot
 from .court import Commit, Court
+from .gang import Gang
 from .reading import Unreadable, commits, snapshots
 from .snapshots import difference
 from .table import AT_REST, CODES, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
-from .world import Gang
 
 ENGINE, CHAIN = "engine", "chain"
 CHANGED = "this commit, or one that was before it, was changed"

@@ -6,44 +6,12 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 
-PENDING, NOMINATED, ADMITTED, STOPPING = "PENDING", "NOMINATED", "ADMITTED", "STOPPING"
-RANKS = {"HIGH": 0, "NORMAL": 1, "LOW": 2}
 THE_SERVER = "the server"
 """Holds what it has set aside, by W8."""
 UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
-Placement = list[dict[str, Any]]
-
-
-class Gang:
-    """*order*: its position in the queue by P4, except for LOW that borrows. *state* None: it is not in the queue and holds nothing.
-
-    *layers*: those in which it is charged. *since*: time of its placement.
-    *amounts*: what it needs of quota; None: not computed yet.
-    """
-
-    def __init__(self, row: Mapping[str, Any], user: str = "") -> None:
-        self.id: str = row["id"]
-        self.user = user
-        self.pool: str = row["pool"]
-        self.priority: str = row["priority"]
-        self.submitted: float = row["submitted_at"]
-        self.workflow = self.id.partition("/")[0]
-        self.firm = self.priority != "LOW"
-        self.order = RANKS[self.priority], self.submitted, self.id
-        self.sets: list[dict[str, Any]] = row["pod_sets"]
-        self.bucket = self.pool, self.priority, repr(self.sets)
-        self.refused: bool = bool(row.get("refused"))
-        self.requests = [dict(each["requests"]) for each in self.sets]
-        self.counts = [each["count"] for each in self.sets]
-        self.request = [(each["name"], each["count"], each.get("min_count")) for each in self.sets]
-        self.state: str | None = PENDING
-        self.placement: Placement = []
-        self.amounts: dict[str, int] | None = None
-        self.targets: tuple[str, ...] = ()
-        self.since = 0.0
-        self.layers: tuple[int, ...] = ()
 
 
 class World:
@@ -359,6 +327,11 @@ class World:
     def _refuse(self, gang: Gang, _: Mapping[str, Any]) -> None:
         self.set(gang, STOPPING)
 
+    def _set_priority(self, gang: Gang, action: Mapping[str, Any]) -> None:
+        with self.without([gang], LAYERS):
+            gang.rank_as(action["priority"])
+        self.loosened, self.changes = self.loosened + 1, next(self._moments)
+
     def _try_again(self, gang: Gang, _: Mapping[str, Any]) -> None:
         gang.refused = False
         self.loosened += 1
@@ -375,6 +348,7 @@ _OF_GANGS: dict[str, Callable[[World, Gang, Mapping[str, Any]], None]] = {
     "TryAgain": World._try_again,
     "Admit": lambda world, gang, a: world.set(gang, ADMITTED, a["placement"]),
     "Replace": lambda world, gang, a: world.set(gang, ADMITTED, a["placement"]),
+    "SetPriority": World._set_priority,
 }
 _OTHERS: dict[str, Callable[[World, Mapping[str, Any]], None]] = {
     "SetFlavors": World._put_flavors,

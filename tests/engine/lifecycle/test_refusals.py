@@ -100,6 +100,15 @@ def moved(to: int) -> None:
     reassign(world.state, "w-1", pool="b")
 
 
+def made_firm() -> None:
+    """One of two GPUs of quota is held by NORMAL work, and both that pool b lends by LOW work."""
+    world = World({"a": 2, "b": 2}, {"n0": 4})
+    world.submit("firm", "a")
+    world.submit("w", "a", LOW, 2)
+    world.cycle()
+    reassign(world.state, "w-1", priority=NORMAL)
+
+
 def shared(own: int, of_cohort: int) -> World:
     return World(
         {"a": Pool("a", quotas=gpu_quota(own), cohort="research")},
@@ -398,6 +407,11 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         lambda: declare(World({}, {}, (Cohort("c", None, gpu_quota(1)),)), TWO_FLAVORS[0]),
         "flavor default cannot be removed, because cohort c uses it. Change cohort c first",
     ),
+    # ------------------------------------------------------------ running work
+    (
+        made_firm,
+        "w-1 holds 2 GPUs, but pool a has 1 of its quota left, so it stays LOW. Wait until other work of the pool has ended",
+    ),
     # ------------------------------------------------------------ limits of a pool
     (
         lambda: ask(crowded(gpus_per_workflow=1), "lab", 2),
@@ -454,4 +468,4 @@ def test_every_refusal_of_the_engine_is_tested() -> None:
     finally:
         sys.setprofile(None)
     unseen = [(Path(file).name, lines[0]) for file, lines in _written() if not any((file, at) in seen for at in lines)]
-    assert (unseen, len(_written())) == ([], 26)
+    assert (unseen, len(_written())) == ([], 27)

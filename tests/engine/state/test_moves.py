@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runrig.domain.gangs import Assignment, Law, NodeShare
+from runrig.domain.gangs import Assignment, Law, NodeShare, Priority
 from runrig.domain.plan import (
     Action,
     Admit,
@@ -18,6 +18,7 @@ from runrig.domain.plan import (
     Replace,
     RestartTask,
     RetryTask,
+    SetPriority,
     Stop,
     TryAgain,
     Withdraw,
@@ -60,6 +61,7 @@ def everything(state: State) -> Iterator[Action]:
     yield Queue(gang_of(state.workflows["w-1"], state.group_spec(GROUP_KEY), 1))
     yield from (Nominate(GANG_ID, PLACE, ()), Withdraw(GANG_ID), Admit(GANG_ID, PLACE), Replace(GANG_ID, PLACE))
     yield from (Preempt(GANG_ID, "x-1/g", Law.RECLAIM), Stop(GANG_ID, Status.FAILED), TryAgain(GANG_ID))
+    yield SetPriority(GANG_ID, Priority.LOW)
     yield from (Refuse(GANG_ID, "no", Status.FAILED_BACKEND_ERROR), Release(GANG_ID))
     yield from (RetryTask(KEY), RestartTask(KEY))
     for status in Status:

@@ -90,7 +90,7 @@ def test_submission_to_a_paused_pool_would_wait_for_the_resume(tmp_path: Path) -
         says = f"would wait: pool pool1 was paused at {utc(at(it.time[0]))} (moves); ask for `runrig pool resume pool1`"
         assert told(it, one_task("a")) == ("WAITS", says)
         id = it.submit("b", "pool2")
-        gangs = it.service.submissions.check_reassignment(id, user="ann", pool="pool1", priority=None)
+        gangs, _ = it.service.submissions.check_reassignment(id, user="ann", pool="pool1", priority=None)
         found = it.service.dry_runs.of(gangs, ALL)
         assert found is not None
         assert [(each.verdict.value, each.reasons[0].code) for each in found.groups] == [("WAITS", Code.PAUSED)]

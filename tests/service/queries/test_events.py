@@ -32,6 +32,7 @@ from runrig.domain.plan import (
     SetAside,
     SetFlavors,
     SetMost,
+    SetPriority,
     Stop,
     Submit,
     TryAgain,
@@ -133,6 +134,14 @@ PAIRS: list[tuple[Action, str]] = [
     (
         Refuse("w-1/g", "evicted by its node: low on memory", Status.FAILED_EVICTED),
         "w-1/g was evicted by the cluster and requeued (KaiNotPlaced): evicted by its node: low on memory (Bound to nodes, rule T7)",
+    ),
+    (
+        SetPriority("w-1/g", Priority.LOW),
+        "w-1/g keeps its nodes with priority LOW, and can be preempted now (Guarantee, rule P2)",
+    ),
+    (
+        SetPriority("w-1/g", Priority.NORMAL),
+        "w-1/g keeps its nodes with priority NORMAL, and cannot be preempted (Guarantee, rule P2)",
     ),
     (
         TryAgain("w-1/g"),

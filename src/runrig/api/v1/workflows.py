@@ -18,7 +18,6 @@ from runrig.domain.access import Permission
 from runrig.domain.attached import LOST_S, RENEW_S
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
-from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.shown.workflows import WorkflowPage, WorkflowSubmitted
 from runrig.domain.statuses import status_of
 from runrig.domain.workflow_status import WorkflowStatus
@@ -246,8 +245,8 @@ async def release_workflow(service: Serving, user: User, id: str) -> v1.Workflow
 
 @router.post(
     "/api/v1/workflows/{id}/reassign",
-    summary="Change the pool or priority of a workflow that has not started",
-    description="The same checks apply as for a submission. The workflow keeps its submit time.",
+    summary="Change the priority of a workflow, or its pool before it starts",
+    description="The same checks apply as for a submission. The workflow keeps its submit time, and its nodes if it has started.",
     dependencies=[_CHANGE],
     responses=shows(v1.WorkflowReassigned, 404, 409, 413),
 )
@@ -261,11 +260,12 @@ async def reassign_workflow(
         command = service.submissions.reassigning(id, user=user, pool=body.pool, priority=priority)
         return v1.WorkflowReassigned(id=await service.arrivals.do(command), verdict=None)
 
-    def verdict() -> WorkflowDryRun | None:
-        gangs = service.submissions.check_reassignment(id, user=user, pool=body.pool, priority=priority)
-        return service.dry_runs.of(gangs, asker.visibility) if gangs else None
+    def checked() -> v1.WorkflowReassigned:
+        gangs, on_nodes = service.submissions.check_reassignment(id, user=user, pool=body.pool, priority=priority)
+        verdict = service.dry_runs.of(gangs, asker.visibility) if gangs else None
+        return v1.WorkflowReassigned(id=id, verdict=verdict, on_nodes=on_nodes)
 
-    return v1.WorkflowReassigned(id=id, verdict=await run_in_threadpool(verdict))
+    return await run_in_threadpool(checked)
 
 
 def _check_submits(asker: Asker, pool: str) -> None:

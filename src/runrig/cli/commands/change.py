@@ -185,9 +185,10 @@ def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> No
 @_DRY_RUN
 @with_session
 def reprioritise(session: Session, ids: tuple[str, ...], priority: str, dry_run: bool) -> None:
-    """Change the priority of workflows that have not started.
+    """Change the priority of workflows.
 
-    They keep their submit time.
+    Waiting workflows keep their submit time, and running ones their nodes. LOW frees quota, but the work can be preempted.
+    NORMAL and HIGH need room in the quota of the pool.
     """
     _reassign(session, ids, {"priority": priority}, f"now has priority {priority}", "reprioritised", dry_run=dry_run)
 
@@ -196,22 +197,26 @@ def _reassign(
     session: Session, ids: Sequence[str], what: Mapping[str, str], words: str, done: str, *, dry_run: bool
 ) -> None:
     """*words*: their new setting. *done*: name of the list in JSON."""
-    client, verdicts = session.client, {}
+    client, verdicts, effects = session.client, {}, dict[str, str]()
 
     def change(id: str) -> dict[str, Any]:
         body = {**what, "dry_run": dry_run}
         answer: dict[str, Any] = client.call("POST", path("workflows", id, "reassign"), body=body)
-        verdicts[answer["id"]] = answer["verdict"]
+        verdicts[answer["id"]], effects[answer["id"]] = answer["verdict"], answer.get("on_nodes") or ""
         return answer
 
     if dry_run:
-        _each(session, ids, change, "checked", lambda id: f"{id} {_would(verdicts[id])}", verdicts)
+        _each(session, ids, change, "checked", lambda id: _would(id, verdicts[id], effects[id]), verdicts)
     else:
         _each(session, ids, change, done, lambda id: f"{id} {words}")
 
 
-def _would(verdict: Mapping[str, Any] | None) -> str:
-    return str(verdict["sentence"]) if verdict else "would not wait in the queue, or has not been evaluated yet"
+def _would(id: str, verdict: Mapping[str, Any] | None, on_nodes: str) -> str:
+    """*on_nodes*: the effect on its groups on nodes; "" if there is none, or the server is older."""
+    if on_nodes and not verdict:
+        return on_nodes
+    waits = f"{id} {verdict['sentence'] if verdict else 'would not wait in the queue, or has not been evaluated yet'}"
+    return ". ".join(filter(None, (on_nodes, waits)))
 
 
 @click.command(epilog=examples("runrig workflow hold train-1", "runrig workflow hold train-1 train-2 -t json"))

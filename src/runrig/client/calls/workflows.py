@@ -179,9 +179,10 @@ class WorkflowCalls(Calls):
     async def reassign(
         self, id: str, *, pool: str | None = None, priority: PriorityName | None = None, dry_run: bool = False
     ) -> "models.WorkflowReassigned":
-        """Moves a workflow that has not started to *pool* or another *priority*; None: unchanged.
+        """Moves a workflow to *pool*, if it has not started, or another *priority*; None: unchanged.
 
-        *dry_run*: only returns the result. Raises Refused if the gate rejects it, Conflict if it has started.
+        *dry_run*: only returns the result. Raises Refused if the gate rejects it or the pool has no quota left for running
+        work, and Conflict if it is stopping, or has started in another pool.
         """
         body = {"pool": pool, "priority": priority, "dry_run": dry_run}
         return await self._ask(models.WorkflowReassigned, Request("POST", path("workflows", id, "reassign"), body=body))

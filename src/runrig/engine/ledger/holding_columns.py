@@ -36,6 +36,9 @@ class HoldingColumns(GangColumns):
         self.workflow = longer(self.workflow, [self._numbers[name] for name in names])
         self.firm = np.concatenate([self.firm, np.array([each.bucket.firm for each in came], dtype=np.bool_)])
 
+    def _is_back(self, entry: Entry, slot: int) -> None:
+        self.firm[slot] = entry.bucket.firm
+
     def workflows(self, *, without: str) -> Ints:
         """The numbers of all workflows that use anything, except *without*, ordered by their last gang in *order*."""
         last = np.full(len(self.names), -1)

@@ -11,22 +11,10 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from runrig.domain.gangs import Gang, GangState, Placement
+from runrig.domain import plan
+from runrig.domain.gangs import Gang, GangState, Placement, Priority
 from runrig.domain.limits import Limits
-from runrig.domain.plan import (
-    Admit,
-    Decision,
-    Nominate,
-    Preempt,
-    Queue,
-    Refuse,
-    Release,
-    Replace,
-    Stop,
-    TryAgain,
-    Unqueue,
-    Withdraw,
-)
+from runrig.domain.plan import Decision, Queue
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import LARGEST
 from runrig.domain.records import GangRow
@@ -97,30 +85,32 @@ class Ledger(Accounts):
         if state not in GANG_STATES[type(action)]:
             raise illegal_for_gang(gang_id, state, type(action))
         match action:
-            case Admit(gang, placement):
+            case plan.Admit(gang, placement):
                 self._admit(self.entries[gang], placement, at)
             case Queue(gang):
                 self._queue(gang)
-            case Nominate(gang, placement, targets):
+            case plan.Nominate(gang, placement, targets):
                 self._nominate(self.entries[gang], placement, targets)
-            case Withdraw(gang):
+            case plan.Withdraw(gang):
                 self._withdraw(self.entries[gang])
-            case Preempt(gang, by, law):
+            case plan.Preempt(gang, by, law):
                 entry = self.entries[gang]
                 entry.preempted_by, entry.law = by, law
                 self._stop(entry)
-            case Stop(gang):
+            case plan.Stop(gang):
                 self._stop(self.entries[gang])
-            case Refuse(gang, said):
+            case plan.Refuse(gang, said):
                 entry = self.entries[gang]
                 entry.gang = replace(entry.gang, refused=said)
                 self._stop(entry)
-            case Release(gang) | Unqueue(gang):
+            case plan.Release(gang) | plan.Unqueue(gang):
                 self._release(self.entries[gang])
-            case Replace(gang, placement):
-                self._replace(self.entries[gang], placement)
-            case TryAgain(gang):
+            case plan.Replace(gang, placement):
+                self._hold_as(self.entries[gang], placement=placement)
+            case plan.TryAgain(gang):
                 self._try_again(self.entries[gang])
+            case plan.SetPriority(gang, priority):
+                self._hold_as(self.entries[gang], priority=priority)
 
     def restore(self, rows: Iterable[GangRow]) -> None:
         """Restores the gangs of *rows*, in the order of submission, so that each is appended to its queue.
@@ -287,14 +277,18 @@ class Ledger(Accounts):
         self.charge(entry)
         self.sleepers.holds_more(entry, before)
 
-    def _replace(self, entry: Entry, placement: Placement) -> None:
-        """Replaces the placement of the admitted *entry* in both layers."""
+    def _hold_as(self, entry: Entry, placement: Placement | None = None, priority: Priority | None = None) -> None:
+        """Replaces the placement or priority of the admitted *entry* in both layers; None: unchanged."""
         self.sleepers.holds_less(entry, LAYERS)
         self._no_candidate(entry)
         self._let_go(entry)
         self.uncharge(entry)
-        self._place(entry, placement)
-        self.charge(entry)
+        if priority is not None:
+            entry.gang = replace(entry.gang, priority=priority)
+            entry.bucket = self._bucket_of(entry.gang, entry.user)
+            self.sleepers.gave_back(CANDIDATES)
+        self._place(entry, entry.placement if placement is None else placement)
+        self._charge_anew(entry)
         self._hold(entry)
         self._candidate(entry)
 

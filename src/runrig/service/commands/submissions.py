@@ -15,7 +15,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 from runrig.engine.lifecycle import arrays, holds, workflows
 from runrig.engine.lifecycle.limits import NOBODY
-from runrig.engine.lifecycle.reassignments import gangs_again, reassign, reassigned
+from runrig.engine.lifecycle.reassignments import effect_on_nodes, gangs_again, reassign, reassigned
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import Store
@@ -86,14 +86,16 @@ class Submissions:
 
     def check_reassignment(
         self, id: str, *, user: str, pool: str | None, priority: Priority | None
-    ) -> tuple[Gang, ...]:
-        """Returns what would wait there for its turn, without storing anything; empty if it is on hold. Raises as
-        `reassigning`.
+    ) -> tuple[tuple[Gang, ...], str]:
+        """Returns what would wait there for its turn, without storing anything, and the effect on groups on nodes in words.
+
+        No gangs: it is on hold. Raises as `reassigning`.
         """
         with self._transactor.writing(user) as writing:
-            reassign(writing.state, id, pool=pool, priority=priority)
+            plan = reassign(writing.state, id, pool=pool, priority=priority)
             after = reassigned(writing.state.workflows[id], pool=pool, priority=priority)
-            return () if after.held_by is not None else tuple(gangs_again(writing.state, after))
+            gangs = () if after.held_by is not None else tuple(gangs_again(writing.state, after))
+            return gangs, effect_on_nodes(writing.state, plan)
 
     def check_most(self, id: str, most: int, *, user: str) -> tuple[int, int]:
         """Returns how many elements `setting_most` would put into the queue, and how many would leave it. Raises as it does."""

@@ -253,6 +253,12 @@ def _(action: plan.TryAgain) -> str:
 
 
 @in_words.register
+def _(action: plan.SetPriority) -> str:
+    what = "can be preempted now" if action.priority.preemptible else "cannot be preempted"
+    return f"{action.gang} keeps its nodes with priority {action.priority.value}, and {what} {cited('P2')}"
+
+
+@in_words.register
 def _(action: plan.Release) -> str:
     return f"{action.gang} released its resources"
 

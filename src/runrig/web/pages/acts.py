@@ -59,8 +59,8 @@ def _while_it_lives(shown: Workflow) -> Iterator[tuple[str, str]]:
         yield "release", "Release"
     elif any(each.status in _NOT_STARTED for each in shown.groups):
         yield "hold", "Hold"
-    if not any(each.status in _ON_NODES for each in shown.groups):
-        yield "reassign", "Move or reprioritise"
+    started = any(each.status in _ON_NODES for each in shown.groups)
+    yield "reassign", "Reprioritise" if started else "Move or reprioritise"
 
 
 # ---------------------------------------------------------------- submit
@@ -300,7 +300,7 @@ async def _sure(
 
 @form(router, "/workflow/{id}/reassign", dependencies=CHANGE)
 async def reassign(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
-    """Changes the pool, the priority or both of a workflow that has not started."""
+    """Changes the priority of a workflow, and its pool if it has not started."""
     fields = await sent(request)
     user = asker.identity.user
 
@@ -314,9 +314,9 @@ async def reassign(request: Asked, service: Serving, asker: Asking, id: str) -> 
         return {"user": user, "pool": pool, "priority": priority_of(fields)}
 
     def verdict() -> Mapping[str, Any]:
-        gangs = service.submissions.check_reassignment(id, **wanted())
+        gangs, on_nodes = service.submissions.check_reassignment(id, **wanted())
         found = service.dry_runs.of(gangs, asker.visibility) if gangs else None
-        return {"verdict": found}
+        return {"verdict": found, "on_nodes": on_nodes}
 
     async def do() -> str:
         command = service.submissions.reassigning(id, **await run_in_threadpool(wanted))

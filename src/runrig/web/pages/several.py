@@ -99,12 +99,12 @@ def _draw(request: Asked, service: Service, asker: Asker, act: str, ids: list[st
 
 def _gangs(
     service: Service, asker: Asker, act: str, command: Callable[[str], Command[str]], id: str
-) -> tuple[Gang, ...]:
-    """Returns what would wait for its turn. Raises as the command does."""
+) -> tuple[tuple[Gang, ...], str]:
+    """Returns what would wait for its turn, and the effect on what is on nodes. Raises as the command does."""
     if act.isupper():
         user = asker.identity.user
         return service.submissions.check_reassignment(id, user=user, pool=None, priority=Priority(act))
-    return service.tried(command(id))
+    return service.tried(command(id)), ""
 
 
 def _row(
@@ -113,7 +113,7 @@ def _row(
     try:
         asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(id))
         of = shown_workflow(service, asker, id)
-        gangs = _gangs(service, asker, act, command, of.id)
+        gangs, on_nodes = _gangs(service, asker, act, command, of.id)
     except RunrigError as error:
         return Row(id, refused=error.message)
     if act == "cancel":
@@ -127,4 +127,5 @@ def _row(
     if act == "hold":
         return Row(of.id, "does not start until it is released")
     verdict = service.dry_runs.of(gangs, asker.visibility) if gangs and tries else None
-    return Row(of.id, verdict.sentence if verdict else "is changed")
+    waits = verdict.sentence if verdict else ""
+    return Row(of.id, ". ".join(each for each in (on_nodes, waits) if each) or "is changed")

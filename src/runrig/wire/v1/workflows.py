@@ -149,13 +149,14 @@ class WorkflowReassign(Request):
 
 class WorkflowReassigned(Shown):
     """*verdict*: for a dry run, what the next cycle would do with it; null: unknown, or the workflow is not in the
-    queue.
+    queue. *on_nodes*: for a dry run, the effect on what is on nodes, in words; empty: nothing is.
     """
 
-    model_config = example({"id": "train-1", "verdict": None})
+    model_config = example({"id": "train-1", "verdict": None, "on_nodes": ""})
 
     id: str
     verdict: WorkflowDryRun | None
+    on_nodes: str = ""
 
 
 class WorkflowArrayEdit(Request):
