@@ -1,6 +1,5 @@
 """`runrig notify`, against the application on a port, with a receiver on this machine."""
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,16 +30,17 @@ def there(tmp_path: Path) -> Iterator[tuple[Run, Receiver]]:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_user_enables_tests_and_disables_notices(there: tuple[Run, Receiver], width: int) -> None:
+def test_a_user_enables_tests_and_disables_notices(there: tuple[Run, Receiver], width: int, tmp_path: Path) -> None:
     run, receiver = there
-    off = "Notices are off. Turn them on with `runrig notify --to https://HOST/PATH`.\n"
-    assert run(width=width).out == off
-    made = run("--to", receiver.url, "--when", "preempt,done", "--min-run", "10m", width=width)
-    first = f"Notices go to {receiver.url}: done, preempt, after a run of at least 10m00s."
-    secret = re.search(r"secret (\S+), which", " ".join(made.out.split()))
-    assert secret is not None, made
-    expected = f"{first} They are signed with the secret {secret[1]}, which is shown only now."
-    assert (made.code, " ".join(made.out.split())) == (0, expected)
+    off = "Notices are off. Turn them on with `runrig notify --to https://HOST/PATH`, or your mail address."
+    assert " ".join(run(width=width).out.split()) == off
+    file = tmp_path / "secret"
+    how = ("--when", "preempt,done", "--min-run", "10m", "--secret-file", str(file))
+    made = run("--to", f"{receiver.url}/T0/pass", *how, width=width)
+    first = f"Notices go to {receiver.url}/…: done, preempt, after a run of at least 10m00s."
+    assert (made.code, " ".join(made.out.split())) == (0, f"{first} They are signed with the secret in {file}.")
+    assert (len(file.read_text()), file.stat().st_mode & 0o777) == (44, 0o600)
+    assert file.read_text().strip() not in made.out + made.err
     assert max(map(len, made.out.split("\n"))) <= width
     assert " ".join(run(width=width).out.split()) == first
     assert run("test", width=width).out == "The test notice arrived.\n"
@@ -51,7 +51,21 @@ def test_a_user_enables_tests_and_disables_notices(there: tuple[Run, Receiver], 
         10,
         True,
     )
-    assert run("off", width=width).out == off
+    assert " ".join(run("off", width=width).out.split()) == off
+
+
+def test_secret_is_not_in_the_json_either(there: tuple[Run, Receiver], tmp_path: Path) -> None:
+    run, receiver = there
+    file = tmp_path / "secret"
+    made = run("--to", receiver.url, "--secret-file", str(file), "-t", "json")
+    assert ("secret" in made.json, made.json["secret_file"]) == (False, str(file))
+    assert file.read_text().strip() not in made.out + made.err
+
+
+def test_mail_has_no_secret_and_needs_a_server_that_sends_it(there: tuple[Run, Receiver]) -> None:
+    run, _ = there
+    refused = run("--to", "ann@example.org")
+    assert (refused.code, "this server sends no mail. Use https://HOST/PATH, or ask" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +73,7 @@ def test_a_user_enables_tests_and_disables_notices(there: tuple[Run, Receiver], 
     [
         (
             ["--to", "http://hooks.example.org"],
-            "'http://hooks.example.org' is not an https address. Use https://HOST/PATH",
+            "'http://hooks.example.org' is not an https address. Use https://HOST/PATH, or a mail address",
         ),
         (["--to", "https://h/", "--when", "fails"], "unknown event 'fails'. Did you mean 'fail'?"),
         (["--to", "https://h/", "--when", "eaten"], f"unknown event 'eaten'. Events: {', '.join(When)}"),

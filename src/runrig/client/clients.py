@@ -80,9 +80,9 @@ class ServerCalls(Calls, ABC):
     async def set_notices(
         self, to: str | None, when: Sequence[str] = ("fail", "preempt"), min_run_s: int = 0
     ) -> "models.NoticeSettings":
-        """Sends notices to the https address *to*; None: turns notices off. *when*: start, done, fail, preempt.
+        """Sends notices to *to*, an https or mail address; None: turns notices off. *when*: start, done, fail, preempt.
 
-        *min_run_s*: no notice of the end of a workflow that ran for less. The secret of a new address is in the answer.
+        *min_run_s*: no notice of the end of a workflow that ran for less. The secret of a new https address is in the answer.
         """
         if to is None:
             await self._caller.answer(Request("DELETE", path("me", "notices")))

@@ -88,12 +88,18 @@ def _renewals(plain: object) -> dict[str, Renewal]:
 
 def write(logins: Logins) -> Path:
     """Writes *logins* and returns the file. Raises ServerFault if it cannot be written."""
-    target = file()
-    partial = target.with_name(f"{target.name}.{os.urandom(4).hex()}")
     plain: dict[str, Any] = {"current": logins.current, "tokens": logins.tokens}
     if logins.renewals:
         plain["renewals"] = {key: asdict(each) for key, each in logins.renewals.items()}
-    text = json.dumps(plain, indent=2) + "\n"
+    return write_private(file(), json.dumps(plain, indent=2) + "\n", "set RUNRIG_TOKEN")
+
+
+def write_private(target: Path, text: str, otherwise: str) -> Path:
+    """Writes a file that only this user can read, and returns *target*. *otherwise*: what to do if that is impossible.
+
+    Raises ServerFault.
+    """
+    partial = target.with_name(f"{target.name}.{os.urandom(4).hex()}")
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
@@ -102,6 +108,6 @@ def write(logins: Logins) -> Path:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise ServerFault(
-            f"{target} cannot be written ({error.strerror}): grant yourself write permission on its folder, or set RUNRIG_TOKEN"
+            f"{target} cannot be written ({error.strerror}): grant yourself write permission on its folder, or {otherwise}"
         ) from error
     return target

@@ -26,5 +26,10 @@ class NoticeStore(Protocol):
 
     def waiting(self, user: str) -> int: ...
 
-    def tried(self, delivery: Delivery, at: float, result: str, due: float | None) -> None:
-        """Stores the *result* of an attempt. *due*: of the next one; None: the delivery is over."""
+    def of(self, user: str, most: int) -> tuple[Delivery, ...]:
+        """Returns the oldest *most* deliveries of *user*."""
+
+    def tried(self, deliveries: Sequence[Delivery], at: float, result: str, due: float | None) -> None:
+        """Stores the *result* of an attempt with *deliveries* of one user, oldest first. *due*: of the next one, for which the
+        others wait with the first; None: they are over.
+        """

@@ -1,7 +1,7 @@
 """The service: everything the server can do, with one state, one store and one backend."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -32,8 +32,9 @@ from runrig.service.foresight.dry_runs import DryRuns
 from runrig.service.foresight.plans import Plans
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.mirror import Mirror
+from runrig.service.notices.mail import Mail
 from runrig.service.notices.notices import Notices
-from runrig.service.notices.webhook import Network, Webhook
+from runrig.service.notices.webhook import Webhook
 from runrig.service.past.keeper import Keeper
 from runrig.service.past.past import Past
 from runrig.service.queries.board import Boards
@@ -54,7 +55,7 @@ from runrig.service.runtime.transactor import APPLY, Listener, Transactor
 from runrig.service.runtime.writing import Command
 from runrig.service.usage.follower import Follower
 from runrig.service.usage.usage_queries import UsageQueries
-from runrig.spec.serve_settings import OidcSpec
+from runrig.spec.serve_settings import NO_NOTIFY, NotifySpec, OidcSpec
 
 DEFAULT_POOL = "default"
 
@@ -86,7 +87,7 @@ class Service:
         oidc: OidcSpec | None = None,
         credential_key: Path | None = None,
         mirror: Mirror | None = None,
-        notify_allow: Sequence[Network] = (),
+        notify: NotifySpec = NO_NOTIFY,
         address: str = "",
     ) -> None:
         """*node_labels*: from the cluster file, for this machine, where the backend cannot find them.
@@ -94,7 +95,7 @@ class Service:
         *drain_sweep_s*: seconds between checks of DELETING pools (rule S3). *retention_days*: after which finished
         workflows are deleted; None: never. *metrics*: shared by all terms of this server. *oidc*: the identity
         provider. *credential_key*: the file with the keys that seal credentials; None: credentials are disabled.
-        *mirror*: answers slow questions; None: this process does. *notify_allow*: private networks that get notices.
+        *mirror*: answers slow questions; None: this process does. *notify*: where notices may go.
         *address*: of this server, for links in notices.
         """
         self.backend_name = backend.name
@@ -144,7 +145,8 @@ class Service:
         self.usage = Follower(store, clock)
         self.usage_queries = UsageQueries(store.usage, clock, self.usage, self.queries)
         listening = self._transactor.listening
-        self.notices = Notices(store, self.access.users.known, listening, self.metrics, Webhook(notify_allow), address)
+        ways = Webhook(notify.allow), Mail(notify.smtp)
+        self.notices = Notices(store, self.access.users.known, listening, self.metrics, *ways, address)
         parts = (self.usage, self.retention, self.keeper, self.notices, self.leases)
         self._threads = [each.thread for each in parts]
         self.metrics.attach(self._monitor_snapshot, self.usage.counters)

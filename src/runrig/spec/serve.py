@@ -10,7 +10,6 @@ import ssl
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from runrig.domain.cluster import BACKENDS, ClusterSpec
 from runrig.domain.credentials import read_keys
@@ -19,6 +18,7 @@ from runrig.spec.cluster import read_cluster
 from runrig.spec.fields import Field, Fields, root
 from runrig.spec.serve_notify import read_notify
 from runrig.spec.serve_oidc import read_oidc
+from runrig.spec.serve_secrets import Secrets
 from runrig.spec.serve_settings import DEFAULT_LISTEN, KubernetesSpec, ServeSpec, Tls, is_loopback
 from runrig.spec.yamltree import read_yaml
 
@@ -55,7 +55,6 @@ NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _LISTEN = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:/\s]+)):(?P<port>[0-9]{1,5})")
 _HOST = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)(?::[0-9]{1,5})?")
 _CODE_URL = re.compile(r"(?P<scheme>https?)://(?P<host>[^/?#@\s]+)(?P<path>(?:/[A-Za-z0-9._~-]+)*/?)")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_serve(text: str, folder: Path, environment: Mapping[str, str], *, mode: int = 0o600) -> ServeSpec:
@@ -79,8 +78,7 @@ class _Reader:
     def __init__(self, fields: Fields, folder: Path, environment: Mapping[str, str], mode: int) -> None:
         self._fields = fields
         self._folder = folder
-        self._environment = environment
-        self._mode = mode
+        self._secrets = Secrets(environment, mode, self._file)
 
     def spec(self) -> ServeSpec:
         fields = self._fields
@@ -112,7 +110,7 @@ class _Reader:
             read_timeout_s=self._number("read_timeout_s", 1, 600, 30),
             oidc=read_oidc(fields.get("oidc")),
             credential_key=self._credential_key(),
-            notify_allow=read_notify(fields.get("notify")),
+            notify=read_notify(fields.get("notify"), self._secrets),
         )
 
     # ------------------------------------------------------------ where it is reached
@@ -203,38 +201,8 @@ class _Reader:
         field = self._fields.get("database")
         if field is None:
             return None
-        if isinstance(field.node.value, Mapping):
-            return self._secret(field)
-        text = field.text()
-        if text is None:
-            return None
-        if self._mode & (stat.S_IRWXG | stat.S_IRWXO) and _has_password(text):
-            field.wrong(
-                "it contains a password, and other users can read this file. Run `chmod 600` on it, or use database: {file: FILE}."
-            )
-        return self._url(field, text)
-
-    def _secret(self, found: Field) -> str | None:
-        inner = found.fields("database", ("file", "env"))
-        file, variable = (inner.get("file"), inner.get("env")) if inner else (None, None)
-        if (file is None) == (variable is None):
-            found.wrong("use a URL, {file: FILE} or {env: NAME}")
-            return None
-        if file is not None:
-            path = self._file(file)
-            if path is None:
-                return None
-            if path.stat().st_mode & stat.S_IRWXO:
-                file.wrong(f"{path} is readable by all users of this machine. Run `chmod 600 {path}`")
-            return self._url(file, path.read_text(encoding="utf-8").strip())
-        assert variable is not None
-        name = variable.text()
-        if name is None:
-            return None
-        if not _VARIABLE.fullmatch(name) or not self._environment.get(name):
-            variable.wrong(f"environment variable {name!r} is not set. Set it to the URL of the database")
-            return None
-        return self._url(variable, self._environment[name])
+        found = self._secrets.url(field, "database", "database")
+        return self._url(*found) if found else None
 
     def _url(self, found: Field, text: str) -> str | None:
         """Returns *text* as a URL. Errors show only its beginning, since the rest may contain a password."""
@@ -358,13 +326,6 @@ class _Reader:
         field = self._fields.get(name)
         assert field is not None, "only for existing fields"
         field.wrong(message)
-
-
-def _has_password(url: str) -> bool:
-    try:
-        return urlsplit(url).password is not None or "password=" in url
-    except ValueError:
-        return True
 
 
 def _no_password() -> str:

@@ -1,16 +1,27 @@
 """Field `notify` in the file of `runrig serve`: where notices to users may go."""
 
 import ipaddress
+from urllib.parse import unquote, urlsplit
 
-from runrig.spec.fields import Field
+from runrig.domain.notices import Security, Smtp, mail_domain
+from runrig.spec.fields import Field, Fields
+from runrig.spec.serve_secrets import Secrets
+from runrig.spec.serve_settings import NotifySpec, is_loopback
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_PORTS = {"smtp": 587, "smtps": 465}
+_EXAMPLE = "smtps://USER:PASSWORD@mail.example.org"
 
 
-def read_notify(field: Field | None) -> tuple[Network, ...]:
-    """Returns the private networks to which users can send notices; none if it is missing or invalid."""
-    fields = field.fields("notify", ("allow",)) if field else None
-    return tuple(filter(None, map(_network, fields.items("allow")))) if fields else ()
+def read_notify(field: Field | None, secrets: Secrets) -> NotifySpec:
+    """Returns the settings; without what is missing or invalid."""
+    fields = field.fields("notify", ("allow", "smtp")) if field else None
+    if fields is None:
+        return NotifySpec()
+    allow = tuple(each for each in map(_network, fields.items("allow")) if each is not None)
+    smtp = fields.get("smtp")
+    inner = smtp.fields("smtp", ("url", "from", "domains", "tls")) if smtp else None
+    return NotifySpec(allow, _smtp(inner, secrets) if inner else None)
 
 
 def _network(item: Field) -> Network | None:
@@ -20,3 +31,43 @@ def _network(item: Field) -> Network | None:
     except ValueError:
         item.wrong(f"{text!r:.80} is not a network. Use for example 10.1.0.0/16 or 10.1.2.3.")
         return None
+
+
+def _smtp(fields: Fields, secrets: Secrets) -> Smtp | None:
+    url, sender = fields.need("url", f"url: {_EXAMPLE}"), fields.need("from", "from: runrig@example.org")
+    found = secrets.url(url, "url", "mail server") if url else None
+    address = sender.text() if sender else None
+    own = mail_domain(address) if address is not None else None
+    if sender is not None and address is not None and own is None:
+        sender.wrong(f"{address!r:.80} is not a mail address. Use for example runrig@example.org.")
+    listed = tuple(filter(None, map(_domain, fields.items("domains"))))
+    if found is None or address is None or own is None:
+        return None
+    return _server(*found, fields.get("tls"), address, listed or (own,))
+
+
+def _server(field: Field, text: str, plain: Field | None, sender: str, domains: tuple[str, ...]) -> Smtp | None:
+    """Errors show nothing of *text*, because it may contain a password."""
+    try:
+        url = urlsplit(text)
+        host, port = url.hostname, url.port or _PORTS.get(url.scheme, 0)
+    except ValueError:
+        host, port = None, 0
+    if not host or not port or url.path.strip("/") or url.query or url.fragment:
+        field.wrong(f"it is not the address of a mail server. Use {_EXAMPLE}, or smtp:// for STARTTLS.")
+        return None
+    encrypted = plain is None or plain.flag() is not False
+    security = Security.TLS if url.scheme == "smtps" else Security.STARTTLS if encrypted else Security.NONE
+    if plain is not None and not encrypted and url.scheme == "smtps":
+        plain.wrong("smtps:// is always encrypted. Use smtp://, or leave out tls.")
+    elif plain is not None and security is Security.NONE and url.password and not is_loopback(host):
+        plain.wrong("the password would be sent unencrypted. Leave out tls, or the password.")
+    return Smtp(host, port, security, sender, domains, unquote(url.username or ""), unquote(url.password or ""))
+
+
+def _domain(item: Field) -> str | None:
+    text = (item.text() or "").lower()
+    if mail_domain(f"a@{text}") is None:
+        item.wrong(f"{text!r:.80} is not a domain. Use for example example.org.")
+        return None
+    return text

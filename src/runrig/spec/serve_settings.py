@@ -7,6 +7,7 @@ from pathlib import Path
 
 from runrig.domain.access import Grant
 from runrig.domain.cluster import ClusterSpec
+from runrig.domain.notices import Smtp
 
 DEFAULT_LISTEN = ("127.0.0.1", 8700)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -45,13 +46,24 @@ class OidcSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class NotifySpec:
+    """*allow*: private networks to which users can send notices. *smtp* None: this server sends no mail."""
+
+    allow: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    smtp: Smtp | None = None
+
+
+NO_NOTIFY = NotifySpec()
+
+
+@dataclass(frozen=True, slots=True)
 class ServeSpec:
     """*database*: a URL. *host*, *port*: listening address (port 0: any free one). *hosts*: other names of the server.
 
     *proxies*: addresses trusted to name the real client; None: none. *cluster* None: no file. Paths are absolute.
     *kubernetes*: for that backend, else None. *log_store* None: below *data*. *log_file* None: stderr. *retention_days*
     None: no limit. *oidc* None: users log in only with runrig tokens. *credential_key* None: credentials are disabled.
-    *notify_allow*: private networks to which users can send notices.
+    *notify*: where notices of users can go.
     """
 
     database: str
@@ -72,7 +84,7 @@ class ServeSpec:
     read_timeout_s: float = 30.0
     oidc: OidcSpec | None = None
     credential_key: Path | None = None
-    notify_allow: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    notify: NotifySpec = NO_NOTIFY
 
     @property
     def loopback(self) -> bool:

@@ -86,12 +86,20 @@ class SqlNotices:
             found: int = connection.execute(select(func.count()).where(_DELIVERY.user == user)).scalar_one()
         return found
 
-    def tried(self, delivery: Delivery, at: float, result: str, due: float | None) -> None:
+    def of(self, user: str, most: int) -> tuple[Delivery, ...]:
+        columns = _DELIVERY.id, _DELIVERY.user, _DELIVERY.body, _DELIVERY.attempt, _DELIVERY.due
+        oldest = select(*columns).where(_DELIVERY.user == user).order_by(_DELIVERY.number).limit(most)
+        with self._transactions.reading() as connection:
+            return tuple(Delivery(*row) for row in connection.execute(oldest))
+
+    def tried(self, deliveries: Sequence[Delivery], at: float, result: str, due: float | None) -> None:
+        first = deliveries[0]
         with self._transactions.writing() as connection:
-            whose = _SETTING.user == delivery.user
+            whose = _SETTING.user == first.user
             connection.execute(update(schema.notice_settings).where(whose).values(tried_at=at, result=result))
             if due is None:
-                connection.execute(delete(schema.deliveries).where(_DELIVERY.id == delivery.id))
+                ids = [each.id for each in deliveries]
+                connection.execute(delete(schema.deliveries).where(_DELIVERY.id.in_(ids)))
             else:
-                changed = {"attempt": delivery.attempt + 1, "due": due}
-                connection.execute(update(schema.deliveries).where(_DELIVERY.id == delivery.id).values(changed))
+                changed = {"attempt": first.attempt + 1, "due": due}
+                connection.execute(update(schema.deliveries).where(_DELIVERY.id == first.id).values(changed))

@@ -177,7 +177,7 @@ class ServerRuntime:
             oidc=spec.oidc,
             credential_key=spec.credential_key,
             mirror=mirror_of(spec.database, backend) if self._mirror else None,
-            notify_allow=spec.notify_allow,
+            notify=spec.notify,
             address=f"{'https' if spec.https else 'http'}://{(*spec.hosts, f'{spec.host}:{self.port}')[0]}",
         )
         try:

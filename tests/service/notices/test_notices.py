@@ -18,6 +18,7 @@ from runrig.service.notices import notices
 from runrig.service.notices.webhook import Webhook
 from runrig.store import schema
 from tests.patience import until
+from tests.service.notices.mailbox import Mailbox, mailbox
 from tests.service.notices.receiver import HERE, Receiver, receiving
 from tests.worlds.service import T0, Desk, desk, one_task, submit
 
@@ -234,3 +235,93 @@ def test_secret_is_shown_once_and_changes_with_the_address(tmp_path: Path, monke
         it.service.notices.turn_off("ann")
         assert it.service.notices.shown("ann").to is None
         assert it.service.notices.test("ann").startswith("notices are off")
+
+
+# ------------------------------------------------------------ mail
+
+ANN, BOB = "ann@example.org", "bob@example.org"
+
+
+@contextmanager
+def post(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Desk, Mailbox, Receiver]]:
+    with world(folder, monkeypatch) as (it, receiver), mailbox(folder) as (there, sends):
+        it.service.notices._mail = sends
+        yield it, there, receiver
+
+
+def test_mail_tells_users_of_their_own_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with post(tmp_path, monkeypatch) as (it, there, _):
+        turn_on(it, ANN, when=(When.DONE,))
+        assert it.service.notices.shown("ann").secret is None
+        it.submit("train", duration=30)
+        submit(it.service, one_task("other"), "pool2", "bob", None)
+        it.later(0)
+        it.later(200)
+        assert rest(it) == "delivered"
+        assert it.service.notices.test("ann") == "delivered"
+    assert [recipients for recipients, _ in there.got] == [[ANN], [ANN]]
+    assert there.subjects == ["train-1 completed", "runrig: test notice"]
+
+
+def test_mail_names_no_preemptor_that_its_user_cannot_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with post(tmp_path, monkeypatch) as (it, there, _):
+        it.service.access.users.create("ann", [role_named("pool1-user")], actor="root")
+        turn_on(it, ANN, when=(When.PREEMPT,))
+        submit(it.service, one_task("mine", gpus=4, duration=9_000), "pool1", "ann", Priority.LOW)
+        it.later(1)
+        submit(it.service, one_task("rival", gpus=2, duration=9_000), "pool2", "bob", None)
+        it.later(1)
+        assert rest(it) == "delivered"
+    ((_, mail),) = there.got
+    assert ("rival" in str(mail), "work of another pool" in mail.get_content()) == (False, True)
+
+
+def test_notices_that_wait_share_a_mail_and_mails_to_one_user_are_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "MOST_MAILS", 1)
+    with post(tmp_path, monkeypatch) as (it, there, _):
+        turn_on(it, ANN, when=(When.START,))
+        for name in ("a", "b"):
+            it.submit(name)
+        it.later(0)
+        assert rest(it) == "delivered"
+        for name in ("c", "d"):
+            submit(it.service, one_task(name), "pool2", "ann", None)
+        it.later(0)
+        it.service.notices.collect()
+        it.service.notices.send()
+        assert (it.store.notices.waiting("ann"), there.subjects) == (2, ["2 notices: 2 started"])
+        with pytest.raises(Conflict, match=r"you got 1 mails within 5 minutes. Try again later"):
+            it.service.notices.test("ann")
+        monkeypatch.setattr(notices, "MAILS_S", 0.0)
+        assert rest(it) == "delivered"
+    assert there.subjects[1:] == ["2 notices: 2 started"]
+
+
+def test_mail_that_is_refused_is_retried_then_abandoned_and_delays_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with post(tmp_path, monkeypatch) as (it, there, _):
+        there.refuses = {ANN: "451 4.7.1 try again later"}
+        turn_on(it, ANN, "ann", (When.START,))
+        turn_on(it, BOB, "bob", (When.START,))
+        it.submit("a")
+        submit(it.service, one_task("b"), "pool2", "bob", None)
+        it.later(0)
+        assert rest(it, "bob") == "delivered"
+        assert rest(it, "ann") == f"localhost refused {ANN}: 451 4.7.1 try again later (given up)"
+    assert [recipients for recipients, _ in there.got] == [[BOB]]
+
+
+def test_mail_server_that_hangs_delays_no_webhook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with post(tmp_path, monkeypatch) as (it, there, receiver):
+        turn_on(it, "slow@example.org", "ann", (When.START,))
+        turn_on(it, receiver.url, "bob", (When.START,))
+        it.submit("a")
+        submit(it.service, one_task("b"), "pool2", "bob", None)
+        it.later(0)
+        assert rest(it, "bob") == "delivered"
+        assert (it.service.notices.shown("ann").waiting, there.got) == (1, [])
+        there.free.set()
+        assert rest(it, "ann") == "delivered"

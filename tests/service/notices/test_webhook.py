@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.errors import InvalidInput
+from runrig.domain.notices import DELIVERED
 from runrig.service.notices import webhook
-from runrig.service.notices.webhook import DELIVERED, Webhook, check_address, is_public
+from runrig.service.notices.webhook import Webhook, check_address, is_public
 from tests.service.notices.receiver import HERE, receiving
 
 

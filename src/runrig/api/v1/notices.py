@@ -27,8 +27,8 @@ def get_notices(service: Serving, user: User) -> NoticeSettings:
 
 @router.put(
     "/api/v1/me/notices",
-    summary="Send notices of your workflows to an https address",
-    description="Replaces the previous address. The answer has the secret that signs notices if the address is new.",
+    summary="Send notices of your workflows to an https or mail address",
+    description="Replaces the previous address. The answer has the secret that signs notices if an https address is new.",
     dependencies=_CHANGE,
     responses=shows(NoticeSettings),
 )

@@ -9,7 +9,7 @@ from runrig.domain.value import Shown, at, shown_as
 
 @dataclass(frozen=True, slots=True)
 class NoticeSettings(Shown):
-    """*to*: where notices are sent; null: notices are off. *secret*: signs notices; shown only when it is created.
+    """*to*: where notices are sent; null: notices are off. *secret*: signs notices to an https address; shown only when it is created.
 
     *waiting*: number of notices that have not arrived yet. *tried_at*, *result*: of the last attempt.
     """

@@ -10,14 +10,15 @@ import secrets
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
 
 from runrig.domain.access import Identity, User
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
-from runrig.domain.notices import Delivery, NoticeSetting, When
+from runrig.domain.notices import DELIVERED, Delivery, NoticeSetting, When
 from runrig.domain.plan import Abandon, Admit, MoveWorkflow, Preempt
 from runrig.domain.records import Event
 from runrig.domain.shown.notices import NoticeSettings
@@ -26,7 +27,8 @@ from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 from runrig.ports.store import Store
-from runrig.service.notices.webhook import DELIVERED, Webhook
+from runrig.service.notices.mail import Letter, Mail, letter_of
+from runrig.service.notices.webhook import Webhook
 from runrig.service.queries.events import preempted_in_words
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
@@ -41,6 +43,12 @@ LOOK_S = 1.0
 PAGE = 500
 SENDERS = 16
 """Deliveries at the same time, at most one for each user."""
+MOST_IN_BATCH = 20
+"""Mails on one connection."""
+MOST_IN_MAIL = 100
+"""Notices in one mail."""
+MOST_MAILS, MAILS_S = 10, 300.0
+"""At most *MOST_MAILS* go to one user within *MAILS_S* seconds. Further notices wait, and then share a mail."""
 LONGEST_RUN_S = 86_400 * 365
 _ACTIONS = tuple(action.__name__ for action in (Abandon, Admit, MoveWorkflow, Preempt))
 
@@ -57,15 +65,21 @@ class Notices:
         listening: Callable[[Listener], AbstractContextManager[None]],
         metrics: Metrics,
         webhook: Webhook,
+        mail: Mail,
         address: str,
     ) -> None:
         self._store = store
         self._user_named = user_named
         self._metrics = metrics
         self._webhook = webhook
+        self._mail = mail
         self._address = address
         self.thread = Background("notices", self._step, lambda *_: LOOK_S / 4, idle_s=LOOK_S, listening=listening)
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="notices")
+        self._mailer = ThreadPoolExecutor(
+            1, thread_name_prefix="mail"
+        )  # The mail server can be slow for all of its users.
+        self._mailed: dict[str, deque[float]] = {}
         self._sending: set[str] = set()
         self._testing: set[str] = set()
         self._lock = threading.Lock()
@@ -81,24 +95,25 @@ class Notices:
         return NoticeSettings.of(found, self._store.notices.waiting(user), secret=secret)
 
     def set(self, user: str, to: str, when: tuple[When, ...], min_run_s: int, revision: int) -> NoticeSettings:
-        """Sends notices of events after *revision* to *to*. A new address gets a new secret, which is shown once.
+        """Sends notices of events after *revision* to *to*, an https or a mail address. A new https address gets a new secret,
+        which is shown once.
 
         Raises InvalidInput.
         """
-        self._webhook.check(to)
+        (self._mail if _is_mail(to) else self._webhook).check(to)
         if not when:
             raise InvalidInput.one(f"name what to send notices of: {', '.join(When)}", "when")
         if not 0 <= min_run_s <= LONGEST_RUN_S:
             raise InvalidInput.one(f"min_run_s must be from 0 to {LONGEST_RUN_S} (a year)", "min_run_s")
         before = self._settings.get(user)
         same = before is not None and before.to == to
-        secret = before.secret if before is not None and same else secrets.token_urlsafe(32)
+        secret = before.secret if before is not None and same else "" if _is_mail(to) else secrets.token_urlsafe(32)
         chosen = tuple(each.value for each in When if each in when)
         setting = NoticeSetting(user, to, chosen, min_run_s, secret, revision)
         with self._lock:
             self._store.notices.put(setting)
             self._settings = {**self._settings, user: setting}
-        return self.shown(user, secret=None if same else secret)
+        return self.shown(user, secret=None if same else secret or None)
 
     def turn_off(self, user: str) -> None:
         with self._lock:
@@ -109,13 +124,18 @@ class Notices:
         """Sends a test notice, and returns the result. Takes a few seconds, so a user has one at a time. Raises Conflict."""
         setting = self._settings.get(user)
         if setting is None:
-            return "notices are off. Turn them on with `runrig notify --to https://HOST/PATH`"
+            return "notices are off. Turn them on with `runrig notify --to https://HOST/PATH`, or your mail address"
         body = self._body({"event": "test", "user": user, "at": at(time.time()).isoformat()})
         with self._lock:
             if user in self._testing:
                 raise Conflict("your last test notice is still on its way. Wait a few seconds, and try again")
             self._testing.add(user)
         try:
+            if _is_mail(setting.to):
+                if self._has_many(user):
+                    raise Conflict(f"you got {MOST_MAILS} mails within {MAILS_S / 60:.0f} minutes. Try again later")
+                self._note_mail(user)
+                return self._mail.send([letter_of(setting.to, str(uuid.uuid4()), [body])])[0] or ""
             return self._webhook.send(setting.to, body, setting.secret, str(uuid.uuid4()))
         finally:
             self._testing.discard(user)
@@ -202,40 +222,93 @@ class Notices:
     def send(self) -> None:
         """Starts the deliveries that are due; a user's are sent one after the other."""
         busy = set(self._sending)  # Before searching for new ones, because a delivery can end during the search.
+        mails: list[Delivery] = []
         for delivery in self._store.notices.due(time.time()):
-            if delivery.user not in busy:
-                self._sending.add(delivery.user)
-                self._senders.submit(self._deliver, delivery)
+            setting = self._settings.get(delivery.user)
+            if delivery.user in busy or (
+                (by_mail := setting is not None and _is_mail(setting.to))
+                and (len(mails) == MOST_IN_BATCH or self._has_many(delivery.user))
+            ):
+                continue
+            self._sending.add(delivery.user)
+            if by_mail:
+                mails.append(delivery)
+            else:
+                self._senders.submit(self._deliver, [delivery], self._post)
+        if mails:
+            self._mailer.submit(self._deliver, mails, self._send_mails)
 
-    def _deliver(self, delivery: Delivery) -> None:
+    def _has_many(self, user: str) -> bool:
+        """True if *user* got as many mails as allowed for now."""
+        sent = self._mailed.get(user, deque())
+        while sent and sent[0] <= time.time() - MAILS_S:
+            sent.popleft()
+        return len(sent) >= MOST_MAILS
+
+    def _note_mail(self, user: str) -> None:
+        self._mailed.setdefault(user, deque()).append(time.time())
+
+    def _deliver(
+        self, deliveries: list[Delivery], send: Callable[[list[tuple[Delivery, NoticeSetting]]], None]
+    ) -> None:
+        """*deliveries*: the oldest of each of their users."""
         try:
-            setting, user = self._settings.get(delivery.user), self._user_named(delivery.user)
-            if setting is None or (user is not None and user.disabled):
-                self._store.notices.delete(delivery.user)
-                return
-            result = self._webhook.send(setting.to, delivery.body, setting.secret, delivery.id)
-            over = result == DELIVERED or delivery.attempt >= len(PAUSES_S)
-            if result != DELIVERED:
-                result += " (given up)" if over else f" (attempt {delivery.attempt + 1} of {len(PAUSES_S) + 1})"
-            due = None if over else time.time() + PAUSES_S[delivery.attempt]
-            self._store.notices.tried(delivery, time.time(), result, due)
-            self._metrics.notified("delivered" if result == DELIVERED else "given_up" if over else "failed")
+            known = []
+            for delivery in deliveries:
+                setting, user = self._settings.get(delivery.user), self._user_named(delivery.user)
+                if setting is None or (user is not None and user.disabled):
+                    self._store.notices.delete(delivery.user)
+                elif _is_mail(setting.to) == (send == self._send_mails):  # else it has changed
+                    known.append((delivery, setting))
+            if known:
+                send(known)
         except Exception as error:  # noqa: BLE001 - a failed delivery stays due
             if not self.thread.stopped.is_set():
                 _log.error("%s", logs.line("notice_failed", error=repr(error)), exc_info=error)
                 self.thread.stopped.wait(LOOK_S)
         finally:
-            self._sending.discard(delivery.user)
+            self._sending.difference_update(each.user for each in deliveries)
             self.thread.wake()
+
+    def _post(self, deliveries: list[tuple[Delivery, NoticeSetting]]) -> None:
+        for each, setting in deliveries:
+            self._tried([each], self._webhook.send(setting.to, each.body, setting.secret, each.id))
+
+    def _send_mails(self, deliveries: list[tuple[Delivery, NoticeSetting]]) -> None:
+        """Also sends what waits behind the deliveries, in the same mails."""
+        waiting = [self._store.notices.of(each.user, MOST_IN_MAIL) or (each,) for each, _ in deliveries]
+        letters: list[Letter] = []
+        for (_, setting), notices in zip(deliveries, waiting, strict=True):
+            letters.append(letter_of(setting.to, notices[0].id, [each.body for each in notices]))
+        for notices, result in zip(waiting, self._mail.send(letters), strict=True):
+            if result is not None:
+                self._tried(notices, result)
+            if result == DELIVERED:
+                self._note_mail(notices[0].user)
+
+    def _tried(self, notices: Sequence[Delivery], result: str) -> None:
+        attempt = notices[0].attempt
+        delivered = result == DELIVERED
+        over = delivered or attempt >= len(PAUSES_S)
+        if not delivered:
+            result += " (given up)" if over else f" (attempt {attempt + 1} of {len(PAUSES_S) + 1})"
+        due = None if over else time.time() + PAUSES_S[attempt]
+        self._store.notices.tried(notices, time.time(), result, due)
+        self._metrics.notified("delivered" if delivered else "given_up" if over else "failed")
 
     def close(self) -> None:
         """Sends nothing more. A delivery on its way is repeated by the next server."""
-        self._senders.shutdown(wait=False, cancel_futures=True)
+        for each in (self._senders, self._mailer):
+            each.shutdown(wait=False, cancel_futures=True)
 
     def _step(self) -> None:
         self.collect()
         if self._settings:
             self.send()
+
+
+def _is_mail(to: str) -> bool:
+    return "@" in to and "://" not in to
 
 
 def _happened(event: Event) -> When | None:

@@ -18,12 +18,12 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from runrig.domain.errors import InvalidInput
+from runrig.domain.notices import DELIVERED
 
 TIMEOUT_S = 5.0
 LARGEST = 64 * 1024
 """Maximum bytes of an answer."""
 LONGEST_ADDRESS = 1000
-DELIVERED = "delivered"
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -40,7 +40,7 @@ def check_address(url: str) -> None:
     except ValueError:
         usable = False
     if not usable or len(url) > LONGEST_ADDRESS:
-        raise InvalidInput.one(f"{url!r:.80} is not an https address. Use https://HOST/PATH", "to")
+        raise InvalidInput.one(f"{url!r:.80} is not an https address. Use https://HOST/PATH, or a mail address", "to")
 
 
 class Webhook:

@@ -16,7 +16,7 @@ from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission, role_named
 from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.instants import UNITS_S
-from runrig.domain.notices import USUAL, When
+from runrig.domain.notices import USUAL, When, place
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
@@ -62,7 +62,8 @@ def me(request: Asked, service: Serving, asker: Asking) -> Response:
         pool=service.access.profile(who.user).default_of(pools),
         limits=list(_limits(service, asker, pools)),
         used=[row for row in used.rows if row.held or row.waited],
-        notices=service.notices.shown(who.user),
+        notices=(notices := service.notices.shown(who.user)),
+        notices_to=place(notices.to or ""),
         tokens=service.access.tokens.of(who.user),
         changes=asker.may(Permission.CHANGE_OWN),
         makes=asker.may(Permission.OWN_TOKENS),
@@ -127,7 +128,7 @@ async def notices(request: Asked, service: Serving, asker: Asking) -> Response:
         when = tuple(each for each in When if each in fields)
         least = _seconds(fields.get("min_run", ""))
         made = service.notices.set(user, fields.get("to", "").strip(), when, least, service.stored)
-        says = [f"Notices of your workflows go to {made.to}."]
+        says = [f"Notices of your workflows go to {place(made.to or '')}."]
         if made.secret is not None:
             says.append("They are signed with this secret. Copy it now: it is not shown again.")
         return _done(request, service, "Notices are on", says, made.secret)
