@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import CTE, Connection, Table, and_, delete, exists, func, or_, select, tuple_
+from sqlalchemy import CTE, Connection, Table, Text, and_, cast, delete, exists, func, or_, select, tuple_
 
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Pruned
@@ -25,6 +25,7 @@ _EVENT = schema.events.c
 _SPEC = schema.specifications.c
 _PAST = schema.past_numbers.c
 _PRUNED = schema.pruned.c
+_AT_ONCE = 500
 
 
 class SqlRetention:
@@ -35,6 +36,8 @@ class SqlRetention:
 
     def expired(self, before: float, limit: int) -> tuple[str, ...]:
         needed = _restarted_by_the_living()
+        with self._transactions.reading() as connection:
+            awaited = _awaited(connection)
         statement = (
             select(_WORKFLOW.id)
             .where(
@@ -43,10 +46,11 @@ class SqlRetention:
                 _WORKFLOW.id.not_in(select(needed.c.id)),
             )
             .order_by(_WORKFLOW.end_time, _WORKFLOW.id)
-            .limit(limit)
+            .limit(limit + len(awaited))
         )
         with self._transactions.reading() as connection:
-            return tuple(connection.execute(statement).scalars())
+            found = connection.execute(statement).scalars().all()
+        return tuple(id for id in found if id not in awaited)[:limit]
 
     def prune(self, ids: Sequence[str], rows: int) -> Pruned:
         with self._transactions.writing() as connection:
@@ -86,6 +90,25 @@ def _restarted_by_the_living() -> CTE:
     needed = parents.cte("needed", recursive=True)
     above = select(_WORKFLOW.parent).where(_WORKFLOW.id == needed.c.id, _WORKFLOW.parent.is_not(None))
     return needed.union(above)
+
+
+def _awaited(connection: Connection) -> set[str]:
+    """The ids of the workflows that unfinished ones name in `after`, and of those that they restart.
+
+    Without their events, the log would not show that the wait is over (rule W5). O(dependents that have not finished).
+    """
+    waits = cast(_WORKFLOW.after, Text) != "[]"
+    waiting = select(_WORKFLOW.after).where(waits, _WORKFLOW.status.not_in(_FINISHED))
+    found: set[str] = set()
+    more = {each.workflow for after in connection.execute(waiting).scalars() for each in after}
+    while more:
+        found |= more
+        ids, parents = sorted(more), set[str]()
+        for first in range(0, len(ids), _AT_ONCE):
+            above = select(_WORKFLOW.parent).where(_WORKFLOW.id.in_(ids[first : first + _AT_ONCE]))
+            parents.update(each for each in connection.execute(above).scalars() if each is not None)
+        more = parents - found
+    return found
 
 
 def past_numbers(connection: Connection) -> dict[str, int]:

@@ -23,7 +23,7 @@ from tests.backends.local.launches import launch
 from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 from tests.store.backups import busy
-from tests.worlds.service import Desk, desk, do
+from tests.worlds.service import Desk, desk, do, one_task
 
 DAY = 86_400.0
 PERIOD = retention.DAYS * DAY
@@ -284,3 +284,28 @@ def test_a_workflow_is_kept_while_one_that_restarts_it_is_not_finished(tmp_path:
         it.later(0)
         prune_all(it)
         assert ids(it) == chain[-1:]
+
+
+def test_a_workflow_is_kept_until_those_that_waited_for_it_have_finished(tmp_path: Path, any_store: str) -> None:
+    """W5: the log shows how it ended, also through a restart; what is not waited for leaves."""
+    with house(tmp_path, any_store) as it:
+        first = it.submit("a")
+        waits = it.submit("b", text=one_task("b", duration=1).replace("  tasks:", f"  after: [{first}:any]\n  tasks:"))
+        do(it.service, it.service.submissions.holding(waits, user="ann"))
+        do(it.service, it.service.submissions.cancelling(first, user="ann"))
+        it.later(0)
+        again = do(it.service, it.service.submissions.restarting(first, pool="pool1", user="ann")).id
+        it.later(0)
+        do(it.service, it.service.submissions.cancelling(again, user="ann"))
+        run(it, "other")
+        it.later(PERIOD + DAY)
+        prune_all(it)
+        assert ids(it) == sorted((first, again, waits))
+        assert replayed(it.store).rows() == it.store.load()
+        assert not it.store.load().workflows[0].waits_for_others
+        do(it.service, it.service.submissions.releasing(waits, user="ann"))
+        it.later(0)
+        it.later(2)
+        assert it.status(waits) == "COMPLETED"
+        prune_all(it)
+        assert ids(it) == [waits]
