@@ -32,7 +32,7 @@ REASONS: dict[Code, Entry] = {
     Code.PAUSED: Entry(
         Reason(Code.PAUSED, "S8", "vision", since=1769868120),
         "An administrator paused the pool, so it starts nothing new.",
-        "Wait, or ask for `runrig pool resume vision`.",
+        "Wait, or ask an administrator to run `runrig pool resume vision`.",
     ),
     Code.SET_ASIDE: Entry(
         Reason(Code.SET_ASIDE, "W8", "train-3", since=1769868120),
@@ -71,7 +71,7 @@ REASONS: dict[Code, Entry] = {
     ),
     Code.USER_LIMIT: Entry(
         Reason(Code.USER_LIMIT, "W6", "vision", "gpu", have=8, need=2, own=8, said="cy"),
-        "The user holds all GPUs that the pool allows one user at the same time. Work of other users is not delayed.",
+        "The user already uses all GPUs that the pool allows one user. Work of other users is not delayed.",
         "Wait until work of the same user ends, use another pool, or ask for a higher limit.",
     ),
     Code.COHORT_CYCLE: Entry(

@@ -206,7 +206,7 @@ def test_a_pool_is_paused_and_resumed(tmp_path: Path) -> None:
             f"pool pool1 is paused already, by ann since {since}. Resume it with `runrig pool resume pool1`",
         )
         checked = it.call("POST", "/api/v1/workflows:check", {"file": one_task("late"), "pool": "pool1"})
-        says = f"pool pool1 was paused at {since} (the disks are checked); ask for `runrig pool resume pool1`"
+        says = f"pool pool1 was paused at {since} (the disks are checked); ask an administrator to run `runrig pool resume pool1`"
         assert checked["verdict"]["sentence"] == f"would wait: {says}"
         planned = it.call("POST", "/api/v1/plan", {"submission": {"file": one_task("late"), "pool": "pool1"}})
         assert (planned["verdict"]["verdict"], planned["starts"]) == ("WAITS", [])

@@ -134,7 +134,7 @@ def test_closed_pool_refuses_submissions_and_starts_waiting_work(server: Up) -> 
     assert (done.code, done.out.startswith("pool shut is closed to submissions; ")) == (0, True)
     refused = server.runrig("workflow", "submit", "-", "--pool", "shut", "--priority", "LOW", stdin=file("true"))
     assert (refused.code, "pool shut was closed to submissions by " in refused.err) == (1, True)
-    assert "(it moves). Use another pool, or ask for `runrig pool open shut`" in refused.err
+    assert "(it moves). Use another pool, or ask an administrator to run `runrig pool open shut`" in refused.err
     assert "(it moves)" in server.runrig("pool", "show", "shut").out
     assert "CLOSED" in server.runrig("pool", "list", "--pool", "shut").out
     assert "closed by" in server.runrig("pool", "history", "shut").out

@@ -22,5 +22,5 @@ def test_missing_latest_workflow_is_reported(verb: str) -> None:
     done = answered({"GET /api/v1/workflows": {"items": [], "next_cursor": None}}, verb)
     assert (done.code, done.err) == (
         2,
-        "Error: you have no workflow yet. Start one with `runrig run -- COMMAND`, or name the ID of another's\n",
+        "Error: you have no workflow yet. Start one with `runrig run -- COMMAND`, or give the ID of another workflow\n",
     )

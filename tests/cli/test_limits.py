@@ -36,7 +36,7 @@ def test_limits_are_set_listed_nearest_first_and_explained(it: Served) -> None:
     waits = it.submit(one_task("three"), "--pool", "pool2")
     it.desk.later(0)
     told = it.runrig("why", waits).out
-    assert "ann holds 2 GPUs; the limit of ann over all pools is 2" in " ".join(told.split())
+    assert "ann uses 2 GPUs; the limit of ann over all pools is 2" in " ".join(told.split())
     assert "It can start as your other work ends, or with a higher limit: see `runrig limits show`." in told
     more = it.runrig("why", waits, "-v").out
     assert "admin  raise the limit of ann to 3 GPUs (now 2)\n  wait   until one-1 has finished" in more

@@ -39,7 +39,7 @@ def test_simulated_tasks_are_listed_with_unknown_usage(server: Served) -> None:
     done = server.runrig("top")
     assert done.code == 0
     assert [line.split() for line in done.out.splitlines()[2:3]] == [[id, "main", "n0", "2", "-", "-", "-"]]
-    assert done.out.endswith("\nIt is unknown how busy the GPUs are: the tasks are simulated.\n")
+    assert done.out.endswith("\nGPU usage is not available: the tasks are simulated.\n")
     assert server.json("top")["unknown"] == "the tasks are simulated"
 
 

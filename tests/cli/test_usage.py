@@ -47,7 +47,7 @@ def there(folder: Path, user: str = "root") -> Iterator[There]:
 
 BY_POOL = """\
 GPU-hours, 2026-09-24 10:00 to 12:00 UTC
-Pool    Quota  Held  Guaranteed  Borrowed  Lent  Waited  Lost  Lost of held
+Pool    Quota  Held  Guaranteed  Borrowed  Lent  Waited  Lost  Portion lost
 ------  -----  ----  ----------  --------  ----  ------  ----  ------------
 speech    4.0   5.1         2.5       2.5   0.0     2.9   3.1           61%
 vision   12.0   7.5         7.5       0.0   2.5     0.0   0.0            0%
@@ -56,7 +56,7 @@ SUM      16.0  12.5        10.0       2.5   2.5     3.0   3.1           24%
 """
 BY_USER = """\
 GPU-hours, 2026-09-24 10:00 to 12:00 UTC
-From              User  Priority  Held  Waited  Lost  Lost of held
+From              User  Priority  Held  Waited  Lost  Portion lost
 ----------------  ----  --------  ----  ------  ----  ------------
 2026-09-24 10:00  ann   NORMAL     3.5     0.0   0.0            0%
 2026-09-24 10:00  sam   LOW        3.1     0.9   3.1          100%
@@ -67,7 +67,7 @@ SUM                               12.5     3.0   3.1           24%
 """
 BY_FLAVOR = """\
 GPU-hours, 2026-09-24 10:00 to 12:00 UTC
-Flavor  Capacity  Held  Free  Down  Idle while asked for  Waited  Lost  In use
+Flavor  Capacity  Held  Free  Down  Idle while requested  Waited  Lost  In use
 ------  --------  ----  ----  ----  --------------------  ------  ----  ------
 h100        16.0  12.5   3.5   0.0                   1.5     3.0   3.1     78%
 ------  --------  ----  ----  ----  --------------------  ------  ----  ------
@@ -80,7 +80,7 @@ def test_the_worked_example_as_tables(tmp_path: Path) -> None:
         assert it.usage(*TIMES).out == BY_POOL
         assert it.usage(*TIMES, "--by", "user,priority", "--every", "hour").out == BY_USER
         assert it.usage(*TIMES, "--by", "flavor").out == BY_FLAVOR
-        assert it.usage(*TIMES, "--user", "nobody").out.splitlines()[1:] == ["nothing was used of that"]
+        assert it.usage(*TIMES, "--user", "nobody").out.splitlines()[1:] == ["no matching usage"]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -178,7 +178,7 @@ def test_the_report_of_a_month_is_one_page_that_loads_nothing(tmp_path: Path) ->
     assert "1.5 GPU-hours were free while waiting work could have used them; 0.0 were down." in words
     assert "Pools borrowed 2.5 GPU-hours from quota that other pools did not use." in words
     assert "3.1 GPU-hours were lost: 3.1 to preemption, 0.0 to drains and lost nodes." in words
-    assert "Usage is known since 2026-09-24 10:00 UTC." in words
+    assert "Usage is recorded since 2026-09-24 10:00 UTC." in words
     pools = (
         "vision 12.0 7.5 62 % 0.0 2.5 0.0 0.0 speech 4.0 5.1 127 % 2.5 0.0 2.9 3.1 Sum 16.0 12.5 78 % 2.5 2.5 3.0 3.1"
     )

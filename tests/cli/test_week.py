@@ -98,7 +98,7 @@ def test_a_week_of_three_teams(week: Week) -> None:
     taken = {"deploy-1": "infra NORMAL RUNNING", "infra": 8, "sweep-6": "nlp LOW PENDING", "nlp": 40}
     week.submits("deploy", "infra", gpus=8, by="cy", then=taken)
     week.submits("deploy", "infra", gpus=8, by="cy", then={"deploy-2": "infra NORMAL PENDING"})
-    assert "cy holds 8 GPUs; the limit of infra for one user is 8." in week.does("why", "deploy-2", then={})
+    assert "cy uses 8 GPUs; the limit of infra for one user is 8." in week.does("why", "deploy-2", then={})
     taken = {"serve-1": "infra NORMAL RUNNING", "infra": 16, "sweep-5": "nlp LOW PENDING", "nlp": 32}
     week.submits("serve", "infra", gpus=8, by="dee", then=taken)
     assert "rule R2" in week.does("why", "sweep-6", then={})

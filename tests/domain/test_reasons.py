@@ -165,18 +165,18 @@ WORDS: list[tuple[Reason, str, str]] = [
     ),
     (
         Reason(Code.USER_LIMIT, "W6", "vision", "gpu", 8, 2, own=8, said="cy"),
-        "cy holds 8 GPUs; the limit of vision for one user is 8",
-        "limit of its user: holds 8 of 8 GPUs in vision",
+        "cy uses 8 GPUs; the limit of vision for one user is 8",
+        "limit of its user: 8 of 8 GPUs in use in vision",
     ),
     (
         Reason(Code.USER_LIMIT, "W6", "vision", "gpu", 1, 8, own=8, said="cy", at_least=True),
-        "cy holds 1 GPU; the limit of vision for one user is 8, and it needs at least 8 GPUs",
-        "limit of its user: holds 1 of 8 GPUs in vision",
+        "cy uses 1 GPU; the limit of vision for one user is 8, and it needs at least 8 GPUs",
+        "limit of its user: 1 of 8 GPUs in use in vision",
     ),
     (
         Reason(Code.USER_LIMIT, "W6", "vision", "gpu", 0, 9, own=8, said="cy"),
         "can never start: needs 9 GPUs, and the limit of vision for one user is 8",
-        "limit of its user: holds 0 of 8 GPUs in vision",
+        "limit of its user: 0 of 8 GPUs in use in vision",
     ),
     (
         of(Code.NO_MATCHING_FLAVOR, "pool a", "h100", "P3"),
@@ -266,13 +266,13 @@ WORDS: list[tuple[Reason, str, str]] = [
     ),
     (
         of(Code.PAUSED, "vision", "", since=60.0, said="moves"),
-        "pool vision was paused at 1970-01-01 00:01:00 UTC (moves); ask for `runrig pool resume vision`",
+        "pool vision was paused at 1970-01-01 00:01:00 UTC (moves); ask an administrator to run `runrig pool resume vision`",
         "pool vision is paused",
     ),
     (
         of(Code.SET_ASIDE, "w-1", "", since=60.0),
         "set aside at 1970-01-01 00:01:00 UTC after an internal error; "
-        "`runrig workflow release w-1` tries it again, `runrig workflow cancel w-1` ends it",
+        "retry it with `runrig workflow release w-1`, or end it with `runrig workflow cancel w-1`",
         "set aside: internal error",
     ),
     (of(Code.AFTER, where="ok", holders=("prep-1",)), "prep-1 must complete first", "after prep-1"),

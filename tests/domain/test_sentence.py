@@ -60,7 +60,7 @@ STANDS = Standstill(at(3600), "no disk")
         (
             {"workflow": replace(IT, held_by=THE_SERVER, held_since=1.0), "groups": (WAITS,)},
             "w-1 is waiting: set aside at 1970-01-01 00:00:01 UTC after an internal error; "
-            "`runrig workflow release w-1` tries it again, `runrig workflow cancel w-1` ends it.",
+            "retry it with `runrig workflow release w-1`, or end it with `runrig workflow cancel w-1`.",
         ),
         ({"workflow": RUNS, "groups": (STOPS,), "holding": HOLDING}, "w-1 is stopping: preempted by x-1."),
         (

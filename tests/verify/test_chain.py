@@ -89,14 +89,14 @@ def test_changed_commit_is_reported_with_its_revision(change: str, database: Pat
     run(database, change)
     code, lines = said(database)
     assert code == 1
-    assert lines[0] == "revision 3, chain: this commit, or one that was before it, was changed"
+    assert lines[0] == "revision 3, chain: this commit or an earlier one was changed"
     assert " broken to " in lines[-1]
 
 
 def test_missing_commit_is_reported_at_the_next_one(database: Path) -> None:
     run(database, "DELETE FROM events WHERE revision = 3")
     code, lines = said(database)
-    assert (code, lines[0]) == (1, "revision 4, chain: this commit, or one that was before it, was changed")
+    assert (code, lines[0]) == (1, "revision 4, chain: this commit or an earlier one was changed")
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_log_rewritten_with_a_chain_of_its_own_is_found_only_by_the_head(databas
     assert said(forged)[0] == 0
     code, found = said(forged, noted)
     assert (code, len(found)) == (1, 2)
-    assert f"chain: no commit has the hash {noted}. The log was rewritten since that was its head" in found[0]
+    assert f"chain: no commit has the hash {noted}. The log was rewritten, or it is a different log" in found[0]
 
 
 def test_retention_leaves_the_chain_intact(tmp_path: Path) -> None:
@@ -262,9 +262,9 @@ def test_the_log_marks_the_end_of_a_complete_cycle(tmp_path: Path) -> None:
 
 def test_facts_that_a_commit_records_about_itself_cannot_be_changed(database: Path) -> None:
     run(database, "UPDATE events SET about = NULL WHERE revision = 1")
-    assert said(database)[1][0] == "revision 1, chain: this commit, or one that was before it, was changed"
+    assert said(database)[1][0] == "revision 1, chain: this commit or an earlier one was changed"
     run(database, "UPDATE events SET about = '{ }' WHERE revision = 1 AND hash IS NOT NULL")
-    with pytest.raises(Unreadable, match=r"is damaged, or of another release: ValueError { } was changed$"):
+    with pytest.raises(Unreadable, match=r"is damaged, or from another release: ValueError { } was changed$"):
         said(database)
 
 

@@ -506,7 +506,7 @@ def test_every_rule_has_a_case() -> None:
 def test_report_has_position_rule_subject_and_numbers() -> None:
     _, unlawful, _ = CASES["R2: LOW within the quota of its pool is safe"]
     assert [str(each) for each in reports(log(*unlawful))] == [
-        "revision 3, R2: firm/g: it takes old/g of a, which is within its quota (holds 2 of 2 default/gpu)"
+        "revision 3, R2: firm/g: it preempts old/g of a, which is within its quota (holds 2 of 2 default/gpu)"
     ]
 
 

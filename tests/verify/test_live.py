@@ -87,8 +87,10 @@ def test_an_unlawful_decision_ends_it_immediately(tmp_path: Path) -> None:
 
         code, said, metrics = followed(server, tmp_path / "runrig.db", wrong)
     assert code == 1
-    assert said[0].endswith("R1: low-1/main-group: firm-1/main-group of pool pool2 takes it in pool pool1 by PRIORITY")
-    assert said[1].endswith("chain: this commit, or one that was before it, was changed")
+    assert said[0].endswith(
+        "R1: low-1/main-group: firm-1/main-group of pool pool2 preempts it in pool pool1 by PRIORITY"
+    )
+    assert said[1].endswith("chain: this commit or an earlier one was changed")
     assert "\nrunrig_verify_unlawful 2\n" in metrics
 
 

@@ -59,7 +59,9 @@ def test_unlawful_decision_in_a_database_is_named_and_the_file_is_not_changed(se
     before = Path(copy).read_bytes()
     code, said = judged(Path(copy))
     assert (code, len(said)) == (1, 3)
-    assert said[0].endswith("R1: low-1/main-group: firm-1/main-group of pool pool2 takes it in pool pool1 by PRIORITY")
+    assert said[0].endswith(
+        "R1: low-1/main-group: firm-1/main-group of pool pool2 preempts it in pool pool1 by PRIORITY"
+    )
     assert Path(copy).read_bytes() == before
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db"]
 
@@ -91,7 +93,7 @@ def test_newest_tables_are_known() -> None:
 
 def test_rule_that_is_not_checked_is_refused() -> None:
     assert known_laws("p4, R3") == ["P4", "R3"]
-    with pytest.raises(Unreadable, match=r"^Z9 is not judged. These are: A1, A3, "):
+    with pytest.raises(Unreadable, match=r"^Z9 cannot be checked. Rules: A1, A3, "):
         known_laws("P4,Z9")
 
 
@@ -116,14 +118,14 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
         (b"{}\n", "FILE is not an export of runrig's event log"),
         (b'{"runrig_events": 3}\n', "FILE has format 3, and this release reads up to 2"),
         (HEADER + LINE, "FILE is cut off: it ends after 1 events"),
-        (HEADER + LINE[:40], "FILE is damaged, or of another release: JSONDecodeError "),
+        (HEADER + LINE[:40], "FILE is damaged, or from another release: JSONDecodeError "),
         (
             HEADER + LINE.replace(b"PutPool", b"PutMoon") + b'{"events": 1}\n',
             "FILE: revision 1 has an event of unknown kind 'PutMoon'.",
         ),
         (
             HEADER + LINE.replace(b'"pool"', b'"bowl"') + b'{"events": 1}\n',
-            "revision 1 is damaged, or of another release: ",
+            "revision 1 is damaged, or from another release: ",
         ),
         (gzip.compress(b'{"runrig_backup": 1, "tables": "9999"}\n'), "FILE has tables 9999, and this release knows up"),
         (gzip.compress(HEADER), "FILE is not a backup of runrig"),

@@ -46,4 +46,4 @@ def test_picture_is_described_in_a_sentence() -> None:
     assert in_words("vision", shown) == (
         "vision: from 2 to 12 GPUs in use, now 2 of a quota of 8; at most 4 borrowed and 16 waiting. The table below has all numbers"
     )
-    assert in_words("vision", PoolOverTime(0.0, 20.0, ())) == "Nothing is known yet of vision in this time"
+    assert in_words("vision", PoolOverTime(0.0, 20.0, ())) == "No usage of vision is recorded for this time yet"

@@ -35,7 +35,7 @@ def body(text: str) -> str:
     )
     now_only = (
         '<nav class="picks".*?</nav>|<p class="facts" id="sums">.*?</p>|<p class="chosen".*?</p>| ?<a href="/workflows/list.*?</a>'
-        '|<th><span class="unseen">Choose</span></th>|<td><input type="checkbox".*?</td>'
+        '|<th><span class="unseen">Select</span></th>|<td><input type="checkbox".*?</td>'
     )
     text = re.sub(now_only, "", text, flags=re.DOTALL)
     text = re.sub(r'<p class="acts">.*?</p>|<section [^>]*"what-title".*?</section>', "", text, flags=re.DOTALL)

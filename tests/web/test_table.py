@@ -229,7 +229,7 @@ def test_user_without_permission_for_one_changes_only_the_others_and_learns_that
 def test_empty_selections_unknown_commands_and_excess_are_reported(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
-        assert "No workflow is chosen" in visitor.page(choice("cancel"))
+        assert "No workflow is selected" in visitor.page(choice("cancel"))
         assert visitor.get(choice("explode", "a-1")).status_code == 422
         too_many = choice("cancel", *(f"a-{number}" for number in range(51)))
         assert visitor.get(too_many).status_code == 422

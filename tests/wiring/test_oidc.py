@@ -84,4 +84,4 @@ def test_unsuitable_provider_is_a_problem_of_the_file_and_an_unreachable_one_is_
     doubt = serve.check(spec)
     assert doubt is not None
     assert doubt.startswith("the identity provider does not respond at http://127.0.0.1:")
-    assert doubt.endswith(". Nobody can sign in until it does")
+    assert doubt.endswith(". Users cannot sign in until it does")

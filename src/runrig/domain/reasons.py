@@ -289,9 +289,9 @@ def _of_order(it: Reason) -> str:
         case Code.PAUSED:
             said = f" ({it.said})" if it.said else ""
             until = "" if it.until is None else f" until {utc(at(it.until))}"
-            return f"pool {it.where} was paused{since}{until}{said}; ask for `runrig pool resume {it.where}`"
+            return f"pool {it.where} was paused{since}{until}{said}; ask an administrator to run `runrig pool resume {it.where}`"
         case Code.SET_ASIDE:
-            ways = "`runrig workflow release {0}` tries it again, `runrig workflow cancel {0}` ends it"
+            ways = "retry it with `runrig workflow release {0}`, or end it with `runrig workflow cancel {0}`"
             return f"set aside{since} after an internal error; {ways.format(it.where)}"
         case Code.UPSTREAM:
             return f"{'group' if len(it.holders) == 1 else 'groups'} {listed(it.holders)} must complete first"
@@ -335,7 +335,7 @@ def _user_limit(it: Reason) -> str:
     limit = f"the limit of {f'{it.where} for one user' if it.where else f'{it.said} over all pools'} is {it.own}"
     if it.need > it.own:
         return f"can never start: {needs}, and {limit}"
-    return f"{it.said} holds {amount_in_words(GPU, it.have)}; {limit}" + f", and it {needs}" * (it.have < it.own)
+    return f"{it.said} uses {amount_in_words(GPU, it.have)}; {limit}" + f", and it {needs}" * (it.have < it.own)
 
 
 def _no_flavor(it: Reason) -> str:
@@ -369,7 +369,7 @@ _HEADLINES = {
     Code.BORROWING_LIMIT: "borrowing limit: {have} left in {where}, needs {need}",
     Code.NO_IDLE_TO_BORROW: "idle quota: {have} in {where}, needs {need}",
     Code.COHORT_CYCLE: "cohort cycle: {where}",
-    Code.USER_LIMIT: "limit of its user: holds {have} of {own} GPUs in {where}",
+    Code.USER_LIMIT: "limit of its user: {have} of {own} GPUs in use in {where}",
     Code.EXCEEDS_POTENTIAL: "can never start: {where} has at most {have}, needs {need}",
     Code.NO_MATCHING_FLAVOR: "can never start: no {resource} in {where}",
     Code.REQUESTS_NOTHING: "can never start: no request",

@@ -323,7 +323,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "shell_idle_s",
         Duration("duration", "DURATION"),
-        "Time without input after which new shells of `runrig shell` end, such as 30m. A program in the foreground keeps them",
+        "Time without input after which new shells of `runrig shell` end, such as 30m. A program in the foreground prevents this",
         as_asked="shell_idle",
         removable=True,
     ),

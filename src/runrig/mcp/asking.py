@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from runrig.client import AsyncClient
 
 Id = Annotated[str, Field(description="ID of a workflow, such as train-1.", min_length=1, max_length=200)]
-Filter = Annotated[str, Field(description="Only of this one; empty: of all.", max_length=200)]
-Pool = Annotated[str, Field(description="Only of this pool; empty: of all.", max_length=200)]
+Filter = Annotated[str, Field(description="Only this one. Empty: all.", max_length=200)]
+Pool = Annotated[str, Field(description="Only this pool. Empty: all.", max_length=200)]
 Priority = Annotated[
     Literal["", "HIGH", "NORMAL", "LOW"],
     Field(description="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted."),
@@ -33,7 +33,7 @@ class OneCommand(BaseModel):
     ]
     gpus: Annotated[int, Field(ge=0, le=1_000_000, description="GPUs of each node.")] = 1
     nodes: Annotated[int, Field(ge=1, le=10_000, description="All start together.")] = 1
-    image: Annotated[str, Field(description="Default: that of the pool. Kubernetes needs one.")] = ""
+    image: Annotated[str, Field(description="Default: the image of the pool. Required on Kubernetes.")] = ""
     name: Annotated[str, Field(description="Default: from the command.")] = ""
     time: Annotated[str, Field(description="Time limit, such as 4h. Default: the pool's.")] = ""
     cpus: Annotated[int | None, Field(ge=1)] = None

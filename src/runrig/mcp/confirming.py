@@ -33,7 +33,9 @@ class Keys:
         fits = hmac.compare_digest(code.encode(), self._code(begin, caller, tool, arguments).encode())
         again = f"Call {tool} again without key, look at the answer, and use the key in it"
         if not fits:
-            raise InvalidInput.one(f"this key is not for this call: a key fits the same arguments only. {again}")
+            raise InvalidInput.one(
+                f"this key belongs to another call: it is valid only for the same arguments. {again}"
+            )
         if int(begin.partition(".")[0]) < time.time():
             raise InvalidInput.one(f"this key has expired: it is valid for {VALID_S // 60} minutes. {again}")
         return str(UUID(bytes=hashlib.sha256(key.encode()).digest()[:16], version=4))

@@ -65,7 +65,7 @@ class Reading:
 
     async def list_workflows(
         self,
-        mine: Annotated[bool, Field(description="Only those of your user.")] = False,
+        mine: Annotated[bool, Field(description="Only workflows of your user.")] = False,
         user: Filter = "",
         pool: Pool = "",
         status: Annotated[list[str], Field(description="PENDING, RUNNING, COMPLETED, FAILED, ...")] = [],  # noqa: B006

@@ -269,7 +269,7 @@ class _Reader:
             return None
         if spec.backend_type not in (None, backend):
             field.wrong(
-                f"{path} says backend {spec.backend_type}, and this file says {backend}. Use the same backend in both."
+                f"{path} sets backend {spec.backend_type}, but this file sets {backend}. Use the same backend in both."
             )
         return spec
 

@@ -25,7 +25,7 @@ def balance(court: Court, gang: Gang, action: Action) -> Iterator[str]:
             for layer in (CHARGED,) if nominated else court.layers_of(gang):
                 most = world.tree.headroom(world.leaf(gang), key, layer)
                 if amount > most:
-                    yield f"it takes {amount} {key} in pool {gang.pool}, whose headroom is {most}"
+                    yield f"it uses {amount} {key} in pool {gang.pool}, whose headroom is {most}"
 
 
 def guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -37,7 +37,7 @@ def guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
             for layer in layers:
                 why = world.tree.beyond_promise(world.leaf(gang), key, amount, layer)
                 if why is not None:
-                    yield f"it takes {amount} {key} in pool {gang.pool}: {why}"
+                    yield f"it uses {amount} {key} in pool {gang.pool}: {why}"
 
 
 def stays_within_guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -116,7 +116,7 @@ def keeps_its_place(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         ("submit time", gang.submitted, row["submit_time"]),
     ):
         if ours != theirs:
-            yield f"it is queued with {name} {ours}, and its workflow has {theirs}"
+            yield f"it is queued with {name} {ours}, but its workflow has {theirs}"
 
 
 def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
@@ -124,7 +124,7 @@ def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     for gang in court.waiting(lambda _: True, court.refusals):
         flavors = court.could_start(gang)
         if flavors is not None and not court.had_its_turn(gang):
-            yield gang, f"it waits at the end of a cycle, and fits on {' and '.join(sorted({*flavors}))}"
+            yield gang, f"it is still waiting at the end of a cycle, but fits on {' and '.join(sorted({*flavors}))}"
 
 
 # ---------------------------------------------------------------- preemption
@@ -134,7 +134,7 @@ def named_law(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Preempt by priority, R1: PRIORITY takes LOW work of the preemptor's own pool, RECLAIM that of others (R2)."""
     by = court.world.gangs.get(action["by"])
     if by is not None and (action["law"] == "PRIORITY") != (by.pool == gang.pool):
-        yield f"{by.id} of pool {by.pool} takes it in pool {gang.pool} by {action['law']}"
+        yield f"{by.id} of pool {by.pool} preempts it in pool {gang.pool} by {action['law']}"
 
 
 def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
@@ -159,7 +159,7 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
             could = [gang for gang, ways in several if any(court.fits(gang, way, (CHARGED,)) for way in ways)]
         for gang in could:
             del court.vain[gang.bucket]
-            yield gang, f"it waits at the end of a cycle, and LOW work of its pool {pool} runs in its place"
+            yield gang, f"it is still waiting at the end of a cycle, while LOW work of its pool {pool} is running"
 
 
 def reclaim(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -180,7 +180,7 @@ def reclaim(court: Court, gang: Gang, action: Action) -> Iterator[str]:
                         numbers.append((held + back.get(key, 0) - nominal, held + back.get(key, 0), nominal, key))
         over, held, nominal, key = max(numbers)
         if over <= 0:
-            yield f"it takes {target.id} of {node.name}, which is within its quota (holds {held} of {nominal} {key})"
+            yield f"it preempts {target.id} of {node.name}, which is within its quota (holds {held} of {nominal} {key})"
 
 
 def no_needless_stops(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -191,7 +191,7 @@ def no_needless_stops(court: Court, gang: Gang, action: Action) -> Iterator[str]
         if target.state == ADMITTED:
             with court.world.without([each for each in mine if each is not target]):
                 if court.fits(gang, court.way(gang, flavors, counts, (CHARGED,)), (CHARGED,)):
-                    yield f"it takes {target.id}, and fits without that"
+                    yield f"it preempts {target.id}, but fits without that"
 
 
 def reserve_then_start(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -208,7 +208,7 @@ def preempts_what_it_waits_for(court: Court, gang: Gang, action: Action) -> Iter
     """Reserve, then start, R4: who preempts is nominated and waits for whom it preempts."""
     by = court.world.gangs.get(action["by"])
     if by is not None and (by.state != NOMINATED or gang.id not in by.targets):
-        yield f"{by.id} preempts it, and is not nominated to wait for it"
+        yield f"{by.id} preempts it, but is not nominated to wait for it"
 
 
 def keeps_its_reservation(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -231,7 +231,7 @@ def free_places(court: Court) -> Iterator[tuple[Gang, str]]:
         if new or aside or court.short_of_quota(gang, court.world.asked(gang, gang.placement), (REAL,)):
             continue
         if not list(no_room(court, gang, gang.placement, (REAL,))):
-            yield gang, "it is nominated at the end of a cycle, and its place is free"
+            yield gang, "it is still nominated at the end of a cycle, although its nodes are free"
 
 
 def follows_its_workflow(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -244,7 +244,7 @@ def follows_its_workflow(court: Court, gang: Gang, action: Action) -> Iterator[s
 def requeue(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Requeue, R6: preempted work returns to the queue, at most 100 times."""
     if court.preempted.get(gang.id, 0) > MOST_REQUEUES:
-        yield f"it is queued again after {court.preempted[gang.id]} preemptions"
+        yield f"it is requeued after {court.preempted[gang.id]} preemptions"
 
 
 def edits_stop_nothing(court: Court, commit: Commit) -> Iterator[str]:
@@ -277,11 +277,11 @@ def fewer_pods(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         larger, room = ladder[ladder.index(counts) - 1], court.user_room(gang)
         allowed = room is None or gpus_of(gang, larger) <= room
         if allowed and any(court.fits(gang, court.way(gang, each, larger)) for each in choices(court.world, gang)):
-            yield f"it starts with {counts} pods, and fits with {larger}"
+            yield f"it starts with {counts} pods, but fits with {larger}"
 
 
 def recorded_size(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Recorded size, A3: a requeued gang requests its full count again."""
     first = court.first_sets.setdefault(gang.id, gang.request)
     if gang.request != first:
-        yield f"it requests {gang.request}, and requested {first} before"
+        yield f"it requests {gang.request}, but requested {first} before"

@@ -14,11 +14,11 @@ from .quota import CHARGED, LAYERS
 def placement(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Placement, T1: a gang starts only with a node for every pod and one domain for every required group."""
     if [each["pod_set"] for each in action["placement"]] != [each["name"] for each in gang.sets]:
-        yield "its placement is not one of all its pod sets"
+        yield "its placement does not match its pod sets"
         return
     for each in action["placement"]:
         if sum(share["count"] for share in each["shares"]) != each["count"]:
-            yield f"{each['count']} pods of {each['pod_set']} are granted, and not all have a node"
+            yield f"{each['count']} pods of {each['pod_set']} are granted, but not all have a node"
     usual = court.world.pools[gang.pool]["flavors"] or list(court.world.flavors)
     for one, each in zip(gang.sets, action["placement"], strict=True):
         if gang.state == PENDING and each["flavor"] not in ([one["platform"]] if one.get("platform") else usual):
@@ -63,7 +63,7 @@ def no_gpu_twice(court: Court, gang: Gang, action: Action) -> Iterator[str]:
             for index in share["gpus"]:
                 holder = court.world.gpus.get(share["node"], {}).get(index)
                 if (share["node"], index) in taken or holder is not None or not 0 <= index < there:
-                    yield f"GPU {index} of {share['node']} is {f'held by {holder}' if holder else 'given twice'}"
+                    yield f"GPU {index} of {share['node']} is {f'held by {holder}' if holder else 'assigned twice'}"
                     return
                 taken.add((share["node"], index))
 
@@ -125,7 +125,7 @@ def elements_at_a_time(court: Court, gang: Gang, action: Action) -> Iterator[str
     if most is not None and gang.state != ADMITTED:
         others = sum(each.state in (ADMITTED, STOPPING) for each in court.world.of_workflow(gang.workflow))
         if others >= most:
-            yield f"{others} elements of {gang.workflow} are on nodes, and at most {most} may be"
+            yield f"{others} elements of {gang.workflow} are on nodes, but at most {most} may be"
 
 
 def hold(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -156,7 +156,7 @@ def shares_add_up(court: Court, commit: Commit) -> Iterator[str]:
             whole = pools[parent]["quotas"].get(key, {}).get("nominal", 0)
             shares = sum(each["quotas"].get(key, {}).get("nominal", 0) for each in subpools)
             if shares > whole:
-                yield f"pool {parent}: its subpools have {shares} {key}, and it has {whole}"
+                yield f"pool {parent}: its subpools have {shares} {key}, but it has {whole}"
 
 
 def drains(court: Court, action: Action) -> Iterator[str]:
@@ -182,7 +182,7 @@ def history(court: Court, action: Action) -> Iterator[str]:
     new = action.get("pool") or action["cohort"]
     known = (court.world.pools if "pool" in action else court.world.cohorts).get(new["name"])
     if "before" in action and _set_in(action["before"]) != _set_in(known):
-        yield f"{new['name']} is changed from something else than it was"
+        yield f"{new['name']} is changed from values that it did not have"
 
 
 def waiting_limit(court: Court, action: Action) -> Iterator[str]:
@@ -210,7 +210,7 @@ def user_gpus(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     gpus = gpus_of(gang, [each["count"] for each in action["placement"]])
     for where, most, held in court.limits_of_user(gang) if gang.state == PENDING else ():
         if held + gpus > most:
-            yield f"it takes {gpus} GPUs while {gang.user} holds {held} in {where or 'all pools'}, where {most} are allowed"
+            yield f"it uses {gpus} GPUs while {gang.user} already uses {held} in {where or 'all pools'}, where {most} are allowed"
 
 
 def closed_pools(court: Court, action: Action) -> Iterator[str]:

@@ -177,12 +177,12 @@ class Tree:
             now = self.asks(node, key, layer) + asked
             if asked and (node.parent is None or now > borrow):
                 most = 0 if node.parent is None else borrow
-                return f"HIGH and NORMAL work would have {now} more than {node.name} has, and at most {most} more is allowed"
+                return f"HIGH and NORMAL work would exceed the quota of {node.name} by {now}, but at most {most} is allowed"
             if node.is_pool and node is not leaf.parent:
                 used = node.used[layer].get(key, 0) + amount
                 most = node.whole.get(key, 0) + self.may_draw(node, key, layer)
                 if used > most:
-                    return f"HIGH and NORMAL work of {node.name} would use {used}, and its guarantee is {most}"
+                    return f"HIGH and NORMAL work of {node.name} would use {used}, but its guarantee is {most}"
         return None
 
     def over(self, node: Node, key: str, layer: int = CHARGED) -> tuple[int, int]:

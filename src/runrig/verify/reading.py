@@ -108,7 +108,7 @@ def _whole(path: str) -> Iterator[None]:
     except (OSError, EOFError, sqlite3.Error, zlib.error) as error:
         raise Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise Unreadable(f"{path} is damaged, or of another release: {type(error).__name__} {error}") from error
+        raise Unreadable(f"{path} is damaged, or from another release: {type(error).__name__} {error}") from error
 
 
 class Joined:

@@ -23,11 +23,11 @@ from .snapshots import difference
 from .table import AT_REST, CODES, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
 
 ENGINE, CHAIN = "engine", "chain"
-CHANGED = "this commit, or one that was before it, was changed"
+CHANGED = "this commit or an earlier one was changed"
 SNAPSHOT = "the snapshot of this revision was changed"
 PART = 20_000
 """Revisions that are worth a process."""
-REWRITTEN = "The log was rewritten since that was its head, or is another one"
+REWRITTEN = "The log was rewritten, or it is a different log"
 LAWFUL, UNLAWFUL, NOT_READABLE = 0, 1, 2
 DECISIONS = frozenset(OF_GANGS) | {"Release"}
 
@@ -104,7 +104,7 @@ class Checker:
                 if found:  # After an unlawful decision, later events may be impossible.
                     return found
                 what = f"{type(error).__name__} {error}"
-                raise Unreadable(f"revision {commit.revision} is damaged, or of another release: {what}") from error
+                raise Unreadable(f"revision {commit.revision} is damaged, or from another release: {what}") from error
             if isinstance(commit, Commit) and commit.gap:
                 found, self.not_proven = [], self.decisions
         try:
@@ -270,7 +270,7 @@ def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: boo
     if first:
         whole, start = "broken" if broken else "unbroken", f" from revision {first}" if first > 1 else ""
         hashes = f"chain{start} {whole} to {parts[-1].head.hex()}"
-    begun = f"begun at the snapshot of revision {parts[0].begun:,}; " if parts[0].begun else ""
+    begun = f"started at the snapshot of revision {parts[0].begun:,}; " if parts[0].begun else ""
     say(f"{numbers.text(len(found))}; {begun}{hashes}")
     return UNLAWFUL if found else LAWFUL
 
@@ -299,9 +299,11 @@ def together(parts: Sequence[Sequence[Any]]) -> list[Judged]:
 def main(args: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="verify.py", description="Checks the decisions in an event log of runrig.")
     parser.add_argument("file", help="a SQLite database, a backup or an export")
-    parser.add_argument("--from", dest="since", type=int, default=0, metavar="REVISION", help="judge from there on")
-    parser.add_argument("--law", default="", metavar="LAWS", help="only these, such as P4,R3")
-    parser.add_argument("--head", default="", metavar="HASH", help="what the last line said earlier")
+    parser.add_argument(
+        "--from", dest="since", type=int, default=0, metavar="REVISION", help="check from this revision on"
+    )
+    parser.add_argument("--law", default="", metavar="LAWS", help="check only these rules, such as P4,R3")
+    parser.add_argument("--head", default="", metavar="HASH", help="hash from the last line of an earlier run")
     parser.add_argument("-t", dest="format", choices=("text", "json"), default="text")
     asked = parser.parse_args(args)
     try:
@@ -324,7 +326,7 @@ def known_laws(text: str) -> list[str]:
     laws = [each.strip().upper() for each in text.split(",") if each.strip()]
     unknown = [each for each in laws if each not in CODES]
     if unknown:
-        raise Unreadable(f"{unknown[0]} is not judged. These are: {', '.join(CODES)}")
+        raise Unreadable(f"{unknown[0]} cannot be checked. Rules: {', '.join(CODES)}")
     return laws
 
 

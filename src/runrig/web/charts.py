@@ -122,7 +122,7 @@ def gpus(amount: float) -> str:
 def in_words(pool: str, shown: PoolOverTime) -> str:
     """The picture in a sentence, for people who do not see it."""
     if not shown.points:
-        return f"Nothing is known yet of {pool} in this time"
+        return f"No usage of {pool} is recorded for this time yet"
     held = [each.held for each in shown.points]
     last = shown.points[-1]
     return (

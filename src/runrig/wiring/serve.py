@@ -115,7 +115,7 @@ def check(spec: ServeSpec) -> str | None:
         except ProviderUnusable as error:
             raise InvalidInput.one(error.message, "oidc.issuer") from None
         except ProviderSilent as error:
-            return f"{error.message}. Nobody can sign in until it does"
+            return f"{error.message}. Users cannot sign in until it does"
     return None
 
 

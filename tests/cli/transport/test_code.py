@@ -198,7 +198,7 @@ def test_file_that_never_stops_changing_is_named_with_the_line_that_excludes_it(
     with server(tmp_path / "data") as (client, _), pytest.raises(Conflict) as refused:
         send(client, code.choose(folder))
     assert refused.value.message == (
-        "state.db keeps changing while it is sent. Wait until it is whole, or leave it out: "
+        "state.db keeps changing while it is sent. Wait until it is complete, or leave it out: "
         "echo '/state.db' >> .runrigignore"
     )
 

@@ -31,8 +31,8 @@ def test_a_rejected_submission_names_who_closed_the_pool_and_the_way_out(pool: s
     with pytest.raises(Refused) as caught:
         world.submit("late", pool)
     assert str(caught.value) == (
-        "pool lab was closed to submissions by ann at 2027-01-15 08:00:00 UTC (it moves). Use another pool, or ask for "
-        "`runrig pool open lab`"
+        "pool lab was closed to submissions by ann at 2027-01-15 08:00:00 UTC (it moves). Use another pool, or ask "
+        "an administrator to run `runrig pool open lab`"
     )
     assert caught.value.details == {"law": "S7", "pool": "lab", "closed_by": "ann", "closed_since": AT}
 

@@ -163,9 +163,9 @@ def test_why_names_the_pool_and_since_when() -> None:
     (group,) = why(world.state, id).groups
     (reason,) = group.reasons
     assert (reason.code, reason.law, reason.where, reason.since) == (Code.PAUSED, "S8", "lab", AT)
-    assert (
-        str(reason)
-        == "pool lab was paused at 2027-01-15 08:00:00 UTC (the file system is being checked); ask for `runrig pool resume lab`"
+    assert str(reason) == (
+        "pool lab was paused at 2027-01-15 08:00:00 UTC (the file system is being checked); "
+        "ask an administrator to run `runrig pool resume lab`"
     )
     (held,) = drained(pool_why(world.state, "lab--a")).held
     assert (held.reason, held.gangs, held.gpus, held.first) == (replace(reason, sentence=""), 1, 2, ("w-1/t-group",))
@@ -226,7 +226,8 @@ def test_a_pause_that_is_repeated_changes_only_its_end() -> None:
     )
     (reason,) = why(world.state, id).groups[0].reasons
     assert str(reason) == (
-        "pool lab was paused at 2027-01-15 08:00:00 UTC until 1970-01-01 00:00:11 UTC (moves); ask for `runrig pool resume lab`"
+        "pool lab was paused at 2027-01-15 08:00:00 UTC until 1970-01-01 00:00:11 UTC (moves); "
+        "ask an administrator to run `runrig pool resume lab`"
     )
     with pytest.raises(Conflict, match=r"pool lab is paused already, by ann since .* until 1970-01-01 00:00:11 UTC"):
         pause(world, "lab", until=11.0)

@@ -148,13 +148,13 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     # ------------------------------------------------------------ pools that accept no submissions
     (
         lambda: ask(closed(""), "lab", 1),
-        "pool lab was closed to submissions by ann at 2027-01-15 08:00:00 UTC. Use another pool, or ask for "
-        "`runrig pool open lab`",
+        "pool lab was closed to submissions by ann at 2027-01-15 08:00:00 UTC. Use another pool, or ask an "
+        "administrator to run `runrig pool open lab`",
     ),
     (
         lambda: ask(closed("it moves"), "lab", 1),
         "pool lab was closed to submissions by ann at 2027-01-15 08:00:00 UTC (it moves). Use another pool, "
-        "or ask for `runrig pool open lab`",
+        "or ask an administrator to run `runrig pool open lab`",
     ),
     (
         lambda: ask(of_state(PoolState.DELETING), "team", 1),

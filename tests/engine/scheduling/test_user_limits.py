@@ -163,7 +163,7 @@ def test_subpools_count_with_their_pool_and_others_start() -> None:
     world.submit("d", "lab", NORMAL, 1, user="ann")
     assert world.cycle() == ["admit a", "admit b", "admit d"]
     assert [str(each) for each in why(world.state, "c-1").groups[0].reasons] == [
-        "cy holds 2 GPUs; the limit of lab for one user is 2"
+        "cy uses 2 GPUs; the limit of lab for one user is 2"
     ]
     world.finish("b-1")
     assert world.cycle() == ["admit c"]
@@ -177,9 +177,9 @@ def test_in_a_strict_pool_the_next_user_passes_one_at_a_limit() -> None:
     limited_to(world, 2)
     assert world.cycle() == ["admit a", "admit c"]
     assert {name: [str(each) for each in why(world.state, f"{name}-1").groups[0].reasons] for name in "bde"} == {
-        "b": ["cy holds 2 GPUs; the limit of lab for one user is 2"],
+        "b": ["cy uses 2 GPUs; the limit of lab for one user is 2"],
         "d": ["can never start: needs 6 GPUs, and the limit of lab for one user is 2"],
-        "e": ["ann holds 2 GPUs; the limit of lab for one user is 2"],
+        "e": ["ann uses 2 GPUs; the limit of lab for one user is 2"],
     }
     limited_to(world, 6)
     assert world.cycle() == ["admit b"]  # then d waits for quota as the head, and delays e
@@ -196,8 +196,8 @@ def test_why_of_a_pool_names_users_at_a_limit() -> None:
         world.cycle()
         found = drained(pool_why(world.state, "lab"))
         assert sorted((str(each.reason), each.gangs) for each in found.held) == [
-            ("ann holds 2 GPUs; the limit of lab for one user is 2", 1),
-            ("cy holds 2 GPUs; the limit of lab for one user is 2", 2),
+            ("ann uses 2 GPUs; the limit of lab for one user is 2", 1),
+            ("cy uses 2 GPUs; the limit of lab for one user is 2", 2),
         ]
 
 
@@ -254,7 +254,7 @@ def test_a_dry_run_of_a_submission_counts_towards_the_limit_of_its_user() -> Non
     world.submit("a", "lab", NORMAL, 2, user="cy")
     world.cycle()
     spec = workflow("new", task("t", 1))
-    for user, words in (("cy", ["cy holds 2 GPUs; the limit of lab for one user is 2"]), ("ann", [])):
+    for user, words in (("cy", ["cy uses 2 GPUs; the limit of lab for one user is 2"]), ("ann", [])):
         like = replace(world.state.workflows["a-1"], id="new-1", name="new", submit_time=99.0, submitted_by=user)
         (found,) = dry_run(world.state, [gang_of(like, spec.groups[0])], 99.0)
         assert [str(each) for each in found.reasons] == words
@@ -281,9 +281,9 @@ def test_a_limit_of_a_user_counts_all_pools_and_work_starts_when_earlier_work_en
     ):
         world.submit(name, pool, NORMAL, gpus, user=user)
     assert world.cycle() == ["admit a", "admit c", "admit d"]
-    reason = "cy holds 3 GPUs; the limit of cy over all pools is 3"
+    reason = "cy uses 3 GPUs; the limit of cy over all pools is 3"
     assert [str(each) for each in why(world.state, "b-1").groups[0].reasons] == [reason]
-    assert why(world.state, "b-1").groups[0].reasons[0].headline == "limit of its user: holds 3 of 3 GPUs in all pools"
+    assert why(world.state, "b-1").groups[0].reasons[0].headline == "limit of its user: 3 of 3 GPUs in use in all pools"
     world.finish("d-1")
     assert world.cycle() == []
     world.finish("a-1")

@@ -37,7 +37,7 @@ from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, gpu_quota
 from tests.worlds.placement import PLENTY, LoggedWorld, change, pods
 
 SAID = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu"
-EVICTED = "thrown out by the scheduler"
+EVICTED = "evicted by the scheduler"
 KINDS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, position=1))
 
 
@@ -470,7 +470,7 @@ def test_a_refusal_does_not_count_as_the_one_requeue_for_a_lost_node() -> None:
     assert ended_as(world) is Status.FAILED, "that was the second time"
 
 
-# ---------------------------------------------------------------- thrown out (exit code 3006 that we did not ask for)
+# ---------------------------------------------------------------- evicted by the cluster's scheduler (exit code 3006)
 
 
 def throw_out(world: Doubted, name: str = "w", task: str = "t-0") -> None:

@@ -31,7 +31,7 @@ def test_workflow_whose_command_is_gone_is_cancelled_with_a_message(tmp_path: Pa
         it.service.leases.renew(runs)
         tick(it, 1)
         assert cancelled(it, runs, waits, free) == [False, True, False]
-        words = "cancelled by ann: the command that it was attached to has not been heard from for 60 s"
+        words = "cancelled by ann: the command that it was attached to has not responded for 60 s"
         moved = [each for each in it.actions() if isinstance(each, MoveWorkflow) and each.workflow == waits]
         assert [each.message for each in moved] == [words]
         tick(it, TICKS - 1)

@@ -87,7 +87,7 @@ def test_submission_to_a_paused_pool_would_wait_for_the_resume(tmp_path: Path) -
     """S8: also in a subpool of it, and for work that would move there."""
     with desk(tmp_path) as it:
         it.service.declarations.pause_pool("pool1", user="ann", reason="moves")
-        says = f"would wait: pool pool1 was paused at {utc(at(it.time[0]))} (moves); ask for `runrig pool resume pool1`"
+        says = f"would wait: pool pool1 was paused at {utc(at(it.time[0]))} (moves); ask an administrator to run `runrig pool resume pool1`"
         assert told(it, one_task("a")) == ("WAITS", says)
         id = it.submit("b", "pool2")
         gangs, _ = it.service.submissions.check_reassignment(id, user="ann", pool="pool1", priority=None)

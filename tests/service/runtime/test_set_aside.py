@@ -274,7 +274,7 @@ def test_workflow_set_aside_is_reported_everywhere(tmp_path: Path, caplog: pytes
         id = set_aside(it)
         said = (
             "set aside at 2027-01-15 08:00:02 UTC after an internal error; "
-            f"`runrig workflow release {id}` tries it again, `runrig workflow cancel {id}` ends it"
+            f"retry it with `runrig workflow release {id}`, or end it with `runrig workflow cancel {id}`"
         )
         assert it.service.workflow_queries.why(id).sentence == f"{id} is waiting: {said}."
         (listed,), _ = it.service.workflow_queries.workflows(WorkflowQuery(limit=1))

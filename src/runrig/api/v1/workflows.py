@@ -182,7 +182,7 @@ async def cancel_workflow(service: Serving, user: User, id: str, body: v1.Workfl
 @router.post(
     "/api/v1/workflows/{id}/elements/{element}/cancel",
     summary="Cancel one element of an array",
-    description="The next element that waits takes its turn (rule W4).",
+    description="The next waiting element enters the queue (rule W4).",
     dependencies=[_CHANGE],
     responses=shows(v1.WorkflowCancelled, 404, 409, 413),
 )

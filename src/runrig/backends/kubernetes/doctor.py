@@ -1,4 +1,4 @@
-"""Finds everything that a cluster lacks for runrig, each with the command that mends it. Changes nothing."""
+"""Finds everything that a cluster lacks for runrig, and the commands that fix it. Changes nothing."""
 
 import itertools
 import re

@@ -48,7 +48,7 @@ def accept_clock(session: Session) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--drop-old", is_flag=True, help="Remove all keys except the newest. Run `reseal-credentials` first.")
 def credential_key(file: Path, drop_old: bool) -> None:
-    """Create the key file for credentials, or add a new key in first place.
+    """Create the key file for credentials, or add a new key at its top.
 
     Older keys still decrypt what they encrypted. The server reads the file at each use. All servers of a
     database need the same file.

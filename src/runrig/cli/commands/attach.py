@@ -18,8 +18,8 @@ from runrig.spec.shell_task import LABEL
 def attach(session: Session, id: str | None, attached: bool) -> None:
     """Follow the output of a workflow, as `runrig run` does.
 
-    Without ID, that of your latest workflow. All its output is printed, then what is new until it ends. Ctrl-C
-    and the exit code are those of `runrig run`. In a workflow of `runrig shell`, it starts a new shell.
+    Without ID: your latest workflow. Prints the output so far, then new output until it ends.
+    Ctrl-C and the exit code work as with `runrig run`. In a workflow of `runrig shell`, it starts a new shell.
     """
     if session.as_json:
         raise click.UsageError("-t json cannot be used here, because the output of the workflow goes to stdout")

@@ -92,7 +92,7 @@ def _each(
 def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: bool, **filters: Any) -> None:
     """Cancel workflows, by ID or by --pool, --user and --status; ID/INDEX is one element of an array.
 
-    With none of these, your latest workflow, after asking on a terminal. If a workflow cannot be cancelled, the others still are.
+    With none of these: your latest workflow, after a prompt on a terminal. If a workflow cannot be cancelled, the others still are.
     """
     client = session.client
     if ids and any(filters.values()):

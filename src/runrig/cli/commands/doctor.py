@@ -1,4 +1,4 @@
-"""`runrig doctor`: what a Kubernetes cluster lacks, each with the command that mends it."""
+"""`runrig doctor`: what a Kubernetes cluster lacks, and the commands that fix it."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ _WIDTH = max(map(len, Verdict))
 @options.cluster(help="Also check the node labels that this cluster file uses.")
 @click.option("-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one document.")
 def doctor(kubeconfig: str | None, context: str | None, namespace: str, cluster: str | None, format_type: str) -> int:
-    """Show what a Kubernetes cluster lacks for runrig, each with the command that mends it.
+    """Show what a Kubernetes cluster lacks for runrig, and the commands that fix it.
 
     Checks the rights of the account, the kinds, version and flags of KAI Scheduler, GPUs and labels of nodes, and the clock. Changes
     nothing. The exit code is 0 if nothing that runrig needs is missing, 1 otherwise, 75 if the API server does not respond.

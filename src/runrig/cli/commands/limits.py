@@ -66,7 +66,7 @@ def show_limits(session: Session, user: str | None) -> None:
 @options.users(help="Show only limits of this user (repeatable).")
 @with_session
 def list_limits(session: Session, pools: tuple[str, ...], users: tuple[str, ...]) -> None:
-    """List limits, those that are nearest first.
+    """List limits, the nearest to being reached first.
 
     Administrators see the limits of all users.
     """
@@ -83,15 +83,15 @@ def list_limits(session: Session, pools: tuple[str, ...], users: tuple[str, ...]
 )
 @click.option("--user", "-u", shell_complete=completing.users, metavar="NAME", help="Limit this user over all pools.")
 @click.option("--pool", "-p", shell_complete=completing.pools, metavar="NAME", help="Limit each user of this pool.")
-@click.option("--gpus", type=_Most(), help="How many GPUs a user may hold at the same time.")
-@click.option("--waiting", type=_Most(), help="How many workflows of a user may wait.")
-@click.option("--gpus-per-workflow", type=_Most(), help="How many GPUs one workflow may request.")
-@click.option("--dry-run", is_flag=True, help="Show who is above the new limit; change nothing.")
+@click.option("--gpus", type=_Most(), help="Maximum number of GPUs that a user uses at the same time.")
+@click.option("--waiting", type=_Most(), help="Maximum number of waiting workflows of a user.")
+@click.option("--gpus-per-workflow", type=_Most(), help="Maximum number of GPUs in one workflow.")
+@click.option("--dry-run", is_flag=True, help="Show which users exceed the new limit, without changing anything.")
 @with_session
 def set_limits(session: Session, user: str | None, pool: str | None, dry_run: bool, **values: int | str | None) -> None:
     """Limit a user, or each user of a pool.
 
-    Omitted options keep their values. Nothing that runs or waits is stopped.
+    Omitted options keep their values. Running and waiting workflows are not affected.
     """
     if (user is None) == (pool is None):
         raise click.UsageError("specify --user or --pool" if user is None else "specify --user or --pool, not both")

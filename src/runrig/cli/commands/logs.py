@@ -85,7 +85,7 @@ def logs(
 ) -> None:
     """Print the output of a workflow, ordered by time.
 
-    Without ID, that of your latest workflow. ID/INDEX is one element of an array.
+    Without ID: your latest workflow. ID/INDEX is one element of an array.
 
     The output includes both streams of all tasks. For a failed
     workflow, the reason is printed first, on stderr.

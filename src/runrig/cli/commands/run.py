@@ -44,8 +44,8 @@ _POSITIVE = click.IntRange(1, 10_000)
 )
 @click.option("--min-nodes", type=_POSITIVE, metavar="N", help="Start with fewer nodes, at least N, if not all fit.")
 @click.option("--in", "required", metavar="LEVEL", help="Keep all nodes in one rack, spine or zone.")
-@click.option("--near", "preferred", metavar="LEVEL", help="The same if possible.")
-@click.option("--name", metavar="NAME", help="Name. Default: that of the script; train.py becomes train-1.")
+@click.option("--near", "preferred", metavar="LEVEL", help="Prefer one rack, spine or zone for all nodes.")
+@click.option("--name", metavar="NAME", help="Name. Default: the name of the script; train.py becomes train-1.")
 @time_option(None, "Time limit, such as 4h. Default: the pool's.")
 @click.option("--retry", type=Checked("N[:CODES]", parse_retry), metavar="N[:CODES]", help=RETRY_HELP)
 @click.option(
@@ -70,9 +70,12 @@ _POSITIVE = click.IntRange(1, 10_000)
     help="Run it once for each value; {{NAME}} and the variable NAME have it (repeatable: every combination).",
 )
 @click.option(
-    "--most", type=click.IntRange(1, MOST_ELEMENTS), metavar="N", help="Of --array or --sweep, run at most N at a time."
+    "--most",
+    type=click.IntRange(1, MOST_ELEMENTS),
+    metavar="N",
+    help="With --array or --sweep: run at most N at a time.",
 )
-@click.option("--fail-fast", is_flag=True, help="Of --array or --sweep, cancel the rest when one fails.")
+@click.option("--fail-fast", is_flag=True, help="With --array or --sweep: cancel the rest when one fails.")
 @click.option("-d", "--detach", is_flag=True, help="Print the ID and return.")
 @click.option("--attached", is_flag=True, help=attachment.ATTACHED_HELP)
 @click.option("--dry-run", is_flag=True, help="Show what would happen, without submitting it.")

@@ -140,7 +140,7 @@ def task_options(command: F) -> F:
             "-i",
             "--image",
             metavar="IMAGE",
-            help="Image. Default: that of the pool, or run.image in run.yaml of your configuration folder.",
+            help="Image. Default: that of the pool, or run.image in run.yaml in your configuration folder.",
         ),
         click.option(
             "--memory", type=Checked("SIZE", parse_size), metavar="SIZE", help="Memory of each node, such as 64Gi."

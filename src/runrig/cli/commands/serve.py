@@ -37,7 +37,7 @@ from runrig.spec.serve_settings import KubernetesSpec
 def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> int:
     """Start a production server from a config file.
 
-    With users, roles, TLS, and a standby that takes over.
+    It has users, roles, TLS, and failover to a standby.
 
     If the backend is Kubernetes, --check also examines the cluster, as `runrig doctor` does. The exit code is 1 if the cluster lacks
     something that runrig needs.

@@ -363,7 +363,7 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
 @options.pool(help="Pool to submit to. Default: the workflow's pool.")
 @with_session
 def restart(session: Session, id: str | None, keep: bool, folder: str | None, pool: str | None) -> None:
-    """Submit a failed workflow again, as a new one. Without ID, your latest workflow."""
+    """Submit a failed workflow again, as a new one. Without ID: your latest workflow."""
     client, id = session.client, or_latest(session, id)
     old = client.get(path("workflows", id)) if keep or pool is None else {}
     body: dict[str, Any] = {"pool": pool or old["pool"], "keep_completed" if keep else "failed_only": True}

@@ -71,7 +71,7 @@ def _tell(answer: Answer) -> None:
 
 def _notes(answer: Answer) -> Iterator[str]:
     if answer["unknown"]:
-        yield f"It is unknown how busy the GPUs are: {answer['unknown']}."
+        yield f"GPU usage is not available: {answer['unknown']}."
     for task in answer["tasks"]:
         idle = [gpu for gpu in task["gpus"] if (gpu["idle_s"] or 0.0) >= _IDLE_S]
         if idle:

@@ -27,7 +27,7 @@ _AMOUNTS = {
     "held": "Held",
     "free": "Free",
     "down": "Down",
-    "idle_asked": "Idle while asked for",
+    "idle_asked": "Idle while requested",
     "guaranteed": "Guaranteed",
     "drawn": "Drawn",
     "borrowed": "Borrowed",
@@ -39,7 +39,7 @@ _IMPORTANCE = {
     name: at for at, name in enumerate(("Drawn", "Down", "Free", "Capacity", "Guaranteed", "Quota", "Waited"))
 }
 """The others are never dropped."""
-_OF_HELD = ("Lost of held", "lost", "held")
+_OF_HELD = ("Portion lost", "lost", "held")
 _OF_CAPACITY = ("In use", "held", "capacity")
 _HOUR_S = 3600.0
 _BEHIND_S = 10.0
@@ -63,7 +63,7 @@ class _Keys(click.ParamType[tuple[str, ...]]):
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
-    lazy={"report": ("runrig.cli.commands.usage_report:report", "Write a page about the usage of a month.")},
+    lazy={"report": ("runrig.cli.commands.usage_report:report", "Write a report on the usage of a month.")},
     epilog=examples(
         "runrig usage",
         "runrig usage --by user,pool --since 30d --every week",
@@ -105,7 +105,7 @@ def usage(session: Session, by: tuple[str, ...], every: str | None, **filters: A
     if answer["rows"]:
         show(_table(answer))
     else:
-        say("nothing was used" + (" of that" if any(names.values()) else ""))
+        say("no matching usage" if any(names.values()) else "no GPUs were used")
 
 
 # ---------------------------------------------------------------- the table
@@ -116,13 +116,13 @@ def _head(answer: Row) -> Iterator[str]:
     shown = f"{until:%H:%M}" if since.date() == until.date() else f"{until:%Y-%m-%d %H:%M}"
     yield f"GPU-hours, {since:%Y-%m-%d %H:%M} to {shown} UTC"
     if answer["complete_since"] is None:
-        yield "nothing is known yet: try again in some seconds"
+        yield "no usage is recorded yet. Try again in a few seconds"
         return
     known, folded = _time(answer["complete_since"]), _time(answer["folded_until"])
     if known > since:
         yield f"complete since {known:%Y-%m-%d %H:%M:%S}"
     if (min(until, datetime.now(UTC)) - folded).total_seconds() > _BEHIND_S:
-        yield f"until {folded:%Y-%m-%d %H:%M:%S}: the rest is not counted yet"
+        yield f"until {folded:%Y-%m-%d %H:%M:%S}: later usage is not counted yet"
 
 
 def _time(text: str) -> datetime:

@@ -47,9 +47,9 @@ def _month(_: click.Context, __: click.Parameter, typed: str) -> tuple[datetime,
 @options.pools(help="Show only this pool and its subpools (repeatable).")
 @with_session
 def report(session: Session, month: tuple[datetime, datetime], file: IO[str], pools: tuple[str, ...]) -> None:
-    """Write a page about the usage of a month.
+    """Write a report on the usage of a month.
 
-    It is one file that needs no server and no network. It shows how much of the cluster was in use, and what pools and users used,
+    The report is one file that needs no server or network. It shows how much of the cluster was in use, and what pools and users used,
     borrowed, waited for and lost. You see the same as with `runrig usage`.
     """
     from runrig.cli.rendering.usage_page import page  # imported here because it needs a template engine

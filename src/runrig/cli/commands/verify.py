@@ -76,7 +76,7 @@ def verify(
         chosen, noted = known_laws(laws), known_hash(head)
         if live:
             if noted:
-                raise InvalidInput.one("--head cannot be combined with --live, which checks only what is new")
+                raise InvalidInput.one("--head cannot be combined with --live, which checks only new commits")
             return _follow(path, since, chosen, as_json=format_type == JSON, textfile=textfile)
         if textfile is not None:
             raise InvalidInput.one("--textfile needs --live")

@@ -61,10 +61,10 @@ Answer = Mapping[str, Any]
 def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool, depth: int) -> None:
     """Explain why workflows are waiting: everything that blocks them, and who preempted them.
 
-    Without IDs, your latest workflow. ID/INDEX is one element of an array.
+    Without IDs: your latest workflow. ID/INDEX is one element of an array.
 
     With -t json, one ID prints an object and several IDs print a list.
-    `changes` has what would start it.
+    `changes` lists what would start it.
     """
     if ids and pool is not None:
         raise click.UsageError("IDs and --pool exclude each other. Use one or the other.")

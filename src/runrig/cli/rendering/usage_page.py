@@ -56,10 +56,10 @@ def _incomplete(answer: Answer) -> str:
     """Which part of the month is not known; "" if all is."""
     since, known, until = answer["since"], answer["complete_since"], answer["folded_until"]
     if known is None:
-        return "Nothing is known of this month."
+        return "No usage is recorded for this month."
     at = datetime.fromisoformat
     if at(known) > at(since):
-        return f"Usage is known since {at(known):%Y-%m-%d %H:%M} UTC."
+        return f"Usage is recorded since {at(known):%Y-%m-%d %H:%M} UTC."
     if at(until) < at(answer["until"]):
         return f"Counted until {at(until):%Y-%m-%d %H:%M} UTC."
     return ""

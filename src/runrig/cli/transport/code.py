@@ -158,7 +158,7 @@ def _packed(line: bytes, folder: Path, files: Iterable[CodeFile]) -> bytes:
                 data = None
             if data is None or sha256(data) != file.sha256:
                 raise _Changing(
-                    f"{file.path} keeps changing while it is sent. Wait until it is whole, or leave it out: "
+                    f"{file.path} keeps changing while it is sent. Wait until it is complete, or leave it out: "
                     f"echo '/{one_line(file.path)}' >> {code_files.IGNORE}"
                 )
             packed.write(data)

@@ -15,5 +15,5 @@ def or_latest(session: Session, id: str | None) -> str:
         warn(f"{found} (your latest workflow)")
         return found
     raise InvalidInput.one(
-        "you have no workflow yet. Start one with `runrig run -- COMMAND`, or name the ID of another's"
+        "you have no workflow yet. Start one with `runrig run -- COMMAND`, or give the ID of another workflow"
     )

@@ -123,5 +123,5 @@ def _known(state: State, name: str) -> Pool:
     if pool is None:
         raise NotFound(f"unknown pool {name!r}. List pools with `runrig pool list`")
     if pool.state is PoolState.ARCHIVED:
-        raise Conflict(f"pool {name} is ARCHIVED: it starts nothing")
+        raise Conflict(f"pool {name} is ARCHIVED, so it cannot be paused or resumed")
     return pool

@@ -121,7 +121,7 @@ def _check_open(state: State, pool: Pool) -> None:
             since = datetime.fromtimestamp(each.closed_since, UTC).replace(tzinfo=None).isoformat(" ", "seconds")
             raise Refused(
                 f"pool {each.name} was closed to submissions by {each.closed_by} at {since} UTC{why}. Use another pool, or ask "
-                f"for `runrig pool open {each.name}`",
+                f"an administrator to run `runrig pool open {each.name}`",
                 "S7",
                 {"pool": each.name, "closed_by": each.closed_by, "closed_since": each.closed_since},
             )

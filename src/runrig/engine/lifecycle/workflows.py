@@ -68,7 +68,7 @@ _OWN_FAILURES = {
 _QUEUED_AGAIN = {Status.FAILED_BACKEND_ERROR: ExitCode.BACKEND_ERROR, Status.FAILED_EVICTED: ExitCode.EVICTED}
 """Causes of stopping after which a group is always queued again: its nodes were lost (rule T1) or drained (rule N2)."""
 
-_SILENT = "it does not say why"
+_SILENT = "no reason given"
 
 LOOKS_PER_STEP = 10
 """Checking an attempt takes a tenth of the time that changing it does."""

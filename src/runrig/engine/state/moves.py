@@ -24,7 +24,7 @@ from runrig.domain.transitions import GROUP, TASK, check
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import THE_SERVER, Group, Status, Task, Workflow
 
-_SCHEDULER = {Status.FAILED_PREEMPTED: "thrown out by", Status.FAILED_BACKEND_ERROR: "not taken by"}
+_SCHEDULER = {Status.FAILED_PREEMPTED: "evicted by", Status.FAILED_BACKEND_ERROR: "rejected by"}
 
 
 def task_moved(task: Task, action: MoveTask, at: float) -> Task:

@@ -21,7 +21,7 @@ TICKS = round(LOST_S / TICK_S) + 1
 """A renewal may come just before a tick."""
 _MOST = 10_000
 _ALIVE = tuple(status.value for status in WorkflowStatus if not status.finished)
-_MESSAGE = f"the command that it was attached to has not been heard from for {LOST_S} s"
+_MESSAGE = f"the command that it was attached to has not responded for {LOST_S} s"
 
 _log = logging.getLogger(__name__)
 

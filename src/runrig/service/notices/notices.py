@@ -102,7 +102,7 @@ class Notices:
         """
         (self._mail if _is_mail(to) else self._webhook).check(to)
         if not when:
-            raise InvalidInput.one(f"name what to send notices of: {', '.join(When)}", "when")
+            raise InvalidInput.one(f"choose when to send notices:  {', '.join(When)}", "when")
         if not 0 <= min_run_s <= LONGEST_RUN_S:
             raise InvalidInput.one(f"min_run_s must be from 0 to {LONGEST_RUN_S} (a year)", "min_run_s")
         before = self._settings.get(user)
@@ -128,7 +128,7 @@ class Notices:
         body = self._body({"event": "test", "user": user, "at": at(time.time()).isoformat()})
         with self._lock:
             if user in self._testing:
-                raise Conflict("your last test notice is still on its way. Wait a few seconds, and try again")
+                raise Conflict("your last test notice is still being delivered. Wait a few seconds, and try again")
             self._testing.add(user)
         try:
             if _is_mail(setting.to):

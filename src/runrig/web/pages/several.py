@@ -62,7 +62,7 @@ async def act(
 ) -> Response:
     ids = list(dict.fromkeys(id))
     if len(ids) > MOST:
-        raise InvalidInput.one(f"{len(ids)} workflows are chosen. Choose at most {MOST}")
+        raise InvalidInput.one(f"{len(ids)} workflows are selected. Select at most {MOST}")
     command = _command(service, do, asker.identity.user)
 
     def check(one: str) -> None:
