@@ -3,10 +3,11 @@
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import psutil
@@ -15,7 +16,7 @@ from runrig.domain.plan import Admit, Release
 from runrig.store import SqlStore
 from tests.patience import PATIENCE_S, until
 from tests.replaying import replayed
-from tests.worlds.command_line import runrig, warm
+from tests.worlds.command_line import Process, process, runrig, warm
 from tests.worlds.http import Client, Gone
 from tests.worlds.lawful import judge
 
@@ -43,15 +44,17 @@ class Server:
     """One process.  *log*: what it wrote."""
 
     def __init__(self, arguments: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
-        """*environment* None: ours."""
+        """*environment* None: ours.  One with PYTHONPATH has other code than that which a warm process has imported."""
         self._log = log
         self._errors = log.with_suffix(".stderr")
         with self._errors.open("a") as errors:
-            self._process = warm(*arguments, errors=errors, environment=environment)
+            self._process = _started(arguments, errors, environment)
+        assert self._process.stdout is not None
+        self._out = self._process.stdout
         self.url = ""
 
     def wait_until_up(self) -> None:
-        line = self._process.stdout.readline()
+        line = self._out.readline()
         assert line, f"it did not come up: {self._errors.read_text()}\n{self.log()}"
         self.url = line.split()[4]
 
@@ -92,7 +95,13 @@ class Server:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait(PATIENCE_S)
-        self._process.stdout.close()
+        self._out.close()
+
+
+def _started(arguments: list[str], errors: IO[str], environment: Mapping[str, str] | None) -> Process:
+    if environment is None or "PYTHONPATH" not in environment:
+        return warm(*arguments, errors=errors, environment=environment)
+    return subprocess.Popen(process(*arguments), stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
 
 
 class Site:

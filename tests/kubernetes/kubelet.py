@@ -21,6 +21,7 @@ NODE = "n0"
 
 class Kubelet(Site):
     """*servers*: those that run now. *said*: what their init containers printed. *port*: where they listen; 0: each on a free one.
+    *images*: tag → the folder with the code of that image; all others have the code of the tests.
 
     The controllers of the cluster create and delete the pods. There are no containers: a path where a volume would be is replaced
     by the folder that has its files, and the API server is known by a kubeconfig.
@@ -29,6 +30,7 @@ class Kubelet(Site):
     def __init__(self, world: World, folder: Path, release: str, database: str, port: int = 0) -> None:
         self.world, self.folder, self.database, self.servers = world, folder, database, []
         self.said = ""
+        self.images: dict[str, Path] = {}
         self._release, self._port = release, port
         self._running: dict[str, Server] = {}
 
@@ -113,6 +115,8 @@ class Kubelet(Site):
             "KUBECONFIG": str(account),
             "TMPDIR": str(places["/tmp"]),
         }
+        if code := self.images.get(container["image"].rpartition(":")[2]):
+            found["PYTHONPATH"] = str(code)
         for each in container.get("env", ()):
             key = each["valueFrom"]["secretKeyRef"]
             found[each["name"]] = base64.b64decode(self._read("Secret", key["name"])["data"][key["key"]]).decode()
