@@ -258,8 +258,8 @@ def _start_server(plane: ControlPlane) -> None:
         "service-account-issuer": "https://kubernetes.default.svc",
         "service-account-key-file": state / "accounts.key",
         "service-account-signing-key-file": state / "accounts.key",
-        # No controller makes service accounts here, and none takes the taint from a node that is ready.
-        "disable-admission-plugins": "ServiceAccount,TaintNodesByCondition",
+        # No controller here makes service accounts, lets go of a claim that is deleted, or takes the taint from a node that is ready.
+        "disable-admission-plugins": "ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition",
         "enable-priority-and-fairness": "false",
         "max-requests-inflight": "0",
         "max-mutating-requests-inflight": "0",
@@ -295,7 +295,9 @@ def _start_kubelets(plane: ControlPlane) -> None:
     configs = (f"--config={DATA / 'stages.yaml'}", f"--config={place}")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     in_pods = {"PATH": path, "KUBECONFIG": str(plane.pod_kubeconfig)}
-    arguments = (f"--kubeconfig={plane.kubeconfig}", "--manage-all-nodes=true", *server, *configs)
+    # The lease of a deleted node outlives it, and when it goes, KWOK ignores the pods of the next node of that name for up to 10 s.
+    nodes = ("--manage-all-nodes=true", "--node-lease-duration-seconds=0")
+    arguments = (f"--kubeconfig={plane.kubeconfig}", *nodes, *server, *configs)
     plane.run("kwok", "kwok", *arguments, **in_pods)
 
 
