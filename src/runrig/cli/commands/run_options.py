@@ -143,9 +143,14 @@ def task_options(command: F) -> F:
             help="Image. Default: that of the pool, or run.image in run.yaml in your configuration folder.",
         ),
         click.option(
-            "--memory", type=Checked("SIZE", parse_size), metavar="SIZE", help="Memory of each node, such as 64Gi."
+            "--memory",
+            type=Checked("SIZE", parse_size),
+            metavar="SIZE",
+            help="Memory of each node, such as 64Gi. Default: no request.",
         ),
-        click.option("--cpus", type=click.IntRange(1, _MOST), metavar="N", help="CPU cores of each node."),
+        click.option(
+            "--cpus", type=click.IntRange(1, _MOST), metavar="N", help="CPU cores of each node. Default: no request."
+        ),
         click.option(
             "-g", "--gpus", type=Gpus(), default="1", show_default=True, help="GPUs of each node; 0 for none."
         ),
