@@ -113,6 +113,9 @@ def test_failed_elements_are_reported_once_and_cancelled_ones_are_not() -> None:
         element(3, "FAILED_EXEC_TIMEOUT"),
     ]
     over = running | {"status": "FAILED", "groups": groups, "message": "2 of 4 failed: 0, 3"}
+    over |= {
+        "cause": {"task": "main-0", "attempt": 0, "sentence": "KeyError: 'lr'", "ending": "exit code 1", "lines": []}
+    }
     told = ["sweep-4/0 is FAILED: 0 exited with 1", "sweep-4/3 is FAILED_EXEC_TIMEOUT: 3 exited with 1"]
     route = "GET /api/v1/workflows/sweep-4"
     more = {f"{route}/wait": running, f"{route}/logs": ""}
@@ -122,6 +125,7 @@ def test_failed_elements_are_reported_once_and_cancelled_ones_are_not() -> None:
     with serving({route: [(200, running), (200, running), (200, over)], **more}) as server:
         attached = at(server, "attach", "sweep-4")
     assert attached.err.splitlines()[:2] == told
+    assert "FAILED after 12s: 2 of 4 failed: 0, 3; main-0: KeyError: 'lr'\n" in attached.err
     assert attached.err.endswith("again: runrig restart sweep-4 --failed\n"), "one has completed"
 
 

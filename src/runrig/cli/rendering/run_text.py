@@ -74,6 +74,7 @@ def last_lines(workflow: Answer) -> Iterator[str]:
         why = f": {cause['sentence']} ({cause['task']}, {cause['ending']})"
     else:  # The message of others, such as a time limit or an array, is more than what one task wrote.
         why = f": {workflow['message']}" if workflow["message"] else ""
+        why += f"; {cause['task']}: {cause['sentence']}" if cause and workflow.get("array") else ""
     yield f"{name}{workflow['status']} after {ran}{why}"
     again = f"runrig restart {id}"
     if any(group["status"] == "COMPLETED" for group in workflow["groups"]):
