@@ -75,7 +75,7 @@ def test_the_traceback_is_on_the_first_screen_of_logs_why_query_and_the_page(tmp
         assert lines(why.out)[:3] == [
             f"{id}  FAILED",
             f"{id} is FAILED. Task main failed: KeyError: 'state_dict' (exit code 1). All",
-            f"output: `runrig workflow logs {id} --task main`.",
+            f"output: `runrig logs {id} --task main`.",
         ]
         for done in (why, query):
             assert same([line[2:] for line in done.out.partition("main wrote last:\n")[2].split("\n")[: len(WROTE)]])

@@ -111,13 +111,13 @@ def test_each_source_adds_its_part(facts: dict[str, Any], told: str) -> None:
             FAILED,
             {"cause": CAUSE},
             "w-1 is FAILED. Task main failed: KeyError: 'state_dict' (exit code 1). "
-            "All output: `runrig workflow logs w-1 --task main`.",
+            "All output: `runrig logs w-1 --task main`.",
         ),
         (
             replace(FAILED, failure_message="no image"),
             {"cause": replace(CAUSE, attempt=1)},
             "w-1 is FAILED: no image. Task main failed: KeyError: 'state_dict' (exit code 1). "
-            "All output: `runrig workflow logs w-1 --task main --attempt 2`.",
+            "All output: `runrig logs w-1 --task main --attempt 2`.",
         ),
         (
             CANCELED,

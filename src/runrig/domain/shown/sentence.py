@@ -106,7 +106,7 @@ def _waiting(workflow: Workflow, group: GroupWhy, *, alone: bool) -> list[str]:
 
 def _failure(id: str, cause: WorkflowCause) -> str:
     attempt = f" --attempt {cause.attempt + 1}" if cause.attempt else ""
-    logs = f"`runrig workflow logs {id} --task {cause.task}{attempt}`"
+    logs = f"`runrig logs {id} --task {cause.task}{attempt}`"
     return f"Task {cause.task} failed: {cause.sentence} ({cause.ending}). All output: {logs}"
 
 
