@@ -295,9 +295,7 @@ def _start_kubelets(plane: ControlPlane) -> None:
     configs = (f"--config={DATA / 'stages.yaml'}", f"--config={place}")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     in_pods = {"PATH": path, "KUBECONFIG": str(plane.pod_kubeconfig)}
-    # The lease of a deleted node outlives it, and when it goes, KWOK ignores the pods of the next node of that name for up to 10 s.
-    nodes = ("--manage-all-nodes=true", "--node-lease-duration-seconds=0")
-    arguments = (f"--kubeconfig={plane.kubeconfig}", *nodes, *server, *configs)
+    arguments = (f"--kubeconfig={plane.kubeconfig}", "--manage-all-nodes=true", *server, *configs)
     plane.run("kwok", "kwok", *arguments, **in_pods)
 
 
