@@ -20,6 +20,8 @@ from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import LogFile, Output
 from runrig.ports.store import WorkflowQuery
 from runrig.spec.cluster import read_cluster
+from tests.patience import until
+from tests.service.notices.mailbox import Mailbox, mailbox
 from tests.worlds.served import Served, served
 
 RECORDED = Path(__file__).with_name("day.txt")
@@ -51,12 +53,13 @@ _ROLES = ("vision-user", "nlp-user")
 class Day:
     """*screen*: what stands on it so far."""
 
-    def __init__(self, server: Served, folder: Path, midnight: float) -> None:
+    def __init__(self, server: Served, folder: Path, midnight: float, mailbox: Mailbox) -> None:
         self.ann = server.by("anna", *_ROLES)
         self.bob = server.by("bob", *_ROLES)
         self.screen = ""
         self._desk = server.desk
         self._folder = folder
+        self._mailbox = mailbox
         self._midnight = midnight
         self.date = datetime.fromtimestamp(midnight, UTC).date().isoformat()
 
@@ -68,10 +71,12 @@ class Day:
         self._desk.later(0)
         self.screen += f"# {clock}\n"
 
-    def type(self, line: str, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Rounds of the server go on meanwhile, as its own thread would do.  *meanwhile*: what happens before the command ends."""
+    def type(self, line: str, meanwhile: Callable[[], None] = lambda: None, answer: str = "") -> None:
+        """Rounds of the server go on meanwhile, as its own thread would do.  *meanwhile*: what happens before the command ends.
+        *answer*: to its question.
+        """
         with ThreadPoolExecutor(1) as typing:
-            running = typing.submit(self.ann.runrig, *shlex.split(line), width=_WIDTH)
+            running = typing.submit(self.ann.runrig, *shlex.split(line), typed=answer, width=_WIDTH)
             meanwhile()
             while not running.done():
                 self._desk.service.settle()
@@ -118,6 +123,20 @@ class Day:
         self._desk.time[0] += after_s
         self._see(TaskFact(Phase.ENDED, 0, by_itself=True), id, tasks, attempt)
         self._desk.later(0)
+
+    def reads_mail(self) -> None:
+        """The mail that has come by now."""
+        notices, store = self._desk.service.notices, self._desk.store.notices
+        notices.collect()
+
+        def arrived() -> bool:
+            notices.send()
+            return not store.waiting("anna")
+
+        until(arrived)
+        for _, mail in self._mailbox.got:
+            text = "\n".join(mail.get_content().splitlines()).replace(self.date, "2026-01-31")
+            self.screen += f"(mail) {mail['Subject']}\n{text}\n"
 
     def counts_usage(self) -> None:
         """As the server's own thread does it."""
@@ -171,11 +190,14 @@ def the_day(day: Day) -> str:
     day.measures("n3", busy=96)
     day.measures("n4", busy=94)
     day.type("top")
+    day.type("notify --to anna --when fail,preempt")
+    day.type("notify --to anna@example.org --when fail,preempt")
     day.at("12:30")
     day.type("status")
     other = day.submits("lm", "nlp", seconds=3000)
     day.at("12:30:05")
     day.ends("train-2", "main-0", "main-1", code=_STOPPED)
+    day.reads_mail()
     day.at("12:30:20")
     day.runs("train-2", "main-0", "main-1", attempt=1)
     day.type("why train-2")
@@ -221,6 +243,8 @@ def the_day(day: Day) -> str:
     day.type("run -g 0 --code none -- python report.py", reported)
     day.at("16:05")
     day.type("attach report-1")
+    day.type("run -g 0 --after train-2 --name draft --code none -d -- python draft.py")
+    day.type("cancel", answer="y\n")
     day.type("logs -f train-2", partial(day.finishes, "train-2", "main-0", "main-1", after_s=6900, attempt=1))
     day.type("workflow query train-2")
     day.counts_usage()
@@ -239,11 +263,16 @@ def morning() -> Iterator[Day]:
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     nodes = read_cluster(_CLUSTER).nodes
     try:
-        with TemporaryDirectory() as folder, served(Path(folder), nodes=nodes, cluster=_CLUSTER, time=midnight) as it:
+        with (
+            TemporaryDirectory() as folder,
+            served(Path(folder), nodes=nodes, cluster=_CLUSTER, time=midnight) as it,
+            mailbox(Path(folder)) as (letters, sends),
+        ):
+            it.desk.service.notices._mail = sends
             project = Path(folder, "project")
             project.mkdir()
             os.chdir(project)
-            yield Day(it, Path(folder), midnight)
+            yield Day(it, Path(folder), midnight, letters)
     finally:
         os.chdir(before)
         os.environ.pop("TZ") if zone is None else os.environ.update(TZ=zone)

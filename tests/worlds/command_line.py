@@ -43,17 +43,35 @@ class Terminal(io.StringIO):
         return True
 
 
-def runrig(*args: str, env: Mapping[str, str] | None = None, stdin: str = "", width: int | None = None) -> Done:
+class Typed(io.TextIOWrapper):
+    """What somebody types at a terminal, which shows it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(io.BytesIO(text.encode()))
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        line = super().readline(size)
+        sys.stdout.write(line)
+        return line
+
+
+def runrig(
+    *args: str, env: Mapping[str, str] | None = None, stdin: str = "", width: int | None = None, typed: str = ""
+) -> Done:
     """One command line in this process, with no server, token or zone but those of *env*.
 
     *width*: stdout is a terminal of so many columns, without colours; None: a file.
+    *typed*: what is typed at stdin, which is a terminal then.
     """
     ours = {name for name in os.environ if name.startswith("RUNRIG_")}
     clean = {name: os.environ[name] for name in os.environ.keys() - ours - _OF_TERMINALS}
     clean |= {"RUNRIG_DATA": "/nonexistent", **(env or {})}
     clean |= {} if width is None else {"COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}
     out, err = Terminal() if width is not None else io.StringIO(), io.StringIO()
-    text_in = io.TextIOWrapper(io.BytesIO(stdin.encode()))
+    text_in = Typed(typed) if typed else io.TextIOWrapper(io.BytesIO(stdin.encode()))
     with (
         patch.dict(os.environ, clean, clear=True),
         patch("sys.stdin", text_in),

@@ -23,8 +23,9 @@ class Served:
     url: str
     token: str = _TOKEN
 
-    def runrig(self, *args: str, stdin: str = "", width: int | None = None) -> Done:
-        return runrig(*args, env={"RUNRIG_SERVER": self.url, "RUNRIG_TOKEN": self.token}, stdin=stdin, width=width)
+    def runrig(self, *args: str, stdin: str = "", width: int | None = None, typed: str = "") -> Done:
+        env = {"RUNRIG_SERVER": self.url, "RUNRIG_TOKEN": self.token}
+        return runrig(*args, env=env, stdin=stdin, width=width, typed=typed)
 
     def json(self, *args: str, stdin: str = "") -> Any:
         done = self.runrig(*args, "-t", "json", stdin=stdin)

@@ -38,7 +38,7 @@ def test_notice_arrives_over_each_kind_of_connection(tmp_path: Path, security: S
     assert (recipients, got["From"], got["To"]) == ([ANN], "runrig@example.org", ANN)
     assert (got["Subject"], got["Message-ID"]) == ("train-2 was preempted", "<d-1@example.org>")
     assert got.get_content().splitlines() == [
-        "train-2 in pool vision was preempted at 2026-01-31T12:00:00+00:00.",
+        "train-2 in pool vision was preempted at 2026-01-31 12:00:00 UTC.",
         "",
         "was preempted by work of another pool (Reclaim, rule R2)",
         "",
@@ -65,7 +65,7 @@ def test_many_notices_share_a_mail_and_many_mails_a_connection(tmp_path: Path) -
     with mailbox(tmp_path) as (there, sends):
         assert sends.send([letter(), letter_of("bob@example.org", "d-2", bodies)]) == [DELIVERED, DELIVERED]
     assert (there.connections, there.subjects[1]) == (1, "3 notices: 1 failed, 2 completed")
-    assert there.got[1][1].get_content().splitlines()[0] == "2026-01-31T12:00:00+00:00  sweep-0 failed"
+    assert there.got[1][1].get_content().splitlines()[0] == "2026-01-31 12:00:00 UTC  sweep-0 failed"
 
 
 def test_refused_recipient_delays_no_other(tmp_path: Path) -> None:

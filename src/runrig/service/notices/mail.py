@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from email.message import EmailMessage
 from email.policy import SMTP
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from runrig.domain.errors import InvalidInput
 from runrig.domain.notices import DELIVERED, Security, Smtp, When, mail_domain
 from runrig.domain.quantities import listed
+from runrig.domain.value import utc
 from runrig.domain.workflow_status import WorkflowStatus
 
 TIMEOUT_S = 10.0
@@ -153,9 +155,13 @@ def _text(told: Mapping[str, Any]) -> str:
     if "id" not in told:
         return f"{_TEST}\n"
     cause = f"\n{told['cause']}\n" if told["cause"] else ""
-    return f"{told['id']} in pool {told['pool']} {_words(told)} at {told['at']}.\n{cause}\n{told['address']}\n"
+    return f"{told['id']} in pool {told['pool']} {_words(told)} at {_at(told)}.\n{cause}\n{told['address']}\n"
 
 
 def _line(told: Mapping[str, Any]) -> str:
     cause = f": {told['cause']}" if told["cause"] else ""
-    return f"{told['at']}  {told['id']} {_words(told)}{cause}"
+    return f"{_at(told)}  {told['id']} {_words(told)}{cause}"
+
+
+def _at(told: Mapping[str, Any]) -> str:
+    return utc(datetime.fromisoformat(told["at"]))
