@@ -68,5 +68,5 @@ def _carried_out(job: report.Job, told: list[Section], *, as_text: bool) -> dict
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that folders and servers go with us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that folders and servers are removed with this process
     sys.exit(main())

@@ -30,7 +30,7 @@ def nofit() -> float:
     _, full = timed_cycle(ledger, 0)
     assert Counter(_flavors(full)) == {"a100": 8000, "h100": 8000}
     queue(ledger, (gang(f"x{each:05}", pools[each], Priority.NORMAL, each) for each in range(1000)))
-    gc.collect()  # what building left; a cycle pays for its own
+    gc.collect()  # garbage of the setup; a cycle pays for its own
     seconds, made = timed_cycle(ledger, 1, heads_per_pool=1)
     assert (made, sum(len(bucket.waiting) for bucket in ledger.pending.values())) == ([], 1000)
     return seconds
@@ -47,7 +47,7 @@ def reclaim(heads: int) -> float:
     assert Counter(_flavors(lent)) == {"a100": 8000, "h100": 8000}
     preemptors = [pools[1 + 2 * (each * (500 // heads))] for each in range(heads)]
     queue(ledger, (gang(f"x{at:05}", pool, Priority.NORMAL, at, 8) for at, pool in enumerate(preemptors)))
-    gc.collect()  # what building left; a cycle pays for its own
+    gc.collect()  # garbage of the setup; a cycle pays for its own
     seconds, made = timed_cycle(ledger, 1, heads_per_pool=1)
     assert Counter(type(each) for each in made) == {Nominate: heads, Preempt: 8 * heads}, len(made)
     targets = [each.gang for each in made if isinstance(each, Preempt)]

@@ -295,7 +295,7 @@ def _trials(state: State, asked: Sequence[Gang], runs: int) -> Iterator[Measured
             start = process_time()
             told = search.try_out((change,), Who.ADMIN)
             seconds.append(process_time() - start)
-            assert cycle(ledger, NOW) == []  # where a trial woke everybody, they sleep again
+            assert cycle(ledger, NOW) == []  # gangs that a what-if run woke sleep again
         assert before == (list(ledger.tree.root.subtree), len(ledger.pending), len(ledger.placed)), "it left a trace"
         yield Measured(what, seconds, (goal, None), checked=int(_check(state, each, told)))
 

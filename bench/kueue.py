@@ -97,7 +97,7 @@ def world(system: System, workloads: Iterable[Workload], settings: Settings) -> 
     made = Simulator(system, settings)
     for each in workloads:
         made.submit(each)
-    gc.collect()  # what building left; a cycle pays for its own
+    gc.collect()  # garbage of the setup; a cycle pays for its own
     return made
 
 

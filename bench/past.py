@@ -77,7 +77,7 @@ def _history(store: SqlStore, waiting: int) -> list[tuple[str, Cell]]:
         state.apply_all(actions, at)
         state.revision = revision
         since += actions
-        if revision > 1 and len(since) >= DECISIONS:  # the first has all that there is
+        if revision > 1 and len(since) >= DECISIONS:  # the first one has everything
             present = _present(state, at, since, whole=not sizes)
             sizes.append(store.past.write(checkpoint_of(present, 0), present, None))
             since = []

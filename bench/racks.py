@@ -107,7 +107,7 @@ def queued(ledger: Ledger, waiting: Gang) -> Entry:
 
 
 def check(cluster: Cluster, placed: Iterable[tuple[Gang, Placement]]) -> Used:
-    """What *placed* lie in.  Fails if a node holds more than it has, or pods that must lie together do not."""
+    """Returns the domains of *placed*. Fails if a node is overcommitted, or pods that must be together are not."""
     gpus = Counter[int]()
     for each, (assignment,) in placed:
         (pod_set,) = each.pod_sets

@@ -47,7 +47,7 @@ def rows(runs: int, each: int = EACH) -> Rows:
         Random(1).shuffle(turns)
         _turn(service, each, [], [])
         for followed in turns:
-            while service.usage.step():  # what was not followed before is not paid for in this turn
+            while service.usage.step():  # earlier events must not count in this turn
                 pass
             thread = Background("usage", service.usage.step, lambda took_s, _: max(PAUSE_S, REST * took_s))
             if followed:

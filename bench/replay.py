@@ -170,7 +170,7 @@ class _Run:
         assert not self._runs_until
 
     def _end(self, at_ms: int, name: str) -> None:
-        if self._runs_until.get(name) == at_ms:  # else it was preempted since
+        if self._runs_until.get(name) == at_ms:  # otherwise it was preempted
             del self._runs_until[name]
             self._world.finish(name)
             self._done.makespan_ms = at_ms

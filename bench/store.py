@@ -224,7 +224,7 @@ def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
         transactor = Transactor(store, SimulatedClock(), fixed_nodes=True, topology=True)
         with transactor.writing("bench") as writing:
             writing.commit(Plan(actions), spec)
-        gc.collect()  # what building left; a cycle pays for its own
+        gc.collect()  # garbage of the setup; a cycle pays for its own
         store.seconds = 0.0
         start = process_time()
         made = [action for plan in transactor.cycle(Observation()) for action in plan.actions]

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(chosen, "output"):
         sys.stdout.write(text)
     if folder is not None and work is not None:
-        # Standard output is for the cluster file.
+        # Stdout is for the cluster file.
         print(_told(folder, shape, work), file=sys.stderr)
     return 0
 

@@ -313,7 +313,7 @@ def _batches(shape: Shape, wanted: int) -> Iterator[Batch]:
     sizes = _sizes(shape.gpus)
     while wanted:
         gpus = sizes[_draw(chance, (0, len(sizes) - 1))]
-        # One in three gangs has several pods; of whole nodes it lies on several nodes.
+        # One in three gangs has several pods; with whole nodes, it spans several nodes.
         pods = _draw(chance, (2, 4)) if chance.random() < 1 / 3 else 1
         pods = min(pods, max(1, LARGEST_GANG // gpus), wanted // gpus)
         hours = _draw(chance, _HOURS)

@@ -117,7 +117,7 @@ class ControlPlane:
         }
 
     def stop(self) -> None:
-        """What was started last goes first."""
+        """Stops everything, the last started first."""
         for process in reversed(self.processes.values()):
             process.stop()
         self.api.close()
@@ -165,7 +165,7 @@ def _sweep(root: Path) -> None:
                 shutil.rmtree(folder / "state", ignore_errors=True)
                 if age >= _RUNS_KEPT:
                     shutil.rmtree(folder)
-        except OSError:  # it lives, or processes that outlived a killed run still write there
+        except OSError:  # it is running, or processes of a killed run still write there
             continue
 
 
@@ -258,12 +258,12 @@ def _start_server(plane: ControlPlane) -> None:
         "service-account-issuer": "https://kubernetes.default.svc",
         "service-account-key-file": state / "accounts.key",
         "service-account-signing-key-file": state / "accounts.key",
-        # No controller here makes service accounts, lets go of a claim that is deleted, or takes the taint from a node that is ready.
+        # No controller here creates service accounts, releases deleted claims, or removes the taint of a ready node.
         "disable-admission-plugins": "ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition",
         "enable-priority-and-fairness": "false",
         "max-requests-inflight": "0",
         "max-mutating-requests-inflight": "0",
-        "vmodule": "conn=4",  # so that its log says when a client has said all
+        "vmodule": "conn=4",  # so that its log shows when a client has sent everything
     }
     plane.run("kube-apiserver", "kube-apiserver", *(f"--{name}={value}" for name, value in arguments.items()))
     plane.until(plane.ready, "the API server is ready", timeout_s=_START_S)

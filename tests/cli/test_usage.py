@@ -75,7 +75,7 @@ SUM         16.0  12.5   3.5   0.0                   1.5     3.0   3.1     78%
 """
 
 
-def test_the_worked_example_as_tables(tmp_path: Path) -> None:
+def test_the_worked_example_is_shown_as_tables(tmp_path: Path) -> None:
     with there(tmp_path) as it:
         assert it.usage(*TIMES).out == BY_POOL
         assert it.usage(*TIMES, "--by", "user,priority", "--every", "hour").out == BY_USER

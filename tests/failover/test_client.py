@@ -79,7 +79,7 @@ def test_command_that_may_have_been_executed_is_not_sent_again(turn: str) -> Non
         assert len(server.seen) == 1
 
 
-def test_patience_ends_with_the_last_error() -> None:
+def test_retries_end_with_the_last_error() -> None:
     with script(*[STANDBY] * 9) as (server, client):
         client._caller.patience_s = 0.8
         with pytest.raises(RunrigError, match=STANDBY):

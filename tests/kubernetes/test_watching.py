@@ -290,7 +290,7 @@ def test_kind_without_changes_is_no_trouble(
     assert Timeouts().watch < Timeouts().silence
 
 
-def test_busy_server_is_left_alone_as_long_as_it_asks(world: World, tmp_path: Path) -> None:
+def test_busy_server_is_not_asked_again_for_as_long_as_it_requests(world: World, tmp_path: Path) -> None:
     with doorkeeper(429, {"Retry-After": "1"}, b"") as url:
         place = kubeconfig(world.plane, tmp_path / "k", url=url)
         with watched(world, place) as busy:

@@ -111,7 +111,7 @@ class Warm:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            with suppress(ProcessLookupError):  # It has ended, and was waited for, but the end is not told yet.
+            with suppress(ProcessLookupError):  # It has ended and was collected, but its end is not reported yet.
                 os.kill(self.pid, number)
 
     def kill(self) -> None:

@@ -12,7 +12,7 @@ from runrig.domain.spans import format_duration
 from runrig.spec.one_task import OneTask
 
 LABEL = "runrig-shell"
-"""Marks such a workflow; its value is of no importance."""
+"""Marks such a workflow; the value has no meaning."""
 LONGEST_ALONE_S = 300
 _BEAT_S = 20
 _WARNING_S = 60

@@ -71,7 +71,7 @@ class Explains(Protocol):
         """Returns what is known of *pools*, in order; deleted and unknown ones are left out."""
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """The same as cards."""
+        """Returns the reasons as cards."""
 
 
 def cards_of(whys: Whys) -> list[Card]:
@@ -120,7 +120,7 @@ class Reasons:
         return [(known.found, self._age_s(known)) for known in found if known.found is not None]
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """The same as cards."""
+        """Returns the reasons as cards."""
         return cards_of(self.whys(pools, visibility))
 
     def _known(self, pools: Sequence[str], visibility: Visibility) -> list[_Known | None]:

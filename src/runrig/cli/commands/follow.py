@@ -42,7 +42,7 @@ TIME_UP, NOT_RUN = 124, 125
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Timeout in seconds. Default: no timeout.")
 @with_session
 def wait(session: Session, id: str | None, status: str | None, timeout: float | None) -> None:
-    """Wait until a workflow has ended, or has a status. Without ID, your latest workflow.
+    """Wait until a workflow has ended or reached a status. Without ID, your latest workflow.
 
     The exit code is that of the command that failed first, 0 if none did; 124 if it reached its time limit; 125 if
     it was cancelled or could not run. Prints each element of an array that fails, once.

@@ -101,7 +101,7 @@ class EndedWork:
         chosen[np.array(numbers, dtype=np.int64)] = True
         return chosen
 
-    # ------------------------------------------------------------ who comes before it
+    # ------------------------------------------------------------ gangs ahead
 
     def _ahead(self, choice: Placement) -> "Ahead":
         """Gangs that start first if it starts as *choice*, without those of workflows that may themselves end."""

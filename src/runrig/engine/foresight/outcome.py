@@ -66,7 +66,7 @@ def plan_gang(gang: Gang, placement: Placement = ()) -> PlanGang:
     return PlanGang(gang.id, gang.pool, gang.priority.value, gpus)
 
 
-# ---------------------------------------------------------------- how a state stands
+# ---------------------------------------------------------------- comparing states
 
 
 def pool_rows(state: State) -> dict[str, PlanPoolRow]:

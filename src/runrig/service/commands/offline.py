@@ -39,7 +39,7 @@ def check(submission: Submission, cluster: ClusterSpec) -> WorkflowSubmitted:
 
 
 def blueprint(submission: Submission, cluster: ClusterSpec, namespace: str) -> Blueprint:
-    """As `Submissions.blueprint` on such a server, with the resource names in the file."""
+    """Like `Submissions.blueprint` on such a server, with the resource names of the file."""
     parsed = read(submission)
     plan = rendering.blueprint(
         _declared(cluster), parsed.spec.spec, pool=parsed.pool, priority=parsed.priority, namespace=namespace
