@@ -11,9 +11,9 @@ import pytest
 
 from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.observed import Phase, TaskFact
-from runrig.domain.records import Event
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import LogFile, Output
+from runrig.web.pages import workflow as workflow_page
 from tests.web.visitor import Elements, Site, site, words_of
 from tests.worlds.service import T0, one_task
 
@@ -265,18 +265,103 @@ def test_gpu_use_is_shown_where_it_is_measured(tmp_path: Path) -> None:
         assert re.findall(r'class="runs" d="(.*?)"', page) == [path, path]
 
 
-def test_the_page_reads_the_log_of_a_workflow_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its log can have thousands of events; the page of an array of 1,000 elements takes a tenth of a second by it."""
+def test_a_page_reads_what_is_stored_of_a_workflow_once_and_the_end_of_the_log_of_an_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An array of 1,000 elements has as many groups and tasks, and thousands of events."""
     with site(tmp_path) as it:
         it.desk.submit("a", gpus=2)
         it.desk.service.settle()
-        read: list[str | None] = []
-        events = it.desk.store.log.events
+        read: list[str] = []
 
-        def noted(**asked: Any) -> tuple[Event, ...]:
-            read.append(asked.get("workflow"))
-            return events(**asked)
+        def noted(what: Any, name: str) -> None:
+            found = getattr(what, name)
 
-        monkeypatch.setattr(it.desk.store.log, "events", noted)
+            def reads(*args: Any, **more: Any) -> Any:
+                read.append(name)
+                return found(*args, **more)
+
+            monkeypatch.setattr(what, name, reads)
+
+        for name in ("workflow", "spec"):
+            noted(it.desk.store, name)
+        for name in ("events", "latest"):
+            noted(it.desk.store.log, name)
         assert "a-1" in words_of(it.visitor().page("/workflow/a-1"))
-        assert read == ["a-1"]
+        assert read == ["workflow", "spec", "events"]
+        it.desk.submit("sweep", text=SWEEP, pool="pool2")
+        it.desk.service.settle()
+        monkeypatch.setattr(workflow_page, "MOST_LOGGED", 6)
+        read.clear()
+        page = words_of(it.visitor().page("/workflow/sweep-1"))
+        assert read == ["workflow", "spec", "latest"]
+        count = len(it.desk.store.log.events(workflow="sweep-1"))
+        assert f"Events {count}, the last: " in page
+        assert f"{count - 6} earlier events: runrig workflow events sweep-1" in page
+        assert "Only the latest attempts are shown." in page
+
+
+SWEEP = """
+workflow:
+  name: sweep
+  groups:
+  - name: runs
+    array: {indices: 0-79, most: 4}
+    tasks: [{name: main, image: any, command: [train, "{{array_index}}"], duration: 1000, resource: one}]
+  resources: {one: {gpu: 1}}
+"""
+
+
+def test_elements_of_an_array_are_listed_by_page_with_those_that_failed_and_run_first(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("sweep", text=SWEEP, pool="pool1")
+        it.desk.service.settle()
+        fails(tmp_path, it, TaskKey("sweep-1", "main-1", 0))
+        visitor = it.visitor()
+        page, second = (visitor.page(f"/workflow/sweep-1?page={number}") for number in (1, 2))
+        rows, rest = (re.findall(r'output-title">(main-[0-9]+)</a>', each) for each in (page, second))
+        assert (len(rows), len(rest), rows[:3]) == (50, 30, ["main-1", "main-0", "main-2"])
+        assert not {*rows} & {*rest}
+        assert "80, at most 4 at a time 1 failed 2 running" in words_of(page)
+        assert "1 of 2; failed and running first Next" in words_of(page)
+        assert words_of(page).count("train '{{array_index}}'") == 1
+        assert "There are only 2 pages. First page" in words_of(visitor.page("/workflow/sweep-1?page=3"))
+
+
+def array_of(it: Site) -> tuple[int | None, int, int, int]:
+    found = it.desk.service.workflow_queries.workflow("sweep-1").array
+    assert found is not None
+    return found.most, found.running, found.queued, found.cancelled
+
+
+def test_an_array_is_widened_and_elements_are_cancelled_on_the_page_after_a_preview(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("sweep", text=SWEEP, pool="pool1")
+        it.desk.service.settle()
+        visitor = it.visitor()
+        widen, cancel = "/workflow/sweep-1/array", "/workflow/sweep-1/elements"
+        assert f'href="{widen}"' in (page := visitor.page("/workflow/sweep-1"))
+        assert f'href="{cancel}?of=3"' in page
+        shown = visitor.fill(widen, most="10").text
+        assert "6 elements would enter the queue now" in words_of(shown)
+        assert visitor.confirm(widen, shown).headers["location"] == "/workflow/sweep-1"
+        assert array_of(it) == (10, 2, 8, 0)
+        shown = visitor.fill(cancel, of="1,40-42", message="too long").text
+        assert "4 elements would be cancelled: 1 pod on 1 node with 1 GPU would be stopped" in words_of(shown)
+        assert visitor.confirm(cancel, shown).headers["location"] == "/workflow/sweep-1"
+        it.desk.later(10)
+        it.desk.later(10)  # The first stopped; now it is gone.
+        assert array_of(it) == (10, 2, 8, 4)
+        for path, typed, says in (
+            (widen, {"most": "x"}, "'x' is not a number of elements from 1 to"),
+            (widen, {"most": "10"}, "sweep-1 already runs at most 10 of its elements at a time"),
+            (cancel, {"of": "40"}, "sweep-1/40 is already FAILED_CANCELED"),
+            (cancel, {"of": "90"}, "sweep-1 has no element '90'. Its elements are 0-79"),
+            (cancel, {"of": "9-0"}, "the range 9-0 is reversed"),
+            (cancel, {"of": "0-200"}, "201 elements are chosen. Choose at most 100, or cancel the array"),
+        ):
+            answer = visitor.fill(path, **typed)
+            assert answer.status_code >= 400
+            assert says in words_of(answer.text)
+        other = it.person("bob", "pool2-user")
+        assert [other.get(path).status_code for path in (widen, cancel)] == [404, 404]

@@ -14,9 +14,9 @@ STATIC = "/static/"
 """Files of the page: style, script, picture. They are public."""
 ENTRANCE = ("/login", "/logout", "/login/oidc", "/login/oidc/return")
 """Open paths, where sessions begin and end."""
-PAGES = ("/usage", "/waiting", "/workflows", "/map", "/me", "/run", "/submit", "/apply")
+PAGES = ("/usage", "/waiting", "/workflows", "/map", "/me", "/run", "/submit", "/apply", "/limits")
 """Pages other than the overview `/`."""
-BELOW = ("/me/", "/workflow/", "/workflows/", "/pool/", "/node/", "/page/")
+BELOW = ("/me/", "/limits/", "/workflow/", "/workflows/", "/pool/", "/node/", "/page/")
 """Prefixes of further pages, and of the data that pages load."""
 CSRF_HEADER = "x-csrf-token"
 CSRF_FIELD = "csrf"

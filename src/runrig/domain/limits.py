@@ -8,6 +8,8 @@ from runrig.domain.value import Shown, shown_as
 
 EVERYWHERE = ""
 """Stands for all pools where a limit or a number belongs to a pool."""
+SETTING = {"gpus": "user_gpus", "waiting": "user_waiting", "gpus_per_workflow": "gpus_per_workflow"}
+"""The setting of a pool for each limit of its users."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,9 @@ class Log(Protocol):
         actions, by name; empty: all.
         """
 
+    def latest(self, workflow: str, most: int) -> tuple[tuple[Event, ...], int]:
+        """Returns the last *most* events of a workflow, in order, and how many it has."""
+
 
 class EventLog(Log, Protocol):
     def last_time(self) -> float | None:

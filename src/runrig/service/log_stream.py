@@ -14,6 +14,7 @@ from runrig.domain.errors import NotFound
 from runrig.domain.natural_order import natural
 from runrig.domain.workflows import Task, TaskKey
 from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, merged, one_by_one, text_of
+from runrig.service.queries.record import Record
 from runrig.service.rights import Stays
 from runrig.service.service import Service
 from runrig.service.waiting import changes, soon
@@ -155,11 +156,10 @@ def _only_one(attempts: Sequence[Task]) -> bool:
     return len(names) == 1 and all(name == spec for name, spec in names)
 
 
-def attempts_of(service: Service, request: LogRequest) -> tuple[Task, ...]:
-    """Raises NotFound."""
-    found = service.workflow_queries.attempts(
-        request.workflow, task=request.task, retry_id=request.retry_id, every=request.every_attempt
-    )
+def attempts_of(service: Service, request: LogRequest, record: Record | None = None) -> tuple[Task, ...]:
+    """*record*: of its workflow, if it was read already. Raises NotFound."""
+    find = partial(service.workflow_queries.attempts, request.workflow, record=record)
+    found = find(task=request.task, retry_id=request.retry_id, every=request.every_attempt)
     mine = tuple(each for each in found if request.group in (None, each.group))
     if found and not mine:
         raise NotFound(f"{request.workflow} has no task group {request.group!r:.80}")

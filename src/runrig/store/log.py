@@ -73,6 +73,13 @@ class SqlLog:
                 rows = [*rows, *connection.execute(rest, values).mappings()]
             return tuple(event_of(row) for row in rows)
 
+    def latest(self, workflow: str, most: int) -> tuple[tuple[Event, ...], int]:
+        counted = select(func.count()).where(_EVENT.workflow == workflow, retention.counts())
+        statement = _events_of(True, False, False).order_by(None).order_by(_EVENT.revision.desc(), _EVENT.seq.desc())
+        with self._transactions.reading() as connection:
+            rows = connection.execute(statement.limit(most), {"after": 0, "workflow": workflow}).mappings().all()
+            return tuple(event_of(row) for row in reversed(rows)), connection.execute(counted).scalar_one()
+
     def last_time(self) -> float | None:
         newest = select(_EVENT.time).order_by(_EVENT.revision.desc(), _EVENT.seq.desc()).limit(1)
         with self._transactions.reading() as connection:

@@ -14,6 +14,7 @@ from runrig.domain.shown.workflows import Workflow
 from runrig.domain.workflows import Task
 from runrig.service import log_stream as logs
 from runrig.service.queries.output import STDERR, Lines, one_by_one, text_of
+from runrig.service.queries.record import Record
 from runrig.service.service import Service
 
 LINES = 2_000
@@ -80,13 +81,13 @@ def lines_each(attempts: int, most: int = _READ, least: int = 50) -> int:
     return max(least, min(LINES, most // max(1, 2 * attempts)))
 
 
-def output_of(service: Service, of: Workflow, wanted: Wanted) -> Output:
-    """Reads up to `MOST_ATTEMPTS` attempts: bounded, however much they wrote."""
+def output_of(service: Service, of: Workflow, wanted: Wanted, record: Record) -> Output:
+    """Reads up to `MOST_ATTEMPTS` attempts, the latest: bounded, however much they wrote."""
     try:
-        every = logs.attempts_of(service, request_of(of.id, wanted))
+        every = logs.attempts_of(service, request_of(of.id, wanted), record)
     except NotFound:
         return Output()
-    attempts = sorted(every, key=lambda each: not _failed_first(of, each))[:MOST_ATTEMPTS]
+    attempts = sorted(every, key=lambda each: (not _failed_first(of, each), -(each.start_time or 0)))[:MOST_ATTEMPTS]
     each = SEARCHED // max(1, 2 * len(attempts)) if wanted.find else lines_each(len(attempts))
     read = logs.Follower(service, request_of(of.id, wanted, each + wanted.skip + 1), attempts).lines()
     if wanted.find:

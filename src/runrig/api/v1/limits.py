@@ -12,6 +12,7 @@ from runrig.api.v1.paging import USUAL_PAGE, Cursor, cut, place_of
 from runrig.api.v1.paging import Limit as Most
 from runrig.api.v1.pools import DryRun
 from runrig.domain.access import Permission
+from runrig.domain.limits import SETTING
 from runrig.domain.shown.limits import LimitPage, LimitsChange
 from runrig.service.queries import limit_queries
 from runrig.wire import v1
@@ -65,10 +66,6 @@ def edit_limits_of_user(
 def edit_limits_of_pool(
     service: Serving, by: User, name: str, body: v1.LimitsEdit, dry_run: DryRun = False
 ) -> LimitsChange:
-    asked = {_SETTINGS[field]: value for field, value in body.model_dump(exclude_unset=True).items()}
+    asked = {SETTING[field]: value for field, value in body.model_dump(exclude_unset=True).items()}
     edit = pool_edit(name, v1.PoolEdit(**asked), service.declarations.kinds())
     return service.declarations.update_pool_limits(name, edit, user=by, dry_run=dry_run)
-
-
-_SETTINGS = {"gpus": "user_gpus", "waiting": "user_waiting", "gpus_per_workflow": "gpus_per_workflow"}
-"""The setting of a pool for each limit."""

@@ -71,6 +71,10 @@ class LogThen:
         found = self._store.log.events(workflow=workflow, pool=pool, actions=actions, after=after, limit=limit)
         return tuple(event for event in found if event.revision <= self._upto)
 
+    def latest(self, workflow: str, most: int) -> tuple[tuple[Event, ...], int]:
+        found = self.events(workflow=workflow)
+        return found[-most:], len(found)
+
 
 class NoTags:
     """Earlier tags of a workflow are unknown."""

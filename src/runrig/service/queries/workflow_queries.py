@@ -8,31 +8,31 @@ from functools import partial
 from typing import TypeVar
 
 from runrig.domain.errors import NotFound
-from runrig.domain.laws import cited
 from runrig.domain.meant import suggested
 from runrig.domain.observed import ClusterEvent
-from runrig.domain.plan import MoveGroup, MoveTask, Preempt, RestartTask, RetryTask
+from runrig.domain.plan import MoveTask, RestartTask, RetryTask
 from runrig.domain.records import Event
 from runrig.domain.shown import workflows as shown
 from runrig.domain.shown.gpu_use import WorkflowGpuHistory, WorkflowGpuUse
 from runrig.domain.shown.sentence import Facts, sentence
-from runrig.domain.shown.why import GroupWhy, PoolWhy, Preemption, WorkflowCause, WorkflowWhy
-from runrig.domain.value import at
+from runrig.domain.shown.why import GroupWhy, PoolWhy, WorkflowCause, WorkflowWhy
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Status, Task, TaskKey, Workflow
+from runrig.domain.workflows import Task, TaskKey, Workflow
 from runrig.engine.explain.headlines import Headline, headlines
 from runrig.engine.explain.pool_why import MOST_ASKED
 from runrig.ports.backend import Output
-from runrig.ports.store import SpecText, WorkflowQuery, WorkflowReads
+from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowReads
 from runrig.service.queries import shown_workflows
 from runrig.service.queries.alive import alive_here, alive_in
-from runrig.service.queries.events import preempted_in_words, unnumbered
+from runrig.service.queries.events import unnumbered
 from runrig.service.queries.failures import Failures, Handed
 from runrig.service.queries.gpu_use import gpu_history, gpu_use
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
 from runrig.service.queries.pool_deletions import deletion_of
 from runrig.service.queries.pool_why import seen, waiting_in
+from runrig.service.queries.preemptions import with_preemptions
+from runrig.service.queries.record import Log, Record
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.sources import Asks, Says, Stands, Tells
 from runrig.service.queries.spreads import latest_in_words, noted, prefers, spreads
@@ -73,9 +73,6 @@ def unknown_workflow(store: WorkflowReads, id: str, visibility: Visibility) -> N
     word = id[:LONGEST_ID]
     named = ids(WorkflowQuery(name=word, limit=MOST_LOOKED_AT))
     return no_workflow(id, [*named, *ids(WorkflowQuery(limit=MOST_LOOKED_AT))])
-
-
-Log = tuple[Event, ...]
 
 
 class WorkflowQueries:
@@ -125,13 +122,25 @@ class WorkflowQueries:
             return hash in (asked := self._asked_by({hash})) and asked[hash].groups == 1
         return False
 
-    def workflow(self, id: str, visibility: Visibility = ALL) -> shown.Workflow:
-        """Returns the workflow with this id or uuid. Raises NotFound."""
+    def record(self, id: str, visibility: Visibility, most: int) -> Record:
+        """*most*: events of the log of an array. Raises NotFound."""
         stored = self._store.workflow(self.head(id, visibility).id)
-        stored, id = self.names(visibility, stored.preemptors).workflow(stored), stored.workflow.id
-        spec = None
+        spec, id = self._spec_of(stored), stored.workflow.id
+        if spec is not None and spec.spec.array is not None:
+            return Record(stored, spec, *self._store.log.latest(id, most))
+        return Record(stored, spec, log := self._store.log.events(workflow=id), len(log))
+
+    def _spec_of(self, stored: StoredWorkflow) -> SpecText | None:
         with suppress(NotFound):
-            spec = self._store.spec(stored.workflow.spec_hash).spec
+            return self._store.spec(stored.workflow.spec_hash)
+        return None
+
+    def workflow(self, id: str, visibility: Visibility = ALL, record: Record | None = None) -> shown.Workflow:
+        """Returns the workflow with this id or uuid. Raises NotFound."""
+        stored = record.stored if record else self._store.workflow(self.head(id, visibility).id)
+        stored, id = self.names(visibility, stored.preemptors).workflow(stored), stored.workflow.id
+        text = record.spec if record else self._spec_of(stored)
+        spec = None if text is None else text.spec
         found = spreads(self._asker, self._store.log.events(workflow=id)) if prefers(spec) else ()
         return shown_workflows.workflow(
             shown_workflows.as_it_runs(stored),
@@ -242,9 +251,9 @@ class WorkflowQueries:
     def spec(self, id: str) -> SpecText:
         return self._store.spec(self._store.head(id).spec_hash)
 
-    def log(self, id: str) -> Log:
-        """Returns its events as they are stored, for `events` and `why`: who asks for both reads them once. Raises NotFound."""
-        events = self._store.log.events(workflow=id)
+    def _log(self, id: str, record: Record | None) -> Log:
+        """Returns its events as they are stored. Raises NotFound."""
+        events = record.log if record else self._store.log.events(workflow=id)
         if not events:  # It was just deleted; without its log, the names in its messages are unknown.
             raise no_workflow(id)
         return events
@@ -256,10 +265,10 @@ class WorkflowQueries:
         task: str | None = None,
         retry_id: int | None = None,
         visibility: Visibility = ALL,
-        log: Log | None = None,
+        record: Record | None = None,
     ) -> tuple[Event | ClusterEvent, ...]:
         """Returns runrig's events in order, with those of the cluster merged in by time; only those of *task* and
-        attempt *retry_id* if given. *log*: of `log`; None: it is read.
+        attempt *retry_id* if given. *record*: of `record`; None: all of the log is read.
 
         Raises NotFound.
         """
@@ -268,7 +277,7 @@ class WorkflowQueries:
         def asked(key: TaskKey | None) -> bool:
             return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
 
-        ours: Iterable[Event] = self._named(log or self.log(workflow.id), partial(self.names, visibility))[1]
+        ours: Iterable[Event] = self._named(self._log(workflow.id, record), partial(self.names, visibility))[1]
         split = noted(spreads(self._asker, ours))
         theirs: Iterable[ClusterEvent] = sorted((*self._backend.events(workflow.id), *split), key=_when)
         if task is not None or retry_id is not None:
@@ -285,9 +294,9 @@ class WorkflowQueries:
         return names, events
 
     def why(
-        self, id: str, visibility: Visibility = ALL, element: str | None = None, log: Log | None = None
+        self, id: str, visibility: Visibility = ALL, element: str | None = None, record: Record | None = None
     ) -> WorkflowWhy:
-        """Returns why it waits, and its preemptors. *element*: only this one of an array. *log*: as in `events`. Raises
+        """Returns why it waits, and its preemptors. *element*: only this one of an array. *record*: as in `events`. Raises
         NotFound.
         """
         workflow = self.head(id, visibility)
@@ -297,17 +306,19 @@ class WorkflowQueries:
         workflow, groups, holding, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
         if passable:
             groups = tuple(map(partial(self._passed, workflow), groups))
-        names, events = self._named(log or self.log(workflow.id), partial(self.names, visibility, gpus=gpus))
+        names, events = self._named(self._log(workflow.id, record), partial(self.names, visibility, gpus=gpus))
         groups = tuple(names.why(group) for group in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         deletion = deletion_of(self._store, workflow, draining=draining)
-        failure = self._failures.of(self._store.workflow(workflow.id)) if workflow.status.finished else None
+        failure = None
+        if workflow.status.finished:
+            failure = self._failures.of(record.stored if record else self._store.workflow(workflow.id))
         spread = () if holding is None else latest_in_words(spreads(self._asker, events))
         said = tuple(self._backend.says(workflow.id))
         live = not workflow.status.finished
         standstill, doubt = (self._reconciler.standstill, self._clock.doubt) if live else (None, None)
         facts = Facts(workflow, groups, holding, spread, said, failure, deletion, standstill, doubt)
-        shown = _with_preemptions(workflow, groups, tuple(_preemptions(events)))
+        shown = with_preemptions(workflow, groups, events)
         return WorkflowWhy(workflow.id, workflow.status, sentence(facts), failure, shown, deletion, standstill)
 
     def _passed(self, workflow: Workflow, group: GroupWhy) -> GroupWhy:
@@ -328,12 +339,18 @@ class WorkflowQueries:
     # ------------------------------------------------------------ logs
 
     def attempts(
-        self, id: str, *, task: str | None = None, retry_id: int | None = None, every: bool = False
+        self,
+        id: str,
+        *,
+        task: str | None = None,
+        retry_id: int | None = None,
+        every: bool = False,
+        record: Record | None = None,
     ) -> tuple[Task, ...]:
         """Returns the latest attempt, attempt *retry_id*, or *every* attempt, of each pod or only of *task*. Raises
         NotFound if there is none.
         """
-        stored = self._store.workflow(id)
+        stored = record.stored if record else self._store.workflow(id)
         pods: dict[tuple[str, int], Task] = {}
         for attempt in sorted(stored.tasks, key=lambda attempt: attempt.retry_id):
             if task in (None, attempt.name) and retry_id in (None, attempt.retry_id):
@@ -359,35 +376,6 @@ class WorkflowQueries:
 
 def _when(event: Event | ClusterEvent) -> float:
     return event.latest if isinstance(event, ClusterEvent) else event.time
-
-
-def _with_preemptions(
-    workflow: Workflow, groups: Sequence[GroupWhy], preempted: Sequence[Preemption]
-) -> tuple[GroupWhy, ...]:
-    """Returns *groups* with their preemptions; if *workflow* has ended, only groups that had any."""
-    if not groups:
-        state = Status.__members__.get(workflow.status.name, Status.SCHEDULING)
-        groups = [GroupWhy(name, state) for name in sorted({each.gang.partition("/")[2] for each in preempted})]
-    of_group = {each.group: f"{workflow.id}/{each.group}" for each in groups if not _runs_on(each)}
-    return tuple(
-        replace(group, preempted=tuple(each for each in preempted if each.gang == of_group.get(group.group)))
-        for group in groups
-    )
-
-
-def _runs_on(group: GroupWhy) -> bool:
-    """Returns True if it is running and this attempt is not being preempted. Earlier attempts are among the events."""
-    return group.state in (Status.INITIALIZING, Status.RUNNING) and group.preempted_by is None
-
-
-def _preemptions(events: Iterable[Event]) -> Iterator[Preemption]:
-    for event in events:
-        action = event.action
-        if isinstance(action, Preempt):
-            yield Preemption(at(event.time), action.by, action.law.value, preempted_in_words(action), action.gang)
-        elif isinstance(action, MoveGroup) and action.stopping is Status.FAILED_EVICTED:
-            gang = f"{action.workflow}/{action.group}"
-            yield Preemption(at(event.time), "", "DRAIN", f"was stopped because {action.message} {cited('N2')}", gang)
 
 
 def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:

@@ -1,6 +1,6 @@
 """Forms of workflows: submit, submit again, restart, cancel, hold, release, move, reprioritise. Each asks for confirmation."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -55,6 +55,9 @@ def _while_it_lives(shown: Workflow) -> Iterator[tuple[str, str]]:
     if shown.end_time is not None:
         return
     yield "cancel", "Cancel"
+    if shown.array is not None:
+        yield "elements", "Cancel elements"
+        yield "array", "Elements at a time"
     if shown.held_by is not None:
         yield "release", "Release"
     elif any(each.status in _NOT_STARTED for each in shown.groups):
@@ -254,9 +257,17 @@ def _cancel(request: Request, service: Service, asker: Asker, id: str, fields: F
     return form_shown(request, service, "cancel.html", ("message",), it=of, typed=typed, stops=stops(of), **more)
 
 
-def stops(of: Workflow) -> Mapping[str, int]:
-    """Counts what cancelling would end now: *pods* using *gpus* on *nodes*, and *groups* that have not started."""
-    tasks = [each for group in of.groups for each in group.tasks if each.start_time and not each.end_time]
+def stops(of: Workflow, only: Collection[str] = ()) -> Mapping[str, int]:
+    """Counts what cancelling would end now: *pods* using *gpus* on *nodes*, and *groups* that have not started. *only*: of
+    these groups; empty: of all.
+    """
+    tasks = [
+        each
+        for group in of.groups
+        if not only or group.name in only
+        for each in group.tasks
+        if each.start_time and not each.end_time
+    ]
     return {
         "pods": len(tasks),
         "gpus": sum(len(each.gpus) for each in tasks),

@@ -1,6 +1,7 @@
 """One workflow: why it is in its state, its output, how it spent its time, its tasks, code and events."""
 
 import shlex
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -12,7 +13,8 @@ from runrig.api.permissions import workflow as of_workflow
 from runrig.api.routing import Route, Serving
 from runrig.api.staying import Staying
 from runrig.domain.access import Permission
-from runrig.domain.errors import NotFound, Unavailable
+from runrig.domain.errors import Unavailable
+from runrig.domain.natural_order import natural
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.reason_lines import domain_line, part_line
 from runrig.domain.reasons import Part, Reason
@@ -21,10 +23,10 @@ from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import TaskGroup, Workflow
 from runrig.domain.workflows import WorkflowSpec
-from runrig.ports.store import SpecText
 from runrig.service import log_stream as logs
 from runrig.service.past.past import Then
 from runrig.service.queries.events import workflow_events
+from runrig.service.queries.record import Record
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.spec.masked import masked
@@ -41,11 +43,17 @@ from runrig.web.rendering import html, kind_of
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
-MOST_EVENTS = 500
-"""The latest ones; the log has all of them."""
-MOST_LANES = 100
+MOST_LOGGED = 1_000
+"""Events of an array that are read, the latest: each element has its own."""
+MOST_EVENTS = 200
+"""Events that are shown."""
+MOST_LANES = 50
 """The latest attempts."""
-MOST_TASKS = 100
+MOST_TASKS = 50
+"""Tasks on a page of their list."""
+MOST_LISTED = 100
+"""Tasks in the list from which one is chosen; of more, the name is typed."""
+_RANK = {"failed": 0, "taken": 1, "runs": 2, "waits": 3, "done": 4}
 MOST_TABS = 6
 """Tasks with a tab of their own; more are in a list."""
 MOST_COMMANDS = 5
@@ -82,71 +90,106 @@ def workflow(
     attempt: Number = "",
     find: Annotated[str, Query(max_length=LONGEST_SEARCH, description="Only lines of output with this text")] = "",
     skip: Annotated[int, Query(ge=0, le=MOST_SKIPPED, description="Lines at the end of the output to leave out")] = 0,
+    page: Annotated[int, Query(ge=1, le=MOST_SKIPPED, description="Page of the list of tasks")] = 1,
     at: At = "",
 ) -> Response:
     with looking(request, service, at) as (views, bar):
-        shown, why, found = _seen(views, id, asker.visibility)
+        record, shown, why, found = _seen(views, id, asker.visibility)
         gpus = uses(views.workflow_queries.gpu_use(shown), views.workflow_queries.gpu_history(shown))
         now = views.workflow_queries.now()
     past = isinstance(views, Then)
-    events = workflow_events(found)
-    attempts = attempts_of(each for each in found if isinstance(each, Event))
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
-    spec = _spec(service, shown.id)
-    file = None if spec is None else spec.text if whole else masked(spec.text)
     wanted = Wanted(task, _attempt(attempt), find, skip)
     reads = not past and not is_refresh(request)  # A refresh leaves the output alone.
-    output = output_of(service, shown, wanted) if reads else Output()
-    tasks = [each for group in shown.groups for each in group.tasks]
     return html(
         request,
         "workflow.html",
-        it=shown,
-        why=why,
-        waits=any(group.position is not None for group in why.groups),
-        graph=None
-        if shown.array
-        else graph([_box(group) for group in shown.groups]),  # Its elements do not depend on each other.
-        preempted=sorted((each for group in why.groups for each in group.preempted), key=lambda each: each.at),
-        failed=shown.status == "FAILED" and shown.cause is not None,
-        failure=_failure(shown),
-        attempts=attempts[-MOST_LANES:],
-        left_out=max(0, len(attempts) - MOST_LANES),
-        begin=min((each.queued for each in attempts), default=now),
-        end=max([each.end or now for each in attempts], default=now),
-        now=now,
-        events=folded(events[-MOST_EVENTS:][::-1]),
-        count=len(events),
-        earlier=max(0, len(events) - MOST_EVENTS),
-        tasks=tasks[:MOST_TASKS],
-        pods=list(dict.fromkeys(each.name for each in tasks)),
+        **_state(shown, why),
+        **_times(found, now, whole_log=record.count == len(record.log)),
+        **_events(found, record),
+        **_tasks(shown, page),
+        **_file(record, whole=whole),
         gpus=gpus,
-        numbers=sorted({each.attempt + 1 for each in tasks}),
-        output=output,
+        output=output_of(service, shown, wanted, record) if reads else Output(),
         wanted=wanted,
-        most_tabs=MOST_TABS,
-        file=file,
-        commands=[] if spec is None else _commands(spec.spec),
-        acts=[] if past else acts_on(shown, whole=whole, has_file=file is not None),
-        hidden=not whole,
+        acts=[] if past else acts_on(shown, whole=whole, has_file=record.spec is not None),
+        changes=whole and not past,
         foreseen=_foreseen(request, service, asker, shown.id, would) if would and not past else None,
         search=would,
         bar=bar,
-        tiers=TIERS,
-        who=WHO,
-        details=details,
     )
 
 
 def _seen(
     views: Views, id: str, visibility: Visibility
-) -> tuple[Workflow, WorkflowWhy, tuple[Event | ClusterEvent, ...]]:
-    shown = views.workflow_queries.workflow(id, visibility)
+) -> tuple[Record, Workflow, WorkflowWhy, tuple[Event | ClusterEvent, ...]]:
+    queries = views.workflow_queries
+    record = queries.record(id, visibility, MOST_LOGGED)
+    shown = queries.workflow(id, visibility, record)
     if isinstance(views, Then):
         views.bring([shown.id])
-    log = views.workflow_queries.log(shown.id)
-    why = views.workflow_queries.why(shown.id, visibility, log=log)
-    return shown, why, views.workflow_queries.events(shown.id, visibility=visibility, log=log)
+    why = queries.why(shown.id, visibility, record=record)
+    return record, shown, why, queries.events(shown.id, visibility=visibility, record=record)
+
+
+def _state(shown: Workflow, why: WorkflowWhy) -> dict[str, Any]:
+    return {
+        "it": shown,
+        "why": why,
+        "waits": any(group.position is not None for group in why.groups),
+        # The elements of an array do not depend on each other.
+        "graph": None if shown.array else graph([_box(group) for group in shown.groups]),
+        "preempted": sorted((each for group in why.groups for each in group.preempted), key=lambda each: each.at),
+        "failed": shown.status == "FAILED" and shown.cause is not None,
+        "failure": _failure(shown),
+        "tiers": TIERS,
+        "who": WHO,
+        "details": details,
+    }
+
+
+def _times(found: Sequence[Event | ClusterEvent], now: float, *, whole_log: bool) -> dict[str, Any]:
+    every = attempts_of(each for each in found if isinstance(each, Event))
+    attempts = every[-MOST_LANES:]
+    return {
+        "attempts": attempts,
+        "left_out": len(every) > MOST_LANES or not whole_log,
+        "begin": min((each.queued for each in attempts), default=now),
+        "end": max([each.end or now for each in attempts], default=now),
+        "now": now,
+    }
+
+
+def _events(found: Sequence[Event | ClusterEvent], record: Record) -> dict[str, Any]:
+    count = len(found) + record.count - len(record.log)
+    shown = workflow_events(found)[-MOST_EVENTS:]
+    return {"events": folded(shown[::-1]), "count": count, "earlier": count - len(shown)}
+
+
+def _tasks(shown: Workflow, page: int) -> dict[str, Any]:
+    """Of many tasks, what failed is first, then what runs."""
+    rows = [(group.name, each) for group in shown.groups for each in group.tasks]
+    if len(rows) > MOST_TASKS:
+        rows.sort(key=lambda row: _RANK[kind_of(row[1].status)])
+    first = (page - 1) * MOST_TASKS
+    latest = {each.name: each for _, each in rows}
+    return {
+        "nodes": sorted({each.node for each in latest.values() if each.node}, key=natural),
+        "gpu_count": sum(len(each.gpus) for each in latest.values() if each.node),
+        "tasks": rows[first : first + MOST_TASKS],
+        "page": page,
+        "pages": -(-len(rows) // MOST_TASKS),
+        "pods": sorted(latest, key=natural),
+        "numbers": sorted({each.attempt + 1 for _, each in rows}),
+        "most_tabs": MOST_TABS,
+        "most_listed": MOST_LISTED,
+    }
+
+
+def _file(record: Record, *, whole: bool) -> dict[str, Any]:
+    spec = record.spec
+    text = None if spec is None else spec.text if whole else masked(spec.text)
+    return {"file": text, "commands": [] if spec is None else _commands(spec.spec), "hidden": not whole}
 
 
 def _attempt(number: str) -> int | None:
@@ -170,8 +213,8 @@ def _failure(shown: Workflow) -> dict[str, Any] | None:
 
 
 def _commands(spec: WorkflowSpec) -> list[tuple[str, str, str]]:
-    """Returns (task, image, command) of the first tasks."""
-    tasks = [task for group in spec.groups[:MOST_COMMANDS] for task in group.tasks]
+    """Returns (task, image, command) of the first tasks. Tasks of an array differ only in their index, so only one is shown."""
+    tasks = [task for group in spec.groups[: 1 if spec.array else MOST_COMMANDS] for task in group.tasks]
     return [(each.name, each.image, shlex.join((*each.command, *each.args))) for each in tasks[:MOST_COMMANDS]]
 
 
@@ -201,13 +244,6 @@ def _foreseen(request: Asked, service: Service, asker: Asking, id: str, search: 
         return service.change_queries.would_start(id, asker.identity, others=others, depth=1, leaving=leaving)
     except Unavailable as error:
         return error.message
-
-
-def _spec(service: Service, id: str) -> SpecText | None:
-    try:
-        return service.workflow_queries.spec(id)
-    except NotFound:
-        return None
 
 
 # ---------------------------------------------------------------- output

@@ -1,0 +1,102 @@
+"""Forms of arrays: how many elements run at a time, and cancelling some of them."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from starlette.concurrency import run_in_threadpool
+
+from runrig.api.permissions import Asking
+from runrig.api.routing import Route, Serving
+from runrig.domain.errors import Conflict, InvalidInput, RunrigError
+from runrig.domain.workflows import MOST_ELEMENTS
+from runrig.spec.arrays import parse_indices
+from runrig.web.asking import answered, form, form_shown
+from runrig.web.forms import Fields, sent
+from runrig.web.pages.acts import CHANGE, shown_workflow, stops, workflow_address
+from runrig.web.pages.parts import Asked
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+MOST = 100
+"""Elements that are cancelled at a time."""
+_MOST_NAMED = 5
+
+
+@form(router, "/workflow/{id}/array", dependencies=CHANGE)
+async def most(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
+    """Changes how many elements may run at a time."""
+    fields, user = await sent(request), asker.identity.user
+
+    def draw(**more: Any) -> Response:
+        of = shown_workflow(service, asker, id)
+        now = of.array.most or of.array.elements if of.array else ""
+        typed = {"most": str(now)} | dict(fields)
+        return form_shown(request, service, "array.html", ("most",), it=of, now=now, typed=typed, **more)
+
+    def look() -> Mapping[str, Any]:
+        queued, leave = service.submissions.check_most(id, _number(fields), user=user)
+        return {"queued": queued, "leave": leave}
+
+    async def do() -> str:
+        return workflow_address(
+            await service.arrivals.do(service.submissions.setting_most(id, _number(fields), user=user))
+        )
+
+    return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, look))
+
+
+def _number(fields: Fields) -> int:
+    said = fields.get("most", "").strip()
+    if not (said.isascii() and said.isdecimal()):
+        raise InvalidInput.one(f"{said!r:.40} is not a number of elements from 1 to {MOST_ELEMENTS}", "most")
+    return int(said[:9])
+
+
+@form(router, "/workflow/{id}/elements", dependencies=CHANGE)
+async def elements(
+    request: Asked, service: Serving, asker: Asking, id: str, of: Annotated[str, Query(max_length=200)] = ""
+) -> Response:
+    """Cancels some elements."""
+    fields, user = await sent(request), asker.identity.user
+
+    def command(element: str) -> Any:
+        message = fields.get("message", "")
+        return service.submissions.cancelling_element(id, element, user=user, message=message)
+
+    def draw(**more: Any) -> Response:
+        it, typed = shown_workflow(service, asker, id), {"of": of, "message": ""} | dict(fields)
+        return form_shown(request, service, "elements.html", ("of", "message"), it=it, typed=typed, **more)
+
+    def look() -> Mapping[str, Any]:
+        for each in (chosen := _chosen(fields)):
+            service.tried(command(each))  # Raises as the command does.
+        it = shown_workflow(service, asker, id)
+        return {"stops": stops(it, chosen), "count": len(chosen)}
+
+    async def do() -> str:
+        failed = []
+        for each in (chosen := _chosen(fields)):
+            try:
+                await service.arrivals.do(await run_in_threadpool(command, each))
+            except RunrigError as error:
+                failed.append(error.message)
+        if failed:
+            more = f"; and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
+            said = f"{len(chosen) - len(failed)} of {len(chosen)} are cancelled. Not cancelled: "
+            raise Conflict(f"{said}{'; '.join(failed[:_MOST_NAMED])}{more}")
+        return workflow_address(id)
+
+    return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, look))
+
+
+def _chosen(fields: Fields) -> list[str]:
+    """Raises InvalidInput."""
+    try:
+        found = parse_indices(fields.get("of", ""))
+    except ValueError as error:
+        raise InvalidInput.one(str(error), "of") from None
+    if len(found) > MOST:
+        raise InvalidInput.one(f"{len(found)} elements are chosen. Choose at most {MOST}, or cancel the array", "of")
+    return [str(each) for each in found]

@@ -1,0 +1,124 @@
+"""Limits of users, in a pool and over all pools (rule W6): the list, and forms that change them."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from runrig.api.permissions import Asking, named, needs
+from runrig.api.routing import LONGEST_USER_NAME, Route, Serving
+from runrig.domain.access import Permission
+from runrig.domain.errors import Changed, InvalidInput, Problem
+from runrig.domain.limits import SETTING
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.settings import MOST_LIMIT
+from runrig.domain.shown.limits import Limit, LimitsChange
+from runrig.service.commands.edits import PoolEdit
+from runrig.service.rights import About, Asker
+from runrig.service.service import Service
+from runrig.spec.settings import settings_from_json
+from runrig.web.asking import answered, form, form_shown, in_thread
+from runrig.web.forms import Fields, sent, tag_of
+from runrig.web.pages.parts import Asked
+from runrig.web.rendering import html
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+WORDS = {"gpus": "GPUs at the same time", "waiting": "Waiting workflows", "gpus_per_workflow": "GPUs of one workflow"}
+MOST_SHOWN = 500
+
+Change = Callable[[Mapping[str, int | None], bool], LimitsChange]
+"""Changes limits, or only tries it."""
+
+
+@router.get("/limits", dependencies=[needs(Permission.LIST_POOLS)])
+def limits(request: Asked, service: Serving, asker: Asking) -> Response:
+    """What is nearest to its limit comes first."""
+    found = sorted(service.limit_queries.limits(asker.visibility), key=_nearest)
+    pools = {each.pool for each in found if each.pool} | {*asker.submits_to()}
+    tops = {pool for pool in pools if SUBPOOL_DELIMITER not in pool}
+    changes = {pool for pool in tops if asker.may(Permission.CHANGE_POOL, About(pool))}
+    return html(
+        request,
+        "limits.html",
+        limits=found[:MOST_SHOWN],
+        more=max(0, len(found) - MOST_SHOWN),
+        words=WORDS,
+        changes=changes,
+        everywhere=asker.may(Permission.CHANGE_CLUSTER),
+    )
+
+
+def _nearest(limit: Limit) -> tuple[float, str, str, str]:
+    used = -1.0 if limit.used is None else limit.used / limit.most
+    return -used, limit.user or "", limit.pool or "", str(limit.limit)
+
+
+@form(router, "/limits/user", dependencies=[needs(Permission.CHANGE_CLUSTER)])
+async def of_user(
+    request: Asked, service: Serving, asker: Asking, name: Annotated[str, Query(max_length=LONGEST_USER_NAME)]
+) -> Response:
+    by = asker.identity.user
+
+    def change(edit: Mapping[str, int | None], dry_run: bool) -> LimitsChange:
+        if name not in {*asker.known_users(by), *service.limit_queries.users()}:
+            service.access.users.get(name)
+        return service.declarations.update_user_limits(name, edit, by=by, dry_run=dry_run)
+
+    address = f"/limits/user?name={quote(name, safe='')}"
+    return await _form(request, service, asker, change, f"Limits of {name} over all pools", address)
+
+
+@form(router, "/limits/pool/{name}", dependencies=[needs(Permission.CHANGE_POOL, named("name"))])
+async def of_pool(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    def change(edit: Mapping[str, int | None], dry_run: bool) -> LimitsChange:
+        asked = {SETTING[limit]: most for limit, most in edit.items()}
+        found = PoolEdit(settings=settings_from_json(asked, service.declarations.kinds()))
+        return service.declarations.update_pool_limits(name, found, user=asker.identity.user, dry_run=dry_run)
+
+    address = f"/limits/pool/{quote(name, safe='')}"
+    return await _form(request, service, asker, change, f"Limits of each user of {name}", address)
+
+
+async def _form(request: Request, service: Service, asker: Asker, change: Change, title: str, address: str) -> Response:
+    fields = await sent(request)
+
+    def now() -> dict[str, str]:
+        found = change({}, True).before
+        return {name: "" if (most := getattr(found, name)) is None else str(most) for name in WORDS}
+
+    def draw(**more: Any) -> Response:
+        at = now()
+        about: dict[str, Any] = {"words": WORDS, "title": title, "address": address, "now": at, "tag": tag_of(at)}
+        return form_shown(request, service, "limits_set.html", (*WORDS,), typed=at | dict(fields), **about, **more)
+
+    def made(dry_run: bool) -> LimitsChange:
+        edit = _typed(fields)
+        if fields.get("tag") != tag_of(now()):
+            raise Changed("these limits were changed after you opened them. Check the current values and preview again")
+        return change(edit, dry_run)
+
+    def look() -> Mapping[str, Any]:
+        return {"change": made(True)}
+
+    do = in_thread(lambda: made(False), "/limits")
+    return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, look))
+
+
+def _typed(fields: Fields) -> dict[str, int | None]:
+    """Raises InvalidInput."""
+    found: dict[str, int | None] = {}
+    problems = []
+    for name in WORDS:
+        said = fields.get(name, "").strip()
+        if said and not (said.isascii() and said.isdecimal() and 1 <= int(said[:9]) <= MOST_LIMIT):
+            message = f"{said!r:.40} is not a limit. Use a whole number from 1 to {MOST_LIMIT}, or nothing for no limit"
+            problems.append(Problem(message, name))
+        else:
+            found[name] = int(said) if said else None
+    if problems:
+        raise InvalidInput(tuple(problems))
+    return found
