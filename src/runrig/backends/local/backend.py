@@ -352,9 +352,8 @@ class LocalBackend:
         except OSError as error:
             if error.errno in NO_DESCRIPTOR:
                 raise
-            self._see(
-                live, attempt.settle(ExitCode.BACKEND_ERROR, f"its folder could not be created: {error.strerror}")
-            )
+            why = f"its folder could not be created: {error.strerror}"
+            self._see(live, attempt.settle(ExitCode.BACKEND_ERROR, why))
         else:
             self._supervise(live)
 
