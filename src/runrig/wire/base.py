@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -38,10 +38,6 @@ class Answer(Model):
 
 class Request(Model):
     """A request. An unknown field is a problem of its own, with its path."""
-
-    @classmethod
-    def of_example(cls) -> Self:
-        return cls.model_validate(cls.example())
 
 
 def example_of(kind: type[Model] | type[value.Shown]) -> Any:

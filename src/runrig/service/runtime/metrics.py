@@ -9,6 +9,7 @@ import time
 from collections import Counter as Amounts
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
@@ -40,72 +41,36 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry(auto_describe=False)
-        build = Gauge("runrig_build_info", "The version of this server; always 1.", ["version"], registry=registry)
+        gauge, counted = partial(Gauge, registry=registry), partial(Counter, registry=registry)
+        timed = partial(Histogram, registry=registry, buckets=_SECONDS)
+        build = gauge("runrig_build_info", "The version of this server; always 1.", ["version"])
         build.labels(__version__).set(1)
-        self._cycle = Histogram(
-            "runrig_cycle_seconds", "Duration of one part of a scheduling cycle.", registry=registry, buckets=_SECONDS
-        )
-        self._lock = Histogram(
-            "runrig_lock_seconds",
-            "Time that the state lock was held.",
-            registry=registry,
-            buckets=_SECONDS,
-        )
+        self._cycle = timed("runrig_cycle_seconds", "Duration of one part of a scheduling cycle.")
+        self._lock = timed("runrig_lock_seconds", "Time that the state lock was held.")
         self._longest = Longest()
-        longest = Gauge(
-            "runrig_lock_longest_seconds",
-            "Longest hold of the state lock in the last five to ten minutes.",
-            registry=registry,
+        longest = "Longest hold of the state lock in the last five to ten minutes."
+        gauge("runrig_lock_longest_seconds", longest).set_function(self._longest.seconds)
+        self._commit = timed("runrig_commit_seconds", "Duration of one store transaction.")
+        self._actions = counted("runrig_actions", "Actions committed, by kind: Admit, Preempt, Submit, ...", ["kind"])
+        self._preemptions = counted(
+            "runrig_preemptions", "Gangs preempted, by rule: R1 within the pool, R2 reclaimed.", ["law"]
         )
-        longest.set_function(self._longest.seconds)
-        self._commit = Histogram(
-            "runrig_commit_seconds", "Duration of one store transaction.", registry=registry, buckets=_SECONDS
+        waits = "Time from the submission of a gang to its admission."
+        self._waits = timed("runrig_wait_seconds", waits, ["pool", "priority"], buckets=_WAITS)
+        self._failed_rounds = counted("runrig_failed_rounds", "Scheduling rounds that failed and were retried.")
+        self._notices = counted(
+            "runrig_notices", "Attempts to deliver a notice, by result: delivered, failed, given_up.", ["result"]
         )
-        self._actions = Counter(
-            "runrig_actions", "Actions committed, by kind: Admit, Preempt, Submit, ...", ["kind"], registry=registry
+        self._pruned = counted("runrig_pruned_workflows", "Finished workflows removed after their retention.")
+        self._answers = counted(
+            "runrig_answers", "Queries of the state, by who answered: the mirror or the server.", ["by"]
         )
-        self._preemptions = Counter(
-            "runrig_preemptions",
-            "Gangs preempted, by rule: R1 within the pool, R2 reclaimed.",
-            ["law"],
-            registry=registry,
+        self._failed_logins = counted("runrig_failed_logins", "Requests without a valid token.")
+        self._requests = counted(
+            "runrig_http_requests", "Responses, by route and status.", ["method", "route", "status"]
         )
-        self._waits = Histogram(
-            "runrig_wait_seconds",
-            "Time from the submission of a gang to its admission.",
-            ["pool", "priority"],
-            registry=registry,
-            buckets=_WAITS,
-        )
-        self._failed_rounds = Counter(
-            "runrig_failed_rounds", "Scheduling rounds that failed and were retried.", registry=registry
-        )
-        self._notices = Counter(
-            "runrig_notices",
-            "Attempts to deliver a notice, by result: delivered, failed, given_up.",
-            ["result"],
-            registry=registry,
-        )
-        self._pruned = Counter(
-            "runrig_pruned_workflows", "Finished workflows removed after their retention.", registry=registry
-        )
-        self._answers = Counter(
-            "runrig_answers",
-            "Queries of the state, by who answered: the mirror or the server.",
-            ["by"],
-            registry=registry,
-        )
-        self._failed_logins = Counter("runrig_failed_logins", "Requests without a valid token.", registry=registry)
-        self._requests = Counter(
-            "runrig_http_requests", "Responses, by route and status.", ["method", "route", "status"], registry=registry
-        )
-        self._latency = Histogram(
-            "runrig_http_request_seconds",
-            "Time until a response begins.",
-            ["method", "route"],
-            registry=registry,
-            buckets=_SECONDS,
-        )
+        begun = "Time until a response begins."
+        self._latency = timed("runrig_http_request_seconds", begun, ["method", "route"])
         self.sessions = SessionMetrics(registry)
         self._source: Source | None = None
         self._used: Used | None = None
