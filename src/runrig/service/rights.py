@@ -82,7 +82,7 @@ class Asker:
 
     def submits_to(self) -> list[str]:
         """Returns the pools to which the user may submit, sorted by name."""
-        there = (view.pool for view in self.service.queries.pools(visibility=self.visibility))
+        there = self.service.queries.declared(self.visibility)
         names = (pool.name for pool in there if pool.state is PoolState.ACTIVE)
         return sorted(name for name in names if self.may(Permission.SUBMIT, About(name)))
 

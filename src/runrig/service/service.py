@@ -124,6 +124,11 @@ class Service:
         self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
         self.nodes = Nodes(self.declarations.editing)
+        self._make_queries(store, backend, clock)
+        self._make_followers(store, clock, notify, address)
+        self.metrics.attach(self._monitor_snapshot, self.usage.counters)
+
+    def _make_queries(self, store: Store, backend: Backend, clock: Clock) -> None:
         self.queries = ResourceQueries(self._transactor, backend.name)
         self.limit_queries = LimitQueries(self._transactor)
         self.topology = Topology(self._transactor)
@@ -142,6 +147,9 @@ class Service:
         self.feed = Feed(self._transactor, store, numbered=not backend.queues)
         self.past = Past(store, backend, clock, self.feed, self.history)
         self.keeper = Keeper(store.past, self._transactor.listening, self.past.rest, store.snapshots)
+
+    def _make_followers(self, store: Store, clock: Clock, notify: NotifySpec, address: str) -> None:
+        """Makes the parts with threads of their own."""
         self.usage = Follower(store, clock)
         self.usage_queries = UsageQueries(store.usage, clock, self.usage, self.queries)
         listening = self._transactor.listening
@@ -149,7 +157,6 @@ class Service:
         self.notices = Notices(store, self.access.users.known, listening, self.metrics, *ways, address)
         parts = (self.usage, self.retention, self.keeper, self.notices, self.leases)
         self._threads = [each.thread for each in parts]
-        self.metrics.attach(self._monitor_snapshot, self.usage.counters)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
         """Declares the cluster and adds its nodes, before anything can be submitted. Raises for an invalid declaration.
@@ -205,7 +212,7 @@ class Service:
         return ClockAccepted(at(before), at(now), doubt)
 
     def _top_pools(self) -> list[str]:
-        return [view.pool.name for view in self.queries.pools() if view.pool.parent is None]
+        return [pool.name for pool in self.queries.declared() if pool.parent is None]
 
     def _monitor_snapshot(self) -> tuple[MonitorSnapshot, bool, float]:
         with self._transactor.reading() as state:

@@ -128,7 +128,7 @@ def _seconds_until(text: str, now: float) -> float:
 
 
 def _role(service: Service, text: str) -> Grant:
-    return as_answers.role_meant(text, {view.pool.name for view in service.queries.pools()})
+    return as_answers.role_meant(text, {pool.name for pool in service.queries.declared()})
 
 
 @router.delete(

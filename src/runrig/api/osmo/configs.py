@@ -182,7 +182,7 @@ _LIST_OF_ROLES: dict[str, Any] = {
     responses=answers(wire.RoleConfigAnswer) | {200: _LIST_OF_ROLES},
 )
 def role_configs(service: Serving) -> JSONResponse:
-    pools = [view.pool.name for view in service.queries.pools() if view.pool.parent is None]
+    pools = [pool.name for pool in service.queries.declared() if pool.parent is None]
     return JSONResponse([each.model_dump(mode="json") for each in as_answers.roles(pools)])
 
 

@@ -87,6 +87,12 @@ class ResourceQueries:
             ]
             return tuple(_views(state, shown))
 
+    def declared(self, visibility: Visibility = ALL) -> tuple[Pool, ...]:
+        """Returns the pools that are not ARCHIVED, without their usage. Subpools follow their parents."""
+        with self._transactor.reading() as state:
+            found = [pool for pool in state.pools.values() if pool.state is not PoolState.ARCHIVED]
+        return tuple(sorted((pool for pool in found if visibility.sees(pool.name)), key=_tree_order))
+
     def pool(self, name: str, visibility: Visibility = ALL) -> PoolView:
         """Returns the pool *name*, even if it is ARCHIVED. Raises NotFound."""
         with self._transactor.reading() as state:

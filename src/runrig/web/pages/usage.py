@@ -47,7 +47,7 @@ def usage(request: Asked, service: Serving, asker: Asking, over: Over = "") -> R
     sums = _by_pool(service.usage_queries.usage(UsageQuery((By.POOL,), since), visibility).rows)
     flavors = service.usage_queries.usage(UsageQuery((By.FLAVOR,), since), visibility).rows
     shown = [each.name for each in sums if each.name and (each.held or each.waited)]
-    there = {view.pool.name for view in service.queries.pools(visibility=visibility)}
+    there = {pool.name for pool in service.queries.declared(visibility)}
     pictures = [drawn(service, pool, name, now, visibility) for pool in shown if pool in there][:MOST_PICTURES]
     return html(
         request,

@@ -136,7 +136,7 @@ def _with_subpools(views: Views, visibility: Visibility, query: WorkflowQuery) -
     """A pool includes its subpools."""
     if not query.pools:
         return query
-    names = [view.pool.name for view in views.queries.pools(visibility=visibility)]
+    names = [pool.name for pool in views.queries.declared(visibility)]
     below = [name for name in names for pool in query.pools if name.startswith(f"{pool}{SUBPOOL_DELIMITER}")]
     return replace(query, pools=tuple(dict.fromkeys((*query.pools, *below))))
 
