@@ -325,6 +325,7 @@ def test_elements_of_an_array_are_listed_by_page_with_those_that_failed_and_run_
         assert "80, at most 4 at a time 1 failed 2 running" in words_of(page)
         assert "1 of 2; failed and running first Next" in words_of(page)
         assert words_of(page).count("train '{{array_index}}'") == 1
+        assert "1 failed, 2 running, 2 queued, 75 waiting of 80 elements" in words_of(visitor.page("/workflows"))
         assert "There are only 2 pages. First page" in words_of(visitor.page("/workflow/sweep-1?page=3"))
 
 
