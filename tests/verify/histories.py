@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +36,7 @@ class History:
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
         self._client: Client
+        self._clients: dict[str, Client] = {}
         self._server: Served
         self.pools: list[str] = []
         self.cohorts: list[str] = []
@@ -46,11 +47,11 @@ class History:
     def run(self, folder: Path, decisions: int = DECISIONS) -> None:
         """The server decides about *decisions* times, and its database is in *folder* afterwards."""
         with served(folder, nodes=self._nodes(), cluster=json.dumps(self._cluster()), judged=False) as self._server:
-            address, headers = (
-                self._server.url.removeprefix("http://"),
-                {"Authorization": f"Bearer {self._server.token}"},
-            )
-            with closing(Client(address, headers)) as self._client:
+            with ExitStack() as stack:
+                for user, by in (("ann", self._server), ("cy", self._server.by("cy", "admin"))):
+                    client = Client(by.url.removeprefix("http://"), {"Authorization": f"Bearer {by.token}"})
+                    self._clients[user] = stack.enter_context(closing(client))
+                self._client = self._clients["ann"]
                 moves = [move for weight, move in self._moves() for _ in range(weight)]
                 for step in range(PATIENCE):
                     self._one(moves)()
@@ -115,6 +116,7 @@ class History:
             pool |= {"flavors": list(self._flavors[::-1])} if self._often(30) else {}
             pool |= {"user_waiting": self._chance.randint(3, 12)} if self._often(20) else {}
             pool |= {"gpus_per_workflow": self._chance.randint(4, 12)} if self._often(20) else {}
+            pool |= {"user_gpus": self._chance.randint(1, 8)} if self._often(20) else {}
             pool |= {"default_exit_actions": {"RESCHEDULE": "3001"}} if self._often(25) else {}
             pools.append(pool)
         self.pools = [each["name"] for each in pools]
@@ -177,6 +179,7 @@ class History:
 
     def _submit(self) -> None:
         self._server.desk.time[0] += self._one((0.0, 0.1, 1.0))
+        self._client = self._one((*self._clients.values(),))
         body: dict[str, Any] = {"pool": self._one(self.pools), "priority": self._one(("HIGH", "NORMAL", "LOW", "LOW"))}
         body["file"] = json.dumps({"workflow": self._workflow(f"w{self._chance.randrange(50)}")})
         if self.workflows and self._often(12):
@@ -263,6 +266,7 @@ class History:
                 {"queueing": self._one(("STRICT_FIFO", "BEST_EFFORT_FIFO"))},
                 {"cohort": self._one((None, *self.cohorts))},
                 {"user_waiting": self._one((None, 2, 8))},
+                {"user_gpus": self._one((None, None, 2, 8))},
             )
         )
         self._ask("PATCH", f"/api/v1/pools/{self._one(self.pools)}", edit)
@@ -292,6 +296,10 @@ class History:
             edit = self._one(({"weight": self._chance.randint(1, 3)}, {"parent": self._one((None, *self.cohorts))}))
             self._ask("PATCH", f"/api/v1/cohorts/{self._one(self.cohorts)}", edit)
 
+    def _edit_limits(self) -> None:
+        limits = self._one(({"gpus": 1}, {"gpus": 6}, {"waiting": 5}, {"gpus": None, "waiting": None}))
+        self._ask("PATCH", f"/api/v1/limits/users/{self._one(sorted(self._clients))}", limits)
+
     def _doors(self) -> None:
         self._ask("POST", f"/api/v1/pools/{self._one(self.pools)}/{self._one(('close', 'pause'))}", {"reason": "test"})
 
@@ -320,6 +328,7 @@ class History:
             (1, self._resize_subpool),
             (1, self._delete_pool),
             (1, self._edit_cohort),
+            (2, self._edit_limits),
             (1, self._doors),
             (2, self._doors_open),
         ]
