@@ -46,20 +46,22 @@ class History:
 
     def run(self, folder: Path, decisions: int = DECISIONS) -> None:
         """The server decides about *decisions* times, and its database is in *folder* afterwards."""
-        with served(folder, nodes=self._nodes(), cluster=json.dumps(self._cluster()), judged=False) as self._server:
-            with ExitStack() as stack:
-                for user, by in (("ann", self._server), ("cy", self._server.by("cy", "admin"))):
-                    client = Client(by.url.removeprefix("http://"), {"Authorization": f"Bearer {by.token}"})
-                    self._clients[user] = stack.enter_context(closing(client))
-                self._client = self._clients["ann"]
-                moves = [move for weight, move in self._moves() for _ in range(weight)]
-                for step in range(PATIENCE):
-                    self._one(moves)()
-                    if step % 40 == 0:
-                        self._server.desk.store.snapshots.take()
-                    if step % 25 == 0 and self._server.desk.revision * 2 > decisions:
-                        break
-                self._lull()
+        with ExitStack() as stack:
+            self._server = stack.enter_context(
+                served(folder, nodes=self._nodes(), cluster=json.dumps(self._cluster()), judged=False)
+            )
+            for user, by in (("ann", self._server), ("cy", self._server.by("cy", "admin"))):
+                client = Client(by.url.removeprefix("http://"), {"Authorization": f"Bearer {by.token}"})
+                self._clients[user] = stack.enter_context(closing(client))
+            self._client = self._clients["ann"]
+            moves = [move for weight, move in self._moves() for _ in range(weight)]
+            for step in range(PATIENCE):
+                self._one(moves)()
+                if step % 40 == 0:
+                    self._server.desk.store.snapshots.take()
+                if step % 25 == 0 and self._server.desk.revision * 2 > decisions:
+                    break
+            self._lull()
 
     # ------------------------------------------------------------ chance
 

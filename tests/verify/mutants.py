@@ -351,13 +351,18 @@ def _head(log: list[Commit], place: Place, action: Any) -> list[Event]:
 
 
 def _still_there(chance: random.Random, log: list[Commit]) -> list[Commit] | None:
-    """The release of a gang is missing, and another gets its GPUs before it is queued again."""
+    """The release of a gang is missing, and another gets its GPUs before it is queued again.
+
+    Not of one that waits, because its cluster's scheduler refused it: without that release it waits longer, which is lawful.
+    """
     found = []
     held: dict[str, set[tuple[str, int]]] = {}
     released: dict[str, Place] = {}
     for at, commit in enumerate(log):
         for number, (kind, action) in enumerate(commit.events):
             name = action["gang"]["id"] if kind == "Queue" else action.get("gang", "")
+            if kind == "Queue":
+                held.pop(name, None)
             if kind == "Release" and name in held:
                 released[name] = at, number
             elif kind in ("Admit", "Replace"):

@@ -46,6 +46,12 @@ def most(name: str, elements: int) -> Event:
     return "SetMost", {"workflow": name, "most": elements}
 
 
+def refused(name: str, pool: str) -> list[Event]:
+    """Work that is queued again because the cluster's scheduler did not place it."""
+    submitted, (kind, action) = work(name, pool)
+    return [submitted, (kind, {"gang": action["gang"] | {"refused": "no node was good enough"}})]
+
+
 TWO = [node("n0", 4), pool("a", 2), pool("b", 2)]
 RACKS = [
     *(node(f"n{at}", 1, labels={"rack": f"r{at // 2}"}) for at in range(4)),
@@ -138,6 +144,29 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
             [*work("w", "a", gpus=4), *work("v", "a", at=2.0), admit("v", ("n0", 1, [2]))],
         ],
         "P4",
+    ),
+    "P4: LOW does not overtake LOW of its strict pool": (
+        [
+            STRICT,
+            [*work("w", "a", "LOW", gpus=2), *work("v", "a", "LOW", 2.0)],
+            [admit("w", ("n0", 1, [0, 1])), admit("v", ("n0", 1, [2]))],
+        ],
+        [
+            STRICT,
+            [*work("x", "b", "LOW", gpus=2), admit("x", ("n0", 1, [0, 1]))],
+            [*work("w", "a", "LOW", gpus=4), *work("v", "a", "LOW", 2.0), admit("v", ("n0", 1, [2]))],
+        ],
+        "P4",
+    ),
+    "P4: what the cluster's scheduler refused is the head of its strict pool all the same": (
+        [STRICT, [*refused("w", "a"), *work("v", "b", "LOW", 2.0), admit("v", ("n0", 1, [0]))]],
+        [STRICT, [*refused("w", "a"), *work("v", "a", at=2.0), admit("v", ("n0", 1, [0]))]],
+        "P4",
+    ),
+    "P5: what the cluster's scheduler refused is tried again when a node changes": (
+        [TWO, refused("w", "a"), [*work("v", "b"), admit("v", ("n0", 1, [0]))]],
+        [TWO, refused("w", "a"), [node("n1", 1), *work("v", "b"), admit("v", ("n0", 1, [0]))]],
+        "P5",
     ),
     "P4: a gang keeps the submit time of its workflow": (
         [TWO, [submit("w", "a"), queue("w", "a")]],

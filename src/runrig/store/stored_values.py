@@ -22,8 +22,14 @@ _TOGETHER = {
     },
     schema.meta: {"revision": "revision >= (SELECT coalesce(max(revision), 0) FROM events)"},
     schema.gangs: {"id": "substr(id, 1, length(workflow) + 1) = workflow || '/'"},
+    schema.limits: {
+        "user": """"user" <> ''""",
+        **{name: f"coalesce({name}, 1) > 0" for name in ("gpus", "waiting", "gpus_per_workflow")},
+    },
 }
-"""Columns determined by others of their row; for unfinished workflows, `engine.lifecycle.contradictions` finds more."""
+"""Columns determined by others of their row, and limits, which begin at 1. For unfinished workflows, `engine.lifecycle.contradictions`
+finds more.
+"""
 
 
 def problem(connection: Connection) -> str | None:

@@ -1,17 +1,18 @@
 """Answers the questions of the rules: could a gang start, what blocks it, which is first."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .chain import Snapshot
-from .gang import NOMINATED, Gang, Placement
+from .gang import NOMINATED, Gang, Placement, Queue, gpus_of, holders
 from .places import Column, Search, as_placement, choices, fits, room_in, shared_levels, sizes
-from .quota import CHARGED, LAYERS, REAL, Tree
+from .quota import CHARGED, LAYERS, REAL, Node, Tree
 from .world import World
 
 Action = Mapping[str, Any]
-Bucket = tuple[str, str, str]
 MOST_REQUEUES = 100
+Barrier = Column | tuple[Node, str, int, bool] | None
+"""A reason why work cannot start: room on nodes; quota of a leaf for a key in a layer, True: by P2; None: only a search tells."""
 
 
 class Commit(NamedTuple):
@@ -32,20 +33,20 @@ class Commit(NamedTuple):
 
 
 class Way(NamedTuple):
-    """Flavors and counts with which a gang could start. *amounts*: what it needs of quota. *column*: None: only a search tells."""
+    """Flavors and counts with which a gang could start. *needs*: what it needs at each barrier."""
 
     flavors: Sequence[str]
     counts: Sequence[int]
-    amounts: Mapping[str, int]
-    column: Column | None
+    needs: Sequence[tuple[Barrier, int]]
 
 
 class Court:
     """A world and what was asked about it. *leaving*: workflows that the current commit sets aside, by W8.
 
-    Answers that stay right for a while are kept: *refusals*: bucket → `World.loosened` when it could not start; *vain*: when stopping
-    LOW work of its pool would not have helped either.
-    *ways*: bucket → how its smallest size could start, and what its full size needs of quota in the first flavor.
+    Answers that stay right for a while are kept with each queue: *ways*: how its smallest size could start, *full*: what its full
+    size needs of quota in the first flavor. A queue that could not start is asked again when a barrier that stopped it, with what
+    it needs there (*at*), lets that through. *over*, *vain*: `World.loosened` when it would have borrowed, and when stopping LOW
+    work of its pool would not have helped.
     """
 
     def __init__(self) -> None:
@@ -54,13 +55,11 @@ class Court:
         self.leaving: set[str] = set()
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[Any, Column] = {}
-        self.refusals: dict[Bucket, int] = {}
-        self.vain: dict[Bucket, int] = {}
-        self._over: dict[Bucket, int] = {}
+        self._asleep: dict[Barrier, dict[int, dict[Queue, None]]] = {}
+        self._awake: dict[Queue, None] = {}
+        self._seen = self._changes = 0
         self._tree: Tree | None = None
-        self._ways: dict[Bucket, tuple[list[Way], dict[str, int]]] = {}
-        self._if_stopped: dict[Bucket, list[Way]] = {}
-        self._changes = 0
+        self._epoch: object = None
         self._numbers: dict[Any, Any] = {}
 
     def begin(self, snapshot: Snapshot) -> None:
@@ -82,32 +81,39 @@ class Court:
         if len(self.world.touched) > 500_000:
             self.world.touched.clear()
             self._columns.clear()
-            self._ways.clear()
-            self._if_stopped.clear()
+            self._tree = None
 
     # ------------------------------------------------------------ could it start?
 
     def short_of_quota(self, gang: Gang, amounts: Mapping[str, int], layers: Sequence[int]) -> bool:
         """Quota does not allow *amounts* more, by Q3 or P2."""
-        tree, leaf, numbers = self.world.tree, self.world.leaf(gang), self._kept_numbers()
-        for key, amount in amounts.items():
-            for layer in layers:
-                most = numbers.get((leaf, key, layer))
-                if most is None:
-                    most = numbers[leaf, key, layer] = tree.headroom(leaf, key, layer)
-                if amount > most or (gang.firm and tree.beyond_promise(leaf, key, amount, layer) is not None):
-                    return True
-        return False
+        return any(self._stops(*each) for each in self._of_quota(gang, amounts, layers))
 
-    def beyond_promise(self, gang: Gang, amounts: Mapping[str, int]) -> bool:
-        tree, leaf, numbers = self.world.tree, self.world.leaf(gang), self._kept_numbers()
-        for key, amount in amounts.items():
-            asked = leaf, key, amount
-            if asked not in numbers:
-                numbers[asked] = tree.beyond_promise(leaf, key, amount, CHARGED) is not None
-            if numbers[asked]:
-                return True
-        return False
+    def _of_quota(self, gang: Gang, amounts: Mapping[str, int], layers: Sequence[int]) -> list[tuple[Barrier, int]]:
+        leaf, kinds = self.world.leaf(gang), (False, True) if gang.firm else (False,)
+        return [
+            ((leaf, key, layer, promised), amount)
+            for key, amount in amounts.items()
+            for layer in layers
+            for promised in kinds
+        ]
+
+    def beyond_promise(self, way: Way) -> bool:
+        """P2 does not allow it."""
+        return any(isinstance(each, tuple) and each[3] and self._stops(each, need) for each, need in way.needs)
+
+    def _stops(self, barrier: Barrier, need: int) -> bool:
+        if isinstance(barrier, Column):
+            return barrier.most() < need
+        if barrier is None:
+            return False
+        leaf, key, layer, promised = barrier
+        numbers, asked = self._kept_numbers(), (barrier, need) if promised else barrier
+        if asked not in numbers:
+            tree = self.world.tree
+            why = tree.beyond_promise(leaf, key, need, layer) if promised else None
+            numbers[asked] = (-1 if why else need) if promised else tree.headroom(leaf, key, layer)
+        return bool(need > numbers[asked])
 
     def _kept_numbers(self) -> dict[Any, Any]:
         """Headroom and what pools hold, until something changes."""
@@ -117,72 +123,114 @@ class Court:
         return self._numbers
 
     def way(self, gang: Gang, flavors: Sequence[str], counts: Sequence[int], layers: Sequence[int] = LAYERS) -> Way:
-        amounts = self.world.asked(gang, as_placement(gang, flavors, counts))
+        needs = self._of_quota(gang, self.world.asked(gang, as_placement(gang, flavors, counts)), layers)
         depth = shared_levels(self.world, gang)
         if depth is None:
-            return Way(flavors, counts, amounts, None)
+            return Way(flavors, counts, [*needs, (None, 0)])
         picky = bool(gang.sets[0]["topology"])
         labels = tuple(each["label"] for each in self.world.pools[gang.pool]["topology_keys"]) if picky else ()
         key = flavors[0], repr(gang.sets[0]["requests"]), labels, depth, tuple(layers)
         if key not in self._columns:
             self._columns[key] = Column(self.world, flavors[0], gang.requests[0], labels, depth, layers)
-        return Way(flavors, counts, amounts, self._columns[key])
+        return Way(flavors, counts, [*needs, (self._columns[key], counts[0])])
+
+    def barrier(self, gang: Gang, way: Way, layers: Sequence[int] = LAYERS) -> tuple[Barrier, int] | None:
+        """Returns why it cannot start in this way now, and how much it needs there; None: it can. *layers*: those of the way."""
+        for barrier, need in way.needs:
+            if self._stops(barrier, need):
+                return barrier, need
+        if way.needs[-1][0] is None and Search(self.world, gang, way.counts, way.flavors, layers).run() is None:
+            return None, 0
+        return None
 
     def fits(self, gang: Gang, way: Way, layers: Sequence[int] = LAYERS) -> bool:
-        """It could start in this way now. *layers*: those of the way."""
-        if self.short_of_quota(gang, way.amounts, layers):
-            return False
-        if way.column is not None:
-            return way.column.most() >= way.counts[0]
-        return Search(self.world, gang, way.counts, way.flavors, layers).run() is not None
+        """It could start in this way now."""
+        return self.barrier(gang, way, layers) is None
 
     def ways_if_stopped(self, gang: Gang) -> list[Way]:
         """How its smallest size could start where others stop for it."""
-        self._new_tree()
-        if gang.bucket not in self._if_stopped:
+        queue = self._asked(gang)
+        if queue.if_stopped is None:
             least = sizes(gang)[-1]
-            self._if_stopped[gang.bucket] = [
-                self.way(gang, each, least, (CHARGED,)) for each in choices(self.world, gang)
-            ]
-        return self._if_stopped[gang.bucket]
+            queue.if_stopped = [self.way(gang, each, least, (CHARGED,)) for each in choices(self.world, gang)]
+        return list(queue.if_stopped)
 
     def _new_tree(self) -> None:
-        """After an edit of pools, ways are found again."""
+        """After an edit of pools, everything is asked again."""
         if self._tree is not self.world.tree:
-            self._tree = self.world.tree
-            self._ways.clear()
-            self._if_stopped.clear()
+            self._tree, self._epoch = self.world.tree, object()
+            self._asleep.clear()
+            self._awake.clear()
+            for queue in self.world.queues.values():
+                queue.at = []
+            self.world.fresh = {queue: None for queues in self.world.waiting.values() for queue in queues}
 
-    def _ways_of(self, gang: Gang) -> tuple[list[Way], dict[str, int]]:
+    def _asked(self, gang: Gang) -> Queue:
+        """Its queue, with its ways."""
         self._new_tree()
-        found = self._ways.get(gang.bucket)
-        if found is None:
+        queue = gang.queue
+        if queue.asked is not self._epoch:
             flavors, (full, *_, least) = choices(self.world, gang), [*sizes(gang), sizes(gang)[-1]]
-            ways = [self.way(gang, each, least) for each in flavors]
-            found = ways, self.world.asked(gang, as_placement(gang, flavors[0], full))
-            self._ways[gang.bucket] = found
-        return found
+            queue.asked, queue.if_stopped = self._epoch, None
+            queue.ways = [self.way(gang, each, least) for each in flavors]
+            queue.full = self.world.asked(gang, as_placement(gang, flavors[0], full))
+        return queue
 
     def could_start(self, gang: Gang) -> Sequence[str] | None:
-        """The flavors with which its smallest size fits now; None: none was found."""
-        if self.refusals.get(gang.bucket) == self.world.loosened:
-            return None
-        for way in self._ways_of(gang)[0]:
-            if self.fits(gang, way):
-                return way.flavors
-        self.refusals[gang.bucket] = self.world.loosened
+        """The flavors with which its smallest size fits now; None: none was found, and its queue sleeps."""
+        queue, found = self._asked(gang), list[tuple[Barrier, int]]()
+        for way in queue.ways:
+            barrier = self.barrier(gang, way)
+            if barrier is None:
+                flavors: Sequence[str] = way.flavors
+                return flavors
+            found.append(barrier)
+        for each, need in queue.at:
+            del self._asleep[each][need][queue]
+        queue.at = list(dict.fromkeys(found))
+        for each, need in queue.at:
+            self._asleep.setdefault(each, {}).setdefault(need, {})[queue] = None
+        self._awake.pop(queue, None)
+        self.world.fresh.pop(queue, None)
         return None
+
+    def awake(self, *, again: bool = False) -> list[Queue]:
+        """Queues that no barrier is known to stop. *again*: as it is now, and not when something last became free."""
+        self._new_tree()
+        if again or self._seen != self.world.loosened:
+            self._seen = self.world.loosened
+            self._awake.clear()
+            for barrier, needs in self._asleep.items():
+                for need in sorted(needs):
+                    if needs[need] and self._stops(barrier, need):
+                        break  # And so does what needs more.
+                    self._awake |= {queue: None for queue in needs[need] if queue.row}
+        return [*self._awake, *self.world.fresh]
 
     def had_its_turn(self, gang: Gang) -> bool:
         """P5: a gang later in the order was nominated in this cycle, and claimed what stops; that can help only in the next one."""
         return any(each.since == self.world.now and each.order > gang.order for each in self.world.nominated.values())
+
+    def was_behind(self, gang: Gang) -> bool:
+        """W6: it is in a STRICT_FIFO pool, and only in this cycle a limit began to stop one ahead of it. Its turn comes at the end."""
+        if self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO":
+            return False
+        users = {each.user for each in self.world.gangs.values() if each.placement and each.since == self.world.now}
+        ahead = (each for queue in self.world.waiting[gang.pool] for _, each in queue.row if each.user in users)
+        return any(self.ahead(each, gang) and self.stopped_by_limit(each) for each in ahead)
+
+    def ahead(self, other: Gang, gang: Gang) -> bool:
+        """Law P4, of two gangs of a pool: *other* comes first."""
+        if gang.firm or other.firm:
+            return other.order < gang.order
+        return (not self.within(other), other.order) < (not self.within(gang), gang.order)
 
     def is_head(self, gang: Gang) -> bool:
         """No gang of its pool that waits or is nominated is ahead of it, whether or not LOW borrowed when the cycle came to it.
 
         By W6, those that a limit of their user stops do not count.
         """
-        heads = (self._first(row) for bucket, row in self.world.waiting.items() if bucket[0] == gang.pool)
+        heads = (self.first(queue) for queue in self.world.waiting.get(gang.pool, ()))
         rows = [each for each in heads if each is not None]
         rows += [each for each in self.world.nominated.values() if each.pool == gang.pool]
         borrows = not gang.firm and not self.within(gang)
@@ -192,14 +240,12 @@ class Court:
             if each is not gang
         )
 
-    def _first(self, row: Sequence[tuple[Any, Gang]], *, refused: bool = True) -> Gang | None:
-        """The first gang of *row* that no limit of its user stops. *refused*: also one that the cluster's scheduler refused."""
-        first = row[0][1]
-        if (refused or not first.refused) and not self.stopped_by_limit(first):
-            return first
-        return next(
-            (each for _, each in row if (refused or not each.refused) and not self.stopped_by_limit(each)), None
-        )
+    def first(self, queue: Queue, *, refused: bool = True) -> Gang | None:
+        """Its first gang that no limit of its user stops. *refused*: also one that the cluster's scheduler refused."""
+        for _, each in queue.row:
+            if (refused or not each.refused) and not self.stopped_by_limit(each):
+                return each
+        return None
 
     def user_room(self, gang: Gang) -> int | None:
         """How many more GPUs the user of *gang* may hold in its pool by W6; None: no limit."""
@@ -209,21 +255,9 @@ class Court:
     def limits_of_user(self, gang: Gang) -> Iterator[tuple[str, int, int]]:
         """Yields where the GPUs of the user of *gang* are limited, "" for all pools, how many are allowed and held."""
         own = self.world.limits.get(gang.user, {}).get("gpus")
-        for where, most in zip(_holders(gang), (self.world.pools[gang.pool].get("user_gpus"), own), strict=True):
+        for where, most in zip(holders(gang), (self.world.pools[gang.pool].get("user_gpus"), own), strict=True):
             if most is not None:
-                yield where[0], most, self._held_by_users().get(where, 0)
-
-    def _held_by_users(self) -> dict[tuple[str, str], int]:
-        numbers = self._kept_numbers()
-        if "users" not in numbers:
-            held = numbers["users"] = dict[tuple[str, str], int]()
-            for gang in self.world.gangs.values():
-                if gang.placement:
-                    counts = [each["count"] for each in gang.placement]
-                    for holder in _holders(gang):
-                        held[holder] = held.get(holder, 0) + gpus_of(gang, counts)
-        found: dict[tuple[str, str], int] = numbers["users"]
-        return found
+                yield where[0], most, self.world.held.get(where, 0)
 
     def stopped_by_limit(self, gang: Gang) -> bool:
         """Law W6: a limit of its user stops the gang even at its smallest size, and others pass it."""
@@ -237,34 +271,25 @@ class Court:
             return False
         return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.is_head(gang)
 
-    def waiting(
-        self, asked: Callable[[Gang], bool], refusals: Mapping[Bucket, int], before: Any = None
-    ) -> Iterator[Gang]:
-        """The first of each bucket that may start, of those that *asked* accepts.
-
-        Without those in *refusals* since when nothing became free. *before*: only those ahead of this order.
-        """
-        loosened, pools = self.world.loosened, self.world.pools
-        for bucket, row in list(self.world.waiting.items()):
-            if (before is not None and row[0][0] >= before) or refusals.get(bucket) == loosened:
-                continue
-            first: Gang | None = row[0][1]
-            if row[0][1].refused or self.world.limits or pools[bucket[0]].get("user_gpus") is not None:
-                first = self._first(row, refused=False)
-            if first is not None and asked(first) and self.may_start(first):
-                yield first
+    def firsts(self, queues: Iterable[Queue], asked: Callable[[Gang], bool] = lambda _: True) -> Iterator[Gang]:
+        """The first of each that may start, of those that *asked* accepts."""
+        for queue in queues:
+            if queue.row and asked(queue.row[0][1]):
+                first = self.first(queue, refused=False)
+                if first is not None and asked(first) and self.may_start(first):
+                    yield first
 
     def within(self, gang: Gang) -> bool:
         """Law P4: LOW that stays within the nominal of its pool, by its full size in the first flavor that it can use."""
-        if self._over.get(gang.bucket) == self.world.loosened:
+        if gang.queue.over == self.world.loosened:
             return False
         tree, numbers = self.world.tree, self._kept_numbers()
-        for key, amount in self._ways_of(gang)[1].items():
+        for key, amount in self._asked(gang).full.items():
             if (gang.pool, key) not in numbers:
                 numbers[gang.pool, key] = tree.over(tree.pools[gang.pool], key)
             held, nominal = numbers[gang.pool, key]
             if held + amount > nominal:
-                self._over[gang.bucket] = self.world.loosened
+                gang.queue.over = self.world.loosened
                 return False
         return True
 
@@ -276,16 +301,6 @@ class Court:
     def layers_of(self, gang: Gang) -> tuple[int, ...]:
         """Where an admission must fit: what is nominated is charged already."""
         return (REAL,) if gang.state == NOMINATED else LAYERS
-
-
-def gpus_of(gang: Gang, counts: Sequence[int]) -> int:
-    """GPUs of *counts* pods, one number per pod set."""
-    return sum(count * need.get("gpu", 0) for count, need in zip(counts, gang.requests, strict=True))
-
-
-def _holders(gang: Gang) -> tuple[tuple[str, str], tuple[str, str]]:
-    """The user in the top-level pool and in all pools, whose GPUs are limited by W6."""
-    return (gang.pool.partition("--")[0], gang.user), ("", gang.user)
 
 
 def no_room(

@@ -1,6 +1,6 @@
-"""One gang of the log."""
+"""A gang of the log, and the queues in which gangs wait."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 PENDING, NOMINATED, ADMITTED, STOPPING = "PENDING", "NOMINATED", "ADMITTED", "STOPPING"
@@ -23,6 +23,7 @@ class Gang:
         self.workflow = self.id.partition("/")[0]
         self.sets: list[dict[str, Any]] = row["pod_sets"]
         self.rank_as(row["priority"])
+        self.queue: Queue
         self.refused: bool = bool(row.get("refused"))
         self.requests = [dict(each["requests"]) for each in self.sets]
         self.counts = [each["count"] for each in self.sets]
@@ -37,4 +38,28 @@ class Gang:
     def rank_as(self, priority: str) -> None:
         self.priority, self.firm = priority, priority != "LOW"
         self.order = RANKS[priority], self.submitted, self.id
-        self.bucket = self.pool, priority, repr(self.sets)
+
+
+class Queue:
+    """Gangs that are alike: of one pool and priority, with the same pods. *row*: those that wait, in order.
+
+    The rest are answers that `Court` keeps.
+    """
+
+    def __init__(self, pool: str, *, firm: bool) -> None:
+        self.pool, self.firm = pool, firm
+        self.row: list[tuple[tuple[int, float, str], Gang]] = []
+        self.at, self.ways, self.if_stopped = list[Any](), list[Any](), list[Any]() or None
+        self.full: dict[str, int] = {}
+        self.asked: object = None
+        self.over = self.vain = -1
+
+
+def gpus_of(gang: Gang, counts: Sequence[int]) -> int:
+    """GPUs of *counts* pods, one number per pod set."""
+    return sum(count * need.get("gpu", 0) for count, need in zip(counts, gang.requests, strict=True))
+
+
+def holders(gang: Gang) -> tuple[tuple[str, str], tuple[str, str]]:
+    """The user in the top-level pool and in all pools, whose GPUs are limited by W6."""
+    return (gang.pool.partition("--")[0], gang.user), ("", gang.user)

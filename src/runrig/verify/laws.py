@@ -5,8 +5,8 @@ It is asked before a decision is carried out, or at the end of a cycle.
 
 from collections.abc import Iterator
 
-from .court import MOST_REQUEUES, Action, Commit, Court, Way, gpus_of, no_room
-from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang
+from .court import MOST_REQUEUES, Action, Commit, Court, Way, no_room
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, gpus_of
 from .places import choices, sizes
 from .quota import CHARGED, LAYERS, REAL
 
@@ -84,8 +84,8 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         first = other.order < gang.order
         return (first or court.within(other)) if borrows else (first and court.within(other))
 
-    for other in court.waiting(ahead, court.refusals, before=None if borrows else gang.order):
-        if court.could_start(other) is not None and not court.had_its_turn(other):
+    for other in court.firsts(court.awake(), ahead):
+        if court.could_start(other) is not None and not (court.had_its_turn(other) or court.was_behind(other)):
             yield f"it starts before {other.id}, which is ahead of it and could start"
 
 
@@ -93,13 +93,11 @@ def strict_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Queue order, P4: in a STRICT_FIFO pool a later gang cannot start while the head waits, even if the head is nominated."""
     if gang.state != PENDING or court.world.pools[gang.pool]["queueing"] != "STRICT_FIFO":
         return
-    for row in court.world.waiting.values():
-        for order, other in row:
-            if order < gang.order and other.pool == gang.pool and not other.refused and (gang.firm or other.firm):
-                if court.stopped_by_limit(other):
-                    continue
-                yield f"it starts while {other.id} waits ahead of it in STRICT_FIFO pool {gang.pool}"
-                return
+    for queue in court.world.waiting.get(gang.pool, ()):
+        other = court.first(queue)
+        if other is not None and court.ahead(other, gang):
+            yield f"it starts while {other.id} waits ahead of it in STRICT_FIFO pool {gang.pool}"
+            return
     for other in court.world.nominated.values():
         if other.pool == gang.pool and other.order < gang.order:
             yield f"it starts while {other.id} is nominated ahead of it in STRICT_FIFO pool {gang.pool}"
@@ -121,7 +119,7 @@ def keeps_its_place(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
 def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
-    for gang in court.waiting(lambda _: True, court.refusals):
+    for gang in court.firsts(court.awake(again=True)):
         flavors = court.could_start(gang)
         if flavors is not None and not court.had_its_turn(gang):
             yield gang, f"it is still waiting at the end of a cycle, but fits on {' and '.join(sorted({*flavors}))}"
@@ -142,23 +140,21 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
     world = court.world
     if world.nominated:
         return
-    low: dict[str, list[Gang]] = {}
-    for gang in world.running.values():
-        if not gang.firm and not world.workflows.get(gang.workflow, {}).get("aside"):
-            low.setdefault(gang.pool, []).append(gang)
     asked: dict[str, list[tuple[Gang, list[Way]]]] = {}
-    for gang in court.waiting(lambda gang: gang.firm and gang.pool in low, court.vain):
+    firm = (queue for pool in world.low for queue in world.waiting.get(pool, ()) if queue.firm)
+    for gang in court.firsts(queue for queue in firm if queue.vain != world.loosened):
         # LOW work makes no difference to the guarantee.
-        ways = [way for way in court.ways_if_stopped(gang) if not court.beyond_promise(gang, way.amounts)]
+        ways = [way for way in court.ways_if_stopped(gang) if not court.beyond_promise(way)]
         asked.setdefault(gang.pool, []).append((gang, ways))
-        court.vain[gang.bucket] = world.loosened
+        gang.queue.vain = world.loosened
     for pool, several in asked.items():
         if not any(ways for _, ways in several):
             continue
-        with world.without(low[pool], LAYERS):
+        low = [each for each in world.low[pool].values() if not world.workflows.get(each.workflow, {}).get("aside")]
+        with world.without(low, LAYERS):
             could = [gang for gang, ways in several if any(court.fits(gang, way, (CHARGED,)) for way in ways)]
         for gang in could:
-            del court.vain[gang.bucket]
+            gang.queue.vain = -1
             yield gang, f"it is still waiting at the end of a cycle, while LOW work of its pool {pool} is running"
 
 

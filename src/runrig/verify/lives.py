@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .court import Action, Commit, Court, gpus_of, no_room
-from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement
+from .court import Action, Commit, Court, no_room
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, gpus_of
 from .places import groups
 from .quota import CHARGED, LAYERS
 

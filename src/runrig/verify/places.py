@@ -147,11 +147,21 @@ class Search:
 
 def room_in(world: World, name: str, layers: Iterable[int]) -> dict[str, int]:
     """Returns the free amounts of a node that all *layers* have."""
-    first, *others = (world.room(name, layer) for layer in layers)
+    first, *others = (_room(world, name, layer) for layer in layers)
     for other in others:
         for resource, amount in other.items():
             first[resource] = min(first.get(resource, amount), amount)
     return first
+
+
+def _room(world: World, name: str, layer: int) -> dict[str, int]:
+    """Resource → what the node has left; a resource that it does not limit is missing."""
+    listed, used = world.nodes[name]["resources"], world.free[layer].get(name, {})
+    return {
+        resource: listed.get(resource, 0) + used.get(resource, 0)
+        for resource in {*listed, *used}
+        if resource in listed or resource not in UNLIMITED_IF_UNLISTED
+    }
 
 
 def fits(room: dict[str, int], need: dict[str, int]) -> int:

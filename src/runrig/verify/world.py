@@ -1,12 +1,13 @@
 """The state at a point of the log: nodes, pools, workflows and gangs, replayed action by action."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from itertools import count
+from operator import itemgetter
 from typing import Any
 
-from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, Queue, gpus_of, holders
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 
 THE_SERVER = "the server"
@@ -15,10 +16,10 @@ UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
 
 
 class World:
-    """*awaited*: workflow → those that wait for it, by W5.
+    """*awaited*: workflow → those that wait for it, by W5. *held*: GPUs by W6.
 
-    *running*: ADMITTED. *loosened*: how often something became free. *changes*: another number after each change of quota or what is
-    held, and the old one after a trial.
+    *waiting*, *low*: by pool; *low*: LOW gangs in state ADMITTED. *fresh*: queues that were not asked yet. *loosened*: how often
+    something became free. *changes*: another number after each change of quota or what is held, and the old one after a trial.
     *touched*: names of nodes whose room changed, in order.
     """
 
@@ -31,14 +32,18 @@ class World:
         self.limits: dict[str, dict[str, Any]] = {}
         self.workflows: dict[str, dict[str, Any]] = {}
         self.gangs: dict[str, Gang] = {}
-        self.waiting: dict[tuple[str, str, str], list[tuple[tuple[int, float, str], Gang]]] = {}
+        self.queues: dict[tuple[str, str, str], Queue] = {}
+        self.waiting: dict[str, dict[Queue, None]] = {}
+        self.fresh: dict[Queue, None] = {}
+        self.low: dict[str, dict[str, Gang]] = {}
+        self.held: dict[tuple[str, str], int] = {}
         self.nominated: dict[str, Gang] = {}
         self.waited_for: dict[str, set[str]] = {}
         self.gpus: dict[str, dict[int, str]] = {}
-        self.on_node: dict[str, set[str]] = {}
         self.capacity: dict[str, int] = {}
         self.awaited: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-        self.ended, self.running = set[tuple[str, str]](), dict[str, Gang]()
+        self.ended = set[tuple[str, str]]()
+        self.refused: dict[str, Gang] = {}
         self.loosened, self.changes, self.touched = 0, 0, list[str]()
         self._moments, self.now, self.revision = count(1), 0.0, 0
         self._tree: Tree | None = None
@@ -88,16 +93,6 @@ class World:
                     free[resource] = free.get(resource, 0) - sign * amount * share["count"]
                 self.touched.append(name)
 
-    def room(self, name: str, layer: int) -> dict[str, int]:
-        """Resource → what the node has left; a resource that it does not limit is missing."""
-        node, used = self.nodes[name], self.free[layer].get(name, {})
-        listed = node["resources"]
-        return {
-            resource: listed.get(resource, 0) + used.get(resource, 0)
-            for resource in {*listed, *used}
-            if resource in listed or resource not in UNLIMITED_IF_UNLISTED
-        }
-
     def open(self, name: str, flavor: str) -> bool:
         """Law N1 and the rules of flavors: new pods of *flavor* can go there."""
         node = self.nodes.get(name)
@@ -106,8 +101,6 @@ class World:
         tolerated = {(each["key"], each["value"], each["effect"]) for each in self.flavors[flavor]["taints"]}
         taints = ((each["key"], each["value"], each["effect"]) for each in node["taints"])
         return all(each[2] == "PreferNoSchedule" or each in tolerated for each in taints)
-
-    # ------------------------------------------------------------ charging
 
     def _layers(self, gang: Gang) -> tuple[int, ...]:
         """Stopping gangs for which a nominated one is waiting are no longer charged, by R4."""
@@ -141,6 +134,7 @@ class World:
             gang.state = None
             self.settle(gang)
             self._hold_gpus(gang, take=False)
+            self._count_gpus(gang, -1)
             gang.placement, gang.amounts = placement or [], None
         gang.state, gang.targets = state, targets
         for name in {*before, *targets}:
@@ -153,39 +147,48 @@ class World:
         self.settle(gang)
         if placement is not None:
             gang.since = self.now
+            self._count_gpus(gang, 1)
         if state == ADMITTED and placement is not None:
             self._hold_gpus(gang, take=True)
         self._list(gang)
 
     def _unlist(self, gang: Gang) -> None:
         self.nominated.pop(gang.id, None)
-        self.running.pop(gang.id, None)
+        self.low.get(gang.pool, {}).pop(gang.id, None)
         if gang.state == PENDING:
-            row = self.waiting[gang.bucket]
-            del row[bisect_left(row, gang.order, key=lambda each: each[0])]
+            row = gang.queue.row
+            del row[bisect_left(row, gang.order, key=itemgetter(0))]
             if not row:
-                del self.waiting[gang.bucket]
+                del self.waiting[gang.pool][gang.queue]
+                self.fresh.pop(gang.queue, None)
 
     def _list(self, gang: Gang) -> None:
         if gang.state == NOMINATED:
             self.nominated[gang.id] = gang
-        elif gang.state == ADMITTED:
-            self.running[gang.id] = gang
+        elif gang.state == ADMITTED and not gang.firm:
+            self.low.setdefault(gang.pool, {})[gang.id] = gang
         elif gang.state == PENDING:
-            insort(self.waiting.setdefault(gang.bucket, []), (gang.order, gang), key=lambda each: each[0])
+            if not gang.queue.row:
+                self.waiting.setdefault(gang.pool, {})[gang.queue] = None
+                self.fresh |= {} if gang.queue.at else {gang.queue: None}
+            insort(gang.queue.row, (gang.order, gang), key=itemgetter(0))
         elif gang.state is None:
             self.gangs.pop(gang.id, None)
+            self.refused.pop(gang.id, None)
 
     def _hold_gpus(self, gang: Gang, *, take: bool) -> None:
-        for each in gang.placement:
-            for share in each["shares"]:
-                held, there = self.gpus.setdefault(share["node"], {}), self.on_node.setdefault(share["node"], set())
-                (there.add if take else there.discard)(gang.id)
-                for index in share["gpus"]:
-                    if take:
-                        held[index] = gang.id
-                    elif held.get(index) == gang.id:
-                        del held[index]
+        for share in (share for each in gang.placement for share in each["shares"]):
+            held = self.gpus.setdefault(share["node"], {})
+            for index in share["gpus"]:
+                if take:
+                    held[index] = gang.id
+                elif held.get(index) == gang.id:
+                    del held[index]
+
+    def _count_gpus(self, gang: Gang, sign: int) -> None:
+        gpus = gpus_of(gang, [each["count"] for each in gang.placement]) if gang.placement else 0
+        for holder in holders(gang) if gpus else ():
+            self.held[holder] = self.held.get(holder, 0) + sign * gpus
 
     @contextmanager
     def without(self, gangs: list[Gang], layers: tuple[int, ...] = (CHARGED,)) -> Iterator[None]:
@@ -217,11 +220,13 @@ class World:
         self._drop_node(action["node"])
         node = self.nodes[action["node"]["name"]] = action["node"]
         self._count(node, 1)
+        self._lift(flavors={node["flavor"]})
 
     def _drop_node(self, action: Mapping[str, Any]) -> None:
         node = self.nodes.pop(action["name"], None)
         if node is not None:
             self._count(node, -1)
+            self._lift(flavors={node["flavor"]})
         self.loosened += 1
 
     def _count(self, node: Mapping[str, Any], sign: int) -> None:
@@ -237,6 +242,7 @@ class World:
         if value is not None:
             table[name] = value
         self._tree_changes()
+        self._lift(pool=name if table is self.pools else "")
 
     def _tree_changes(self) -> None:
         self._tree = None
@@ -250,7 +256,6 @@ class World:
 
     def _submit(self, action: Mapping[str, Any]) -> None:
         row = dict(action["workflow"])
-        row["groups"] = {each["name"]: each for each in action["groups"]}
         row["done"] = {
             each["name"] for each in action["groups"] if each.get("status") == "COMPLETED" and not each["stopping"]
         }
@@ -282,6 +287,9 @@ class World:
             self.set(old, None)
         user = self.workflows.get(action["gang"]["id"].partition("/")[0], {}).get("submitted_by", "")
         gang = self.gangs[action["gang"]["id"]] = Gang(action["gang"], user)
+        alike = gang.pool, gang.priority, repr(gang.sets)
+        gang.queue = self.queues.setdefault(alike, Queue(gang.pool, firm=gang.firm))
+        self.refused |= {gang.id: gang} if gang.refused else {}
         self._list(gang)
         if gang.workflow in self.workflows:
             self.workflows[gang.workflow]["begun"] = True
@@ -325,21 +333,38 @@ class World:
         return gang.state == ADMITTED and any((gang.workflow, each) in self.ended for each in names)
 
     def _refuse(self, gang: Gang, _: Mapping[str, Any]) -> None:
+        gang.refused, self.refused[gang.id] = True, gang
         self.set(gang, STOPPING)
 
     def _set_priority(self, gang: Gang, action: Mapping[str, Any]) -> None:
+        self._unlist(gang)
         with self.without([gang], LAYERS):
             gang.rank_as(action["priority"])
+        self._list(gang)
         self.loosened, self.changes = self.loosened + 1, next(self._moments)
+
+    def _release(self, gang: Gang, _: Mapping[str, Any]) -> None:
+        free = gang.state in (ADMITTED, STOPPING) and not gang.refused
+        freed = {each["flavor"] for each in gang.placement if free and each["shares"]}
+        self.set(gang, None)
+        self._lift(flavors=freed)
 
     def _try_again(self, gang: Gang, _: Mapping[str, Any]) -> None:
         gang.refused = False
+        self.refused.pop(gang.id, None)
         self.loosened += 1
+
+    def _lift(self, flavors: Set[str] = frozenset(), pool: str = "") -> None:
+        """Law T7: what the cluster's scheduler refused is tried again when its pool or a node that it could use changes."""
+        for gang in list(self.refused.values()):
+            usable = self.pools[gang.pool]["flavors"]
+            if gang.pool == pool or (flavors and (not usable or not flavors.isdisjoint(usable))):
+                self._try_again(gang, {})
 
 
 _OF_GANGS: dict[str, Callable[[World, Gang, Mapping[str, Any]], None]] = {
     "Unqueue": lambda world, gang, _: world.set(gang, None),
-    "Release": lambda world, gang, _: world.set(gang, None),
+    "Release": World._release,
     "Nominate": lambda world, gang, a: world.set(gang, NOMINATED, a["placement"], tuple(a["targets"])),
     "Withdraw": lambda world, gang, _: world.set(gang, PENDING),
     "Preempt": lambda world, gang, _: world.set(gang, STOPPING),
