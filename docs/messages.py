@@ -74,6 +74,11 @@ REASONS: dict[Code, Entry] = {
         "The user already uses all GPUs that the pool allows one user. Work of other users is not delayed.",
         "Wait until work of the same user ends, use another pool, or ask for a higher limit.",
     ),
+    Code.BUDGET: Entry(
+        Reason(Code.BUDGET, "W7", "vision", have=1000, own=1000, until=1_793_491_200.0),
+        "The pool, or the user in all pools, has held the GPU-hours of this month. Running work continues.",
+        "Wait until the month ends, use another pool, or ask for a higher budget. If the budget lets LOW work start, lower the priority.",
+    ),
     Code.COHORT_CYCLE: Entry(
         _reason(Code.COHORT_CYCLE, "Q5"),
         "The parents of cohorts lead back to where they begin.",

@@ -51,6 +51,8 @@ SETTINGS: dict[str, Any] = {
     "user_gpus": None,
     "user_waiting": None,
     "gpus_per_workflow": None,
+    "budget": None,
+    "budget_reached": None,
     "default_image": None,
     "shell_idle_s": None,
     "closed_by": None,

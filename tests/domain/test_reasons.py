@@ -270,6 +270,17 @@ WORDS: list[tuple[Reason, str, str]] = [
         "pool vision is paused",
     ),
     (
+        of(Code.BUDGET, "vision", "", have=1200, own=1000, until=60.0),
+        "the budget of pool vision is reached: 1,200 of 1,000 GPU-hours held this month; it renews on 1970-01-01 00:01:00 UTC",
+        "budget reached: 1200 of 1000 GPU-hours in vision",
+    ),
+    (
+        of(Code.BUDGET, "", "", have=1, own=1, until=60.0, said="ann", stopped="LOW"),
+        "the budget of ann is reached: 1 of 1 GPU-hours held this month; it renews on 1970-01-01 00:01:00 UTC; until then only "
+        "LOW work starts",
+        "budget reached: 1 of 1 GPU-hours in all pools",
+    ),
+    (
         of(Code.SET_ASIDE, "w-1", "", since=60.0),
         "set aside at 1970-01-01 00:01:00 UTC after an internal error; "
         "retry it with `runrig workflow release w-1`, or end it with `runrig workflow cancel w-1`",

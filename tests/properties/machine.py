@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from runrig.domain.after import After
+from runrig.domain.budgets import HeldBefore
 from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import Gang, GangState, Law, Placement, Priority
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Nominate, Plan, Preempt, Replace, Withdraw
-from runrig.domain.pools import Queueing, paused_through
+from runrig.domain.pools import Queueing
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import Status, TaskKey, WorkflowSpec
@@ -168,7 +169,7 @@ class Driver:
                 facts[key] = TaskFact(Phase.ENDED, 143)
             else:
                 facts[key] = TaskFact(Phase.RUNNING)
-        return Observation(facts, tuple(self.nodes.values()))
+        return Observation(facts, tuple(self.nodes.values()), held=HeldBefore(0.0, {}))
 
     def end_task(self, key: TaskKey, code: int) -> None:
         self.facts[key] = TaskFact(Phase.ENDED, code)
@@ -235,7 +236,7 @@ class Driver:
 def shuffled(rows: Loaded, *, seed: int) -> Loaded:
     """The same rows in another order (flavors keep theirs: it means something)."""
     mix = random.Random(seed)
-    names = ("nodes", "cohorts", "pools", "workflows", "groups", "tasks", "gangs")
+    names = ("nodes", "cohorts", "pools", "workflows", "groups", "tasks", "gangs", "spent")
     mixed: dict[str, Any] = {name: tuple(mix.sample(getattr(rows, name), len(getattr(rows, name)))) for name in names}
     dicts: dict[str, Any] = {
         name: dict(mix.sample(list(getattr(rows, name).items()), len(getattr(rows, name))))
@@ -251,13 +252,15 @@ def _shuffled_observation(observed: Observation, *, seed: int) -> Observation:
     tasks = dict(mix.sample(list(observed.tasks.items()), len(observed.tasks)))
     running = {key for key, fact in tasks.items() if fact == TaskFact(Phase.RUNNING) and mix.random() < 0.5}
     nodes = tuple(mix.sample(observed.nodes, len(observed.nodes)))
-    return Observation({key: fact for key, fact in tasks.items() if key not in running}, nodes, running=running)
+    told = {key: fact for key, fact in tasks.items() if key not in running}
+    return replace(observed, tasks=told, nodes=nodes, running=running)
 
 
 def check_admission(state: State, gang_id: str, placement: Placement) -> None:
     entry = state.ledger.entries[gang_id]
     gang = entry.gang
-    assert paused_through(state.pools, gang.pool) is None, f"{gang_id} starts in a paused pool"
+    workflow = state.workflows[gang.workflow]
+    assert not state.budgets.keep_back(state.pools, workflow), f"{gang_id} starts in a paused pool, or beyond a budget"
     check_elements(state, gang)
     check_shape(state, gang, placement)
     views = [Oracle.now(state)]

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from runrig.domain.after import After, When
+from runrig.domain.budgets import month_of, next_month
 from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import GangState, Priority
 from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit, Nominate, Plan, Preempt, PutNode, SetFlavors, Withdraw
-from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
+from runrig.domain.pools import BudgetReached, Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import Array, ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
 from runrig.engine.lifecycle import holds, pausing, pools, submission_gate, workflows
@@ -320,6 +321,8 @@ class Engine(RuleBasedStateMachine):
         most=st.sampled_from(
             ((None, None, None), (None, None, None), (2, None, None), (None, 3, None), (None, None, 1), (None, None, 3))
         ),
+        budget=st.sampled_from((None, None, None, 1, 3)),
+        reached=st.sampled_from(BudgetReached),
     )
     def put_pool(
         self,
@@ -329,22 +332,33 @@ class Engine(RuleBasedStateMachine):
         strict: bool,
         weight: int,
         most: tuple[int | None, int | None, int | None],
+        budget: int | None,
+        reached: BudgetReached,
     ) -> None:
-        """Rule W6: *most* has its limits."""
+        """Rule W6: *most* has its limits. Rule W7: *budget*, in GPU-hours."""
         before = self.driver.state.pools.get(name)
         queueing = Queueing.STRICT_FIFO if strict else Queueing.BEST_EFFORT_FIFO
         create = before is None or before.state is PoolState.ARCHIVED
         pool = Pool(name, share, cohort=cohort, queueing=queueing, weight=weight)
         pool = replace(pool, user_waiting=most[0], gpus_per_workflow=most[1], user_gpus=most[2])
+        pool = replace(pool, budget=budget, budget_reached=reached)
         self.driver.attempt(pools.put_pool, pool, create=create)
 
     @rule(
         user=st.sampled_from(("ann", "bob")),
         most=st.sampled_from((None, 1, 2, 3)),
         waiting=st.sampled_from((None, None, 2)),
+        budget=st.sampled_from((None, None, None, 1, 2)),
     )
-    def put_limits(self, user: str, most: int | None, waiting: int | None) -> None:
-        self.driver.attempt(limits_of_users.put_limits, Limits(user=user, gpus=most, waiting=waiting))
+    def put_limits(self, user: str, most: int | None, waiting: int | None, budget: int | None) -> None:
+        self.driver.attempt(limits_of_users.put_limits, Limits(user=user, gpus=most, waiting=waiting, budget=budget))
+
+    @rule(hours=st.sampled_from((1, 1, 2, 24 * 31)))
+    def time_passes(self, hours: int) -> None:
+        """Rule W7: budgets are reached, and months begin."""
+        self.driver.cycle()
+        self.driver.now += hours * 3600
+        self.driver.cycle()
 
     @rule(parent=st.sampled_from(POOLS), short=st.sampled_from(SUBPOOLS), gpus=st.sampled_from((0, 1, 1, 2, 2, 3)))
     def put_subpool(self, parent: str, short: str, gpus: int) -> None:
@@ -423,6 +437,7 @@ class Engine(RuleBasedStateMachine):
         for name in [each.name for each in self.driver.state.pools.values() if each.paused_by is not None]:
             self.driver.attempt(pausing.resume, name)
         self.driver.attempt(nodes_of.cordon, self.driver.state.nodes, cordoned=False)
+        self.driver.now = next_month(month_of(self.driver.now))  # Budgets renew.
         self.driver.edited = True
         for _ in range(4 * len(self.driver.state.groups) + 6):
             if not self.driver.state.workflows:

@@ -11,6 +11,7 @@ from runrig.domain.cluster import ClusterSpec, RoleGrant
 from runrig.domain.nodes import Flavor, Taint
 from runrig.domain.pools import (
     HOSTNAME,
+    BudgetReached,
     Cohort,
     Pool,
     PoolState,
@@ -85,6 +86,8 @@ def tops_of(draw: Callable[..., Any], name: str, flavors: tuple[str, ...]) -> Po
         max_run_time_s=draw(st.sampled_from((None, 3600.0, 100_000.25))),
         user_waiting=draw(st.sampled_from((None, 1, 20))),
         gpus_per_workflow=draw(st.sampled_from((None, 64))),
+        budget=draw(st.sampled_from((None, 1000))),
+        budget_reached=draw(st.sampled_from((None, *BudgetReached))),
         default_image=draw(st.sampled_from((None, "ubuntu:24.04", "ghcr.io/x/y@sha256:0123"))),
         shell_idle_s=draw(st.sampled_from((None, 1800.0))),
     )

@@ -6,6 +6,7 @@ The released dumps in data/ were made of it, so what it says today must stay rea
 from dataclasses import dataclass, replace
 from typing import Any
 
+from runrig.domain.budgets import Spent
 from runrig.domain.gangs import Assignment, Gang, GangState, Law, NodeShare, PodSet, Priority
 from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node, Taint
@@ -37,6 +38,7 @@ from runrig.domain.plan import (
     SetFlavors,
     SetMost,
     SetPriority,
+    SetSpent,
     Stop,
     Submit,
     TryAgain,
@@ -100,6 +102,8 @@ def key_of(record: Record) -> tuple[str | int, ...]:
             return (revision,)
         case Limits(user=user):
             return (user,)
+        case Spent():
+            return record.scope
         case _:
             return (record.name,)
 
@@ -362,6 +366,7 @@ LATER = (
     SetMost,
     SetPriority,
     PutLimits,
+    SetSpent,
 )
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 

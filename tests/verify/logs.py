@@ -31,8 +31,15 @@ def cohort(name: str, gpus: int = 0, parent: str | None = None) -> Event:
     return "PutCohort", {"cohort": {"name": name, "parent": parent, "quotas": quotas, "weight": 1}}
 
 
-def limits(user: str, gpus: int | None = None, waiting: int | None = None) -> Event:
-    return "PutLimits", {"limits": {"user": user, "gpus": gpus, "waiting": waiting, "gpus_per_workflow": None}}
+def limits(user: str, gpus: int | None = None, waiting: int | None = None, budget: int | None = None) -> Event:
+    fields = {"user": user, "gpus": gpus, "waiting": waiting, "gpus_per_workflow": None, "budget": budget}
+    return "PutLimits", {"limits": fields}
+
+
+def spent(of: str, name: str, held: int, budget: int | None, stops: str | None = None, at: float = 2.0) -> Event:
+    """*held*: GPU-hours that were held in January 1970 until *at*."""
+    fields = {"of": of, "name": name, "month": 0.0, "held": held * 3_600_000_000, "since": at, "stops": stops}
+    return "SetSpent", {"spent": fields, "budget": budget}
 
 
 def node(name: str, gpus: int, **more: Any) -> Event:

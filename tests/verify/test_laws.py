@@ -23,6 +23,7 @@ from tests.verify.logs import (
     queue,
     recorded,
     reports,
+    spent,
     submit,
     waiting,
     work,
@@ -387,6 +388,49 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         ],
         "W6",
     ),
+    "W7: a pool whose budget is reached starts nothing new": (
+        [
+            [node("n0", 4), pool("a", 4, budget=9)],
+            [*work("v", "a"), spent("pool", "a", 8, 9), admit("v", ("n0", 1, [0]))],
+        ],
+        [
+            [node("n0", 4), pool("a", 4, budget=9)],
+            [*work("v", "a"), spent("pool", "a", 9, 9, "STOP"), admit("v", ("n0", 1, [0]))],
+        ],
+        "W7",
+    ),
+    "W7: with BORROW, it starts only LOW work": (
+        [
+            [node("n0", 4), pool("a", 4, budget=9, budget_reached="BORROW")],
+            [*work("v", "a", "LOW"), spent("pool", "a", 9, 9, "BORROW"), admit("v", ("n0", 1, [0]))],
+        ],
+        [
+            [node("n0", 4), pool("a", 4, budget=9, budget_reached="BORROW")],
+            [*work("v", "a"), spent("pool", "a", 9, 9, "BORROW"), admit("v", ("n0", 1, [0]))],
+        ],
+        "W7",
+    ),
+    "W7: a user whose budget is reached starts nothing new in any pool": (
+        [
+            [node("n0", 4), pool("a", 4), limits("ann", budget=9)],
+            [*work("v", "a", user="bob"), spent("user", "ann", 9, 9, "STOP"), admit("v", ("n0", 1, [0]))],
+        ],
+        [
+            [node("n0", 4), pool("a", 4), limits("ann", budget=9)],
+            [*work("v", "a"), spent("user", "ann", 9, 9, "STOP"), admit("v", ("n0", 1, [0]))],
+        ],
+        "W7",
+    ),
+    "W7: what a reached budget does is what its pool says": (
+        [[node("n0", 4), pool("a", 4, budget=9)], [spent("pool", "a", 9, 9, "STOP")]],
+        [[node("n0", 4), pool("a", 4, budget=9)], [spent("pool", "a", 9, 9)]],
+        "W7",
+    ),
+    "W7: the log says the budget that is declared": (
+        [[node("n0", 4), pool("a", 4, budget=9)], [spent("pool", "a", 1, 9)]],
+        [[node("n0", 4), pool("a", 4, budget=9)], [spent("pool", "a", 1, 8)]],
+        "W7",
+    ),
     "W6: a user holds at most so many GPUs in a pool and its subpools": (
         [
             [node("n0", 4), pool("a", 4, user_gpus=2), pool("a--x", 1, parent="a", user_gpus=2)],
@@ -545,3 +589,17 @@ def test_recorded_histories_of_the_engine_are_lawful() -> None:
         found[name] = [str(each) for each in reports(commits)]
     assert {name: each for name, each in found.items() if each} == {}
     assert len(found) > 300
+
+
+def test_what_is_held_is_counted_again() -> None:
+    """W7: an hour of 2 GPUs, said to be more; the gang holds them until it has ended."""
+    began = [*work("v", "a", gpus=2), spent("pool", "a", 3, 9, at=2.0), admit("v", ("n0", 1, [0, 1]))]
+    commits = log([node("n0", 4), pool("a", 4, budget=9)], began, [of("Stop", "v", cause="FAILED_CANCELED")])
+    commits += [
+        commits[-1]._replace(revision=4, time=3602.0, events=[of("Release", "v")]),
+        commits[-1]._replace(revision=5, time=7202.0, events=[spent("pool", "a", 5, 9, at=7202.0)]),
+        commits[-1]._replace(revision=6, time=7203.0, events=[spent("pool", "a", 6, 9, at=7203.0)]),
+    ]
+    assert [str(each) for each in reports(commits)] == [
+        "revision 6, W7: pool a is said to have held 6.000000 GPU-hours this month, and has held 5.000000"
+    ]

@@ -19,11 +19,12 @@ def test_an_administrator_limits_a_user_and_each_user_of_a_pool_after_a_preview(
         )
         assert "No limits." in words_of(visitor.page("/limits"))
         assert visitor.confirm(of_user, shown).headers["location"] == "/limits"
-        shown = visitor.fill(of_pool, waiting="9").text
+        shown = visitor.fill(of_pool, waiting="9", budget="2000").text
         visitor.confirm(of_pool, shown)
         rows = re.findall(r"<tr><th.*?</tr>", visitor.page("/limits").partition("<tbody>")[2])
         assert [re.sub(r"(<[^>]*>)+", " ", each).split() for each in rows] == [
             ["ann", "all", "pools", "GPUs", "at", "the", "same", "time", "2", "1", "Change…"],
+            ["all", "users", "pool1", "GPU-hours", "in", "a", "month", "–", "2,000", "Change…"],
             ["each", "user", "pool1", "Waiting", "workflows", "–", "9", "Change…"],
         ]
         shown = visitor.fill(of_user, gpus="").text
@@ -40,10 +41,13 @@ def test_limits_are_not_overwritten_and_wrong_ones_are_refused_in_their_field(tm
         visitor.confirm(path, visitor.fill(path, gpus="4").text)
         late = visitor.confirm(path, shown)
         assert (late.status_code, "were changed" in late.text) == (412, True)
-        for said in ("0", "x", "1.5", "9999999"):
-            answer = visitor.fill(path, gpus=said)
+        for name, said, most in (
+            *(("gpus", said, "1000000") for said in ("0", "x", "1.5", "9999999")),
+            ("budget", "9999999999", "1000000000"),
+        ):
+            answer = visitor.fill(path, **{name: said})
             assert (
-                f"'{said}' is not a limit. Use a whole number from 1 to 1000000, or nothing for no limit."
+                f"'{said}' is not a limit. Use a whole number from 1 to {most}, or nothing for no limit."
                 in words_of(answer.text)
             )
         assert visitor.get("/limits/user?name=nobody").status_code == 404

@@ -48,6 +48,7 @@ NAMES = {
     "W4": "Arrays",
     "W5": "After",
     "W6": "Limits",
+    "W7": "Budgets",
     "W8": "Set aside",
 }
 OF_PREEMPTIONS = {"PRIORITY": "R1", "RECLAIM": "R2"}

@@ -8,25 +8,26 @@ from runrig.domain.value import Shown, shown_as
 
 EVERYWHERE = ""
 """Stands for all pools where a limit or a number belongs to a pool."""
-SETTING = {"gpus": "user_gpus", "waiting": "user_waiting", "gpus_per_workflow": "gpus_per_workflow"}
-"""The setting of a pool for each limit of its users."""
+SETTING = {"gpus": "user_gpus", "waiting": "user_waiting", "gpus_per_workflow": "gpus_per_workflow", "budget": "budget"}
+"""The setting of a pool for each of its limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitValues(Shown):
-    """Limits by kind. null: no limit."""
+    """Limits by kind. null: no limit. *budget*: GPU-hours in a calendar month, in UTC; of a pool as a whole (rule W7)."""
 
     gpus: int | None = None
     waiting: int | None = None
     gpus_per_workflow: int | None = None
+    budget: int | None = None
 
     @staticmethod
     def of(limits: "Limits") -> "LimitValues":
-        return LimitValues(limits.gpus, limits.waiting, limits.gpus_per_workflow)
+        return LimitValues(limits.gpus, limits.waiting, limits.gpus_per_workflow, limits.budget)
 
     @staticmethod
     def of_pool(pool: Pool) -> "LimitValues":
-        return LimitValues(pool.user_gpus, pool.user_waiting, pool.gpus_per_workflow)
+        return LimitValues(pool.user_gpus, pool.user_waiting, pool.gpus_per_workflow, pool.budget)
 
 
 shown_as(LimitValues(8, 20, None))
@@ -37,7 +38,8 @@ class Limits(LimitValues):
     """The limits of *user* over all pools, set by an administrator. None: no limit.
 
     *gpus*: the maximum of GPUs that the user holds at the same time. *waiting*: of PENDING workflows.
-    *gpus_per_workflow*: of GPUs that all groups of one workflow request.
+    *gpus_per_workflow*: of GPUs that all groups of one workflow request. *budget*: of GPU-hours that the user holds in a calendar
+    month (rule W7).
     """
 
     user: str = field(kw_only=True)
@@ -51,6 +53,8 @@ class Limits(LimitValues):
             parts.append(f"{amount_in_words(GPU, self.gpus_per_workflow)} in one workflow")
         if self.waiting is not None:
             parts.append(f"{self.waiting} {'workflow' if self.waiting == 1 else 'workflows'} waiting")
+        if self.budget is not None:
+            parts.append(f"{self.budget:,} GPU-hours a month")
         return ", ".join(parts) or "none"
 
     @property

@@ -4,6 +4,7 @@ import enum
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
+from runrig.domain.budgets import HeldBefore
 from runrig.domain.nodes import Node
 from runrig.domain.workflows import TaskKey
 
@@ -39,13 +40,15 @@ class Observation:
 
     *tasks*: attempts that are alive or were in the last desired state, except those in *running*. *running*: attempts that run
     and have nothing else to report. *nodes* None: unchanged since the last observation. *refused*: gang id → message, for gangs
-    that the backend's own scheduler did not place in time (rule T7).
+    that the backend's own scheduler did not place in time (rule T7). *held*: where the counting of new budgets begins (rule W7); None:
+    they are not in force yet.
     """
 
     tasks: Mapping[TaskKey, TaskFact] = field(default_factory=dict)
     nodes: tuple[Node, ...] | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
     running: Set[TaskKey] = frozenset()
+    held: HeldBefore | None = None
 
     def fact(self, key: TaskKey) -> TaskFact | None:
         """The report on an attempt; None: unknown to the backend."""

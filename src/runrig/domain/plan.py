@@ -5,6 +5,7 @@ Committed actions are the entries of the event log; replaying the log reproduces
 
 from dataclasses import dataclass
 
+from runrig.domain.budgets import Spent
 from runrig.domain.gangs import Gang, Law, Placement, Priority
 from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
@@ -60,6 +61,17 @@ class PutLimits:
 
     limits: Limits
     before: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class SetSpent:
+    """Says what of a budget is spent, when counting begins, a month begins, or the budget is reached or no longer is (rule W7).
+
+    *budget*: in GPU-hours; None: there is none any more.
+    """
+
+    spent: Spent
+    budget: int | None
 
 
 # ---------------------------------------------------------------- what was submitted, and how far it is
@@ -291,7 +303,7 @@ Decision = (
 )
 """Changes of one gang: the actions that the ledger handles."""
 
-Action = Declaration | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | WorkflowMove | Decision
+Action = Declaration | SetSpent | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | WorkflowMove | Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,4 +341,5 @@ _LAWS = {
     SetPriority: "P2",
     PutPool: "R7",
     PutLimits: "W6",
+    SetSpent: "W7",
 }

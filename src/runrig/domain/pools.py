@@ -40,6 +40,15 @@ class Queueing(Word):
     STRICT_FIFO = "STRICT_FIFO"
 
 
+class BudgetReached(Word):
+    """The effect of a reached budget, until the month ends (rule W7). STOP: it starts nothing new. BORROW: it starts
+    only LOW work, on GPUs that are idle.
+    """
+
+    STOP = "STOP"
+    BORROW = "BORROW"
+
+
 class PoolState(Word):
     ACTIVE = "ACTIVE"
     DELETING = "DELETING"
@@ -97,6 +106,8 @@ class Declared:
     *user_gpus*: the maximum of GPUs that one user holds at the same time in a top-level pool and its subpools (rule W6).
     *user_waiting*: the maximum of waiting workflows of one user there.
     *gpus_per_workflow*: the maximum of GPUs that all groups of one workflow request. None: no limit.
+    *budget*: the maximum of GPU-hours that are held there in a calendar month, in UTC; *budget_reached*: what happens then; None:
+    STOP (rule W7).
     *default_image*: of `runrig run` and `shell`. *shell_idle_s*: how long a `shell` can be without input; None: no limit.
     *closed_by*: who closed it to submissions; None while it is open. *closed_since*, *closed_reason*: when and why
     (rule S7). *paused_by*, *paused_since*, *paused_reason*: the same for a pool that starts nothing new (rule S8).
@@ -121,6 +132,8 @@ class Declared:
     user_gpus: int | None = None
     user_waiting: int | None = None
     gpus_per_workflow: int | None = None
+    budget: int | None = None
+    budget_reached: BudgetReached | None = None
     default_image: str | None = None
     shell_idle_s: float | None = None
     closed_by: str | None = None

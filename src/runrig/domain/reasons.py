@@ -22,6 +22,7 @@ class Code(Word):
     HELD = "OnHold"
     SET_ASIDE = "SetAside"
     PAUSED = "PoolPaused"
+    BUDGET = "BudgetReached"
     UPSTREAM = "WaitsForUpstream"
     AFTER = "WaitsForWorkflow"
     ARRAY = "ArrayLimit"
@@ -106,7 +107,7 @@ shown_as(Concerned(Part.HOLDS, "vision", 4))
 class Reason(Shown):
     """Why a group is waiting. *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words.
 
-    *domains*: the closest domains of the level, if none has enough. *own*: the pool's quota, for USER_LIMIT the limit;
+    *domains*: the closest domains of the level, if none has enough. *own*: the pool's quota, for USER_LIMIT and BUDGET the limit;
     *shared*: cohort → what it guarantees on top. *gangs*: how many candidates use *have*, if the reason is about preemption; otherwise 0.
     """
 
@@ -116,7 +117,7 @@ class Reason(Shown):
     law: str
     where: str = ""
     """For SET_ASIDE the workflow, for HELD the user who put it on hold, for AFTER how the holder must end. Empty for a USER_LIMIT
-    over all pools. *gangs*, *have* and *need* of ARRAY: the elements, those that are running or queued, and how many may be."""
+    and a BUDGET of a user. *gangs*, *have* and *need* of ARRAY: the elements, those that are running or queued, and how many may be."""
     resource: str = ""
     """``flavor/resource``."""
     have: int = 0
@@ -139,15 +140,15 @@ class Reason(Shown):
     since: float | None = None
     """For HELD, PAUSED and SET_ASIDE, in seconds since the epoch; None: several workflows."""
     until: float | None = None
-    """For PAUSED: when the pause ends by itself."""
+    """For PAUSED: when the pause ends by itself. For BUDGET: when it renews."""
     share: Share = Share.ALL
     """For QUOTA_FULL."""
     older: tuple[Older, ...] = ()
     """For QUOTA_FULL."""
     said: str = ""
-    """For PAUSED: why, in the words of who paused it; may be empty. For USER_LIMIT: the user."""
+    """For PAUSED: why, in the words of who paused it; may be empty. For USER_LIMIT and BUDGET: the user."""
     stopped: str = ""
-    """For STOPPED: what is stopped; empty: the queue."""
+    """For STOPPED: what is stopped; empty: the queue. For BUDGET: the priorities that still start."""
 
     def __str__(self) -> str:
         in_words = _of_quota if self.code in _QUOTAS else _of_pods if self.code in _PODS else _of_order
@@ -165,7 +166,9 @@ class Reason(Shown):
             where=self.where or "all pools",
             resource=self.resource,
             own=self.own,
-            have=self.have if self.code in _PODS or self.code is Code.USER_LIMIT else self.amount(self.have),
+            have=self.have
+            if self.code in _PODS or self.code in (Code.USER_LIMIT, Code.BUDGET)
+            else self.amount(self.have),
             over=self.amount(-self.have),
             fit="fits" if self.have == 1 else "fit",
             most=self.need,
@@ -290,6 +293,8 @@ def _of_order(it: Reason) -> str:
             said = f" ({it.said})" if it.said else ""
             until = "" if it.until is None else f" until {utc(at(it.until))}"
             return f"pool {it.where} was paused{since}{until}{said}; ask an administrator to run `runrig pool resume {it.where}`"
+        case Code.BUDGET:
+            return _budget(it)
         case Code.SET_ASIDE:
             ways = "retry it with `runrig workflow release {0}`, or end it with `runrig workflow cancel {0}`"
             return f"set aside{since} after an internal error; {ways.format(it.where)}"
@@ -338,6 +343,14 @@ def _user_limit(it: Reason) -> str:
     return f"{it.said} uses {amount_in_words(GPU, it.have)}; {limit}" + f", and it {needs}" * (it.have < it.own)
 
 
+def _budget(it: Reason) -> str:
+    """A budget that is reached has nothing left, so the sentence shows how much was held."""
+    whose = f"the budget of {f'pool {it.where}' if it.where else it.said}"
+    but = "; until then only LOW work starts" if it.stopped else ""
+    renews = "" if it.until is None else f"; it renews on {utc(at(it.until))}{but}"
+    return f"{whose} is reached: {it.have:,} of {it.own:,} GPU-hours held this month{renews}"
+
+
 def _no_flavor(it: Reason) -> str:
     """In an imported queue, a flavor may exist without quota for the resource or nodes that the pods can use."""
     if it.law == "Q2":
@@ -362,6 +375,7 @@ _HEADLINES = {
     Code.HELD: "on hold ({where})",
     Code.SET_ASIDE: "set aside: internal error",
     Code.PAUSED: "pool {where} is paused",
+    Code.BUDGET: "budget reached: {have} of {own} GPU-hours in {where}",
     Code.UPSTREAM: "after {holders}",
     Code.AFTER: "after {holders}",
     Code.ARRAY: "array: {most} at a time",

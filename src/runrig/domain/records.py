@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from runrig.domain.budgets import Spent
 from runrig.domain.gangs import Gang, GangState, Law, Placement
 from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
@@ -37,14 +38,14 @@ class Note:
     tags: tuple[str, ...] = ()
 
 
-Record = Flavor | Node | Cohort | Pool | Limits | Workflow | Group | Task | GangRow | Note
+Record = Flavor | Node | Cohort | Pool | Limits | Spent | Workflow | Group | Task | GangRow | Note
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
     """A row to write. *record* None: delete it. *kind*: the record's class name.
 
-    *key*: its identity: name | user | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id | revision.
+    *key*: its identity: name | user | (of, name) | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id | revision.
     """
 
     kind: str
@@ -81,3 +82,4 @@ class Loaded:
     numbers: Mapping[str, int] = field(default_factory=dict)
     """Workflow name → the highest number used so far."""
     limits: tuple[Limits, ...] = ()
+    spent: tuple[Spent, ...] = ()

@@ -7,13 +7,15 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
-from runrig.domain.pools import MOST_WEIGHT, Pool, Queueing, TopologyKey, exit_actions
+from runrig.domain.pools import MOST_WEIGHT, BudgetReached, Pool, Queueing, TopologyKey, exit_actions
 from runrig.domain.spans import format_duration
 from runrig.domain.value import Word
 
 NOTHING = "none"
 MOST_LIMIT = 1_000_000
 """Maximum of a limit (rule W6)."""
+MOST_BUDGET = 1_000_000_000
+"""Maximum of a budget, in GPU-hours (rule W7)."""
 LONGEST_TEXT = 1000
 LONGEST_GRACE_S = 86_400.0
 
@@ -312,6 +314,20 @@ SETTINGS: tuple[Setting, ...] = (
         "Maximum number of GPUs that one workflow requests, all of its task groups together (rule W6)",
         removable=True,
         title="limit of GPUs per workflow",
+    ),
+    Setting(
+        "budget",
+        Number(f"a whole number from 1 to {MOST_BUDGET}", "GPU_HOURS", int, least=1, most=MOST_BUDGET),
+        "Maximum number of GPU-hours that the pool and its subpools hold in a calendar month, in UTC (rule W7)",
+        removable=True,
+        see="limits.md#budgets",
+    ),
+    Setting(
+        "budget_reached",
+        Choice(" or ".join(BudgetReached), "|".join(BudgetReached), of=BudgetReached),
+        "Effect of a reached budget: STOP (the default) starts nothing new until the month ends; BORROW starts only LOW "
+        "work, on idle GPUs. Running work continues",
+        removable=True,
     ),
     Setting(
         "default_image",

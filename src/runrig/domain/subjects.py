@@ -3,10 +3,13 @@
 from typing import assert_never
 
 from runrig.domain import plan
+from runrig.domain.budgets import Owner
 
 
 def pool_of(action: plan.Action) -> str | None:
     """The pool that *action* changes; None if it does not change a pool."""
+    if isinstance(action, plan.SetSpent) and action.spent.of == Owner.POOL:
+        return action.spent.name
     return action.pool.name if isinstance(action, plan.PutPool) else None
 
 
@@ -41,6 +44,6 @@ def workflow_of(action: plan.Action) -> str | None:
             return id.partition("/")[0]
         case plan.SetFlavors() | plan.PutNode() | plan.DropNode() | plan.PutCohort() | plan.DropCohort():
             return None
-        case plan.PutPool() | plan.PutLimits():
+        case plan.PutPool() | plan.PutLimits() | plan.SetSpent():
             return None
     assert_never(action)

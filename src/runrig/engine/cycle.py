@@ -11,6 +11,7 @@ parts together are the result of `run`.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from runrig.domain.errors import FailedAt
 from runrig.domain.nodes import Node, flavor_of
@@ -19,6 +20,7 @@ from runrig.domain.plan import Action, DropNode, MoveTask, Plan, PutNode
 from runrig.domain.subjects import workflow_of
 from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.after import look_after
+from runrig.engine.lifecycle.budgets import follow_budgets
 from runrig.engine.lifecycle.pausing import end_pauses
 from runrig.engine.lifecycle.workflows import digest, time_out
 from runrig.engine.scheduling.admission import decide
@@ -68,8 +70,8 @@ class CycleInParts:
         if self._seen and loaded:
             self._seen = self._see()
         self._decided: list[Step] = [
-            # 3. Resume pools whose pause has ended.
-            end_pauses(state, now),
+            # 3. Resume pools whose pause has ended; follow budgets that are reached or renewed.
+            chain(end_pauses(state, now), follow_budgets(state, now, self._observed.held)),
             # 4. Queue or end workflows that waited for others to end.
             look_after(state),
             # 5. Time out gangs that have queued or run too long; retry gangs that were refused long ago.

@@ -48,7 +48,15 @@ _POOL = (
         "paused_until",
         "subpools",
     ),
-    *("default_run_time_s", "max_run_time_s", "gpus_per_workflow", "user_waiting", "user_gpus"),
+    *(
+        "default_run_time_s",
+        "max_run_time_s",
+        "gpus_per_workflow",
+        "user_waiting",
+        "user_gpus",
+        "budget",
+        "budget_reached",
+    ),
 )
 
 Status = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED"]

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from runrig.domain.cluster import ClusterSpec
@@ -54,6 +55,7 @@ from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Listener, Transactor
 from runrig.service.runtime.writing import Command
 from runrig.service.usage.follower import Follower
+from runrig.service.usage.held import held_so_far
 from runrig.service.usage.usage_queries import UsageQueries
 from runrig.spec.serve_settings import NO_NOTIFY, NotifySpec, OidcSpec
 
@@ -107,7 +109,9 @@ class Service:
         )
         self.asker = Asker(self._transactor, mirror, self.metrics)
         sweeps = drain_sweep.DrainSweep(self._transactor, store, clock, drain_sweep_s)
-        self._reconciler = Reconciler(self._transactor, backend, clock, sweeps, node_labels or {}, self.metrics)
+        self.usage = Follower(store, clock)
+        held = partial(held_so_far, store.usage, self.usage)
+        self._reconciler = Reconciler(self._transactor, backend, clock, sweeps, node_labels or {}, self.metrics, held)
         self._backend = backend
         self._store = store
         self.retention = retention.Retention(store, backend, clock, retention_days, self.metrics)
@@ -130,7 +134,7 @@ class Service:
 
     def _make_queries(self, store: Store, backend: Backend, clock: Clock) -> None:
         self.queries = ResourceQueries(self._transactor, backend.name)
-        self.limit_queries = LimitQueries(self._transactor)
+        self.limit_queries = LimitQueries(self._transactor, clock)
         self.topology = Topology(self._transactor)
         self.boards = Boards(self._transactor)
         self.workflow_queries = WorkflowQueries(
@@ -150,7 +154,6 @@ class Service:
 
     def _make_followers(self, store: Store, clock: Clock, notify: NotifySpec, address: str) -> None:
         """Makes the parts with threads of their own."""
-        self.usage = Follower(store, clock)
         self.usage_queries = UsageQueries(store.usage, clock, self.usage, self.queries)
         listening = self._transactor.listening
         ways = Webhook(notify.allow), Mail(notify.smtp)

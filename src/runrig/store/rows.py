@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import RowMapping, Table
 
+from runrig.domain.budgets import Spent
 from runrig.domain.gangs import Gang
 from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
@@ -77,6 +78,7 @@ KINDS: Mapping[str, RowKind] = {
     "Cohort": same_fields(Cohort, schema.cohorts),
     "Pool": same_fields(Pool, schema.pools),
     "Limits": same_fields(Limits, schema.limits),
+    "Spent": same_fields(Spent, schema.spent),
     "Workflow": same_fields(Workflow, schema.workflows),
     "Group": same_fields(Group, schema.groups),
     "Task": same_fields(Task, schema.tasks),

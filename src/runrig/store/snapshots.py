@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection, delete, func, select
 
+from runrig.domain.budgets import Owner
 from runrig.domain.gangs import GangState
 from runrig.domain.limits import Limits
 from runrig.domain.plan import (
@@ -22,6 +23,7 @@ from runrig.domain.plan import (
     PutPool,
     Queue,
     SetFlavors,
+    SetSpent,
     Stop,
     Submit,
 )
@@ -122,3 +124,6 @@ def _actions(loaded: Loaded) -> Iterator[Action]:
     for row in loaded.gangs:
         if row.state is GangState.NOMINATED:
             yield Nominate(row.gang.id, row.placement, row.waits_for)
+    pools, users = {each.name: each.budget for each in loaded.pools}, {each.user: each.budget for each in loaded.limits}
+    for spent in loaded.spent:
+        yield SetSpent(spent, (pools if spent.of == Owner.POOL else users).get(spent.name))

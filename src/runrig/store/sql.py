@@ -216,6 +216,7 @@ class SqlStore:
                 specs=_pairs(connection, specs),
                 numbers=_highest(_pairs(connection, numbers), past_numbers(connection)),
                 limits=read("Limits"),
+                spent=read("Spent"),
             )
 
     # ------------------------------------------------------------ single rows and pages

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .budgets import Spending
 from .chain import Snapshot
 from .gang import NOMINATED, Gang, Placement, Queue, gpus_of, holders
 from .places import Column, Search, as_placement, choices, fits, room_in, shared_levels, sizes
@@ -51,6 +52,7 @@ class Court:
 
     def __init__(self) -> None:
         self.world = World()
+        self.spending = Spending()
         self.preempted: dict[str, int] = {}
         self.leaving: set[str] = set()
         self.first_sets: dict[str, Any] = {}
@@ -74,7 +76,12 @@ class Court:
             elif kind == "Queue":
                 gang = Gang(action["gang"])
                 self.first_sets[gang.id] = gang.request
-            world.apply(kind, action)
+            self.apply(kind, action)
+
+    def apply(self, kind: str, action: Action) -> None:
+        """Carries out *action*."""
+        self.world.apply(kind, action)
+        self.spending.follow(self.world, kind, action)
 
     def forget(self) -> None:
         """Keeps the log of touched nodes short."""

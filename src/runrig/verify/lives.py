@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from .budgets import reached, said
 from .court import Action, Commit, Court, no_room
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, gpus_of
 from .places import groups
@@ -211,6 +212,16 @@ def user_gpus(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     for where, most, held in court.limits_of_user(gang) if gang.state == PENDING else ():
         if held + gpus > most:
             yield f"it uses {gpus} GPUs while {gang.user} already uses {held} in {where or 'all pools'}, where {most} are allowed"
+
+
+def budget(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Budgets, W7: nothing new starts once the GPU-hours of a month are held, or only LOW work."""
+    yield from reached(court.world, court.spending, gang)
+
+
+def spent(court: Court, action: Action) -> Iterator[str]:
+    """Budgets, W7: the recorded amounts agree with the rest of the log."""
+    yield from said(court.world, court.spending, action)
 
 
 def closed_pools(court: Court, action: Action) -> Iterator[str]:

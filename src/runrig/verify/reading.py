@@ -20,7 +20,7 @@ from .court import Commit
 from .world import KINDS
 
 FORMAT = 2
-NEWEST = "0032"
+NEWEST = "0033"
 """The newest tables that are known here."""
 CHAINED, ABOUT, KEPT = "0024", "0029", "0030"
 """The first with hashes; in which commits say something about themselves; with snapshots."""

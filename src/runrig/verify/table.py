@@ -18,6 +18,7 @@ _STARTS = (
     ("W3", lives.hold),
     ("S8", lives.paused_pools),
     ("W6", lives.user_gpus),
+    ("W7", lives.budget),
 )
 _STEP = (("W1", lives.legal_step),)
 OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
@@ -58,6 +59,7 @@ OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
 OF_DECLARATIONS: Mapping[str, tuple[tuple[str, Callable[[Court, Action], Iterator[str]]], ...]] = {
     "PutPool": (("S3", lives.drains), ("S6", lives.history)),
     "PutCohort": (("S6", lives.history),),
+    "SetSpent": (("W7", lives.spent),),
     "Submit": (("S7", lives.closed_pools), ("W6", lives.waiting_limit)),
 }
 """Before what people declared or submitted is carried out."""

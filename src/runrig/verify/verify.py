@@ -121,7 +121,7 @@ class Checker:
         if self.first is None:
             self.court, self.first, self.last = court, court.world.now, court.world.now
             return
-        what = difference(self.court.world, court.world)
+        what = difference(self.court.world, court.world) or self.court.spending.differs(court.spending, court.world.now)
         if what is not None:
             yield Report(snapshot.revision, CHAIN, "", f"the snapshot of this revision has another {what} than the log")
 
@@ -144,7 +144,7 @@ class Checker:
             elif kind in DECISIONS:
                 self.not_proven += 1
             self._count(kind, action)
-            world.apply(kind, action)
+            self.court.apply(kind, action)
         for law, judge in OF_COMMITS if judged else ():
             if law in self._laws:
                 yield from (Report(commit.revision, law, "", what) for what in judge(self.court, commit))

@@ -395,5 +395,5 @@ _OTHERS: dict[str, Callable[[World, Mapping[str, Any]], None]] = {
     "SetMost": lambda world, a: world._change_workflow(most=a["most"])(a),
     "Reassign": lambda world, a: world._change_workflow(pool=a["pool"], priority=a["priority"])(a),
 }
-SILENT = ("RetryTask", "RestartTask")
+SILENT = ("RetryTask", "RestartTask", "SetSpent")
 KINDS = frozenset({*_OF_GANGS, *_OTHERS, *SILENT})

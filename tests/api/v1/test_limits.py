@@ -7,11 +7,11 @@ from tests.api.client import Api, api
 from tests.api.v1.ours import page_through, problem
 from tests.worlds.service import one_task
 
-NONE = {"gpus": None, "waiting": None, "gpus_per_workflow": None}
+NONE = {"gpus": None, "waiting": None, "gpus_per_workflow": None, "budget": None}
 
 
 def of(user: str | None, pool: str | None, limit: str, most: int, used: int | None) -> dict[str, Any]:
-    return {"user": user, "pool": pool, "limit": limit, "most": most, "used": used}
+    return {"user": user, "pool": pool, "limit": limit, "most": most, "used": used, "renews": None}
 
 
 def rows(it: Api, headers: dict[str, str] | None = None, **query: str) -> list[Any]:
@@ -88,3 +88,32 @@ def test_invalid_limits_are_refused_with_the_rule_and_not_stored(tmp_path: Path)
         problem(it.http.patch("/api/v1/limits/pools/pool9", json={"gpus": 1}), 404, "NOTFOUND")
         problem(it.http.patch("/api/v1/limits/pools/pool1", json={"gpus": 0}), 422, "USAGE")
         assert rows(it) == []
+
+
+def test_budgets_are_listed_with_what_is_held_and_when_they_renew(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("a", gpus=2, duration=10_000_000), "pool1")
+        it.desk.later(0)
+        it.http.patch("/api/v1/limits/pools/pool1", json={"budget": 100}).raise_for_status()
+        it.http.patch("/api/v1/limits/users/ann", json={"budget": 3}).raise_for_status()
+        assert [each["used"] for each in rows(it)] == [None, None]
+        it.desk.later(2 * 3600)
+        renews = {"renews": "2027-02-01T00:00:00Z"}
+        assert rows(it) == [
+            of(None, "pool1", "budget", 100, 4) | renews,
+            of("ann", None, "budget", 3, 4) | renews,
+        ]
+        it.submit(one_task("b"), "pool2")
+        it.desk.later(0)
+        (group,) = it.http.get("/api/v1/workflows/b-1/why").json()["groups"]
+        (reason,) = group["reasons"]
+        assert (reason["code"], reason["law"], reason["have"], reason["own"]) == ("BudgetReached", "W7", 4, 3)
+        above = it.http.patch("/api/v1/limits/pools/pool1", json={"budget": 1}, params={"dry_run": "true"}).json()[
+            "above"
+        ]
+        assert above == [of(None, "pool1", "budget", 1, 4) | renews]
+        assert it.http.get("/api/v1/pools/pool1").json()["budget"] == 100
+        wrong = it.http.patch("/api/v1/limits/users/ann", json={"budget": 0})
+        assert problem(wrong, 422, "USAGE")["detail"].startswith(
+            "budget: 0 is out of range: use a whole number from 1 to 1000000000"
+        )

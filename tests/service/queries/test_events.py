@@ -2,6 +2,7 @@
 
 from typing import get_args
 
+from runrig.domain.budgets import HOUR, Owner, Spent
 from runrig.domain.gangs import Assignment, Gang, Law, NodeShare, Priority
 from runrig.domain.limits import Limits
 from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
@@ -33,13 +34,14 @@ from runrig.domain.plan import (
     SetFlavors,
     SetMost,
     SetPriority,
+    SetSpent,
     Stop,
     Submit,
     TryAgain,
     Unqueue,
     Withdraw,
 )
-from runrig.domain.pools import Cohort, Pool, PoolState, Quota
+from runrig.domain.pools import BudgetReached, Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, TaskKey, Workflow
@@ -105,6 +107,19 @@ PAIRS: list[tuple[Action, str]] = [
     (
         PutLimits(Limits(8, 20, user="ann"), Limits(user="ann")),
         "limits of ann: none → 8 GPUs at the same time, 20 workflows waiting (Limits, rule W6)",
+    ),
+    (
+        SetSpent(Spent(Owner.POOL, "p", 1_793_491_200.0, 1_500 * HOUR, 1_794_000_000.0, BudgetReached.STOP), 1_000),
+        "budget of pool p: 1,500.0 GPU-hours of 1,000 held in 2026-11, so it is reached until 2026-12-01 00:00:00 UTC "
+        "(Budgets, rule W7)",
+    ),
+    (
+        SetSpent(Spent(Owner.USER, "ann", 1_793_491_200.0, HOUR // 2, 1_794_000_000.0), 1_000),
+        "budget of ann: 0.5 GPU-hours of 1,000 held in 2026-11 (Budgets, rule W7)",
+    ),
+    (
+        SetSpent(Spent(Owner.USER, "ann", 1_793_491_200.0, HOUR, 1_794_000_000.0), None),
+        "the budget of ann is no longer counted (Budgets, rule W7)",
     ),
     (SetMost("w-1", 5), "w-1 may run 5 of its elements at a time (Arrays, rule W4)"),
     (Withdraw("w-1/g"), "w-1/g lost its reservation and is pending again"),

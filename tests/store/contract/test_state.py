@@ -7,11 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from runrig.domain.budgets import Owner, Spent
 from runrig.domain.errors import InvalidInput, NotFound, ServerFault, Unavailable
 from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutNode
-from runrig.domain.pools import Cohort, Pool
+from runrig.domain.pools import BudgetReached, Cohort, Pool
 from runrig.domain.records import GangRow, Loaded, RowChange
 from runrig.domain.workflows import Group, Task, Workflow
 from runrig.ports.store import SpecText, Store, StoredWorkflow
@@ -205,6 +206,16 @@ def test_any_workflow_is_read_back_unchanged(store: Store, data: st.DataObject) 
     loaded = store.load()
     live = ((), (), ()) if known.status.finished else ((known,), (group,), (task,))
     assert (loaded.workflows, loaded.groups, loaded.tasks, loaded.gangs) == (*live, (gang,))
+
+
+def test_what_is_spent_of_budgets_is_stored_replaced_and_dropped(store: Store) -> None:
+    pool = Spent(Owner.POOL, "vision", 1_793_491_200.0, 2**50, 1_793_500_000.25, BudgetReached.BORROW)
+    user = Spent(Owner.USER, "vision", 1_793_491_200.0, 0, 1_793_491_200.0)
+    for revision, (changes, expected) in enumerate(
+        (([put(user), put(pool)], (pool, user)), ([drop(pool)], (user,))), 1
+    ):
+        store.commit(revision, (), changes)
+        assert store.load().spent == expected
 
 
 def test_limits_of_users_are_stored_replaced_and_dropped(store: Store) -> None:

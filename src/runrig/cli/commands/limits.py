@@ -1,4 +1,4 @@
-"""`runrig limits`: what each user may use in a pool and over all pools (rule W6)."""
+"""`runrig limits`: what each user may use in a pool and over all pools (rules W6, W7)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,12 +12,18 @@ from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
-from runrig.domain.settings import MOST_LIMIT
+from runrig.domain.settings import MOST_BUDGET, MOST_LIMIT
 
 Answer = Mapping[str, Any]
 
 NONE = "none"
-_WORDS = {"gpus": "GPUs at the same time", "waiting": "workflows waiting", "gpus_per_workflow": "GPUs in one workflow"}
+BUDGET = "budget"
+_WORDS = {
+    "gpus": "GPUs at the same time",
+    "waiting": "workflows waiting",
+    "gpus_per_workflow": "GPUs in one workflow",
+    BUDGET: "GPU-hours this month",
+}
 _COLUMNS = (
     Column("User"),
     Column("Pool"),
@@ -25,16 +31,20 @@ _COLUMNS = (
     Column("Used"),
     Column("At most"),
     Column("Left", 1),  # It follows from the two before it.
+    Column("Renews", 1),
 )
 
 
 class _Most(click.ParamType[int | str]):
     name = "N|none"
 
+    def __init__(self, most: int = MOST_LIMIT) -> None:
+        self._most = most
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         text = str(value).strip().lower()
-        if text != NONE and not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_LIMIT):
-            self.fail(f"{value!r} is not a limit. Use a whole number from 1 to {MOST_LIMIT}, or none.", param, ctx)
+        if text != NONE and not (text.isascii() and text.isdecimal() and 1 <= int(text[:11]) <= self._most):
+            self.fail(f"{value!r} is not a limit. Use a whole number from 1 to {self._most}, or none.", param, ctx)
         return text if text == NONE else int(text)
 
 
@@ -78,6 +88,7 @@ def list_limits(session: Session, pools: tuple[str, ...], users: tuple[str, ...]
     epilog=examples(
         "runrig limits set --user cy --gpus 8",
         "runrig limits set --user cy --gpus none",
+        "runrig limits set --user cy --budget 500",
         "runrig limits set --pool vision --gpus 24 --waiting 20 --gpus-per-workflow 64 --dry-run",
     ),
 )
@@ -86,6 +97,9 @@ def list_limits(session: Session, pools: tuple[str, ...], users: tuple[str, ...]
 @click.option("--gpus", type=_Most(), help="Maximum number of GPUs that a user uses at the same time.")
 @click.option("--waiting", type=_Most(), help="Maximum number of waiting workflows of a user.")
 @click.option("--gpus-per-workflow", type=_Most(), help="Maximum number of GPUs in one workflow.")
+@click.option(
+    "--budget", type=_Most(MOST_BUDGET), help="Maximum number of GPU-hours of the user, or of the pool, in a month."
+)
 @click.option("--dry-run", is_flag=True, help="Show which users exceed the new limit, without changing anything.")
 @with_session
 def set_limits(session: Session, user: str | None, pool: str | None, dry_run: bool, **values: int | str | None) -> None:
@@ -116,9 +130,11 @@ def _changed(found: Answer) -> Iterator[str]:
     for name in changed:
         before, after = found["before"][name], found["after"][name]
         now = "no limit before" if before is None else f"{before} before"
+        whose = whose.removeprefix("each user of ") if name == BUDGET else whose
         yield f"{whose}: {f'no limit of {_WORDS[name]}' if after is None else f'at most {_amount(name, after)}'} ({now})"
     for each in found["above"]:
-        yield f"{each['user']} has {_amount(each['limit'], each['used'])}, above the limit of {each['most']}; nothing is stopped"
+        who = each["user"] or f"pool {each['pool']}"
+        yield f"{who} has {_amount(each['limit'], each['used'])}, above the limit of {each['most']}; nothing is stopped"
 
 
 def _amount(limit: str, amount: int) -> str:
@@ -132,7 +148,8 @@ def _print(session: Session, query: Mapping[str, str | Sequence[str]], nothing: 
     if session.show({"limits": found}):
         return
     if found:
-        show(Table(_COLUMNS, [_row(each) for each in found]))
+        columns = _COLUMNS if any(each["renews"] for each in found) else _COLUMNS[:-1]
+        show(Table(columns, [_row(each)[: len(columns)] for each in found]))
     else:
         say(nothing)
 
@@ -144,6 +161,8 @@ def _nearest(limit: Answer) -> tuple[float, str, str, str]:
 
 def _row(limit: Answer) -> tuple[str, ...]:
     used, most = limit["used"], limit["most"]
-    left = "-" if used is None else str(most - used)
-    who, pool = limit["user"] or "each user", limit["pool"] or "all pools"
-    return who, pool, _WORDS[limit["limit"]], "-" if used is None else str(used), str(most), left
+    left = "-" if used is None else str(max(0, most - used) if limit["limit"] == BUDGET else most - used)
+    everybody = "all users" if limit["limit"] == BUDGET else "each user"
+    who, pool = limit["user"] or everybody, limit["pool"] or "all pools"
+    renews = limit["renews"][:10] if limit["renews"] else "-"
+    return who, pool, _WORDS[limit["limit"]], "-" if used is None else str(used), str(most), left, renews

@@ -1,24 +1,29 @@
-"""Limits of users in pools and over all pools, with what counts towards them (rule W6)."""
+"""Limits of users in pools and over all pools, with what counts towards them (rules W6, W7)."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from runrig.domain.limits import LimitValues
 from runrig.domain.value import Page, Shown, Word, example, shown_as
 
 
 class LimitKind(Word):
-    """GPUS: those that a user holds at the same time. WAITING: PENDING workflows. GPUS_PER_WORKFLOW: those of one workflow."""
+    """GPUS: those that a user holds at the same time. WAITING: PENDING workflows. GPUS_PER_WORKFLOW: those of one workflow. BUDGET:
+    GPU-hours that a user, or a pool as a whole, holds in a calendar month.
+    """
 
     GPUS = "gpus"
     WAITING = "waiting"
     GPUS_PER_WORKFLOW = "gpus_per_workflow"
+    BUDGET = "budget"
 
 
 @dataclass(frozen=True, slots=True)
 class Limit(Shown):
-    """A limit. *user* null: it applies to each user of the pool. *pool* null: over all pools.
+    """A limit. *user* null: it applies to each user of the pool, a budget to all of them together. *pool* null: over all pools.
 
-    *used*: what counts towards it now; null if it applies to each user, or to single workflows.
+    *used*: what counts towards it now; null if it applies to each user, or to single workflows, or if a new budget is not counted
+    yet. *renews*: when a budget begins anew; null for other limits.
     """
 
     user: str | None
@@ -26,6 +31,7 @@ class Limit(Shown):
     limit: LimitKind
     most: int
     used: int | None
+    renews: datetime | None = None
 
 
 shown_as(Limit("cy", "vision", LimitKind.GPUS, 8, 6))

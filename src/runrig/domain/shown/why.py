@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from runrig.domain.blockers import Blocker, QuotaLeft, Verdict
+from runrig.domain.budgets import HOUR, Owner, Spent, next_month
 from runrig.domain.gangs import Priority
-from runrig.domain.pools import Pool, PoolState
+from runrig.domain.pools import BudgetReached, Pool, PoolState
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.value import Shown, at, example, shown_as, utc
@@ -260,6 +261,16 @@ shown_as(PoolWhy("vision", 14, 40, (example(WaitingAlike),), 0))
 def reason_set_aside(workflow: Workflow) -> Reason:
     """The reason why *workflow*, which the server set aside, does not continue."""
     return Reason(Code.SET_ASIDE, "W8", where=workflow.id, since=workflow.held_since)
+
+
+def reason_budget(spent: Spent, budget: int) -> Reason:
+    """The reason why nothing starts, or only LOW work, where *budget* is reached, in GPU-hours."""
+    pool, user = (spent.name, "") if spent.of == Owner.POOL else ("", spent.name)
+    low = "LOW" if spent.stops is BudgetReached.BORROW else ""
+    until = next_month(spent.month)
+    return Reason(
+        Code.BUDGET, "W7", where=pool, have=spent.held // HOUR, own=budget, until=until, said=user, stopped=low
+    )
 
 
 def reason_paused(pool: Pool) -> Reason:

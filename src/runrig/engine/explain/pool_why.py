@@ -13,7 +13,7 @@ from runrig.domain.shown.why import PoolWhy, WaitingAlike, WaitingPlace, reason_
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.blockers import strict_head
-from runrig.engine.explain.why import explain
+from runrig.engine.explain.why import explain, of_budgets
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry, asked, in_order
 from runrig.engine.scheduling.queue_order import first_in
@@ -58,7 +58,7 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
         else:
             reasons |= dict.fromkeys({each.gang.id for each in gangs}.intersection(front), reason)
             sums.setdefault((reason.code, reason.where, reason.resource, reason.said), _Sum(reason)).gangs.extend(gangs)
-    found = [*map(_alike, sums.values()), *_on_hold(state, pool), *_paused(state, pool)]
+    found = [*map(_alike, sums.values()), *_on_hold(state, pool), *_kept_back(state, pool)]
     found.sort(key=lambda held: (-held.gangs, held.reason.code.value, held.reason.where, held.reason.resource))
     places = (_place(entry, reasons.get(id)) for id, entry in front.items())
     return PoolWhy(pool, total, gpus, tuple(found), unasked, tuple(places))
@@ -80,17 +80,23 @@ def _on_hold(state: State, pool: str) -> Iterator[WaitingAlike]:
             yield _outside(state, Reason(Code.HELD, "W3", where=by), groups)
 
 
-def _paused(state: State, pool: str) -> Iterator[WaitingAlike]:
-    """Groups that would be in the queue if *pool* were not paused (rule S8). O(workflows) if it is."""
+def _kept_back(state: State, pool: str) -> Iterator[WaitingAlike]:
+    """Groups that would be in the queue if *pool* were not paused (rule S8), or no budget reached (rule W7), by the first of these
+    reasons. O(workflows) if there is one.
+    """
     paused = paused_through(state.pools, pool)
-    found = (
-        [] if paused is None else [each for each in state.workflows.values() if each.pool == pool and not each.held_by]
-    )
-    found.sort(key=lambda each: (each.submit_time, each.id))
-    waiting = (each for workflow in found for each in state.groups_of(workflow.id) if each.status is Status.WAITING)
-    groups = [each for each in waiting if not groups_before(state, each)]
-    if paused is not None and groups:
-        yield _outside(state, reason_paused(paused), groups)
+    if paused is None and not any(spent.stops for spent in state.budgets.spent.values()):
+        return
+    there = [each for each in state.workflows.values() if each.pool == pool and not each.held_by]
+    found: dict[Reason, list[Group]] = {}
+    for workflow in sorted(there, key=lambda each: (each.submit_time, each.id)):
+        reached = of_budgets(state, pool, workflow.submitted_by, workflow.priority)
+        reason = reason_paused(paused) if paused is not None else next(reached, None)
+        waiting = (each for each in state.groups_of(workflow.id) if each.status is Status.WAITING)
+        groups = [each for each in waiting if not groups_before(state, each)] if reason is not None else []
+        if reason is not None and groups:
+            found.setdefault(reason, []).extend(groups)
+    yield from (_outside(state, reason, groups) for reason, groups in found.items())
 
 
 def _outside(state: State, reason: Reason, groups: Sequence[Group]) -> WaitingAlike:

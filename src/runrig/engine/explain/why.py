@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from runrig.domain.blockers import Blocker, QuotaLeft, Tier, Verdict
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import GangState, Priority
 from runrig.domain.pools import paused_through
 from runrig.domain.reasons import Code, Reason
-from runrig.domain.shown.why import GroupWhy, reason_paused, reason_set_aside
+from runrig.domain.shown.why import GroupWhy, reason_budget, reason_paused, reason_set_aside
 from runrig.domain.steps import Steps, drained
 from runrig.domain.workflows import UNDER_WAY, Group, Status
 from runrig.engine.explain.blockers import blockers, blockers_in_full, first_reasons
@@ -117,6 +117,8 @@ def _outside(state: State, group: Group) -> Iterator[Reason]:
         yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
     if not workflow.set_aside and (paused := paused_through(state.pools, workflow.pool)) is not None:
         yield reason_paused(paused)
+    if not workflow.set_aside:
+        yield from of_budgets(state, workflow.pool, workflow.submitted_by, workflow.priority)
     yield from (
         Reason(Code.AFTER, "W5", where=each.when.value, holders=(each.workflow,))
         for each in workflow.after
@@ -128,6 +130,13 @@ def _outside(state: State, group: Group) -> Iterator[Reason]:
     if workflow.most is not None and started >= workflow.most:
         elements = len(state.spec_of(workflow.id).groups)
         yield Reason(Code.ARRAY, "W4", have=started, need=workflow.most, gangs=elements)
+
+
+def of_budgets(state: State, pool: str, user: str, priority: Priority) -> Iterator[Reason]:
+    """Yields the reached budgets that keep such work from starting (rule W7)."""
+    for spent in state.budgets.that_stop(pool, user, priority):
+        if (declared := state.budgets.declared.get(spent.scope)) is not None:
+            yield reason_budget(spent, declared[0])
 
 
 def _waits_for(group: GroupWhy, *reasons: Reason) -> GroupWhy:

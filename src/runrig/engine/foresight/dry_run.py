@@ -3,15 +3,17 @@ in a what-if run.
 """
 
 from collections.abc import Sequence
+from itertools import chain, islice
 
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Unqueue
 from runrig.domain.pools import paused_through
+from runrig.domain.reasons import Reason
 from runrig.domain.shown.dry_run import GroupDryRun
 from runrig.domain.shown.why import reason_paused
 from runrig.domain.steps import drained
-from runrig.engine.explain.why import explain
+from runrig.engine.explain.why import explain, of_budgets
 from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.state.state import State
 
@@ -36,9 +38,9 @@ def dry_run(
     groups = {gang.id: gang.id.partition("/")[2] for gang in gangs}
     found = {gang.id: GroupDryRun(groups[gang.id], Verdict.NOT_PROVEN) for gang in gangs}
     looks = 0
-    if gangs and (paused := paused_through(state.pools, gangs[0].pool)) is not None:
-        reason = reason_paused(paused)
-        return tuple(GroupDryRun(name, Verdict.WAITS, reasons=(reason,)) for name in groups.values())
+    outside = _outside(state, gangs[0]) if gangs else ()
+    if outside:
+        return tuple(GroupDryRun(name, Verdict.WAITS, reasons=outside) for name in groups.values())
     with OnTrial(ledger, now) as trial:
         for entry in there:
             trial.apply(Unqueue(entry.gang.id))
@@ -62,6 +64,13 @@ def dry_run(
                     groups[name], Verdict.WAITS, reasons=drained(explain(ledger, ledger.entries[name]))
                 )
     return tuple(found.values())
+
+
+def _outside(state: State, gang: Gang) -> tuple[Reason, ...]:
+    """Why a gang like this would not be in the queue."""
+    paused = paused_through(state.pools, gang.pool)
+    reached = of_budgets(state, gang.pool, gang.user, gang.priority)
+    return tuple(islice(chain(() if paused is None else (reason_paused(paused),), reached), 1))
 
 
 def _nodes(placement: Placement) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from itertools import chain
 
 from runrig.domain.gangs import GangState
-from runrig.domain.pools import paused_through
 from runrig.domain.records import GangRow, Loaded
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import UNDER_WAY, Group, GroupSpec, Status, Task, Workflow
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.placement.pod_slots import slots_of
+from runrig.engine.state.budgets import Budgets
 
 _IN_QUEUE = (GangState.PENDING, GangState.NOMINATED)
 _ON_NODES = (GangState.ADMITTED, GangState.STOPPING)
@@ -38,6 +38,8 @@ class _Rows:
         self._queued = {each.workflow for each in loaded.groups if each.status is Status.SCHEDULING}
         self._gangs = {each.gang.id: each for each in loaded.gangs}
         self._pools = {each.name: each for each in loaded.pools}
+        self._budgets = Budgets()
+        self._budgets.load(loaded, ())
         self._open = {each.name for each in loaded.nodes if each.open}
         self._latest: dict[tuple[str, str], dict[str, Task]] = {}
         for task in loaded.tasks:
@@ -76,8 +78,8 @@ class _Rows:
                 yield f"gang {name} does not match the specification of its workflow"
         if workflow.held_by is not None and group.status is Status.SCHEDULING:
             yield f"group {name} is in the queue, but its workflow is on hold"
-        if group.status is Status.SCHEDULING and paused_through(self._pools, workflow.pool) is not None:
-            yield f"group {name} is in the queue, but its pool is paused"
+        if group.status is Status.SCHEDULING and self._budgets.keep_back(self._pools, workflow):
+            yield f"group {name} is in the queue, but its pool is paused, or a budget is reached"
         if workflow.waits_for_others and group.status is not Status.WAITING:
             yield f"group {name} is {group.status.value}, but its workflow waits for another"
         if group.status.finished != (group.end_time is not None):

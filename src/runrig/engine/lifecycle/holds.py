@@ -5,7 +5,6 @@ Their gangs are not in the ledger, so they cost a cycle nothing and never start,
 
 from runrig.domain.errors import Conflict
 from runrig.domain.plan import Action, EndHold, Hold, Plan, Unqueue
-from runrig.domain.pools import paused_through
 from runrig.domain.workflows import Status
 from runrig.engine.lifecycle.living import living
 from runrig.engine.lifecycle.pausing import queued
@@ -40,6 +39,6 @@ def end_hold(state: State, workflow_id: str) -> Plan:
     if workflow.held_by is None:
         raise Conflict(f"{workflow_id} is not on hold")
     actions: list[Action] = [EndHold(workflow_id)]
-    if paused_through(state.pools, workflow.pool) is None:
+    if not state.budgets.keep_back(state.pools, workflow):
         actions += queued(state, workflow)
     return Plan(tuple(actions))

@@ -5,15 +5,15 @@ A lower limit stops nothing: accepted work keeps its place.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from runrig.domain.errors import InvalidInput, Refused
 from runrig.domain.gangs import Gang
-from runrig.domain.limits import EVERYWHERE, Limits
+from runrig.domain.limits import EVERYWHERE, Limits, LimitValues
 from runrig.domain.plan import Plan, PutLimits
 from runrig.domain.pools import top_level
 from runrig.domain.quantities import GPU, amount_in_words
-from runrig.domain.settings import MOST_LIMIT
+from runrig.domain.settings import MOST_BUDGET, MOST_LIMIT
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.ledger.queue import asked
 from runrig.engine.lifecycle.gangs import gang_of
@@ -28,11 +28,12 @@ _LESS_OR_RAISE = "Request less, or ask an administrator to raise it (`runrig lim
 
 def put_limits(state: State, limits: Limits) -> Plan:
     """Replaces the limits of a user over all pools. Raises InvalidInput for a limit out of range."""
-    for name in ("gpus", "waiting", "gpus_per_workflow"):
-        value = getattr(limits, name)
-        if value is not None and not 1 <= value <= MOST_LIMIT:
+    for each in fields(LimitValues):
+        value, most = getattr(limits, each.name), MOST_BUDGET if each.name == "budget" else MOST_LIMIT
+        if value is not None and not 1 <= value <= most:
             raise InvalidInput.one(
-                f"{name.replace('_', ' ')}: {value} is out of range: use a whole number from 1 to {MOST_LIMIT}", name
+                f"{each.name.replace('_', ' ')}: {value} is out of range: use a whole number from 1 to {most}",
+                each.name,
             )
     before = state.ledger.users.limits_of(limits.user)
     return Plan(() if before == limits else (PutLimits(limits, before),))

@@ -69,7 +69,7 @@ def resume(state: State, name: str) -> Plan:
     pools = {**state.pools, name: marked}
     actions: list[Action] = [PutPool(marked, pool)]
     for workflow in _workflows(state, name):
-        if paused_through(pools, workflow.pool) is None and workflow.held_by is None:
+        if workflow.held_by is None and not state.budgets.keep_back(pools, workflow):
             actions += queued(state, workflow)
     return Plan(tuple(actions))
 
@@ -89,8 +89,10 @@ def touched(state: State, name: str) -> tuple[int, int]:
 
 
 def starts_nothing(state: State, workflow: Workflow) -> bool:
-    """True if groups of *workflow* stay outside the queue: it is on hold (rule W3), or its pool is paused (rule S8)."""
-    return workflow.held_by is not None or paused_through(state.pools, workflow.pool) is not None
+    """True if groups of *workflow* stay outside the queue: it is on hold (rule W3), its pool is paused (rule S8), or a budget
+    is reached (rule W7).
+    """
+    return workflow.held_by is not None or state.budgets.keep_back(state.pools, workflow)
 
 
 def queued(state: State, workflow: Workflow, groups: Sequence[Group] | None = None) -> Iterator[Queue]:

@@ -13,7 +13,7 @@ from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.meant import suggested
 from runrig.domain.plan import Action, Plan, Queue, Submit
-from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, paused_through
+from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.domain.quantities import (
     PODS,
     amount_in_a_sentence,
@@ -94,7 +94,7 @@ def submit(
         who = spec.name if len(spec.written) == 1 else f"{spec.name}/{group.name}"
         _check(state, target, group, gang_of(workflow, group), who=who)
     check_limits(state, workflow, spec, who=spec.name, ahead=ahead)
-    if paused_through(state.pools, pool) is None:
+    if not state.budgets.keep_back(state.pools, workflow):
         actions += map(Queue, first_gangs(workflow, spec))
     return Plan(tuple(actions))
 

@@ -322,12 +322,13 @@ _TIMED_OUT = {
 
 
 def next_deadline(state: State) -> float | None:
-    """The earliest time at which a group may time out, a refused gang is retried or a pause ends; None if there is none.
+    """The earliest time at which a group may time out, a refused gang is retried, a pause ends, or a budget is reached or renews; None
+    if there is none.
 
-    It may be too early, never too late. O(pools that are paused for a time).
+    It may be too early, never too late. O(pools that are paused for a time, budgets).
     """
     groups = (each.at for each in state.deadlines[:1])
-    return min((*groups, *state.ledger.pause_ends.values()), default=None)
+    return min((*groups, *state.ledger.pause_ends.values(), *state.budgets.due.values()), default=None)
 
 
 def _stop_or_end(state: State, group: Group, status: Status, message: str) -> Iterator[Action]:

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from runrig.domain.budgets import Scope
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import GangRow, Loaded, RowChange
 from runrig.domain.workflows import GroupKey, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.state.budgets import Budgets
 from runrig.engine.state.group_table import GroupTable
 from runrig.engine.state.task_table import TaskTable
 
@@ -19,6 +21,7 @@ class Whole(Protocol):
 
     revision: int
     ledger: Ledger
+    budgets: Budgets
     nodes: dict[str, Node]
     workflows: dict[str, Workflow]
     groups: GroupTable
@@ -45,6 +48,7 @@ class ChangedRows:
     cohorts: set[str] = field(default_factory=set)
     pools: set[str] = field(default_factory=set)
     limits: set[str] = field(default_factory=set)
+    spent: set[Scope] = field(default_factory=set)
     workflows: set[str] = field(default_factory=set)
     groups: set[GroupKey] = field(default_factory=set)
     tasks: set[TaskKey] = field(default_factory=set)
@@ -55,6 +59,8 @@ class ChangedRows:
         yield from (RowChange("Cohort", (name,), state.cohorts.get(name)) for name in sorted(self.cohorts))
         declared = state.ledger.users.declared
         yield from (RowChange("Limits", (user,), declared.get(user)) for user in sorted(self.limits))
+        spent = state.budgets.spent
+        yield from (RowChange("Spent", scope, spent.get(scope)) for scope in sorted(self.spent))
         yield from (RowChange("Flavor", (name,), state.flavors.get(name)) for name in sorted(self.flavors))
         yield from (RowChange("Node", (name,), state.nodes.get(name)) for name in sorted(self.nodes))
         yield from (RowChange("Pool", (name,), state.pools.get(name)) for name in sorted(self.pools))
@@ -81,6 +87,7 @@ def rows_of(state: Whole) -> Loaded:
         specs=dict(sorted(state.specs.items())),
         numbers=dict(sorted(state.numbers.items())),
         limits=tuple(limits for _, limits in sorted(state.ledger.users.declared.items())),
+        spent=tuple(spent for _, spent in sorted(state.budgets.spent.items())),
     )
 
 

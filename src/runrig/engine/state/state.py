@@ -31,12 +31,13 @@ from runrig.domain.plan import (
     RetryTask,
     SetAside,
     SetFlavors,
+    SetSpent,
     Submit,
     TryAgain,
     Unqueue,
     WorkflowMove,
 )
-from runrig.domain.pools import Cohort, Pool, paused_through
+from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Loaded, RowChange
 from runrig.domain.transitions import TASK, check
 from runrig.domain.workflows import Group, GroupKey, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, left_out
@@ -44,6 +45,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.placement.pod_slots import LastSlots, PodSlot
 from runrig.engine.state import timing
 from runrig.engine.state.attempts import began, new_attempt, queue_tasks, start_tasks, started_again, unqueue_tasks
+from runrig.engine.state.budgets import Budgets
 from runrig.engine.state.counting import count, submitter
 from runrig.engine.state.deadlines import GroupDeadline, deadlines_of
 from runrig.engine.state.dependents import Dependents
@@ -95,6 +97,7 @@ class State:
         self.deadlines: list[GroupDeadline] = []
         self._spec_uses: Counter[str] = Counter()
         self.dependents = Dependents()
+        self.budgets = Budgets()
         self._changed = ChangedRows()
         self._slots = LastSlots()
 
@@ -133,6 +136,7 @@ class State:
                 if left_out(group, task):  # the pod was left out, so it only has rows of earlier attempts (rule A3)
                     del state.current[key][task.name]
         state.ledger.restore(loaded.gangs)
+        state.budgets.load(loaded, state.ledger.entries.values())
         for workflow in loaded.workflows:
             state.dependents.put(state, workflow)
         state.aside = {each.id for each in loaded.workflows if each.set_aside}
@@ -208,6 +212,8 @@ class State:
                 self._declare(action, at)
             case Submit(workflow, groups):
                 self._submit(workflow, groups)
+            case SetSpent():
+                self._changed.spent.add(self.budgets.set(action, self.ledger.entries.values()))
             case MoveGroup(workflow, group):
                 self.put_group(group_moved(self.groups[workflow, group], action, at))
             case _ if isinstance(action, WorkflowMove):
@@ -216,10 +222,8 @@ class State:
                 self.decide(action, at)
         if (id := timing.timed_by(action)) in self.workflows:
             workflow = self.workflows[id]
-            self._put_workflow(timing.timed(workflow, self.groups.statuses(id), at, paused=self._paused(workflow.pool)))
-
-    def _paused(self, pool: str) -> bool:
-        return paused_through(self.pools, pool) is not None
+            kept = self.budgets.keep_back(self.pools, workflow)
+            self._put_workflow(timing.timed(workflow, self.groups.statuses(id), at, paused=kept))
 
     def _put_workflow(self, workflow: Workflow) -> None:
         if workflow is not self.workflows[workflow.id]:
@@ -227,6 +231,7 @@ class State:
             self._changed.workflows.add(workflow.id)
 
     def _declare(self, action: Declaration, at: float) -> None:
+        self.budgets.declare(action)
         match action:
             case SetFlavors(flavors):
                 self._changed.flavors.update(self.flavors, (each.name for each in flavors))
@@ -269,7 +274,7 @@ class State:
                 self.decide(TryAgain(gang), at)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
-        self.workflows[workflow.id] = timing.submitted(workflow, paused=self._paused(workflow.pool))
+        self.workflows[workflow.id] = timing.submitted(workflow, paused=self.budgets.keep_back(self.pools, workflow))
         count(self, workflow, 1)
         self._spec_uses[workflow.spec_hash] += 1
         self.numbers[workflow.name] = max(workflow.number, self.numbers.get(workflow.name, 0))
@@ -344,7 +349,9 @@ class State:
         if isinstance(action, Release) and gang_id in self.ledger.entries:
             self._changed.gangs.update(waiting.gang.id for waiting in self.ledger.waiting_for(gang_id))
             left = flavors_freed(self.ledger.entries[gang_id])
+        held = self.budgets.before(entry := self.ledger.entries.get(gang_id))
         self.ledger.apply(action, at)
+        self._changed.spent.update(self.budgets.count(entry, held, at))
         self._changed.gangs.add(gang_id)
         if left:
             self._try_again(left, at)

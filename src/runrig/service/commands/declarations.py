@@ -179,7 +179,7 @@ class Declarations:
             pool = edited_pool(before, edit, writing.state)
             done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
             values = LimitValues.of_pool(pool)
-            over = limit_queries.above(writing.state, values, name)
+            over = limit_queries.above(writing.state, values, name, now=writing.now)
         return LimitsChange(None, name, LimitValues.of_pool(before), values, over)
 
     def update_user_limits(self, user: str, edit: Mapping[str, Any], *, by: str, dry_run: bool) -> LimitsChange:
@@ -193,7 +193,7 @@ class Declarations:
             if plan.actions and not dry_run:
                 writing.commit(plan)
             values = LimitValues.of(after)
-            over = limit_queries.above(writing.state, values, None, [user])
+            over = limit_queries.above(writing.state, values, None, [user], now=writing.now)
         return LimitsChange(user, None, LimitValues.of(before), values, over)
 
     def roll_back(self, wanted: Sequence[Pool], *, user: str, said: Said | None = None) -> RolledBack:

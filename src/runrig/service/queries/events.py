@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import singledispatch
 
 from runrig.domain import plan
+from runrig.domain.budgets import Owner, hours_in_words, month_in_words, next_month
 from runrig.domain.gangs import Gang, Law, Placement
 from runrig.domain.laws import cited
 from runrig.domain.nodes import NO_FLAVOR
@@ -115,6 +116,16 @@ def _(action: plan.PutPool) -> str:
             else f"pool {pool.name} paused by {pool.paused_by}{until}{why}"
         )
     return f"updated pool {pool.name}: {_quotas(pool.quotas)}"
+
+
+@in_words.register
+def _(action: plan.SetSpent) -> str:
+    spent, whose = action.spent, f"budget of {'pool ' * (action.spent.of == Owner.POOL)}{action.spent.name}"
+    if action.budget is None:
+        return f"the {whose} is no longer counted {cited('W7')}"
+    held = f"{hours_in_words(spent.held)} of {action.budget:,} held in {month_in_words(spent.month)}"
+    does = "" if spent.stops is None else f", so it is reached until {utc(at(next_month(spent.month)))}"
+    return f"{whose}: {held}{does} {cited('W7')}"
 
 
 @in_words.register

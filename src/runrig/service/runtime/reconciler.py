@@ -7,9 +7,10 @@ ready.
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from runrig.domain.budgets import HeldBefore, Scope
 from runrig.domain.errors import FailedAt, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation
@@ -24,6 +25,8 @@ from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.transactor import Transactor
 
 LONGEST_SLEEP_S = 3600.0
+UNCOUNTED_S = 1.0
+"""Seconds until the next try to begin to count a new budget, while usage is not known yet (rule W7)."""
 FIRST_BACK_OFF_S = 0.1
 LONGEST_BACK_OFF_S = 30.0
 
@@ -46,7 +49,9 @@ _log = logging.getLogger(__name__)
 
 
 class Reconciler:
-    """*node_labels*: added to every observed node, overriding its own labels."""
+    """*node_labels*: added to every observed node, overriding its own labels. *held_before*: what these budgets' pools and users have
+    held this month; None: it is not known yet.
+    """
 
     def __init__(
         self,
@@ -56,8 +61,10 @@ class Reconciler:
         sweep: DrainSweep,
         node_labels: Mapping[str, str],
         metrics: Metrics | None = None,
+        held_before: Callable[[Collection[Scope]], HeldBefore | None] = lambda _: None,
     ) -> None:
         self._transactor = transactor
+        self._held_before = held_before
         self._metrics = metrics or Metrics()
         self._backend = backend
         self._clock = clock
@@ -92,8 +99,9 @@ class Reconciler:
             if self._synced is None:
                 self._sync()  # After a restart the backend must know the desired state before it reports.
             self._drain_sweep.sweep()
-            before = self._revision()
-            self._cycle()
+            with self._transactor.reading() as state:
+                before, uncounted = state.revision, frozenset(state.budgets.uncounted)
+            self._cycle(self._held_before(uncounted) if uncounted else None)
             if (after := self._revision()) != self._synced:
                 self._sync()
         finally:
@@ -108,10 +116,11 @@ class Reconciler:
             _log.warning("event=clock_%s why=%r", "believed" if doubt is None else "doubted", doubt or self._doubt)
         self._doubt = doubt
 
-    def _cycle(self) -> None:
+    def _cycle(self, held: HeldBefore | None) -> None:
         """Runs all parts of one cycle. In a long one, the backend gets the first decisions while others are pending."""
         synced_at = time.monotonic()
-        for plan in self._transactor.cycle(self._observe()):
+        observed = self._observe() if held is None else replace(self._observe(), held=held)
+        for plan in self._transactor.cycle(observed):
             self._progress = now = time.monotonic()
             if plan.actions and (now - synced_at) * SYNC_SHARE >= self._sync_took_s:
                 self._sync()
@@ -170,12 +179,13 @@ class Reconciler:
         """Returns seconds of the clock until the next deadline or sweep."""
         with self._transactor.reading() as state:
             deadline = workflows.next_deadline(state)
+            longest_s = UNCOUNTED_S if state.budgets.uncounted else LONGEST_SLEEP_S
         left = (
             self._drain_sweep.due_in_s()
             if deadline is None
             else min(deadline - self._clock.now(), self._drain_sweep.due_in_s())
         )
-        return min(LONGEST_SLEEP_S, max(0.0, left))
+        return min(longest_s, max(0.0, left))
 
     # ------------------------------------------------------------ the thread
 

@@ -77,6 +77,8 @@ class ClusterRun:
                 )
             )
         cluster = scenario.cluster
+        if any(pool.budget is not None for pool in cluster.pools):
+            self._warnings.append(Warned(1, "budget", "ignored: a simulation has no calendar"))
         has_nodes = bool(cluster.nodes)
         if not has_nodes:
             self._warnings.append(Warned(1, "nodes", _NO_NODES))

@@ -5,7 +5,7 @@ No foreign key refers to a cohort or a flavor, because undefined names are allow
 """
 
 from runrig.store.schema.base import metadata
-from runrig.store.schema.cluster import cohorts, flavors, limits, nodes, pools
+from runrig.store.schema.cluster import cohorts, flavors, limits, nodes, pools, spent
 from runrig.store.schema.code import code_pieces, codes
 from runrig.store.schema.history import checkpoints, events, leaves, notes, past_numbers, pruned, snapshots, waiting
 from runrig.store.schema.notices import deliveries, notice_settings
@@ -23,5 +23,5 @@ from runrig.store.schema.servers import leader, meta
 from runrig.store.schema.usage import usage_cursor, usage_flavor, usage_quota, usage_work
 from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_tags, workflows
 
-HEAD = "0032"
+HEAD = "0033"
 """The newest migration, which results in these tables."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import Boolean, CheckConstraint, Column, Double, ForeignKey, Table, UniqueConstraint, false
 
 from runrig.domain.nodes import Taint
-from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
+from runrig.domain.pools import BudgetReached, PoolState, Queueing, Quotas, TopologyKey
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
 from runrig.store.schema.base import Labels, Texts, metadata
 
@@ -72,6 +72,8 @@ pools = Table(
     Column("shell_idle_s", Double),
     Column("user_gpus", WHOLE),
     Column("paused_until", UtcDateTime),
+    Column("budget", WHOLE),
+    Column("budget_reached", OneOf(BudgetReached)),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),
@@ -86,4 +88,16 @@ limits = Table(
     Column("gpus", WHOLE),
     Column("waiting", WHOLE),
     Column("gpus_per_workflow", WHOLE),
+    Column("budget", WHOLE),
+)
+
+spent = Table(
+    "spent",
+    metadata,
+    Column("of", Words, primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("month", UtcDateTime, nullable=False),
+    Column("held", WHOLE, nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+    Column("stops", OneOf(BudgetReached)),
 )

@@ -1,4 +1,4 @@
-"""Limits of users, in a pool and over all pools (rule W6): the list, and forms that change them."""
+"""Limits of users, in a pool and over all pools, and budgets (rules W6, W7): the list, and forms that change them."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,7 +14,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.limits import SETTING
 from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.domain.settings import MOST_LIMIT
+from runrig.domain.settings import MOST_BUDGET, MOST_LIMIT
 from runrig.domain.shown.limits import Limit, LimitsChange
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.rights import About, Asker
@@ -27,7 +27,12 @@ from runrig.web.rendering import html
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
-WORDS = {"gpus": "GPUs at the same time", "waiting": "Waiting workflows", "gpus_per_workflow": "GPUs of one workflow"}
+WORDS = {
+    "gpus": "GPUs at the same time",
+    "waiting": "Waiting workflows",
+    "gpus_per_workflow": "GPUs of one workflow",
+    "budget": "GPU-hours in a month",
+}
 MOST_SHOWN = 500
 
 Change = Callable[[Mapping[str, int | None], bool], LimitsChange]
@@ -80,7 +85,7 @@ async def of_pool(request: Asked, service: Serving, asker: Asking, name: str) ->
         return service.declarations.update_pool_limits(name, found, user=asker.identity.user, dry_run=dry_run)
 
     address = f"/limits/pool/{quote(name, safe='')}"
-    return await _form(request, service, asker, change, f"Limits of each user of {name}", address)
+    return await _form(request, service, asker, change, f"Limits of each user of {name}, and its budget", address)
 
 
 async def _form(request: Request, service: Service, asker: Asker, change: Change, title: str, address: str) -> Response:
@@ -114,8 +119,9 @@ def _typed(fields: Fields) -> dict[str, int | None]:
     problems = []
     for name in WORDS:
         said = fields.get(name, "").strip()
-        if said and not (said.isascii() and said.isdecimal() and 1 <= int(said[:9]) <= MOST_LIMIT):
-            message = f"{said!r:.40} is not a limit. Use a whole number from 1 to {MOST_LIMIT}, or nothing for no limit"
+        most = MOST_BUDGET if name == "budget" else MOST_LIMIT
+        if said and not (said.isascii() and said.isdecimal() and 1 <= int(said[:11]) <= most):
+            message = f"{said!r:.40} is not a limit. Use a whole number from 1 to {most}, or nothing for no limit"
             problems.append(Problem(message, name))
         else:
             found[name] = int(said) if said else None

@@ -18,6 +18,7 @@ from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.instants import UNITS_S
 from runrig.domain.notices import USUAL, When, place
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.shown.limits import LimitKind
 from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
 from runrig.service.service import Service
@@ -87,6 +88,9 @@ def _limits(service: Service, asker: Asker, names: list[str]) -> Iterator[Limit]
             yield Limit(pool.name, "Waiting workflows", pool.user_waiting, sum(counts.values()))
         if pool.gpus_per_workflow is not None:
             yield Limit(pool.name, "GPUs of one workflow", pool.gpus_per_workflow)
+    for each in service.limit_queries.limits(asker.visibility, users=(asker.identity.user,)):
+        if each.limit is LimitKind.BUDGET and (each.user is not None or each.pool in names):
+            yield Limit(each.pool or "all pools", f"GPU-hours until {each.renews:%Y-%m-%d}", each.most, each.used)
 
 
 # ---------------------------------------------------------------- default pool

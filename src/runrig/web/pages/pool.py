@@ -10,7 +10,8 @@ from runrig.api.permissions import Asking, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
-from runrig.domain.pools import PoolState
+from runrig.domain.pools import BudgetReached, PoolState
+from runrig.domain.shown.limits import LimitKind
 from runrig.domain.shown.pools import Pool
 from runrig.domain.shown.why import WaitingPlace
 from runrig.domain.shown.workflows import WorkflowEntry
@@ -88,7 +89,7 @@ def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility
     history = views.history.changes(name, HistoryQuery(limit=CHANGES), visibility)
     return {
         "it": shown,
-        "limits": list(limits_of(shown)),
+        "limits": [*limits_of(shown), *budget_of(None if isinstance(views, Then) else service, shown, visibility)],
         "rows": rows,
         "colours": colours_of(service, [row.name for row in tree if row.kind == "pool"] or [name], visibility),
         "cards": sorted(cards_of(whys), key=lambda card: (-card.held.gangs, card.pool, card.law)),
@@ -111,6 +112,23 @@ def limits_of(shown: Pool) -> Iterator[str]:
         yield f"at most {shown.gpus_per_workflow:,} GPUs in one workflow"
     if shown.user_waiting is not None:
         yield f"at most {shown.user_waiting:,} waiting workflows of one user"
+
+
+def budget_of(service: Service | None, shown: Pool, visibility: Visibility) -> Iterator[str]:
+    """Yields ``412 of 1,000 GPU-hours held this month, 588 left; renews on 2026-12-01``. *service* None: at an earlier time."""
+    if shown.budget is None:
+        return
+    then = "only LOW work starts" if shown.budget_reached is BudgetReached.BORROW else "nothing new starts"
+    name = shown.parent or shown.name
+    limits = () if service is None else service.limit_queries.limits(visibility, pools=(name,))
+    found = [each for each in limits if each.limit is LimitKind.BUDGET and each.used is not None]
+    if not found:
+        yield f"at most {shown.budget:,} GPU-hours a month, then {then}"
+    for each in found:
+        held, left = each.used or 0, max(0, each.most - (each.used or 0))
+        renews = f"renews on {each.renews:%Y-%m-%d} UTC"
+        left_in_words = f"{left:,} left" if left else f"so {then}"
+        yield f"{held:,} of {each.most:,} GPU-hours held this month, {left_in_words}; {renews}"
 
 
 def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status: str) -> tuple[WorkflowEntry, ...]:

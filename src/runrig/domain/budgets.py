@@ -1,0 +1,93 @@
+"""Budgets: the GPU-hours that a pool or a user may hold in a calendar month, in UTC (rule W7).
+
+Amounts are whole GPU × microseconds, as in `domain.usage`, so a budget and `runrig usage` count the same.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from runrig.domain.pools import BudgetReached
+
+MICROSECONDS = 1_000_000
+HOUR = 3600 * MICROSECONDS
+"""A GPU-hour."""
+
+
+class Owner:
+    """Whose budget it is."""
+
+    POOL = "pool"
+    USER = "user"
+
+
+Scope = tuple[str, str]
+"""(`Owner`, name): a top-level pool with its subpools, or a user in all pools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The spent part of a budget. *month*: the start of its month, in seconds since the epoch. *held*: what was held from then, or
+    from the start of the month of *since*, until *since*. *stops*: the effect of a reached budget now; None: nothing.
+    """
+
+    of: str
+    name: str
+    month: float
+    held: int
+    since: float
+    stops: BudgetReached | None = None
+
+    @property
+    def scope(self) -> Scope:
+        return self.of, self.name
+
+    def until(self, at: float, gpus: int) -> int:
+        """What is held in the month of *at* until then, if *gpus* have been held since *since*."""
+        begin = month_of(at)
+        if self.since < begin:
+            return gpus * (_whole(at) - _whole(begin))
+        return self.held + gpus * (_whole(at) - _whole(self.since))
+
+    def reached_at(self, budget: int, gpus: int) -> float | None:
+        """When *budget*, in hours, is reached in the month of *since* if *gpus* are held; None: it is not."""
+        left = budget * HOUR - self.held
+        at = _whole(self.since) + (-(-left // gpus) if left > 0 and gpus else 0)
+        return None if left > 0 and not gpus else at / MICROSECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBefore:
+    """What was held from the start of the month of *until* until then, as usage knows it. *amounts*: zeros may be missing."""
+
+    until: float
+    amounts: Mapping[Scope, int]
+
+
+def _whole(time: float) -> int:
+    return round(time * MICROSECONDS)
+
+
+def month_of(at: float) -> float:
+    """The start of the month that contains *at*."""
+    return datetime.fromtimestamp(at, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp()
+
+
+def next_month(begin: float) -> float:
+    """The start of the month after the one that starts at *begin*. A budget renews then."""
+    return month_of((datetime.fromtimestamp(begin, UTC) + timedelta(days=31)).timestamp())
+
+
+def month_in_words(begin: float) -> str:
+    """``2026-11``."""
+    return f"{datetime.fromtimestamp(begin, UTC):%Y-%m}"
+
+
+def hours(amount: int) -> float:
+    """GPU-hours with one decimal, rounded down, so that what is not reached does not look so."""
+    return amount * 10 // HOUR / 10
+
+
+def hours_in_words(amount: int) -> str:
+    """``1,000.5 GPU-hours``."""
+    return f"{hours(amount):,.1f} GPU-hours"

@@ -1,0 +1,80 @@
+"""Budgets that are reached keep work out of the queue until the month ends (rule W7).
+
+As in a paused pool (`pausing`), the gangs are not in the ledger: they cost a cycle nothing, and reserve, preempt and block nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from runrig.domain.budgets import HOUR, HeldBefore, Owner, Scope, Spent, month_of
+from runrig.domain.plan import Action, SetSpent, Unqueue
+from runrig.domain.pools import top_level
+from runrig.domain.usage import microseconds
+from runrig.domain.workflows import Status, Workflow
+from runrig.engine.lifecycle.pausing import queued, starts_nothing
+from runrig.engine.state.budgets import held_by, scopes_of
+from runrig.engine.state.state import State
+
+
+def follow_budgets(state: State, now: float, held: HeldBefore | None) -> Iterator[Action | None]:
+    """Begins to count new budgets, and starts or stops work where a budget is reached, changed or renewed. O(budgets): a
+    comparison of each, and the workflows where something begins or ends.
+
+    *held*: what was held before; None: new budgets wait for a later cycle.
+    """
+    budgets = state.budgets
+    due = {scope for scope, at in budgets.due.items() if at <= now}
+    for scope in sorted(due if held is None else due | budgets.uncounted):
+        before, action = budgets.spent.get(scope), _said(state, scope, now, held)
+        if action is None:
+            budgets.look_again(scope, now)
+            continue
+        yield action
+        yield None
+        if action.spent.stops is not (before and before.stops):
+            yield from _move(state, scope)
+
+
+def _said(state: State, scope: Scope, now: float, held: HeldBefore | None) -> SetSpent | None:
+    """The action that records a change of a budget; None: nothing has changed."""
+    budgets, month = state.budgets, month_of(now)
+    known, declared = budgets.spent.get(scope), budgets.declared.get(scope)
+    if known is not None:
+        spent = budgets.moved(scope, now)
+    else:
+        assert held is not None, f"{scope} is not counted yet"
+        spent = Spent(*scope, month, _until(state, scope, now, held), now)
+    if declared is None:
+        return SetSpent(replace(spent, month=month, stops=None), None)
+    after = replace(spent, month=month, stops=declared[1] if spent.held >= declared[0] * HOUR else None)
+    if known is not None and (known.month, known.stops) == (after.month, after.stops):
+        return None
+    return SetSpent(after, declared[0])
+
+
+def _until(state: State, scope: Scope, now: float, held: HeldBefore) -> int:
+    """What is held in this month until *now*: what usage knows, and what has been held since then. O(gangs)."""
+    month = month_of(now)
+    amount = held.amounts.get(scope, 0) if held.until >= month else 0
+    for entry in state.ledger.entries.values():
+        if entry.admitted_at is not None and scope in scopes_of(entry):
+            since = max(entry.admitted_at, held.until, month)
+            amount += held_by(entry) * max(0, microseconds(now) - microseconds(since))
+    return amount
+
+
+def _move(state: State, scope: Scope) -> Iterator[Action | None]:
+    """Queues what may start now, and takes what may not out of the queue. O(workflows)."""
+    found = [each for each in state.workflows.values() if not each.status.finished and _is_of(each, scope)]
+    for workflow in sorted(found, key=lambda each: (each.submit_time, each.id)):
+        if starts_nothing(state, workflow):
+            groups = state.groups_of(workflow.id)
+            yield from [Unqueue(group.gang_id) for group in groups if group.status is Status.SCHEDULING]
+        else:
+            yield from list(queued(state, workflow))
+        yield None
+
+
+def _is_of(workflow: Workflow, scope: Scope) -> bool:
+    of, name = scope
+    return name == (top_level(workflow.pool) if of == Owner.POOL else workflow.submitted_by)

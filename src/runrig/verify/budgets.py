@@ -1,0 +1,131 @@
+"""Budgets, W7: what pools and users hold in a month is counted again, from the starts and ends of gangs in the log."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from .gang import ADMITTED, STOPPING, Gang
+from .world import World
+
+POOL, USER = "pool", "user"
+HOUR = 3600 * 1_000_000
+"""A GPU-hour in GPU × microseconds."""
+Scope = tuple[str, str]
+Kept = tuple[tuple[Scope, ...], int]
+
+
+class Spending:
+    """*held*: since when GPU × microseconds of the month are counted, and how many before that. *gpus*: those that count now.
+
+    *kept*: what each gang adds to *gpus*. Counting begins with the first recorded amount.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[Scope, tuple[float, int]] = {}
+        self.gpus: dict[Scope, int] = {}
+        self.kept: dict[str, Kept] = {}
+
+    def until(self, scope: Scope, now: float) -> int:
+        """What is held in the month of *now* until then."""
+        since, before = self.held[scope]
+        begin = month_of(now)
+        lasted = round(now * 1_000_000) - round(max(since, begin) * 1_000_000)
+        return (before if since >= begin else 0) + self.gpus[scope] * lasted
+
+    def follow(self, world: World, kind: str, action: Mapping[str, Any]) -> None:
+        """*action* has been carried out."""
+        if kind == "SetSpent":
+            self._set(world, action)
+        elif self.held and kind in ("Admit", "Replace", "Release"):
+            self._count(world, action["gang"])
+        elif self.held and kind in ("Queue", "Abandon"):
+            whose = action["gang"]["id"] if kind == "Queue" else action["workflow"]
+            for id in [id for id in self.kept if whose in (id, id.partition("/")[0])]:
+                self._count(world, id)
+
+    def differs(self, other: "Spending", now: float) -> str | None:
+        """Returns the first budget with another amount in *other*; None: there is none."""
+        for scope in sorted(self.held.keys() | other.held.keys()):
+            if scope not in self.held or scope not in other.held or self.until(scope, now) != other.until(scope, now):
+                return f"amount spent by {' '.join(scope)}"
+        return None
+
+    def _set(self, world: World, action: Mapping[str, Any]) -> None:
+        spent = action["spent"]
+        scope = spent["of"], spent["name"]
+        if action["budget"] is None:
+            self.held.pop(scope, None)
+            return
+        if not self.held:
+            self.kept = {}
+            for id in world.gangs:
+                self._count(world, id)
+        if scope not in self.held:
+            self.gpus[scope] = sum(gpus for scopes, gpus in self.kept.values() if scope in scopes)
+        self.held[scope] = spent["since"], spent["held"]
+
+    def _count(self, world: World, id: str) -> None:
+        gang = world.gangs.get(id)
+        scopes, before = self.kept.pop(id, ((), 0))
+        now = 0
+        if gang is not None and gang.state in (ADMITTED, STOPPING):
+            scopes, now = scopes_of(gang), _gpus(gang)
+            self.kept[id] = scopes, now
+        for scope in scopes:
+            if scope in self.held and now != before:
+                self.held[scope] = world.now, self.until(scope, world.now)
+                self.gpus[scope] += now - before
+
+
+def month_of(now: float) -> float:
+    """The start of the calendar month in UTC."""
+    moment = datetime.fromtimestamp(now, UTC)
+    return datetime(moment.year, moment.month, 1, tzinfo=UTC).timestamp()
+
+
+def scopes_of(gang: Gang) -> tuple[Scope, Scope]:
+    return (POOL, gang.pool.partition("--")[0]), (USER, gang.user)
+
+
+def _gpus(gang: Gang) -> int:
+    pairs = zip(gang.requests, gang.placement, strict=True)
+    return sum(int(each["count"]) * int(need.get("gpu", 0)) for need, each in pairs)
+
+
+def budget_of(world: World, scope: Scope) -> tuple[int | None, str]:
+    """GPU-hours a month, and what a reached budget does; None: there is none."""
+    of, name = scope
+    row = world.pools.get(name, {}) if of == POOL else world.limits.get(name, {})
+    alive = row.get("state") != "ARCHIVED"
+    return row.get("budget") if alive else None, row.get("budget_reached") or "STOP"
+
+
+# ---------------------------------------------------------------- the law
+
+
+def reached(world: World, spending: Spending, gang: Gang) -> Iterator[str]:
+    """Yields why *gang* cannot start."""
+    for scope in scopes_of(gang):
+        budget, does = budget_of(world, scope)
+        if budget is None or scope not in spending.held or (does == "BORROW" and not gang.firm):
+            continue
+        held = spending.until(scope, world.now)
+        if held >= budget * HOUR:
+            yield f"it starts although {' '.join(scope)} has held {held / HOUR:.1f} of {budget} GPU-hours this month"
+
+
+def said(world: World, spending: Spending, action: Mapping[str, Any]) -> Iterator[str]:
+    """Yields errors in the amounts that the log records of a budget."""
+    spent = action["spent"]
+    scope = spent["of"], spent["name"]
+    budget, does = budget_of(world, scope)
+    whose = " ".join(scope)
+    if scope in spending.held and spent["held"] != (mine := spending.until(scope, world.now)):
+        yield f"{whose} is said to have held {spent['held'] / HOUR:.6f} GPU-hours this month, and has held {mine / HOUR:.6f}"
+    if spent["month"] != month_of(world.now):
+        yield f"the budget of {whose} is counted in a month that begins at {spent['month']:.0f}"
+    if action["budget"] != budget:
+        yield f"the budget of {whose} is said to be {action['budget']} GPU-hours, and is {budget}"
+    stops = does if budget is not None and spent["held"] >= budget * HOUR else None
+    if spent["stops"] != stops:
+        yield f"{spent['held'] / HOUR:.1f} of the {budget} GPU-hours of {whose} are held, so {stops} applies, not {spent['stops']}"
