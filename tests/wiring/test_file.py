@@ -238,7 +238,7 @@ CASES = [
     ),
     (
         "cluster: local.yaml",
-        (3, "cluster: local.yaml says backend local, and this file says simulated. Use the same backend in both."),
+        (3, "cluster: local.yaml sets backend local, but this file sets simulated. Use the same backend in both."),
     ),
     ("auth: none", (3, "auth: expected one of tokens, got text 'none'")),
     (

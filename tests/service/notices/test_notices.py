@@ -185,7 +185,7 @@ def test_each_user_has_one_test_notice_at_a_time(tmp_path: Path, monkeypatch: py
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(it.service.notices.test, "ann")
             until(lambda: "ann" in it.service.notices._testing)
-            with pytest.raises(Conflict, match="your last test notice is still on its way"):
+            with pytest.raises(Conflict, match="your last test notice is still being delivered"):
                 it.service.notices.test("ann")
             there.free.set()
             assert first.result() != "delivered"

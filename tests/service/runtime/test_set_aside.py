@@ -16,7 +16,7 @@ from runrig.domain.errors import FailedAt, RunrigError
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Phase, TaskFact
-from runrig.domain.plan import Abandon, Action, Admit, Declaration, MoveTask, Release, SetAside
+from runrig.domain.plan import Abandon, Action, Admit, Declaration, MoveTask, Release, SetAside, SetSpent
 from runrig.domain.records import Event, RowChange
 from runrig.domain.subjects import workflow_of
 from runrig.domain.workflow_status import WorkflowStatus
@@ -39,7 +39,7 @@ pools:
 """
 GOOD = Node("g0", {"gpu": 4}, labels={"kind": "g"})
 BAD = tuple(Node(f"b{at}", {"gpu": 2}, labels={"kind": "b"}) for at in range(3))
-KINDS = [kind for kind in get_args(Action) if kind not in get_args(Declaration)]
+KINDS = [kind for kind in get_args(Action) if kind not in (*get_args(Declaration), SetSpent)]
 ALWAYS = 10**9
 
 
@@ -151,8 +151,11 @@ class History:
         yield lambda: it.submit("bad-array", "bad", text=ARRAY)
         yield lambda: do(it.service, submissions.setting_most("bad-array-1", 2, user="ann"))
         yield self._good
-        for name in ("low", "wide", "graph", "later", "array"):
+        for name in ("low", "wide", "graph", "later"):
             yield partial(do, it.service, submissions.cancelling(f"bad-{name}-1", user="ann"))
+        yield self._good
+        yield lambda: do(it.service, submissions.reassigning("bad-array-1", user="ann", pool=None, priority=low))
+        yield lambda: do(it.service, submissions.cancelling("bad-array-1", user="ann"))
         yield self._good
 
     def _loses_the_node_of_the_nominated(self) -> None:
