@@ -42,6 +42,35 @@ def test_limits_are_set_listed_nearest_first_and_explained(it: Served) -> None:
     assert "admin  raise the limit of ann to 3 GPUs (now 2)\n  wait   until one-1 has finished" in more
 
 
+def test_budgets_are_set_counted_and_explained(it: Served) -> None:
+    """W7. Two GPUs for three hours."""
+    it.json("limits", "set", "--pool", "pool1", "--budget", "2")
+    waits = it.submit(one_task("three"), "--pool", "pool1")
+    for seconds in (0, 3 * 3600, 1):
+        it.desk.later(seconds)
+    assert it.runrig("limits", "set", "--user", "ann", "--budget", "500").out == (
+        "user ann, over all pools: at most 500 GPU-hours this month (no limit before)\n"
+    )
+    it.desk.later(1)
+    assert [line.split() for line in it.runrig("limits", "list").out.splitlines()[2:]] == [
+        ["all", "users", "pool1", "GPU-hours", "this", "month", "6", "2", "0", "2027-02-01"],
+        ["ann", "all", "pools", "GPU-hours", "this", "month", "6", "500", "494", "2027-02-01"],
+    ]
+    reached = (
+        "the budget of pool pool1 is reached: 6 of 2 GPU-hours held this month; it renews on 2027-02-01 00:00:00 UTC"
+    )
+    assert f"three-1 is waiting: {reached}." in " ".join(it.runrig("why", waits).out.split())
+    changed = it.runrig("pool", "update", "pool1", "--budget-reached", "borrow").out
+    assert changed.startswith("pool pool1: budget reached none → BORROW\n")
+    it.desk.later(1)
+    assert f"{reached}; until then only LOW work starts." in " ".join(it.runrig("why", waits).out.split())
+    assert it.runrig("pool", "update", "pool1", "--budget", "none").out.startswith(
+        "pool pool1: budget of GPU-hours per month 2 → none\n"
+    )
+    it.desk.later(1)
+    assert it.desk.status(waits) == "RUNNING"
+
+
 def test_invalid_limits_are_refused_in_one_sentence(it: Served) -> None:
     for args, code, words in (
         (["set", "--gpus", "1"], 2, "specify --user or --pool"),

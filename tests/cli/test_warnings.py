@@ -185,6 +185,10 @@ WARNINGS: list[tuple[Provoked, str]] = [
         "  document 1: nodes: the file lists no nodes, so only quotas are checked",
     ),
     (
+        simulated(NODES + "pools: [{name: a, quota: 2, budget: 5}]\n"),
+        "  document 1: budget: ignored: a simulation has no calendar",
+    ),
+    (
         simulated(NODES + POOLS, "--fair-sharing"),
         "  --fair-sharing, --feature-gates, --as-peer: ignored: these options apply only to Kueue manifests",
     ),
@@ -236,4 +240,4 @@ def test_every_warning_is_in_the_table(tmp_path: Path) -> None:
     finally:
         sys.setprofile(None)
     unseen = [(Path(file).name, lines[0]) for file, lines in written_ if not any((file, at) in seen for at in lines)]
-    assert (unseen, len(written_)) == ([], 16)
+    assert (unseen, len(written_)) == ([], 17)

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from runrig.domain.settings import SETTINGS, Choice, Duration, Setting
+from runrig.domain.settings import SETTINGS, Choice, Duration, Number, Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
 NO_LIMIT = "none"
@@ -47,16 +47,22 @@ class Typed(click.ParamType[Any]):
         self._setting, self.name = setting, setting.kind.metavar
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == NO_LIMIT and _none_removes(self._setting):
+            return value
         try:
             return self._setting.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
+def _none_removes(setting: Setting) -> bool:
+    return setting.removable and isinstance(setting.kind, Duration | Number)
+
+
 def setting_option(setting: Setting, complete: Complete | None = None) -> Callable[[F], F]:
-    """The option of a row of `domain.settings`; ``none`` takes a run time away, "" anything else that is removable."""
+    """The option of a row of `domain.settings`; ``none`` removes a time or a number, "" anything else that is removable."""
     kind = setting.kind
-    removes = "|none" if isinstance(kind, Duration) and setting.removable else ""
+    removes = "|none" if _none_removes(setting) else ""
     name = setting.label.replace(" ", "-")
     return click.option(
         f"--{name.removesuffix('s') if kind.repeats else name}",
@@ -108,7 +114,7 @@ def request(**fields: Any) -> dict[str, Any]:
     }
 
 
-_WORDS = {each.asked for each in SETTINGS if not isinstance(each.kind, Duration)}
+_WORDS = {each.asked for each in SETTINGS if not (isinstance(each.kind, Duration) or _none_removes(each))}
 """Settings in which ``none`` is a word like others."""
 
 

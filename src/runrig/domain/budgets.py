@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from runrig.domain.pools import BudgetReached
+from runrig.domain.value import at as moment
+from runrig.domain.value import utc
 
 MICROSECONDS = 1_000_000
 HOUR = 3600 * MICROSECONDS
@@ -91,3 +93,11 @@ def hours(amount: int) -> float:
 def hours_in_words(amount: int) -> str:
     """``1,000.5 GPU-hours``."""
     return f"{hours(amount):,.1f} GPU-hours"
+
+
+def reached_in_words(pool: str, user: str, held: int, budget: int, renews: float | None, *, low: bool) -> str:
+    """A budget that is reached has nothing left, so the sentence shows how much was held. *pool* empty: a budget of *user*."""
+    whose = f"the budget of {f'pool {pool}' if pool else user}"
+    but = "; until then only LOW work starts" if low else ""
+    until = "" if renews is None else f"; it renews on {utc(moment(renews))}{but}"
+    return f"{whose} is reached: {held:,} of {budget:,} GPU-hours held this month{until}"

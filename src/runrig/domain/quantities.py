@@ -157,3 +157,10 @@ def requests_of(amounts: Mapping[str, int]) -> Requests:
 def of_one_pod(requests: Requests) -> Requests:
     """Usage of a node by one pod with *requests*: these amounts and one pod slot."""
     return requests_of({**dict(requests), PODS: 1})
+
+
+def own_and_shared(own: int, shared: Mapping[str, int], key: str, kind: str = "of its own") -> str:
+    """``2 of its own, 4 shared by research``. *key*: ``flavor/resource``. *kind*: what to call the pool's own amount."""
+    resource = key.partition("/")[2]
+    parts = [f"{amount_in_a_sentence(resource, amount)} shared by {cohort}" for cohort, amount in shared.items()]
+    return ", ".join((f"{amount_in_a_sentence(resource, own)} {kind}", *parts))

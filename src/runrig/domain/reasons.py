@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runrig.domain.after import must
+from runrig.domain.budgets import reached_in_words
 from runrig.domain.older_gangs import Older, Share
 from runrig.domain.quantities import (
     GPU,
@@ -12,6 +13,7 @@ from runrig.domain.quantities import (
     amount_of_flavor,
     kind_of_flavor,
     listed,
+    own_and_shared,
 )
 from runrig.domain.value import NO_AMOUNTS, Amounts, Shown, Word, at, shown_as, utc
 
@@ -166,9 +168,7 @@ class Reason(Shown):
             where=self.where or "all pools",
             resource=self.resource,
             own=self.own,
-            have=self.have
-            if self.code in _PODS or self.code in (Code.USER_LIMIT, Code.BUDGET)
-            else self.amount(self.have),
+            have=self.have if self.code in {*_PODS, Code.USER_LIMIT, Code.BUDGET} else self.amount(self.have),
             over=self.amount(-self.have),
             fit="fits" if self.have == 1 else "fit",
             most=self.need,
@@ -294,7 +294,7 @@ def _of_order(it: Reason) -> str:
             until = "" if it.until is None else f" until {utc(at(it.until))}"
             return f"pool {it.where} was paused{since}{until}{said}; ask an administrator to run `runrig pool resume {it.where}`"
         case Code.BUDGET:
-            return _budget(it)
+            return reached_in_words(it.where, it.said, it.have, it.own, it.until, low=bool(it.stopped))
         case Code.SET_ASIDE:
             ways = "retry it with `runrig workflow release {0}`, or end it with `runrig workflow cancel {0}`"
             return f"set aside{since} after an internal error; {ways.format(it.where)}"
@@ -343,14 +343,6 @@ def _user_limit(it: Reason) -> str:
     return f"{it.said} uses {amount_in_words(GPU, it.have)}; {limit}" + f", and it {needs}" * (it.have < it.own)
 
 
-def _budget(it: Reason) -> str:
-    """A budget that is reached has nothing left, so the sentence shows how much was held."""
-    whose = f"the budget of {f'pool {it.where}' if it.where else it.said}"
-    but = "; until then only LOW work starts" if it.stopped else ""
-    renews = "" if it.until is None else f"; it renews on {utc(at(it.until))}{but}"
-    return f"{whose} is reached: {it.have:,} of {it.own:,} GPU-hours held this month{renews}"
-
-
 def _no_flavor(it: Reason) -> str:
     """In an imported queue, a flavor may exist without quota for the resource or nodes that the pods can use."""
     if it.law == "Q2":
@@ -362,13 +354,6 @@ def lacking(missing: Mapping[str, int]) -> str:
     """``4 GPUs short``. *missing*: what a domain lacks, by resource; empty if only single nodes lack it."""
     lacks = [amount_in_words(*each) for each in missing.items()]
     return f"{listed(lacks)} short" if lacks else "enough in total, but spread over too many nodes"
-
-
-def own_and_shared(own: int, shared: Mapping[str, int], key: str, kind: str = "of its own") -> str:
-    """``2 of its own, 4 shared by research``. *key*: ``flavor/resource``. *kind*: what to call the pool's own amount."""
-    resource = key.partition("/")[2]
-    parts = [f"{amount_in_a_sentence(resource, amount)} shared by {cohort}" for cohort, amount in shared.items()]
-    return ", ".join((f"{amount_in_a_sentence(resource, own)} {kind}", *parts))
 
 
 _HEADLINES = {

@@ -320,6 +320,7 @@ SETTINGS: tuple[Setting, ...] = (
         Number(f"a whole number from 1 to {MOST_BUDGET}", "GPU_HOURS", int, least=1, most=MOST_BUDGET),
         "Maximum number of GPU-hours that the pool and its subpools hold in a calendar month, in UTC (rule W7)",
         removable=True,
+        title="budget of GPU-hours per month",
         see="limits.md#budgets",
     ),
     Setting(

@@ -101,7 +101,7 @@ class _HandWritten(Answer):
 
 _TYPES = get_type_hints(Pool)
 _OURS: dict[str, Any] = {
-    each.name: (str if isinstance(each.kind, Choice) else _TYPES[each.name], ...)
+    each.name: (_TYPES[each.name] if not isinstance(each.kind, Choice) else str | None if each.removable else str, ...)
     for each in SETTINGS
     if each.name not in _HandWritten.model_fields
 }

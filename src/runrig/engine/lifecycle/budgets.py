@@ -12,7 +12,7 @@ from runrig.domain.pools import top_level
 from runrig.domain.usage import microseconds
 from runrig.domain.workflows import Status, Workflow
 from runrig.engine.lifecycle.pausing import queued, starts_nothing
-from runrig.engine.state.budgets import held_by, scopes_of
+from runrig.engine.state.budgets import gpus_held, scopes_of
 from runrig.engine.state.state import State
 
 
@@ -59,7 +59,7 @@ def _until(state: State, scope: Scope, now: float, held: HeldBefore) -> int:
     for entry in state.ledger.entries.values():
         if entry.admitted_at is not None and scope in scopes_of(entry):
             since = max(entry.admitted_at, held.until, month)
-            amount += held_by(entry) * max(0, microseconds(now) - microseconds(since))
+            amount += gpus_held(entry) * max(0, microseconds(now) - microseconds(since))
     return amount
 
 

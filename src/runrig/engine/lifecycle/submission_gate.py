@@ -21,8 +21,9 @@ from runrig.domain.quantities import (
     amount_of_flavor,
     has_several_flavors,
     listed,
+    own_and_shared,
 )
-from runrig.domain.reasons import Code, own_and_shared
+from runrig.domain.reasons import Code
 from runrig.domain.spans import format_duration
 from runrig.domain.workflow_status import UNNUMBERED
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec

@@ -66,7 +66,7 @@ class Budgets:
             del self.spent[scope], self.gpus[scope], self.due[scope]
             return scope
         if scope not in self.spent:
-            self.gpus[scope] = sum(held_by(entry) for entry in entries if scope in scopes_of(entry))
+            self.gpus[scope] = sum(gpus_held(entry) for entry in entries if scope in scopes_of(entry))
         self.uncounted.discard(scope)
         self.spent[scope] = action.spent
         self.look_again(scope, action.spent.since)
@@ -85,11 +85,11 @@ class Budgets:
 
     def before(self, entry: Entry | None) -> int:
         """The GPUs of the gang *entry*, if anything is counted: pass it to `count` once it has changed."""
-        return held_by(entry) if self.spent else 0
+        return gpus_held(entry) if self.spent else 0
 
     def count(self, entry: Entry | None, before: int, at: float) -> Iterator[Scope]:
         """The gang *entry*, which held *before* GPUs, has changed *at* that time. Yields the budgets whose count changes."""
-        by = held_by(entry) - before if self.spent else 0
+        by = gpus_held(entry) - before if self.spent else 0
         for scope in scopes_of(entry) if entry is not None and by else ():
             if scope in self.spent:
                 self.spent[scope] = self.moved(scope, at)
@@ -119,6 +119,6 @@ def scopes_of(entry: Entry) -> tuple[Scope, Scope]:
     return (Owner.POOL, top_level(entry.gang.pool)), (Owner.USER, entry.user)
 
 
-def held_by(entry: Entry | None) -> int:
+def gpus_held(entry: Entry | None) -> int:
     """The GPUs that a gang holds, from its start until its end."""
     return entry.gang.gpus([each.count for each in entry.placement]) if entry is not None and entry.held else 0
