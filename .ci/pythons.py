@@ -52,7 +52,7 @@ def found(uv: str, version: str) -> str:
 
 
 def try_python(uv: str, python: str, folder: Path, version: str) -> None:
-    needed = (f"{wheel(folder)}[postgresql,kubernetes]", "pytest", "pytest-timeout", "hypothesis", "httpx2")
+    needed = (f"{wheel(folder)}[postgresql,kubernetes]", "pytest", "pytest-timeout", "hypothesis", "httpx2", "aiosmtpd")
     programs = installed(uv, folder / version, "--constraint", folder / "locked.txt", *needed, python=python)
     command = (programs / "python", "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow and not soak", *TESTS)
     run(*command, PYTHONDONTWRITEBYTECODE="1")
