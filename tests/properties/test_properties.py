@@ -99,6 +99,8 @@ def plain(gpus: int) -> tuple[GroupSpec, ...]:
 
 
 class Engine(RuleBasedStateMachine):
+    hour_s = 3600.0
+
     def __init__(self) -> None:
         super().__init__()
         self.driver = Driver()
@@ -357,7 +359,7 @@ class Engine(RuleBasedStateMachine):
     def time_passes(self, hours: int) -> None:
         """Rule W7: budgets are reached, and months begin."""
         self.driver.cycle()
-        self.driver.now += hours * 3600
+        self.driver.now += hours * self.hour_s
         self.driver.cycle()
 
     @rule(parent=st.sampled_from(POOLS), short=st.sampled_from(SUBPOOLS), gpus=st.sampled_from((0, 1, 1, 2, 2, 3)))

@@ -27,6 +27,8 @@ def _differences(one: Table, other: Table) -> list[str]:
 class Usage(Engine):
     """A unit of the machine's time takes some minutes here, so that hours begin in between."""
 
+    hour_s = 6.0
+
     def teardown(self) -> None:
         log: list[Logged] = [(action, at * 613 + at % 3 / 4) for action, at in self.driver.log]
         events, end = events_of(log), log[-1][1] + 9000.5
