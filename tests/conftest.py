@@ -24,6 +24,8 @@ settings.load_profile(PROFILE)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # If a shell started the tests in the background, the programs whose Ctrl-C is tested would ignore it too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # As under nohup: a shell cannot trap what it was started to ignore.
 
 _IN_MEMORY, _ENOUGH = Path("/dev/shm"), 4 << 30
 if "PYTEST_XDIST_WORKER" not in os.environ and _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _ENOUGH:

@@ -86,9 +86,9 @@ def test_a_change_needs_the_key_of_its_dry_run_and_the_same_arguments(lab: Up) -
                 shown = await agent(tool, id=made["id"], **arguments)
                 assert (shown["now"]["id"], shown["now"]["priority"]) == (made["id"], "NORMAL")
                 assert WOULD.get(tool) in (None, shown["would"])
-                with pytest.raises(Failed, match="key fits the same arguments only"):
+                with pytest.raises(Failed, match="it is valid only for the same arguments"):
                     await agent("release", id=made["id"], key=shown["key"])
-                with pytest.raises(Failed, match="key fits the same arguments only"):
+                with pytest.raises(Failed, match="it is valid only for the same arguments"):
                     await agent(tool, id="other-1", **arguments, key=shown["key"])
             found = await agent("show_workflow", id=made["id"])
             assert (found["status"], found["priority"], "held_by" in found) == ("PENDING", "NORMAL", False)
@@ -240,7 +240,7 @@ def test_over_http_each_request_has_the_rights_of_its_own_token(tmp_path: Path) 
                 assert (await agent("whoami"))["user"] == "ann"
                 assert (await other("whoami"))["user"] == "bob"
                 shown = await agent("submit", file=FILE, pool="vision")
-                with pytest.raises(Failed, match="key fits the same arguments only"):
+                with pytest.raises(Failed, match="it is valid only for the same arguments"):
                     await other("submit", file=FILE, pool="vision", key=shown["key"])
                 made = await agent("submit", file=FILE, pool="vision", key=shown["key"])
                 with pytest.raises(Failed):
