@@ -4,12 +4,15 @@ from dataclasses import dataclass, field
 
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.settings import MOST_BUDGET, MOST_LIMIT
 from runrig.domain.value import Shown, shown_as
 
 EVERYWHERE = ""
 """Stands for all pools where a limit or a number belongs to a pool."""
 SETTING = {"gpus": "user_gpus", "waiting": "user_waiting", "gpus_per_workflow": "gpus_per_workflow", "budget": "budget"}
 """The setting of a pool for each of its limits."""
+MOST = {name: MOST_BUDGET if name == "budget" else MOST_LIMIT for name in SETTING}
+"""The largest value of each limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class Number(SettingKind):
         return self.takes(number)
 
     def problem(self, value: Any) -> str | None:
-        if value is None or self.least <= value <= self.most:
+        if self.least <= value <= self.most:
             return None
         return f"{self.text(value)} is out of range: use {self.type}"
 
@@ -107,9 +107,7 @@ class Image(SettingKind):
     """An image reference."""
 
     def problem(self, value: Any) -> str | None:
-        fits = value is None or (
-            0 < len(value) <= LONGEST_TEXT and value.isprintable() and value == "".join(value.split())
-        )
+        fits = 0 < len(value) <= LONGEST_TEXT and value.isprintable() and value == "".join(value.split())
         return None if fits else f"must be an image reference without spaces, such as ubuntu:24.04, not {value!r:.80}"
 
 
@@ -389,7 +387,8 @@ def in_words(name: str, shown: Any) -> str:
 
 def problems(pool: Pool) -> list[tuple[str, str]]:
     """(name in requests, message) for each invalid setting of *pool*."""
-    found = ((each, each.kind.problem(getattr(pool, each.name))) for each in SETTINGS)
+    values = ((each, getattr(pool, each.name)) for each in SETTINGS)
+    found = ((each, each.kind.problem(value)) for each, value in values if value is not None)
     return [(each.asked, f"{each.label} {text}") for each, text in found if text]
 
 

@@ -6,6 +6,7 @@ A row with an unknown state would not be loaded, and its absence would go unnoti
 from sqlalchemy import JSON, Boolean, Column, Connection, Double, LargeBinary, Table
 from sqlalchemy.types import TypeEngine
 
+from runrig.domain.limits import SETTING
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.store import schema
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
@@ -24,8 +25,9 @@ _TOGETHER = {
     schema.gangs: {"id": "substr(id, 1, length(workflow) + 1) = workflow || '/'"},
     schema.limits: {
         "user": """"user" <> ''""",
-        **{name: f"coalesce({name}, 1) > 0" for name in ("gpus", "waiting", "gpus_per_workflow")},
+        **{name: f"coalesce({name}, 1) > 0" for name in SETTING},
     },
+    schema.pools: {name: f"coalesce({name}, 1) > 0" for name in SETTING.values()},
 }
 """Columns determined by others of their row, and limits, which begin at 1. For unfinished workflows, `engine.lifecycle.contradictions`
 finds more.
@@ -46,7 +48,9 @@ def problem(connection: Connection) -> str | None:
 
 
 def _wrong(connection: Connection, table: Table, columns: list[Column[object]]) -> str | None:
-    sound = [(column.name, _sound(column)) for column in columns] + [*_TOGETHER.get(table, {}).items()]
+    there = {column.name for column in columns}
+    together = [each for each in _TOGETHER.get(table, {}).items() if each[0] in there]
+    sound = [(column.name, _sound(column)) for column in columns] + together
     wrong = [(name, f"NOT coalesce({condition}, 0)") for name, condition in sound]
     cases = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in wrong)
     key = ", ".join(_quoted(column.name) for column in columns if column.primary_key)

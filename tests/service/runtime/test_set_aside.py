@@ -12,6 +12,7 @@ from typing import get_args
 
 import pytest
 
+from runrig.domain.budgets import Owner
 from runrig.domain.errors import FailedAt, RunrigError
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
@@ -25,6 +26,7 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
 from runrig.ports.backend import Launch
 from runrig.ports.store import WorkflowQuery
+from runrig.service.commands.edits import PoolEdit
 from runrig.service.queries.events import in_words
 from runrig.service.runtime import desired, transactor
 from tests.worlds.service import Desk, desk, do
@@ -256,6 +258,34 @@ def test_failed_attempt_to_set_a_workflow_aside_is_repeated_in_the_next_round(
         assert len(failed) == 1
         assert history.failures == (kind is SetAside)
         assert late(history, without_faults) == []
+
+
+def test_budget_that_fails_once_delays_others_by_one_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W7 belongs to no workflow, so nothing is set aside."""
+    apply, failed = State.apply, list[Action]()
+
+    def broken(self: State, action: Action, at: float) -> None:
+        if isinstance(action, SetSpent) and not failed:
+            failed.append(action)
+            raise Broken
+        apply(self, action, at)
+
+    def played(folder: Path) -> History:
+        with world(folder) as it:
+            it.service.declarations.update_pool("bad", PoolEdit(settings={"budget": 5}), user="ann")
+            history = History(it)
+            history._good()
+            for _ in range(4):
+                history._turn()
+            with it.service._transactor.reading() as state:
+                assert [*state.budgets.spent] == [(Owner.POOL, "bad")]
+            return history
+
+    without = played(tmp_path / "without").rounds["good-1"]
+    monkeypatch.setattr(State, "apply", broken)
+    history = played(tmp_path / "with")
+    assert "RUNNING" in without[:-1]
+    assert (history.failures, history.rounds["good-1"]) == (1, ["PENDING", *without[:-1]])
 
 
 # ---------------------------------------------------------------- a workflow that was set aside

@@ -9,11 +9,10 @@ from dataclasses import fields, replace
 
 from runrig.domain.errors import InvalidInput, Refused
 from runrig.domain.gangs import Gang
-from runrig.domain.limits import EVERYWHERE, Limits, LimitValues
+from runrig.domain.limits import EVERYWHERE, MOST, Limits, LimitValues
 from runrig.domain.plan import Plan, PutLimits
 from runrig.domain.pools import top_level
 from runrig.domain.quantities import GPU, amount_in_words
-from runrig.domain.settings import MOST_BUDGET, MOST_LIMIT
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.ledger.queue import asked
 from runrig.engine.lifecycle.gangs import gang_of
@@ -29,7 +28,7 @@ _LESS_OR_RAISE = "Request less, or ask an administrator to raise it (`runrig lim
 def put_limits(state: State, limits: Limits) -> Plan:
     """Replaces the limits of a user over all pools. Raises InvalidInput for a limit out of range."""
     for each in fields(LimitValues):
-        value, most = getattr(limits, each.name), MOST_BUDGET if each.name == "budget" else MOST_LIMIT
+        value, most = getattr(limits, each.name), MOST[each.name]
         if value is not None and not 1 <= value <= most:
             raise InvalidInput.one(
                 f"{each.name.replace('_', ' ')}: {value} is out of range: use a whole number from 1 to {most}",

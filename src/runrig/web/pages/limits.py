@@ -12,9 +12,8 @@ from runrig.api.permissions import Asking, named, needs
 from runrig.api.routing import LONGEST_USER_NAME, Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, Problem
-from runrig.domain.limits import SETTING
+from runrig.domain.limits import MOST, SETTING
 from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.domain.settings import MOST_BUDGET, MOST_LIMIT
 from runrig.domain.shown.limits import Limit, LimitsChange
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.rights import About, Asker
@@ -119,7 +118,7 @@ def _typed(fields: Fields) -> dict[str, int | None]:
     problems = []
     for name in WORDS:
         said = fields.get(name, "").strip()
-        most = MOST_BUDGET if name == "budget" else MOST_LIMIT
+        most = MOST[name]
         if said and not (said.isascii() and said.isdecimal() and 1 <= int(said[:11]) <= most):
             message = f"{said!r:.40} is not a limit. Use a whole number from 1 to {most}, or nothing for no limit"
             problems.append(Problem(message, name))
