@@ -65,6 +65,8 @@ class Text(SettingKind):
     """One line."""
 
     def problem(self, value: Any) -> str | None:
+        if value is None:
+            return None
         if len(value) > LONGEST_TEXT or not value.isprintable():
             return f"must be one line of at most {LONGEST_TEXT} printable characters"
         return "must be plain text without < and >" if "<" in value or ">" in value else None
@@ -89,7 +91,7 @@ class Number(SettingKind):
         return self.takes(number)
 
     def problem(self, value: Any) -> str | None:
-        if self.least <= value <= self.most:
+        if value is None or self.least <= value <= self.most:
             return None
         return f"{self.text(value)} is out of range: use {self.type}"
 
@@ -107,7 +109,9 @@ class Image(SettingKind):
     """An image reference."""
 
     def problem(self, value: Any) -> str | None:
-        fits = 0 < len(value) <= LONGEST_TEXT and value.isprintable() and value == "".join(value.split())
+        fits = value is None or (
+            0 < len(value) <= LONGEST_TEXT and value.isprintable() and value == "".join(value.split())
+        )
         return None if fits else f"must be an image reference without spaces, such as ubuntu:24.04, not {value!r:.80}"
 
 
@@ -387,8 +391,7 @@ def in_words(name: str, shown: Any) -> str:
 
 def problems(pool: Pool) -> list[tuple[str, str]]:
     """(name in requests, message) for each invalid setting of *pool*."""
-    values = ((each, getattr(pool, each.name)) for each in SETTINGS)
-    found = ((each, each.kind.problem(value)) for each, value in values if value is not None)
+    found = ((each, each.kind.problem(getattr(pool, each.name))) for each in SETTINGS)
     return [(each.asked, f"{each.label} {text}") for each, text in found if text]
 
 
