@@ -78,6 +78,13 @@ def test_refused_recipient_delays_no_other(tmp_path: Path) -> None:
         ]
 
 
+def test_damaged_address_delays_no_other(tmp_path: Path) -> None:
+    with mailbox(tmp_path) as (there, sends):
+        found = sends.send([letter("ann@example.org\nBcc: eve@example.org"), letter("bob@example.org")])
+        assert found == ["'ann@example.org\\nBcc: eve@example.org' is not a mail address", DELIVERED]
+    assert [recipients for recipients, _ in there.got] == [["bob@example.org"]]
+
+
 def test_mail_that_is_not_answered_leaves_the_next_ones_untried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -314,6 +314,24 @@ def test_mail_that_is_refused_is_retried_then_abandoned_and_delays_no_other(
     assert [recipients for recipients, _ in there.got] == [[BOB]]
 
 
+@pytest.mark.parametrize("body", ["{", "7", '{"id": "a-1"}'])
+def test_damaged_row_of_one_user_delays_no_mail_of_another(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with post(tmp_path, monkeypatch) as (it, there, _):
+        turn_on(it, ANN, "ann", (When.START,))
+        turn_on(it, BOB, "bob", (When.START,))
+        it.submit("a")
+        submit(it.service, one_task("b"), "pool2", "bob", None)
+        it.later(0)
+        it.service.notices.collect()
+        with it.store.transactions.writing() as connection:
+            connection.execute(text("UPDATE deliveries SET body = :body WHERE \"user\" = 'ann'"), {"body": body})
+        assert rest(it, "bob") == "delivered"
+        assert rest(it, "ann").endswith("(given up)")
+    assert [recipients for recipients, _ in there.got] == [[BOB]]
+
+
 def test_mail_server_that_hangs_delays_no_webhook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with post(tmp_path, monkeypatch) as (it, there, receiver):
         turn_on(it, "slow@example.org", "ann", (When.START,))

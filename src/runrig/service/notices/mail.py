@@ -107,18 +107,25 @@ class Mail:
 
 def _answer(smtp: Smtp, server: smtplib.SMTP, letter: Letter) -> str:
     """Raises OSError and SMTPServerDisconnected."""
+    try:
+        server.send_message(_message(smtp, letter), smtp.sender, [letter.to])
+    except smtplib.SMTPRecipientsRefused as error:
+        return f"{smtp.host} refused {letter.to}: {_said(*next(iter(error.recipients.values())))}"
+    except smtplib.SMTPResponseException as error:
+        return f"{smtp.host} refused the mail: {_said(error.smtp_code, error.smtp_error)}"
+    except ValueError:  # A damaged row: what users enter is checked.
+        return f"{letter.to!r:.80} is not a mail address"
+    return DELIVERED
+
+
+def _message(smtp: Smtp, letter: Letter) -> EmailMessage:
+    """Raises ValueError for what no header can have."""
     message = EmailMessage(SMTP)
     message["From"], message["To"], message["Subject"] = smtp.sender, letter.to, " ".join(letter.subject.split())
     message["Message-ID"] = f"<{letter.id}@{mail_domain(smtp.sender)}>"
     message["Auto-Submitted"] = "auto-generated"
     message.set_content("".join(each for each in letter.text if each.isprintable() or each == "\n"))
-    try:
-        server.send_message(message, smtp.sender, [letter.to])
-    except smtplib.SMTPRecipientsRefused as error:
-        return f"{smtp.host} refused {letter.to}: {_said(*next(iter(error.recipients.values())))}"
-    except smtplib.SMTPResponseException as error:
-        return f"{smtp.host} refused the mail: {_said(error.smtp_code, error.smtp_error)}"
-    return DELIVERED
+    return message
 
 
 def _why(host: str, error: Exception) -> str:

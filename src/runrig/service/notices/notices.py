@@ -276,10 +276,16 @@ class Notices:
 
     def _send_mails(self, deliveries: list[tuple[Delivery, NoticeSetting]]) -> None:
         """Also sends what waits behind the deliveries, in the same mails."""
-        waiting = [self._store.notices.of(each.user, MOST_IN_MAIL) or (each,) for each, _ in deliveries]
+        waiting = []
         letters: list[Letter] = []
-        for (_, setting), notices in zip(deliveries, waiting, strict=True):
-            letters.append(letter_of(setting.to, notices[0].id, [each.body for each in notices]))
+        for each, setting in deliveries:
+            notices = self._store.notices.of(each.user, MOST_IN_MAIL) or (each,)
+            try:
+                letters.append(letter_of(setting.to, notices[0].id, [one.body for one in notices]))
+            except Exception as error:  # noqa: BLE001 - a damaged row of one user may not stop the mail of others
+                self._tried(notices, f"an internal error ({type(error).__name__})")
+            else:
+                waiting.append(notices)
         for notices, result in zip(waiting, self._mail.send(letters), strict=True):
             if result is not None:
                 self._tried(notices, result)
