@@ -1,15 +1,20 @@
-"""`torchrun train.py` with two processes of PyTorch itself, which fails, is mended, and continues from its checkpoint.
+"""`torchrun train.py` with processes of PyTorch itself: a training that fails, is mended, and continues from its checkpoint; and the
+pages of the docs about torchrun, where the tests without PyTorch start `launch.py` or leave a block out.
 
 PyTorch is not part of the environment of the tests: `RUNRIG_TORCHRUN=/path/to/torchrun .venv/bin/pytest tests/cli/test_torch.py`.
 """
 
 import os
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.worlds.command_line import up
+from tests.worlds.typed_page import type_page
 
+DOCS = Path(__file__).parents[2] / "docs"
 TORCHRUN = os.environ.get("RUNRIG_TORCHRUN")
 TRAIN = """
 import os
@@ -75,3 +80,14 @@ def test_a_training_of_two_processes_fails_with_its_traceback_and_continues_from
         assert server.runrig("restart", "--failed", "--code", ".").code == 0
         again = server.runrig("attach", "train-2")
         assert (again.code, again.out) == (0, "step 10 of 2 processes\ntrained\n"), again.err
+
+
+@pytest.mark.parametrize("page", ["tutorial/torchrun.md", "how-to/torchrun.md"])
+def test_pages_about_torchrun_show_what_it_prints(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert TORCHRUN is not None
+    monkeypatch.setenv("PATH", f"{Path(TORCHRUN).parent}:{os.environ['PATH']}")
+    text = (DOCS / page).read_text().partition("## Without PyTorch")[0]
+    text = re.sub("<!-- not run: needs PyTorch.*\n", "", text)
+    text = text.replace("-- python3 launch.py", "-e OMP_NUM_THREADS=1 -- torchrun")
+    (tmp_path / "lab").mkdir()
+    assert type_page(text, tmp_path / "lab", Path(sys.executable).parent) == []
