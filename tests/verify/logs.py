@@ -61,12 +61,12 @@ def submit(
     return "Submit", {"workflow": workflow, "groups": [{"name": "g"}]}
 
 
-def waiting(name: str, pool: str, after: str, when: str = "ok") -> Event:
-    """A workflow that waits until *after* has ended."""
+def waiting(name: str, pool: str, after: str, when: str = "ok", **more: str) -> Event:
+    """A workflow that waits until *after* has ended. *more*: the ``element``."""
     kind, action = submit(name, pool)
     return kind, {
         **action,
-        "workflow": {**action["workflow"], "after": [{"workflow": after, "when": when, "ended": None}]},
+        "workflow": {**action["workflow"], "after": [{"workflow": after, "when": when, "ended": None} | more]},
     }
 
 

@@ -47,6 +47,16 @@ def most(name: str, elements: int) -> Event:
     return "SetMost", {"workflow": name, "most": elements}
 
 
+def ends(name: str, index: int, status: str) -> Event:
+    """An element of the array *name* ends."""
+    return "MoveGroup", {"workflow": name, "group": str(index), "status": status, "message": "", "stopping": None}
+
+
+def restart(name: str, parent: str, element: str) -> Event:
+    kind, action = submit(name, "a")
+    return kind, {"workflow": {**action["workflow"], "parent": parent}, "groups": [{"name": element}]}
+
+
 def refused(name: str, pool: str) -> list[Event]:
     """Work that is queued again because the cluster's scheduler did not place it."""
     submitted, (kind, action) = work(name, pool)
@@ -54,6 +64,7 @@ def refused(name: str, pool: str) -> list[Event]:
 
 
 TWO = [node("n0", 4), pool("a", 2), pool("b", 2)]
+SWEPT = [*array("w", "a", 2), waiting("v", "a", "w", element="1")]
 RACKS = [
     *(node(f"n{at}", 1, labels={"rack": f"r{at // 2}"}) for at in range(4)),
     pool("a", 4, topology_keys=[{"key": "rack", "label": "rack"}]),
@@ -340,6 +351,21 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
     "W5: it is not queued when another has failed": (
         [TWO, [*work("w", "a"), waiting("v", "a", "w", "fail")], [ended("w", "FAILED_CANCELED"), queue("v", "a")]],
         [TWO, [*work("w", "a"), waiting("v", "a", "w")], [ended("w", "FAILED_CANCELED"), queue("v", "a")]],
+        "W5",
+    ),
+    "W5: a workflow is queued when the element of an array has completed": (
+        [TWO, SWEPT, [ends("w", 1, "COMPLETED"), queue("v", "a")]],
+        [TWO, SWEPT, [ends("w", 0, "COMPLETED"), queue("v", "a")]],
+        "W5",
+    ),
+    "W5: the end of an array does not change how its element ended": (
+        [TWO, SWEPT, [ends("w", 1, "COMPLETED"), ended("w", "FAILED"), queue("v", "a")]],
+        [TWO, SWEPT, [ends("w", 1, "FAILED"), ended("w", "FAILED"), queue("v", "a")]],
+        "W5",
+    ),
+    "W5: a restart takes the place of the elements that it has": (
+        [TWO, SWEPT, [ends("w", 1, "COMPLETED"), ended("w", "FAILED"), restart("x", "w", "0"), queue("v", "a")]],
+        [TWO, SWEPT, [ends("w", 1, "COMPLETED"), ended("w", "FAILED"), restart("x", "w", "1"), queue("v", "a")]],
         "W5",
     ),
     "S1: shares add up": (

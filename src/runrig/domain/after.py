@@ -1,4 +1,4 @@
-"""Dependencies on other workflows, which must end first (rule W5)."""
+"""Dependencies on other workflows, or on elements of arrays, which must end first (rule W5)."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 MOST_AFTER = 100
 """Workflows that one workflow may wait for."""
 
-_WRITTEN = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?::(.*))?", re.DOTALL)
+_WRITTEN = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?:/(0|[1-9][0-9]{0,5}))?(?::(.*))?", re.DOTALL)
 
 
 class When(Word):
@@ -27,11 +27,17 @@ def must(when: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """*workflow*: the id of the other one. *ended*: how it ended; None: it is alive."""
+    """*workflow*: the id of the other one. *ended*: how it ended; None: it is alive. *element*: of that array; "": all of it."""
 
     workflow: str
     when: When = When.OK
     ended: WorkflowStatus | None = None
+    element: str = ""
+
+    @property
+    def what(self) -> str:
+        """``train-2``, or ``sweep-4/7`` for an element."""
+        return f"{self.workflow}/{self.element}" if self.element else self.workflow
 
     @property
     def met(self) -> bool:
@@ -45,13 +51,15 @@ class After:
         return self.ended is not None and not self.met
 
     def __str__(self) -> str:
-        return f"{self.workflow}:{self.when.value}"
+        return f"{self.what}:{self.when.value}"
 
 
 def parse_after(text: str) -> After:
-    """Returns the value of ``train-2`` or ``train-2:any``. Raises ValueError."""
+    """Returns the value of ``train-2``, ``train-2:any`` or ``sweep-4/7``. Raises ValueError."""
     match = _WRITTEN.fullmatch(text)
-    when = match and (match[2] or "ok").lower()
-    if match is None or match[2] == "" or when not in {each.value for each in When}:
-        raise ValueError(f"{text!r:.80} is not ID or ID:ok|any|fail. Use for example train-2, or train-2:any.")
-    return After(match[1], When(when))
+    when = match and (match[3] or "ok").lower()
+    if match is None or match[3] == "" or when not in {each.value for each in When}:
+        raise ValueError(
+            f"{text!r:.80} is not ID[/INDEX][:ok|any|fail]. Use for example train-2, train-2:any or sweep-4/7."
+        )
+    return After(match[1], When(when), element=match[2] or "")

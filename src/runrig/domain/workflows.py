@@ -60,6 +60,11 @@ class Status(Word):
     def failed(self) -> bool:
         return self.finished and self not in (Status.COMPLETED, Status.RESCHEDULED)
 
+    @property
+    def alone(self) -> WorkflowStatus:
+        """How a workflow ends whose only group ends like this."""
+        return WorkflowStatus.FAILED if self is Status.FAILED_UPSTREAM else WorkflowStatus(self.value)
+
 
 UNDER_WAY = (Status.SCHEDULING, Status.INITIALIZING, Status.RUNNING)
 """In the queue or on nodes: the elements of an array that count against its limit (rule W4)."""

@@ -252,9 +252,7 @@ class SqlStore:
             values = {"workflow": workflow.id}
             groups, tasks = (_sorted(connection, kind, statement, values) for kind, statement in _PARTS.items())
             preemptions = connection.execute(_PREEMPTIONS, values).scalars()
-            preemptors = {decode(Preempt, plain).by for plain in preemptions} | {
-                each.workflow for each in workflow.after
-            }
+            preemptors = {decode(Preempt, plain).by for plain in preemptions} | {each.what for each in workflow.after}
             return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
     def totals(self, query: WorkflowQuery, at: float, most: int) -> WorkflowTotals:

@@ -1,6 +1,6 @@
 """Placement, workflows and pools: a law of docs/laws.md is a function, which yields what is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .budgets import reached, said
@@ -115,9 +115,13 @@ def others_have_ended(court: Court, gang: Gang, action: Action) -> Iterator[str]
         if status is None and each["workflow"] not in court.world.workflows:
             continue  # Retention deleted it, and with it how it ended.
         if status is None:
-            yield f"it is queued before {each['workflow']} has ended"
+            yield f"it is queued before {_named(each)} has ended"
         elif each["when"] != "any" and (each["when"] == "ok") != (status == "COMPLETED"):
-            yield f"it is queued although {each['workflow']} is {status}"
+            yield f"it is queued although {_named(each)} is {status}"
+
+
+def _named(after: Mapping[str, Any]) -> str:
+    return f"{after['workflow']}/{after['element']}" if after.get("element") else str(after["workflow"])
 
 
 def elements_at_a_time(court: Court, gang: Gang, action: Action) -> Iterator[str]:

@@ -7,6 +7,7 @@ from itertools import count
 from operator import itemgetter
 from typing import Any
 
+from .awaited import Awaited
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, Queue, gpus_of, holders
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 
@@ -16,7 +17,7 @@ UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
 
 
 class World:
-    """*awaited*: workflow → those that wait for it, by W5. *held*: GPUs by W6.
+    """*awaited*: by W5. *held*: GPUs by W6.
 
     *waiting*, *low*: by pool; *low*: LOW gangs in state ADMITTED. *fresh*: queues that were not asked yet. *loosened*: how often
     something became free. *changes*: another number after each change of quota or what is held, and the old one after a trial.
@@ -41,7 +42,7 @@ class World:
         self.waited_for: dict[str, set[str]] = {}
         self.gpus: dict[str, dict[int, str]] = {}
         self.capacity: dict[str, int] = {}
-        self.awaited: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+        self.awaited = Awaited()
         self.ended = set[tuple[str, str]]()
         self.refused: dict[str, Gang] = {}
         self.loosened, self.changes, self.touched = 0, 0, list[str]()
@@ -261,13 +262,7 @@ class World:
         }
         row["begun"] = any(each.get("queued_time") for each in action["groups"])
         row["status"], row["aside"] = row.get("status", "PENDING"), row.get("held_by") == THE_SERVER
-        row["after"] = [dict(each) for each in row.get("after", ())]
-        for each in row["after"]:
-            self.awaited.setdefault(each["workflow"], []).append((row["id"], each))
-        for id, each in self.awaited.get(row.get("parent") or "", ()):
-            if each["ended"] is not None and not self._has_begun(id):
-                each.update(workflow=row["id"], ended=None)
-                self.awaited.setdefault(row["id"], []).append((id, each))
+        self.awaited.submit(row, action["groups"], self._has_begun)
         self.workflows[row["id"]] = row
 
     def _has_begun(self, workflow: str) -> bool:
@@ -276,10 +271,7 @@ class World:
 
     def _move_workflow(self, action: Mapping[str, Any]) -> None:
         self._change_workflow(status=action["status"])(action)
-        if action["status"] not in ("PENDING", "RUNNING"):
-            for _, each in self.awaited.get(action["workflow"], ()):
-                if each["workflow"] == action["workflow"]:
-                    each["ended"] = action["status"]
+        self.awaited.move(action["workflow"], action["status"])
 
     def _queue(self, action: Mapping[str, Any]) -> None:
         old = self.gangs.get(action["gang"]["id"])
@@ -298,6 +290,7 @@ class World:
         row = self.workflows.get(action["workflow"])
         if row is not None and action["status"] == "COMPLETED" and not action.get("stopping"):
             row["done"].add(action["group"])
+        self.awaited.move(action["workflow"], action["status"], action["group"])
 
     def _change_workflow(self, **changes: Any) -> Callable[[Mapping[str, Any]], None]:
         def change(action: Mapping[str, Any]) -> None:

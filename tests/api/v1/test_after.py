@@ -31,7 +31,7 @@ def test_workflow_names_the_one_it_waits_for_and_starts_when_that_has_ended(tmp_
             ("WaitsForWorkflow", "W5")
         ]
         shown = it.http.get("/api/v1/workflows/report-1").json()
-        assert shown["after"] == [{"id": "train-1", "when": "fail", "ended": None}]
+        assert shown["after"] == [{"id": "train-1", "element": None, "when": "fail", "ended": None}]
         _end(it, "train-1")
         shown = it.http.get("/api/v1/workflows/report-1").json()
         assert (shown["status"], shown["after"][0]["ended"]) == ("RUNNING", "FAILED_CANCELED")
@@ -53,7 +53,7 @@ def test_restart_waits_for_the_latest_restart_of_a_failed_workflow(tmp_path: Pat
         assert it.http.post("/api/v1/workflows/train-1/repeat", json=again).status_code == 201
         assert it.http.post("/api/v1/workflows/report-1/repeat", json=again).status_code == 201
         shown = it.http.get("/api/v1/workflows/report-2").json()
-        assert shown["after"] == [{"id": "train-2", "when": "ok", "ended": None}]
+        assert shown["after"] == [{"id": "train-2", "element": None, "when": "ok", "ended": None}]
 
 
 def test_missing_and_unreadable_workflows_are_refused(tmp_path: Path) -> None:
@@ -62,5 +62,45 @@ def test_missing_and_unreadable_workflows_are_refused(tmp_path: Path) -> None:
         unknown = problem(_submit(it, "report", "trian-1"), 404, "NOTFOUND")
         assert unknown["detail"] == "workflow 'trian-1' not found. Did you mean 'train-1'?"
         wrong = problem(_submit(it, "report", "train-1:well"), 422, "USAGE")
-        assert "'train-1:well' is not ID or ID:ok|any|fail" in wrong["detail"]
+        assert "'train-1:well' is not ID[/INDEX][:ok|any|fail]" in wrong["detail"]
         assert it.http.get("/api/v1/workflows/report-1").status_code == 404
+
+
+_SWEEP = """
+workflow:
+  name: sweep
+  groups:
+    - name: runs
+      array: {indices: "0,7"}
+      tasks: [{name: main, image: i, command: ["true"], resource: one}]
+  resources: {one: {gpu: 1}}
+"""
+
+
+def test_an_element_can_be_waited_for_and_its_restart_after_the_array_ended(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        assert it.http.post("/api/v1/workflows", json={"pool": "pool1", "file": _SWEEP}).status_code == 201
+        _submit(it, "train")
+        it.desk.service.settle()
+        for wrong, status, code, said in (
+            ("sweep-1/3", 404, "NOTFOUND", "sweep-1 has no element '3'. Its elements are 0, 7"),
+            ("train-1/0", 409, "CONFLICT", "train-1 is not an array: it has no elements"),
+            ("swep-1/7", 404, "NOTFOUND", "workflow 'swep-1' not found. Did you mean 'sweep-1'?"),
+            ("sweep-1/x", 422, "USAGE", "'sweep-1/x' is not ID[/INDEX][:ok|any|fail]"),
+        ):
+            assert said in problem(_submit(it, "report", wrong), status, code)["detail"]
+        assert _submit(it, "report", "sweep-1/7:any", "train-1").status_code == 201
+        shown = it.http.get("/api/v1/workflows/report-1").json()
+        assert shown["after"][0] == {"id": "sweep-1", "element": "7", "when": "any", "ended": None}
+        why = it.http.get("/api/v1/workflows/report-1/why").json()
+        assert why["sentence"] == "report-1 is waiting: sweep-1/7 must end first."
+        assert it.http.post("/api/v1/workflows/sweep-1/elements/7/cancel", json={}).status_code == 200
+        _end(it, "sweep-1")
+        shown = it.http.get("/api/v1/workflows/report-1").json()
+        assert (shown["status"], shown["after"][0]["ended"]) == ("PENDING", "FAILED_CANCELED")
+        refused = problem(_submit(it, "late", "sweep-1/7"), 400, "RESOURCE")
+        assert refused["detail"].startswith("late can never start: sweep-1/7 is FAILED_CANCELED")
+        again = {"pool": "pool1", "failed_only": True}
+        assert it.http.post("/api/v1/workflows/sweep-1/repeat", json=again).status_code == 201
+        shown = it.http.get("/api/v1/workflows/report-1").json()
+        assert shown["after"][0] == {"id": "sweep-2", "element": "7", "when": "any", "ended": None}

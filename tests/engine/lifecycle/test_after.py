@@ -1,13 +1,16 @@
 """Workflows that wait for others to end (rule W5)."""
 
+from dataclasses import replace
+
 import pytest
 
 from runrig.domain.after import After, When, parse_after
 from runrig.domain.errors import Refused
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Status
+from runrig.domain.workflows import Array, GroupSpec, Status, WorkflowSpec
 from runrig.engine.cycle import CycleInParts
 from runrig.engine.explain.why import why
+from runrig.engine.lifecycle.arrays import cancel_element
 from runrig.engine.lifecycle.contradictions import contradiction
 from runrig.engine.lifecycle.holds import end_hold, put_on_hold
 from runrig.engine.lifecycle.setting_aside import abandon, set_aside
@@ -122,6 +125,104 @@ def test_submission_is_refused_if_it_could_never_start() -> None:
     assert it.status("fine-1") == [Status.SCHEDULING]
 
 
+@pytest.mark.parametrize("id", ["train-1", "sweep-1/4"])
+def test_what_completed_cannot_be_restarted_so_the_way_out_is_another(id: str) -> None:
+    after = replace(parse_after(f"{id}:fail"), ended=WorkflowStatus.COMPLETED)
+    with pytest.raises(Refused) as refused:
+        World({"a": 8}, {"n0": 8}).submit("late", "a", after=[after])
+    assert refused.value.message == (
+        f"late can never start: {id} is COMPLETED, and would have to fail first. Submit without `--after {id}:fail`"
+    )
+
+
+# ---------------------------------------------------------------- one element of an array
+
+
+def sweeping(*after: After) -> World:
+    """Runs an array sweep-1 of three elements, two at a time, and submits report-1, which waits."""
+    it = World({"a": 8}, {"n0": 8})
+    array = Array(GroupSpec("runs", (task("main"),)), (0, 1, 2), 3, most=2)
+    it.submit("sweep", "a", spec=WorkflowSpec("sweep", array=array))
+    it.submit("report", "a", after=after)
+    it.cycle()
+    it.cycle()
+    return it
+
+
+def element_ends(it: World, index: int, code: int = 0) -> None:
+    it.finish_task("sweep-1", f"main-{index}", code)
+    it.cycle()
+    it.cycle()
+
+
+@pytest.mark.parametrize(("when", "code", "starts"), [
+    (OK, 0, True), (OK, 1, False), (FAIL, 0, False), (FAIL, 1, True), (ANY, 0, True), (ANY, 1, True),
+])  # fmt: skip
+def test_the_outcome_of_one_element_decides_while_the_others_run(when: When, code: int, starts: bool) -> None:
+    it = sweeping(After("sweep-1", when, element="1"))
+    (waits,) = why(it.state, "report-1").groups[0].blockers
+    must = {OK: "complete", ANY: "end", FAIL: "fail"}[when]
+    assert str(waits.reason) == f"sweep-1/1 must {must} first"
+    element_ends(it, 0, 1 - code)
+    assert it.status("report-1") == [Status.WAITING]
+    it.state = State.load(it.state.rows())
+    element_ends(it, 1, code)
+    assert it.state.workflows["sweep-1"].status is WorkflowStatus.RUNNING
+    if starts:
+        assert it.status("report-1") == [Status.RUNNING]
+        assert contradiction(it.state.rows()) is None
+        return
+    is_ = "FAILED" if code else "COMPLETED"
+    assert it.state.workflows["report-1"].failure_message == f"sweep-1/1 is {is_}, and had to {must} first"
+
+
+@pytest.mark.parametrize("way", ["element", "array", "abandon"])
+def test_an_element_that_is_cancelled_has_failed(way: str) -> None:
+    it = sweeping(After("sweep-1", FAIL, element="2"))
+    if way == "element":
+        it.do(*cancel_element(it.state, "sweep-1", "2", user="u").actions)
+    elif way == "array":
+        it.cancel("sweep-1")
+    else:
+        it.do(*set_aside(it.state, "sweep-1", "boom").actions)
+        it.do(*abandon(it.state, "sweep-1", user="u", message="m").actions)
+    it.cycle()
+    it.cycle()
+    assert it.state.workflows["report-1"].after[0].ended is WorkflowStatus.FAILED_CANCELED
+    assert it.running() >= {"report-1"}
+
+
+def test_an_array_on_hold_keeps_others_waiting_for_its_elements() -> None:
+    it = sweeping(After("sweep-1", element="2"))
+    it.do(*put_on_hold(it.state, "sweep-1", user="u").actions)
+    for index in (0, 1):
+        element_ends(it, index)
+    assert it.status("report-1") == [Status.WAITING]
+    it.do(*end_hold(it.state, "sweep-1").actions)
+    it.cycle()
+    it.cycle()
+    element_ends(it, 2)
+    assert it.running() == {"report-1"}
+
+
+def test_a_restart_takes_the_place_of_the_elements_that_it_has() -> None:
+    it = sweeping(After("sweep-1", ANY, element="0"), After("sweep-1", ANY, element="1"), After("slow-1"))
+    it.submit("slow", "a")
+    element_ends(it, 0, 0)
+    element_ends(it, 1, 1)
+    element_ends(it, 2, 0)
+    again = Array(GroupSpec("runs", (task("main"),)), (1,), 3)
+    it.submit("sweep", "a", spec=WorkflowSpec("sweep", array=again), parent="sweep-1")
+    assert it.state.workflows["report-1"].after == (
+        After("sweep-1", ANY, WorkflowStatus.COMPLETED, "0"),
+        After("sweep-2", ANY, element="1"),
+        After("slow-1"),
+    )
+
+
+# ---------------------------------------------------------------- holds
+
+
 def test_a_workflow_on_hold_does_not_start_but_fails_with_the_one_it_waits_for() -> None:
     it = world()
     it.submit("other", "a", after=[After("train-1", FAIL)])
@@ -202,15 +303,26 @@ def test_a_server_killed_between_the_end_and_its_effect_continues(code: int) -> 
 
 @pytest.mark.parametrize(
     ("text", "after"),
-    [("train-2", After("train-2")), ("train-2:any", After("train-2", ANY)), ("a-1:FAIL", After("a-1", FAIL))],
+    [
+        ("train-2", After("train-2")),
+        ("train-2:any", After("train-2", ANY)),
+        ("a-1:FAIL", After("a-1", FAIL)),
+        ("a-1/0", After("a-1", element="0")),
+        ("a-1/17:any", After("a-1", ANY, element="17")),
+    ],
 )
 def test_after_is_an_id_and_an_outcome(text: str, after: After) -> None:
     assert parse_after(text) == after
+    assert parse_after(str(after)) == after
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":", ":ok", "train-2:", "train-2:well", "train 2", "train-2:ok:any", "x" * 200, "-a"]
+    "text",
+    [
+        *("", ":", ":ok", "train-2:", "train-2:well", "train 2", "train-2:ok:any", "x" * 200, "-a"),
+        *("a-1/", "a-1/x", "a-1/-1", "a-1/07", "a-1/1/2", "a-1/1-3", "a-1/\u0663", "a-1/1000000", "/7", "a-1:ok/7"),
+    ],
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not ID or ID:ok\|any\|fail"):
+    with pytest.raises(ValueError, match=r"is not ID\[/INDEX\]\[:ok\|any\|fail\]"):
         parse_after(text)

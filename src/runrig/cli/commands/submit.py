@@ -34,7 +34,10 @@ _MOST_KEPT = 3
 _SUBMIT, _CHECK = path("workflows"), path("workflows") + ":check"
 RETRY_HELP = "Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0."
 AFTER = "ID[:ok|any|fail]"
-AFTER_HELP = "Wait until workflow ID has ended: completed (ok, the default), failed, or either (any) (repeatable)."
+AFTER_HELP = (
+    "Wait until workflow ID, or the element ID/INDEX of an array, has ended: completed (ok, the default), failed, or "
+    "either (any) (repeatable)."
+)
 F = TypeVar("F", bound=Callable[..., Any])
 
 

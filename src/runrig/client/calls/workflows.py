@@ -42,7 +42,7 @@ class WorkflowCalls(Calls):
 
         *file*: a Path to a workflow file, or its text. *pool* None: your default pool, or the only top-level pool to which you can submit.
         *variables*: of the template. *retry*: ``N[:CODES]``; restart every task after these exit codes, at most N times.
-        *after*: ``ID[:ok|any|fail]``; workflows that have to end first.
+        *after*: ``ID[:ok|any|fail]``, or ``ID/INDEX`` for an element of an array; what has to end first.
         *key*: a UUID; repeating a submission with the same key returns the first answer.
         By default each call has a new one, so that it can be retried while a server is replaced.
 

@@ -120,9 +120,7 @@ def _outside(state: State, group: Group) -> Iterator[Reason]:
     if not workflow.set_aside:
         yield from of_budgets(state, workflow.pool, workflow.submitted_by, workflow.priority)
     yield from (
-        Reason(Code.AFTER, "W5", where=each.when.value, holders=(each.workflow,))
-        for each in workflow.after
-        if not each.met
+        Reason(Code.AFTER, "W5", where=each.when.value, holders=(each.what,)) for each in workflow.after if not each.met
     )
     if before := groups_before(state, group):
         yield Reason(Code.UPSTREAM, "W1", holders=before)

@@ -5,7 +5,7 @@ Generators of actions, as in `workflows`.
 
 from collections.abc import Iterable, Iterator
 
-from runrig.domain.after import After, must
+from runrig.domain.after import After, When, must
 from runrig.domain.errors import At, Refused
 from runrig.domain.plan import Action
 from runrig.domain.workflows import ExitCode, Status
@@ -35,13 +35,15 @@ def check_possible(after: Iterable[After], who: str) -> None:
     """Raises Refused if *who* would wait for something that can no longer happen."""
     missed = next((each for each in after if each.missed), None)
     if missed is not None and missed.ended is not None:
+        restarts = "" if missed.when is When.FAIL else f"Restart {missed.workflow} and wait for the new workflow, or "
+        way_out = f"{restarts}submit without `--after {str(missed).removesuffix(':ok')}`"
         raise Refused(
-            f"{who} can never start: {_said(missed)}, and would have to {must(missed.when.value)} first. Restart "
-            f"{missed.workflow} and wait for the new workflow, or submit without `--after {missed.workflow}`",
+            f"{who} can never start: {_said(missed)}, and would have to {must(missed.when.value)} first. "
+            f"{way_out[0].upper()}{way_out[1:]}",
             "W5",
-            {"workflow": missed.workflow, "when": missed.when.value, "status": missed.ended.value},
+            {"workflow": missed.what, "when": missed.when.value, "status": missed.ended.value},
         )
 
 
 def _said(missed: After) -> str:
-    return f"{missed.workflow} is {missed.ended.value if missed.ended else 'alive'}"
+    return f"{missed.what} is {missed.ended.value if missed.ended else 'alive'}"

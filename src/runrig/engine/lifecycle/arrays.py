@@ -9,7 +9,7 @@ from dataclasses import replace
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.natural_order import ranged
 from runrig.domain.plan import Action, MoveWorkflow, Plan, SetMost, Unqueue
-from runrig.domain.workflows import MOST_ELEMENTS, UNDER_WAY, Array, Status, Workflow
+from runrig.domain.workflows import MOST_ELEMENTS, UNDER_WAY, Array, Status, WorkflowSpec
 from runrig.engine.lifecycle.finished_groups import holds_nodes, stop_groups
 from runrig.engine.lifecycle.limits import check_gpus
 from runrig.engine.lifecycle.living import living
@@ -24,11 +24,8 @@ def cancel_element(state: State, workflow_id: str, element: str, *, user: str, m
     Raises NotFound, and Conflict if the element or the workflow has ended, or the workflow is set aside.
     """
     workflow = living(state, workflow_id)
-    array = _array(state, workflow)
-    group = state.groups.get((workflow_id, element))
-    if group is None:
-        known = ", ".join(ranged(array.indices))
-        raise NotFound(f"{workflow_id} has no element {element!r:.80}. Its elements are {known}")
+    check_element(workflow_id, state.spec_of(workflow_id), element)
+    group = state.groups[workflow_id, element]
     if group.status.finished:
         raise Conflict(f"{group.gang_id} is already {group.status.value}")
     if workflow.set_aside:
@@ -52,7 +49,7 @@ def set_most(state: State, workflow_id: str, most: int) -> Plan:
     Raises NotFound; Conflict if it has ended, is not an array, or has that limit; InvalidInput; Refused (rule W6).
     """
     workflow = living(state, workflow_id)
-    _array(state, workflow)
+    _array(workflow_id, state.spec_of(workflow_id))
     if not 1 <= most <= MOST_ELEMENTS:
         raise InvalidInput.one(f"most: {most} is out of range: at least 1, at most {MOST_ELEMENTS}", "most")
     if most == workflow.most:
@@ -70,8 +67,14 @@ def set_most(state: State, workflow_id: str, most: int) -> Plan:
     return Plan(tuple(actions))
 
 
-def _array(state: State, workflow: Workflow) -> Array:
-    array = state.spec_of(workflow.id).array
-    if array is None:
-        raise Conflict(f"{workflow.id} is not an array: it has no elements")
-    return array
+def check_element(workflow: str, spec: WorkflowSpec, element: str) -> None:
+    """Raises Conflict if *spec*, of *workflow*, is not an array; NotFound if it has no such element."""
+    indices = _array(workflow, spec).indices
+    if element not in map(str, indices):
+        raise NotFound(f"{workflow} has no element {element!r:.80}. Its elements are {', '.join(ranged(indices))}")
+
+
+def _array(workflow: str, spec: WorkflowSpec) -> Array:
+    if spec.array is None:
+        raise Conflict(f"{workflow} is not an array: it has no elements")
+    return spec.array

@@ -1,15 +1,18 @@
-"""Which workflows wait for others to end (rule W5). Follows from `Workflow.after`, so it is not stored."""
+"""Which workflows wait for others, or for elements of arrays, to end (rule W5). Follows from `Workflow.after`, so it is not stored."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
 from runrig.domain.after import After
-from runrig.domain.workflows import Group, Status, Workflow
+from runrig.domain.workflows import Group, GroupKey, Status, Workflow
 
 
 class _Tables(Protocol):
     workflows: dict[str, Workflow]
+
+    @property
+    def groups(self) -> Mapping[GroupKey, Group]: ...
 
     def groups_of(self, workflow: str) -> list[Group]: ...
 
@@ -42,10 +45,21 @@ class Dependents:
         the failed workflow that it repeats, if it was just *submitted*.
         """
         self.put(state, workflow)
-        whose = workflow.id if workflow.status.finished else workflow.parent if submitted else None
-        for id in sorted(self._of.get(whose or "", ())):
+        if workflow.status.finished:
+            yield from self._renew(state, workflow.id, lambda each: _ended(state, each, workflow))
+        elif submitted and workflow.parent is not None:
+            yield from self._renew(state, workflow.parent, lambda each: _moved(state, each, workflow))
+
+    def follow_element(self, state: _Tables, group: Group) -> Iterator[Workflow]:
+        """Follows a change of *group*. Yields the changed rows of those that wait for this element."""
+        if group.status.finished and group.workflow in self._of:
+            workflow = state.workflows[group.workflow]
+            yield from self._renew(state, workflow.id, lambda each: _ended(state, each, workflow))
+
+    def _renew(self, state: _Tables, whose: str, change: Callable[[After], After]) -> Iterator[Workflow]:
+        for id in sorted(self._of.get(whose, ())):
             waiting = state.workflows[id]
-            after = tuple(_after(each, workflow) if each.workflow == whose else each for each in waiting.after)
+            after = tuple(change(each) if each.workflow == whose else each for each in waiting.after)
             if after != waiting.after:
                 self._forget(waiting)
                 waiting = replace(waiting, after=after)
@@ -60,7 +74,16 @@ class Dependents:
                 self._of.pop(each.workflow, None)
 
 
-def _after(each: After, workflow: Workflow) -> After:
-    if workflow.status.finished:
-        return replace(each, ended=workflow.status)
-    return each if each.ended is None else replace(each, workflow=workflow.id, ended=None)
+def _ended(state: _Tables, each: After, workflow: Workflow) -> After:
+    """*each* waits for *workflow*, or for an element of it that is alive."""
+    element = state.groups.get((workflow.id, each.element))
+    if element is not None and element.status.finished:
+        return replace(each, ended=element.status.alone)
+    return replace(each, ended=workflow.status) if workflow.status.finished else each
+
+
+def _moved(state: _Tables, each: After, restart: Workflow) -> After:
+    """A restart of what had failed may lack the element of *each*."""
+    if each.ended is None or (each.element and (restart.id, each.element) not in state.groups):
+        return each
+    return replace(each, workflow=restart.id, ended=None)

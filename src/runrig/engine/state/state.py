@@ -215,7 +215,8 @@ class State:
             case SetSpent():
                 self._changed.spent.add(self.budgets.set(action, self.ledger.entries.values()))
             case MoveGroup(workflow, group):
-                self.put_group(group_moved(self.groups[workflow, group], action, at))
+                self.put_group(moved := group_moved(self.groups[workflow, group], action, at))
+                self._put_workflow(*self.dependents.follow_element(self, moved))
             case _ if isinstance(action, WorkflowMove):
                 self._move_workflow(action, at)
             case _:
@@ -225,10 +226,11 @@ class State:
             kept = self.budgets.keep_back(self.pools, workflow)
             self._put_workflow(timing.timed(workflow, self.groups.statuses(id), at, paused=kept))
 
-    def _put_workflow(self, workflow: Workflow) -> None:
-        if workflow is not self.workflows[workflow.id]:
-            self.workflows[workflow.id] = workflow
-            self._changed.workflows.add(workflow.id)
+    def _put_workflow(self, *workflows: Workflow) -> None:
+        for workflow in workflows:
+            if workflow is not self.workflows[workflow.id]:
+                self.workflows[workflow.id] = workflow
+                self._changed.workflows.add(workflow.id)
 
     def _declare(self, action: Declaration, at: float) -> None:
         self.budgets.declare(action)
@@ -282,8 +284,7 @@ class State:
         for group in groups:
             self.put_group(group)
             new_attempt(self, group, Status.WAITING)
-        for waiting in self.dependents.follow(self, workflow, submitted=True):
-            self._put_workflow(waiting)
+        self._put_workflow(*self.dependents.follow(self, workflow, submitted=True))
 
     def _move_workflow(self, action: WorkflowMove, at: float) -> None:
         before = self.workflows[action.workflow]
@@ -298,8 +299,7 @@ class State:
         count(self, moved, 1)
         (self.on_hold.discard if moved.held_by is None else self.on_hold.add)(moved.id)
         self._changed.workflows.add(action.workflow)
-        for waiting in self.dependents.follow(self, moved):
-            self._put_workflow(waiting)
+        self._put_workflow(*self.dependents.follow(self, moved))
 
     def put_task(self, task: Task) -> None:
         key, group = task.key, (task.workflow, task.group)

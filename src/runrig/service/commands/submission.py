@@ -57,7 +57,7 @@ class Submission:
     retry: str | None = None
     """``N[:CODES]``: restart every task after these exit codes, at most N times; None: as in the file."""
     after: tuple[str, ...] = ()
-    """``ID[:ok|any|fail]``: in addition to those of the file."""
+    """``ID[/INDEX][:ok|any|fail]``: in addition to those of the file."""
     visibility: Visibility = ALL
     """The user's: only visible workflows can be waited for."""
 

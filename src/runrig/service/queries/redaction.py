@@ -27,7 +27,7 @@ def _others(action: Action) -> Iterator[str]:
     if isinstance(action, Preempt):
         yield action.by
     elif isinstance(action, Submit):
-        yield from (each.workflow for each in action.workflow.after)
+        yield from (each.what for each in action.workflow.after)
 
 
 class Names:
@@ -144,7 +144,10 @@ class Names:
         """Removes the ids of the workflows that it repeats or waits for, if they are in hidden pools."""
         workflow = stored.workflow
         parent = workflow.parent if workflow.parent is not None and self.shows(workflow.parent) else None
-        after = tuple(each if self.shows(each.workflow) else replace(each, workflow=ANOTHER) for each in workflow.after)
+        after = tuple(
+            each if self.shows(each.workflow) else replace(each, workflow=ANOTHER, element="")
+            for each in workflow.after
+        )
         return StoredWorkflow(
             replace(workflow, failure_message=self.text(workflow.failure_message), parent=parent, after=after),
             tuple(replace(group, failure_message=self.text(group.failure_message)) for group in stored.groups),

@@ -40,7 +40,7 @@ class _Options(Request):
 class WorkflowSubmit(WorkflowFile, _Options):
     """*priority*: overrides that of the file; the default is NORMAL. *environment*: for every task. *labels*: override
     those of the file. *retry*: ``N[:CODES]``; restart every task after these exit codes (1-255 if not set), at most N times.
-    *after*: ``ID[:ok|any|fail]``; workflows that have to end first, in addition to those of the file.
+    *after*: ``ID[:ok|any|fail]``, or ``ID/INDEX`` for an element of an array; what has to end first, in addition to the file.
     """
 
     model_config = example(
