@@ -1,11 +1,17 @@
 """Checks of a page, in the language of browsers: each returns a list of faults."""
 
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
 CONTRAST = """() => {
+  const known = {};
+  const context = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const parse = (text) => {
-    const context = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+    if (known[text]) return known[text];
+    context.clearRect(0, 0, 1, 1);
     context.fillStyle = text;
     context.fillRect(0, 0, 1, 1);
-    return [...context.getImageData(0, 0, 1, 1).data];
+    return known[text] = [...context.getImageData(0, 0, 1, 1).data];
   };
   const linear = (value) => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
@@ -41,6 +47,39 @@ CUT = """() => [...document.querySelectorAll('main .panel *, main .figures *')].
   return inner.width && (inner.right > outer.right + 1 || inner.left < outer.left - 1);
 }).map((e) => e.outerHTML.slice(0, 80))"""
 """Elements that stand over the border of their panel."""
+
+PUSHED = """() => innerWidth > 400 ? [] : [...document.querySelectorAll('.wide:not(details *, #domains)')]
+  .filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
+  .map((e) => `${e.getAttribute('aria-label')}: ${e.scrollWidth} of ${e.clientWidth}`)"""
+"""Tables that have to be pushed sideways to be read on a phone; those with all numbers, which one opens, may."""
+
+CHECKS = (CONTRAST, NAMELESS, CUT, SIDEWAYS, PUSHED)
+VIEWS = ((1440, "light"), (1440, "dark"), (1024, "light"), (1024, "dark"), (390, "light"), (390, "dark"))
+AXE = ((1440, "light"), (390, "dark"))
+"""Where axe looks too, which takes a hundred times as long: at the first and last of VIEWS, so at what depends on width or on colours."""
+
+_DRAWN = """() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(innerWidth))))"""
+
+
+def faults(page: Page, views: tuple[tuple[int, str], ...] = VIEWS, axe: tuple[tuple[int, str], ...] = AXE) -> list[str]:
+    """What is wrong with *page* in each of *views*, into which it is moved in turn without being loaded again."""
+    found = []
+    for width, scheme in views:
+        page.set_viewport_size({"width": width, "height": 900 if width > 400 else 844})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert page.evaluate(_DRAWN) == width
+        said = [each for check in CHECKS for each in page.evaluate(check)]
+        if (width, scheme) in axe:
+            said += found_by_axe(page)
+        found += [f"{width} {scheme}: {each}" for each in said]
+    return found
+
+
+def found_by_axe(page: Page) -> list[str]:
+    options = {"resultTypes": ["violations"], "preload": False}
+    violations = Axe().run(page, options=options).response["violations"]
+    return [f"{each['id']}: {node['html'][:120]}" for each in violations for node in each["nodes"]]
+
 
 COLOURS = """() => {
   const canvas = document.querySelector('canvas');

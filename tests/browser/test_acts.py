@@ -65,14 +65,10 @@ def press(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_every_form_is_accessible(mine: Lab, chromium: Browser, width: int, height: int, scheme: str) -> None:
-    with looking(mine, chromium, width=width, height=height, scheme=scheme) as watched:
+def test_every_form_is_accessible_in_every_view(mine: Lab, chromium: Browser) -> None:
+    with looking(mine, chromium) as watched:
         for path in FORMS:
-            page = watched.goto(path)
-            checks = (looks.CONTRAST, looks.NAMELESS, looks.CUT, looks.SIDEWAYS)
-            assert [page.evaluate(each) for each in checks] == [[]] * len(checks), path
+            assert looks.faults(watched.goto(path), axe=()) == [], path
         watched.is_content()
 
 
