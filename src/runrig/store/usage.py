@@ -52,11 +52,12 @@ class SqlUsage:
         return Position(Folded(cluster, row.at, rest["users"], rest["causes"], sums), row.since, row.version)
 
     def save(self, position: Position, hours: Iterable[Hour], *, keep_hours: int, keep_days: int) -> None:
-        folded = position.folded
+        # All rows are encoded first: commits of the server wait for this transaction.
+        folded, cursor, written = position.folded, _row(position), [(hour.begin, _rows(hour)) for hour in hours]
         with self._transactions.writing() as connection:
             before = connection.execute(select(_CURSOR.at)).scalar_one_or_none()
-            for hour in hours:
-                _write(connection, hour)
+            for begin, rows in written:
+                _write(connection, begin, rows)
             day = _day((position.since if before is None else before) // MICROSECONDS)
             for begin in range(day, _day(folded.at // MICROSECONDS), DAY_S):
                 _add_up(connection, begin)
@@ -64,7 +65,7 @@ class SqlUsage:
                 for length, keep in ((1, keep_hours), (24, keep_days)):
                     connection.execute(delete(table).where(table.c.hours == length, table.c.begin < keep))
             connection.execute(delete(schema.usage_cursor))
-            connection.execute(insert(schema.usage_cursor).values(_row(position)))
+            connection.execute(insert(schema.usage_cursor).values(cursor))
 
     def log_is_whole(self) -> bool:
         with self._transactions.reading() as connection:
@@ -146,19 +147,22 @@ def _row(position: Position) -> Row:
     return 1, folded.revision, folded.at, position.since, position.version, declared, gangs, packed
 
 
-def _write(connection: Connection, hour: Hour) -> None:
-    """Replaces the sums of an hour."""
+def _rows(hour: Hour) -> Mapping[str, Sequence[Row]]:
+    """The rows of an hour, by table."""
     found: dict[tuple[str, ...], dict[str, int]] = {}
     for (*key, column), amount in hour.sums.items():
         found.setdefault(tuple(key), {})[column] = amount
+    rows: dict[str, list[Row]] = {name: [] for name in TABLES}
+    for (name, *key), sums in sorted(found.items()):
+        rows[name].append((1, hour.begin, *key, *(sums.get(column, 0) for column in COLUMNS[name])))
+    return rows
+
+
+def _write(connection: Connection, begin: int, rows: Mapping[str, Sequence[Row]]) -> None:
+    """Replaces the sums of an hour."""
     for name, table in TABLES.items():
-        connection.execute(delete(table).where(table.c.hours == 1, table.c.begin == hour.begin))
-        rows = [
-            (1, hour.begin, *key[1:], *(sums.get(column, 0) for column in COLUMNS[name]))
-            for key, sums in sorted(found.items())
-            if key[0] == name
-        ]
-        insert_rows(connection, table, rows)
+        connection.execute(delete(table).where(table.c.hours == 1, table.c.begin == begin))
+        insert_rows(connection, table, rows[name])
 
 
 def _add_up(connection: Connection, day: int) -> None:

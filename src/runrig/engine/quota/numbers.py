@@ -1,6 +1,6 @@
 """The numbers of a node for people: quota, usage, borrowed and lent, as they are now (layer REAL; rules Q3, Q4)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import add, gt
 
 from runrig.domain.balances import Balance
@@ -50,7 +50,7 @@ def lent(node: QuotaNode, index: int) -> int:
     if node.parent is None or not node.active:
         return 0
     parts = debt_by_child(node.parent, index, lent(node.parent, index))
-    return next(part for child, part in parts if child is node)
+    return next((part for child, part in parts if child is node), 0)
 
 
 def lent_by_all(root: QuotaNode) -> dict[QuotaNode, list[int]]:
@@ -74,17 +74,28 @@ def lent_by_all(root: QuotaNode) -> dict[QuotaNode, list[int]]:
     return found
 
 
-def debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[QuotaNode, int]]:
-    """Yields (child, amount that it lends) for all children. *owed*: what *parent* lends to the rest of the tree.
+def debt_by_child(
+    parent: QuotaNode, index: int, owed: int, by_name: Sequence[QuotaNode] | None = None
+) -> Iterator[tuple[QuotaNode, int]]:
+    """Yields (child, amount that it lends) for the children that lend anything. *owed*: what *parent* lends to the rest of the
+    tree. *by_name*: `children_by_name`, if known.
 
     Only the sums are certain; who borrows from whom is not recorded. The parent's own quota counts as lent first. The rest is
     assigned to the idle children in the order of their names, up to their lending limits.
     """
-    balances = [(child, child.balance(index)) for child in parent.children]
-    own = 0 if parent.kind is NodeKind.POOL else parent.nominal[index]
-    debt = max(0, owed + sum(-balance for _, balance in balances if balance < 0) - own)
-    for child, balance in sorted(balances, key=lambda pair: (pair[0].name, pair[0].kind.value)):
-        limit = child.lending[index]
-        part = min(debt, max(0, balance if limit is None else min(balance, limit)))
-        debt -= part
-        yield child, part
+    over = sum([more for child in parent.children if (more := child.usage[REAL][index] - child.subtree[index]) > 0])
+    debt = owed + over - (0 if parent.kind is NodeKind.POOL else parent.nominal[index])
+    if debt <= 0:
+        return
+    for child in children_by_name(parent) if by_name is None else by_name:
+        balance, limit = child.balance(index), child.lending[index]
+        part = min(debt, balance if limit is None else min(balance, limit))
+        if part > 0:
+            yield child, part
+            debt -= part
+            if not debt:
+                return
+
+
+def children_by_name(parent: QuotaNode) -> list[QuotaNode]:
+    return sorted(parent.children, key=lambda child: (child.name, child.kind.value))
