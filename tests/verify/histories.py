@@ -119,6 +119,7 @@ class History:
             pool |= {"user_waiting": self._chance.randint(3, 12)} if self._often(20) else {}
             pool |= {"gpus_per_workflow": self._chance.randint(4, 12)} if self._often(20) else {}
             pool |= {"user_gpus": self._chance.randint(1, 8)} if self._often(20) else {}
+            pool |= {"max_run_time": f"{self._chance.randint(60, 600)}s"} if self._often(15) else {}
             pool |= {"default_exit_actions": {"RESCHEDULE": "3001"}} if self._often(25) else {}
             pools.append(pool)
         self.pools = [each["name"] for each in pools]

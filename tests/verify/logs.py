@@ -61,6 +61,16 @@ def submit(
     return "Submit", {"workflow": workflow, "groups": [{"name": "g"}]}
 
 
+def timed(event: Event, run: float | None = None, wait: float | None = None) -> Event:
+    """The submission *event* with timeouts in seconds."""
+    kind, action = event
+    return kind, {**action, "exec_timeout_s": run, "queue_timeout_s": wait}
+
+
+def moved(name: str, status: str) -> Event:
+    return "MoveGroup", {"workflow": name, "group": "g", "status": status, "message": "", "stopping": None}
+
+
 def waiting(name: str, pool: str, after: str, when: str = "ok", **more: str) -> Event:
     """A workflow that waits until *after* has ended. *more*: the ``element``."""
     kind, action = submit(name, pool)

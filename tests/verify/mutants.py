@@ -188,6 +188,20 @@ def _evicted(log: list[Commit], place: Place, action: Any) -> list[Event]:
     return [("Stop", {"gang": action["gang"], "cause": "FAILED_EVICTED"})]
 
 
+def _stopped_in_time(log: list[Commit], place: Place, action: Any) -> list[Event]:
+    return [("Stop", {"gang": action["gang"], "cause": "FAILED_EXEC_TIMEOUT"})]
+
+
+def _ended_in_time(log: list[Commit], place: Place, action: Any) -> list[Event]:
+    workflow, _, group = action["gang"]["id"].partition("/")
+    return [("MoveGroup", {"workflow": workflow, "group": group, "status": "FAILED_QUEUE_TIMEOUT"})]
+
+
+def _run_time(log: list[Commit], place: Place, action: Any) -> list[Event]:
+    pool = pool_at(log, action["workflow"]["pool"], place)
+    return [("PutPool", {"pool": pool | {"max_run_time_s": 3600.0}})]
+
+
 def _archived(log: list[Commit], place: Place, action: Any) -> list[Event]:
     pool = pool_at(log, queued(log, action["gang"], place)["pool"], place)
     return [("PutPool", {"pool": pool | {"state": "ARCHIVED"}})]
@@ -447,6 +461,9 @@ WAYS: dict[str, Way] = {
         "PutPool", _no_edit_without_a_stop, lambda action: action["pool"]["state"] == "ACTIVE"
     ),
     "a gang is evicted from open nodes": after("Admit", _evicted, has_gpus),
+    "a gang is stopped before its exec_timeout": after("Admit", _stopped_in_time),
+    "a group ends before its queue_timeout": after("Queue", _ended_in_time),
+    "a pool accepts work that may run too long": before("Submit", _run_time),
     "a pool is ARCHIVED while its work runs": after("Admit", _archived),
     "a share is larger than its pool": before("Submit", _large_share),
     "a closed pool accepts a submission": before("Submit", _closed),

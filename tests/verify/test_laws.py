@@ -15,6 +15,7 @@ from tests.verify.logs import (
     ended,
     limits,
     log,
+    moved,
     node,
     nominate,
     of,
@@ -25,6 +26,7 @@ from tests.verify.logs import (
     reports,
     spent,
     submit,
+    timed,
     waiting,
     work,
 )
@@ -57,6 +59,21 @@ def restart(name: str, parent: str, element: str) -> Event:
     return kind, {"workflow": {**action["workflow"], "parent": parent}, "groups": [{"name": element}]}
 
 
+def running(run: float | None) -> list[Event]:
+    """Work with this `exec_timeout` starts."""
+    return [timed(submit("w", "a"), run), queue("w", "a"), admit("w", ("n0", 1, [0])), moved("w", "RUNNING")]
+
+
+def waits(wait: float | None) -> list[Event]:
+    """Work with this `queue_timeout` is larger than the cluster."""
+    return [timed(submit("w", "a", "LOW"), wait=wait), queue("w", "a", "LOW", gpus=9)]
+
+
+def starts_and_ends(name: str) -> list[Event]:
+    """A whole cycle, of other work."""
+    return [*work(name, "b"), admit(name, ("n0", 1, [1])), of("Release", name)]
+
+
 def refused(name: str, pool: str) -> list[Event]:
     """Work that is queued again because the cluster's scheduler did not place it."""
     submitted, (kind, action) = work(name, pool)
@@ -78,6 +95,8 @@ STRICT = [node("n0", 4), pool("a", 4, queueing="STRICT_FIFO"), pool("b", 0)]
 TWO_LOW = [*work("old", "a", "LOW", 1.0, 2), admit("old", ("n0", 1, [0, 1]))]
 LATER = [*work("new", "a", "LOW", 2.0, 2), admit("new", ("n0", 1, [2, 3]))]
 AGAIN = [admit("w", ("n0", 2, [0, 1])), of("Release", "w")]
+MOVES: Event = ("Reassign", {"workflow": "w", "pool": "c", "priority": "NORMAL"})
+STOPPED = [of("Stop", "w", cause="FAILED_EXEC_TIMEOUT")]
 SEVERAL: dict[str, Any] = {"count": 4, "min_count": 2}
 
 CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
@@ -413,6 +432,41 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
             [submit("v", "a"), submit("w", "a--x")],
         ],
         "W6",
+    ),
+    "P6: work stops for its exec_timeout when that has run out": (
+        [TWO, running(1.0), STOPPED],
+        [TWO, running(1.5), STOPPED],
+        "P6",
+    ),
+    "P6: work without exec_timeout does not stop for it": (
+        [TWO, running(1.0), STOPPED],
+        [TWO, running(None), STOPPED],
+        "P6",
+    ),
+    "P6: no work runs on after its exec_timeout": (
+        [TWO, running(1.0), starts_and_ends("v")],
+        [TWO, running(0.5), starts_and_ends("v")],
+        "P6",
+    ),
+    "P6: a group ends for its queue_timeout when that has run out": (
+        [TWO, waits(1.0), [of("Release", "w"), moved("w", "FAILED_QUEUE_TIMEOUT")]],
+        [TWO, waits(1.5), [of("Release", "w"), moved("w", "FAILED_QUEUE_TIMEOUT")]],
+        "P6",
+    ),
+    "P6: no group waits longer than its queue_timeout": (
+        [TWO, waits(1.0), starts_and_ends("v")],
+        [TWO, waits(0.5), starts_and_ends("v")],
+        "P6",
+    ),
+    "P6: a pool accepts only work that runs as long as it allows": (
+        [[node("n0", 4), pool("a", 2, max_run_time_s=60.0)], [timed(submit("w", "a"), 60.0)]],
+        [[node("n0", 4), pool("a", 2, max_run_time_s=60.0)], [timed(submit("w", "a"), 61.0)]],
+        "P6",
+    ),
+    "P6: so does a pool to which work moves": (
+        [[*TWO, pool("c", 2, max_run_time_s=60.0)], [timed(submit("w", "a"), 60.0), MOVES]],
+        [[*TWO, pool("c", 2, max_run_time_s=60.0)], [timed(submit("w", "a")), MOVES]],
+        "P6",
     ),
     "W7: a pool whose budget is reached starts nothing new": (
         [

@@ -3,6 +3,7 @@
 Committed actions are the entries of the event log; replaying the log reproduces the state.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runrig.domain.budgets import Spent
@@ -11,7 +12,7 @@ from runrig.domain.limits import Limits
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Group, Status, TaskKey, Workflow
+from runrig.domain.workflows import Group, Status, TaskKey, Workflow, WorkflowSpec
 
 LAWS = 1
 """The release of docs/laws.md by which this version decides. A change of a rule that makes other decisions right adds one."""
@@ -79,10 +80,18 @@ class SetSpent:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Adds a workflow with its groups in state WAITING. Its tasks follow from the specification."""
+    """Adds a workflow with its groups in state WAITING. Its tasks follow from the specification, and so do its timeouts, which are
+    here for readers of the log (rule P6).
+    """
 
     workflow: Workflow
     groups: tuple[Group, ...]
+    exec_timeout_s: float | None = None
+    queue_timeout_s: float | None = None
+
+    @classmethod
+    def of(cls, workflow: Workflow, groups: Iterable[Group], spec: WorkflowSpec) -> "Submit":
+        return cls(workflow, tuple(groups), spec.exec_timeout_s, spec.queue_timeout_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def _actions(loaded: Loaded) -> Iterator[Action]:
     for group in loaded.groups:
         groups.setdefault(group.workflow, []).append(group)
     for workflow in sorted(loaded.workflows, key=lambda each: (each.submit_time, each.id)):
-        yield Submit(workflow, tuple(groups.get(workflow.id, ())))
+        yield Submit.of(workflow, groups.get(workflow.id, ()), loaded.specs[workflow.spec_hash])
     latest = {(task.workflow, task.name): task for task in sorted(loaded.tasks, key=lambda each: each.key)}
     for task in latest.values():
         if task.status.finished or task.status is Status.RESCHEDULED:

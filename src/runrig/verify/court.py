@@ -8,6 +8,7 @@ from .chain import Snapshot
 from .gang import NOMINATED, Gang, Placement, Queue, gpus_of, holders
 from .places import Column, Search, as_placement, choices, fits, room_in, shared_levels, sizes
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
+from .timeouts import BEGINS, Timeouts
 from .world import World
 
 Action = Mapping[str, Any]
@@ -52,7 +53,7 @@ class Court:
 
     def __init__(self) -> None:
         self.world = World()
-        self.spending = Spending()
+        self.spending, self.timeouts = Spending(), Timeouts()
         self.preempted: dict[str, int] = {}
         self.leaving: set[str] = set()
         self.first_sets: dict[str, Any] = {}
@@ -68,20 +69,27 @@ class Court:
         """Takes everything from *snapshot*."""
         world = self.world
         world.now, world.revision = snapshot.time / 1_000_000, snapshot.revision
+        begun: dict[str, Any] = {}
         for kind, action in snapshot.events:
             if kind == "Submit":
                 row = action["workflow"]
                 row["upstream"] = snapshot.needs.get(row["id"], {})
-                self.preempted |= {f"{row['id']}/{each['name']}": each["preemptions"] for each in action["groups"]}
+                groups = {f"{row['id']}/{each['name']}": each for each in action["groups"]}
+                self.preempted |= {id: each["preemptions"] for id, each in groups.items()}
+                begun |= groups
             elif kind == "Queue":
                 gang = Gang(action["gang"])
                 self.first_sets[gang.id] = gang.request
             self.apply(kind, action)
+        for id, group in begun.items():  # `Queue` took the time of the snapshot for it.
+            for cause, field in BEGINS.items():
+                self.timeouts.begin(id, cause, group[field])
 
     def apply(self, kind: str, action: Action) -> None:
         """Carries out *action*."""
         self.world.apply(kind, action)
         self.spending.follow(self.world, kind, action)
+        self.timeouts.follow(self.world, kind, action)
 
     def forget(self) -> None:
         """Keeps the log of touched nodes short."""

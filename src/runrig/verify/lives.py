@@ -8,6 +8,7 @@ from .court import Action, Commit, Court, no_room
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, gpus_of
 from .places import groups
 from .quota import CHARGED, LAYERS
+from .timeouts import QUEUE, RUN, run_time
 
 # ---------------------------------------------------------------- places
 
@@ -226,6 +227,34 @@ def budget(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 def spent(court: Court, action: Action) -> Iterator[str]:
     """Budgets, W7: the recorded amounts agree with the rest of the log."""
     yield from said(court.world, court.spending, action)
+
+
+def run_time_limits(court: Court, action: Action) -> Iterator[str]:
+    """Run time limits, P6: a pool accepts only work whose `exec_timeout` is within its maximum."""
+    if "pool" in action:  # It moves.
+        name = action["workflow"]
+        if court.world.workflows.get(name, {}).get("pool") != action["pool"]:
+            yield from run_time(court.world, action["pool"], court.timeouts.limits.get(name), name)
+    elif "exec_timeout_s" in action:
+        workflow = action["workflow"]
+        yield from run_time(court.world, workflow["pool"], {RUN: action["exec_timeout_s"]}, workflow["id"])
+
+
+def time_is_up(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Run time limits, P6: nothing is stopped for its `exec_timeout` before that has run out."""
+    yield from court.timeouts.early(gang.id, action["cause"], court.world.now)
+
+
+def wait_is_up(court: Court, action: Action) -> Iterator[str]:
+    """Run time limits, P6: no group ends for its `queue_timeout` before that has run out."""
+    if action["status"] == QUEUE:
+        id = f"{action['workflow']}/{action['group']}"
+        yield from (f"{id}: {what}" for what in court.timeouts.early(id, QUEUE, court.world.now))
+
+
+def in_time(court: Court) -> Iterator[tuple[Gang, str]]:
+    """Run time limits, P6: at the end of a cycle no group waits or runs beyond its timeout."""
+    yield from court.timeouts.late(court.world)
 
 
 def closed_pools(court: Court, action: Action) -> Iterator[str]:

@@ -48,7 +48,7 @@ OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
         ("R4", laws.preempts_what_it_waits_for),
     ),
     "Withdraw": (*_STEP, ("R4", laws.keeps_its_reservation)),
-    "Stop": (*_STEP, ("N2", lives.drain)),
+    "Stop": (*_STEP, ("N2", lives.drain), ("P6", lives.time_is_up)),
     "Replace": (*_STEP, ("T1", lives.placement)),
     "SetPriority": (*_STEP, ("P2", laws.stays_within_guarantee), ("P4", laws.follows_its_workflow)),
     "Unqueue": _STEP,
@@ -60,7 +60,9 @@ OF_DECLARATIONS: Mapping[str, tuple[tuple[str, Callable[[Court, Action], Iterato
     "PutPool": (("S3", lives.drains), ("S6", lives.history)),
     "PutCohort": (("S6", lives.history),),
     "SetSpent": (("W7", lives.spent),),
-    "Submit": (("S7", lives.closed_pools), ("W6", lives.waiting_limit)),
+    "Submit": (("S7", lives.closed_pools), ("W6", lives.waiting_limit), ("P6", lives.run_time_limits)),
+    "Reassign": (("P6", lives.run_time_limits),),
+    "MoveGroup": (("P6", lives.wait_is_up),),
 }
 """Before what people declared or submitted is carried out."""
 OF_COMMITS: tuple[tuple[str, Callable[[Court, Commit], Iterator[str]]], ...] = (
@@ -72,6 +74,7 @@ AT_REST: tuple[tuple[str, Callable[[Court], Iterator[tuple[Gang, str]]]], ...] =
     ("P5", laws.full_cycle),
     ("R1", laws.own_pool_first),
     ("R4", laws.free_places),
+    ("P6", lives.in_time),
 )
 """At the end of a cycle."""
 CODES = sorted(

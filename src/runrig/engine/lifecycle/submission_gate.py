@@ -89,7 +89,7 @@ def submit(
         after=after,
         most=spec.array.most if spec.array else None,
     )
-    actions: list[Action] = [Submit(workflow, tuple(Group(workflow.id, group.name) for group in spec.groups))]
+    actions: list[Action] = [Submit.of(workflow, (Group(workflow.id, group.name) for group in spec.groups), spec)]
     for group in spec.written:
         # No number yet: if it is rejected, no such workflow will exist.
         who = spec.name if len(spec.written) == 1 else f"{spec.name}/{group.name}"
