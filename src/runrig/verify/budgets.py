@@ -8,6 +8,8 @@ from .gang import ADMITTED, STOPPING, Gang
 from .world import World
 
 POOL, USER = "pool", "user"
+SPENDING = frozenset(("SetSpent", "Admit", "Replace", "Release", "Queue", "Abandon"))
+"""What changes it."""
 HOUR = 3600 * 1_000_000
 """A GPU-hour in GPU × microseconds."""
 Scope = tuple[str, str]
@@ -36,9 +38,9 @@ class Spending:
         """*action* has been carried out."""
         if kind == "SetSpent":
             self._set(world, action)
-        elif self.held and kind in ("Admit", "Replace", "Release"):
+        elif self.held and kind not in ("Queue", "Abandon"):
             self._count(world, action["gang"])
-        elif self.held and kind in ("Queue", "Abandon"):
+        elif self.held:
             whose = action["gang"]["id"] if kind == "Queue" else action["workflow"]
             for id in [id for id in self.kept if whose in (id, id.partition("/")[0])]:
                 self._count(world, id)

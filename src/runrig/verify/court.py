@@ -1,14 +1,15 @@
 """Answers the questions of the rules: could a gang start, what blocks it, which is first."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
-from .budgets import Spending
+from .budgets import SPENDING, Spending
 from .chain import Snapshot
 from .gang import NOMINATED, Gang, Placement, Queue, gpus_of, holders
 from .places import Column, Search, as_placement, choices, fits, room_in, shared_levels, sizes
-from .quota import CHARGED, LAYERS, REAL, Node, Tree
-from .timeouts import BEGINS, Timeouts
+from .quota import CHARGED, LAYERS, NO_LIMIT, REAL, Node, Tree
+from .timeouts import BEGINS, TIMING, Timeouts
 from .world import World
 
 Action = Mapping[str, Any]
@@ -88,8 +89,12 @@ class Court:
     def apply(self, kind: str, action: Action) -> None:
         """Carries out *action*."""
         self.world.apply(kind, action)
-        self.spending.follow(self.world, kind, action)
-        self.timeouts.follow(self.world, kind, action)
+        if kind in SPENDING:
+            self.spending.follow(self.world, kind, action)
+        if kind in TIMING:
+            self.timeouts.follow(self.world, kind, action)
+        if kind == "Preempt":
+            self.preempted[action["gang"]] = self.preempted.get(action["gang"], 0) + 1
 
     def forget(self) -> None:
         """Keeps the log of touched nodes short."""
@@ -118,17 +123,20 @@ class Court:
         return any(isinstance(each, tuple) and each[3] and self._stops(each, need) for each, need in way.needs)
 
     def _stops(self, barrier: Barrier, need: int) -> bool:
+        return need > self._room(barrier)
+
+    def _room(self, barrier: Barrier) -> int:
+        """How much *barrier* lets through now."""
         if isinstance(barrier, Column):
-            return barrier.most() < need
+            return barrier.most()
         if barrier is None:
-            return False
-        leaf, key, layer, promised = barrier
-        numbers, asked = self._kept_numbers(), (barrier, need) if promised else barrier
-        if asked not in numbers:
-            tree = self.world.tree
-            why = tree.beyond_promise(leaf, key, need, layer) if promised else None
-            numbers[asked] = (-1 if why else need) if promised else tree.headroom(leaf, key, layer)
-        return bool(need > numbers[asked])
+            return NO_LIMIT
+        numbers = self._kept_numbers()
+        if barrier not in numbers:
+            leaf, key, layer, promised = barrier
+            ask = self.world.tree.promise if promised else self.world.tree.headroom
+            numbers[barrier] = ask(leaf, key, layer)
+        return int(numbers[barrier])
 
     def _kept_numbers(self) -> dict[Any, Any]:
         """Headroom and what pools hold, until something changes."""
@@ -209,18 +217,18 @@ class Court:
         self.world.fresh.pop(queue, None)
         return None
 
-    def awake(self, *, again: bool = False) -> list[Queue]:
+    def awake(self, *, again: bool = False) -> Iterable[Queue]:
         """Queues that no barrier is known to stop. *again*: as it is now, and not when something last became free."""
         self._new_tree()
         if again or self._seen != self.world.loosened:
             self._seen = self.world.loosened
             self._awake.clear()
             for barrier, needs in self._asleep.items():
-                for need in sorted(needs):
-                    if needs[need] and self._stops(barrier, need):
-                        break  # And so does what needs more.
-                    self._awake |= {queue: None for queue in needs[need] if queue.row}
-        return [*self._awake, *self.world.fresh]
+                room = self._room(barrier)
+                for need, queues in needs.items():
+                    if need <= room:
+                        self._awake |= queues
+        return chain(self._awake, self.world.fresh)
 
     def had_its_turn(self, gang: Gang) -> bool:
         """P5: a gang later in the order was nominated in this cycle, and claimed what stops; that can help only in the next one."""

@@ -35,18 +35,18 @@ def guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     with world.without(court.mine(action) if "targets" in action else []):
         for key, amount in world.asked(gang, action["placement"]).items() if gang.firm else ():
             for layer in layers:
-                why = world.tree.beyond_promise(world.leaf(gang), key, amount, layer)
-                if why is not None:
-                    yield f"it uses {amount} {key} in pool {gang.pool}: {why}"
+                most = world.tree.promise(world.leaf(gang), key, layer)
+                if amount > most:
+                    yield f"it uses {amount} {key} in pool {gang.pool}, whose guarantee has {most} left"
 
 
 def stays_within_guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Guarantee, P2: running LOW work becomes HIGH or NORMAL only if the guarantee has room for it next to what was decided."""
     tree = court.world.tree
     for key, amount in court.world.asked(gang, gang.placement).items() if not gang.firm else ():
-        why = tree.beyond_promise(tree.firm[gang.pool], key, amount, CHARGED) if action["priority"] != "LOW" else None
-        if why is not None:
-            yield f"it becomes {action['priority']} with {amount} {key} in pool {gang.pool}: {why}"
+        most = tree.promise(tree.firm[gang.pool], key, CHARGED)
+        if action["priority"] != "LOW" and amount > most:
+            yield f"it becomes {action['priority']} with {amount} {key} in pool {gang.pool}, whose guarantee has {most} left"
 
 
 def no_cycles(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -84,7 +84,13 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         first = other.order < gang.order
         return (first or court.within(other)) if borrows else (first and court.within(other))
 
-    for other in court.firsts(court.awake(), ahead):
+    queues = [
+        queue
+        for queue in court.awake()
+        if queue.row
+        and (queue.row[0][0] < gang.order or (borrows and not queue.firm and queue.over != court.world.loosened))
+    ]
+    for other in court.firsts(queues, ahead):
         if court.could_start(other) is not None and not (court.had_its_turn(other) or court.was_behind(other)):
             yield f"it starts before {other.id}, which is ahead of it and could start"
 
@@ -119,7 +125,7 @@ def keeps_its_place(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
 def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
-    for gang in court.firsts(court.awake(again=True)):
+    for gang in court.firsts([*court.awake(again=True)]):
         flavors = court.could_start(gang)
         if flavors is not None and not court.had_its_turn(gang):
             yield gang, f"it is still waiting at the end of a cycle, but fits on {' and '.join(sorted({*flavors}))}"

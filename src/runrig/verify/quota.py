@@ -167,23 +167,19 @@ class Tree:
         """What HIGH and NORMAL work below *node* has of the nodes above it."""
         return max(0, node.wanted[layer].get(key, 0) - node.limits(key)[0])
 
-    def beyond_promise(self, leaf: Node, key: str, amount: int, layer: int) -> str | None:
-        """Law P2: why *amount* more is not within the guarantee of the pool; None if it is."""
-        asked = amount
+    def promise(self, leaf: Node, key: str, layer: int) -> int:
+        """Law P2: how much more HIGH and NORMAL work of *leaf* may use; below zero after a cut."""
+        most, free = NO_LIMIT, 0
         for node in leaf.path():
             nominal, borrow, _ = node.limits(key)
-            wanted = node.wanted[layer].get(key, 0)
-            asked = max(0, wanted + asked - nominal) - max(0, wanted - nominal)
-            now = self.asks(node, key, layer) + asked
-            if asked and (node.parent is None or now > borrow):
-                most = 0 if node.parent is None else borrow
-                return f"HIGH and NORMAL work would exceed the quota of {node.name} by {now}, but at most {most} is allowed"
+            spare = nominal - node.wanted[layer].get(key, 0)
+            free += max(0, spare)
+            drawn = 0 if node.parent is None else max(0, borrow + min(0, spare))
+            most = min(most, free + drawn)
             if node.is_pool and node is not leaf.parent:
-                used = node.used[layer].get(key, 0) + amount
-                most = node.whole.get(key, 0) + self.may_draw(node, key, layer)
-                if used > most:
-                    return f"HIGH and NORMAL work of {node.name} would use {used}, but its guarantee is {most}"
-        return None
+                used = node.used[layer].get(key, 0)
+                most = min(most, node.whole.get(key, 0) + self.may_draw(node, key, layer) - used)
+        return most
 
     def over(self, node: Node, key: str, layer: int = CHARGED) -> tuple[int, int]:
         """Returns (what *node* holds without what it draws, its nominal), for law R2."""

@@ -11,6 +11,8 @@ QUEUE, RUN = "FAILED_QUEUE_TIMEOUT", "FAILED_EXEC_TIMEOUT"
 LIMITS = {QUEUE: "queue_timeout_s", RUN: "exec_timeout_s"}
 BEGINS = {QUEUE: "queued_time", RUN: "start_time"}
 STATES = {QUEUE: (PENDING, NOMINATED), RUN: (ADMITTED,)}
+TIMING = frozenset(("Submit", "Queue", "MoveGroup", "MoveWorkflow"))
+"""What begins or ends a time."""
 EXACT_S = 1e-6
 """Times are whole microseconds."""
 Times = dict[str, float | None]
@@ -72,7 +74,10 @@ class Timeouts:
             if gang is None or end != self.end(name, cause) or gang.state not in STATES[cause]:
                 continue
             if not world.workflows[gang.workflow].get("aside"):
-                yield gang, f"its {LIMITS[cause].removesuffix('_s')} ended {world.now - end:.6f} s before the end of a cycle"
+                yield (
+                    gang,
+                    f"its {LIMITS[cause].removesuffix('_s')} ended {world.now - end:.6f} s before the end of a cycle",
+                )
 
 
 # ---------------------------------------------------------------- the law

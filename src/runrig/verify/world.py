@@ -41,7 +41,7 @@ class World:
         self.nominated: dict[str, Gang] = {}
         self.waited_for: dict[str, set[str]] = {}
         self.gpus: dict[str, dict[int, str]] = {}
-        self.capacity: dict[str, int] = {}
+        self.capacity, self._open = dict[str, int](), dict[str, str | None]()
         self.awaited = Awaited()
         self.ended = set[tuple[str, str]]()
         self.refused: dict[str, Gang] = {}
@@ -96,12 +96,17 @@ class World:
 
     def open(self, name: str, flavor: str) -> bool:
         """Law N1 and the rules of flavors: new pods of *flavor* can go there."""
-        node = self.nodes.get(name)
-        if node is None or not node["ready"] or node.get("cordoned") or node["flavor"] != flavor:
+        if name not in self._open:
+            node = self.nodes.get(name)
+            self._open[name] = node["flavor"] if node is not None and self._takes_pods(node) else None
+        return self._open[name] == flavor
+
+    def _takes_pods(self, node: Mapping[str, Any]) -> bool:
+        if not node["ready"] or node.get("cordoned"):
             return False
-        tolerated = {(each["key"], each["value"], each["effect"]) for each in self.flavors[flavor]["taints"]}
-        taints = ((each["key"], each["value"], each["effect"]) for each in node["taints"])
-        return all(each[2] == "PreferNoSchedule" or each in tolerated for each in taints)
+        keys = itemgetter("key", "value", "effect")
+        tolerated = [keys(each) for each in self.flavors.get(node["flavor"], {}).get("taints", ())]
+        return all(each["effect"] == "PreferNoSchedule" or keys(each) in tolerated for each in node["taints"])
 
     def _layers(self, gang: Gang) -> tuple[int, ...]:
         """Stopping gangs for which a nominated one is waiting are no longer charged, by R4."""
@@ -210,8 +215,8 @@ class World:
 
     def apply(self, kind: str, action: Mapping[str, Any]) -> None:
         """Carries out an action. Unknown gangs are passed over: retention has deleted their beginning."""
-        gang = self.gangs.get(action.get("gang", "")) if kind not in ("Queue",) else None
         if kind in _OF_GANGS:
+            gang = self.gangs.get(action["gang"])
             if gang is not None:
                 _OF_GANGS[kind](self, gang, action)
         elif kind in _OTHERS:
@@ -232,6 +237,7 @@ class World:
 
     def _count(self, node: Mapping[str, Any], sign: int) -> None:
         self.touched.append(node["name"])
+        self._open.pop(node["name"], None)
         self.changes = next(self._moments)
         for resource, amount in node["resources"].items():
             if node["flavor"] and resource != "pods":
@@ -252,6 +258,7 @@ class World:
 
     def _put_flavors(self, action: Mapping[str, Any]) -> None:
         self.flavors = {each["name"]: each for each in action["flavors"]}
+        self._open.clear()
         self._tree_changes()
         self.touched.extend(self.nodes)
 
@@ -270,7 +277,7 @@ class World:
         return row["status"] != "PENDING" or bool(row["begun"])
 
     def _move_workflow(self, action: Mapping[str, Any]) -> None:
-        self._change_workflow(status=action["status"])(action)
+        self._change_workflow(action, status=action["status"])
         self.awaited.move(action["workflow"], action["status"])
 
     def _queue(self, action: Mapping[str, Any]) -> None:
@@ -292,22 +299,19 @@ class World:
             row["done"].add(action["group"])
         self.awaited.move(action["workflow"], action["status"], action["group"])
 
-    def _change_workflow(self, **changes: Any) -> Callable[[Mapping[str, Any]], None]:
-        def change(action: Mapping[str, Any]) -> None:
-            if action["workflow"] in self.workflows:
-                self.workflows[action["workflow"]].update(changes)
-
-        return change
+    def _change_workflow(self, action: Mapping[str, Any], **changes: Any) -> None:
+        if action["workflow"] in self.workflows:
+            self.workflows[action["workflow"]].update(changes)
 
     def _aside(self, action: Mapping[str, Any]) -> None:
         """Laws W8: what waits leaves the queue; what runs keeps its nodes."""
-        self._change_workflow(aside=True)(action)
+        self._change_workflow(action, aside=True)
         for gang in self.of_workflow(action["workflow"]):
             if gang.state in (PENDING, NOMINATED):
                 self.set(gang, None)
 
     def _abandon(self, action: Mapping[str, Any]) -> None:
-        self._change_workflow(aside=False, held_by=None)(action)
+        self._change_workflow(action, aside=False, held_by=None)
         self._move_workflow({**action, "status": "FAILED_CANCELED"})
         for gang in self.of_workflow(action["workflow"]):
             self.set(gang, None)
@@ -381,12 +385,12 @@ _OTHERS: dict[str, Callable[[World, Mapping[str, Any]], None]] = {
     "MoveTask": World._move_task,
     "MoveGroup": World._move_group,
     "MoveWorkflow": World._move_workflow,
-    "Hold": lambda world, a: world._change_workflow(held_by=a.get("by", ""))(a),
-    "EndHold": lambda world, a: world._change_workflow(held_by=None, aside=False)(a),
+    "Hold": lambda world, a: world._change_workflow(a, held_by=a.get("by", "")),
+    "EndHold": lambda world, a: world._change_workflow(a, held_by=None, aside=False),
     "SetAside": World._aside,
     "Abandon": World._abandon,
-    "SetMost": lambda world, a: world._change_workflow(most=a["most"])(a),
-    "Reassign": lambda world, a: world._change_workflow(pool=a["pool"], priority=a["priority"])(a),
+    "SetMost": lambda world, a: world._change_workflow(a, most=a["most"]),
+    "Reassign": lambda world, a: world._change_workflow(a, pool=a["pool"], priority=a["priority"]),
 }
 SILENT = ("RetryTask", "RestartTask", "SetSpent")
 KINDS = frozenset({*_OF_GANGS, *_OTHERS, *SILENT})
