@@ -202,6 +202,18 @@ def _run_time(log: list[Commit], place: Place, action: Any) -> list[Event]:
     return [("PutPool", {"pool": pool | {"max_run_time_s": 3600.0}})]
 
 
+def _too_large(log: list[Commit], place: Place, action: Any) -> list[Event]:
+    """The pool has nothing, and cannot borrow."""
+    pool = pool_at(log, action["workflow"]["pool"], place)
+    queues = [each["gang"]["pod_sets"] for kind, each in log[place[0]].events if kind == "Queue"]
+    if pool["parent"] is not None or not any(dict(one["requests"]).get("gpu") for sets in queues for one in sets):
+        return []
+    none = {"nominal": 0, "borrowing_limit": 0, "lending_limit": None}
+    return [
+        ("PutPool", {"pool": pool | {"cohort": None, "quotas": dict.fromkeys(("a/gpu", "b/gpu", "default/gpu"), none)}})
+    ]
+
+
 def _archived(log: list[Commit], place: Place, action: Any) -> list[Event]:
     pool = pool_at(log, queued(log, action["gang"], place)["pool"], place)
     return [("PutPool", {"pool": pool | {"state": "ARCHIVED"}})]
@@ -463,6 +475,7 @@ WAYS: dict[str, Way] = {
     "a gang is evicted from open nodes": after("Admit", _evicted, has_gpus),
     "a gang is stopped before its exec_timeout": after("Admit", _stopped_in_time),
     "a group ends before its queue_timeout": after("Queue", _ended_in_time),
+    "a pool accepts work that it can never run": before("Submit", _too_large),
     "a pool accepts work that may run too long": before("Submit", _run_time),
     "a pool is ARCHIVED while its work runs": after("Admit", _archived),
     "a share is larger than its pool": before("Submit", _large_share),

@@ -65,8 +65,9 @@ def running(run: float | None) -> list[Event]:
 
 
 def waits(wait: float | None) -> list[Event]:
-    """Work with this `queue_timeout` is larger than the cluster."""
-    return [timed(submit("w", "a", "LOW"), wait=wait), queue("w", "a", "LOW", gpus=9)]
+    """Work with this `queue_timeout` waits for other work."""
+    others = [*work("u", "b"), admit("u", ("n0", 1, [0]))]
+    return [*others, timed(submit("w", "a", "LOW"), wait=wait), queue("w", "a", "LOW", gpus=4)]
 
 
 def starts_and_ends(name: str) -> list[Event]:
@@ -134,6 +135,16 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         [TWO, LENT, TAKEN, GONE],
         [TWO, [*work("low", "a", "NORMAL", gpus=2), admit("low", ("n0", 1, [0, 1]))], TAKEN],
         "P1",
+    ),
+    "P3: no more than the guarantee of the pool is accepted": (
+        [TWO, work("w", "a", gpus=2)],
+        [TWO, work("w", "a", gpus=3)],
+        "P3",
+    ),
+    "P3: nor LOW work that could never borrow enough": (
+        [TWO, work("w", "a", "LOW", gpus=4)],
+        [TWO, work("w", "a", "LOW", gpus=5)],
+        "P3",
     ),
     "P4: who is ahead starts first": (
         [

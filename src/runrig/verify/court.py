@@ -44,7 +44,8 @@ class Way(NamedTuple):
 
 
 class Court:
-    """A world and what was asked about it. *leaving*: workflows that the current commit sets aside, by W8.
+    """A world and what was asked about it. *leaving*: workflows that the current commit sets aside, by W8. *arriving*: those that it
+    submits or moves.
 
     Answers that stay right for a while are kept with each queue: *ways*: how its smallest size could start, *full*: what its full
     size needs of quota in the first flavor. A queue that could not start is asked again when a barrier that stopped it, with what
@@ -56,13 +57,14 @@ class Court:
         self.world = World()
         self.spending, self.timeouts = Spending(), Timeouts()
         self.preempted: dict[str, int] = {}
-        self.leaving: set[str] = set()
+        self.leaving, self.arriving = set[str](), set[str]()
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[Any, Column] = {}
         self._asleep: dict[Barrier, dict[int, dict[Queue, None]]] = {}
         self._awake: dict[Queue, None] = {}
         self._seen = self._changes = 0
         self._tree: Tree | None = None
+        self._empty: Tree | None = None
         self._epoch: object = None
         self._numbers: dict[Any, Any] = {}
 
@@ -93,7 +95,11 @@ class Court:
             self.spending.follow(self.world, kind, action)
         if kind in TIMING:
             self.timeouts.follow(self.world, kind, action)
-        if kind == "Preempt":
+        if kind == "Submit":
+            self.arriving.add(action["workflow"]["id"])
+        elif kind == "Reassign":
+            self.arriving.add(action["workflow"])
+        elif kind == "Preempt":
             self.preempted[action["gang"]] = self.preempted.get(action["gang"], 0) + 1
 
     def forget(self) -> None:
@@ -181,12 +187,23 @@ class Court:
     def _new_tree(self) -> None:
         """After an edit of pools, everything is asked again."""
         if self._tree is not self.world.tree:
-            self._tree, self._epoch = self.world.tree, object()
+            self._tree, self._epoch, self._empty = self.world.tree, object(), None
             self._asleep.clear()
             self._awake.clear()
             for queue in self.world.queues.values():
                 queue.at = []
             self.world.fresh = {queue: None for queues in self.world.waiting.values() for queue in queues}
+
+    def could_ever_start(self, gang: Gang) -> bool:
+        """Quota would allow its smallest size if nothing else ran."""
+        self._new_tree()
+        if self._empty is None:
+            self._empty = Tree(self.world.pools, self.world.cohorts, self.world.capacity)
+        leaf = (self._empty.firm if gang.firm else self._empty.low)[gang.pool]
+        room = self._empty.promise if gang.firm else self._empty.headroom
+        ways = [as_placement(gang, flavors, sizes(gang)[-1]) for flavors in choices(self.world, gang)]
+        asked = [self.world.asked(gang, way) for way in ways]
+        return any(all(amount <= room(leaf, key, CHARGED) for key, amount in each.items()) for each in asked)
 
     def _asked(self, gang: Gang) -> Queue:
         """Its queue, with its ways."""

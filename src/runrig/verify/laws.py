@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from .court import MOST_REQUEUES, Action, Commit, Court, Way, no_room
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, gpus_of
-from .places import choices, sizes
+from .places import MOST_CHOICES, choices, sizes
 from .quota import CHARGED, LAYERS, REAL
 
 # ---------------------------------------------------------------- quota
@@ -65,6 +65,13 @@ def priorities(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         yield f"{gang.priority} is preempted for {action['by']}"
     if by is not None and not by.firm:
         yield f"LOW work preempts it: {by.id}"
+
+
+def gate(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Gate, P3: work that could never run is not accepted: HIGH and NORMAL beyond the guarantee, LOW beyond what it could borrow."""
+    few = len(court.world.flavors) ** len(gang.sets) <= MOST_CHOICES
+    if gang.workflow in court.arriving and few and not court.could_ever_start(gang):
+        yield f"it is accepted in pool {gang.pool}, whose quota could never hold its smallest size"
 
 
 def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:

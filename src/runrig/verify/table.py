@@ -28,6 +28,7 @@ OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
         ("A3", laws.recorded_size),
         ("W1", lives.inputs_are_done),
         ("W5", lives.others_have_ended),
+        ("P3", laws.gate),
     ),
     "Admit": (
         *_STARTS,

@@ -139,6 +139,7 @@ class Checker:
         self.first = commit.time if self.first is None else self.first
         self.last = commit.time
         self.court.leaving = {action["workflow"] for kind, action in commit.events if kind == "SetAside"}
+        self.court.arriving.clear()
         judged = commit.revision >= self._since
         for kind, action in commit.events:
             if judged and kind in JUDGED:
