@@ -9,7 +9,7 @@ from .world import World
 
 POOL, USER = "pool", "user"
 SPENDING = frozenset(("SetSpent", "Admit", "Replace", "Release", "Queue", "Abandon"))
-"""What changes it."""
+"""Kinds of actions that `Spending` follows."""
 HOUR = 3600 * 1_000_000
 """A GPU-hour in GPU × microseconds."""
 Scope = tuple[str, str]

@@ -12,7 +12,7 @@ LIMITS = {QUEUE: "queue_timeout_s", RUN: "exec_timeout_s"}
 BEGINS = {QUEUE: "queued_time", RUN: "start_time"}
 STATES = {QUEUE: (PENDING, NOMINATED), RUN: (ADMITTED,)}
 TIMING = frozenset(("Submit", "Queue", "MoveGroup", "MoveWorkflow"))
-"""What begins or ends a time."""
+"""Kinds of actions that `Timeouts` follows."""
 EXACT_S = 1e-6
 """Times are whole microseconds."""
 Times = dict[str, float | None]
