@@ -199,7 +199,7 @@ def _ended_in_time(log: list[Commit], place: Place, action: Any) -> list[Event]:
 
 def _run_time(log: list[Commit], place: Place, action: Any) -> list[Event]:
     pool = pool_at(log, action["workflow"]["pool"], place)
-    return [("PutPool", {"pool": pool | {"max_run_time_s": 3600.0}})]
+    return [("PutPool", {"pool": pool | {"max_run_time_s": (action["exec_timeout_s"] or 2.0) / 2}})]
 
 
 def _too_large(log: list[Commit], place: Place, action: Any) -> list[Event]:
