@@ -1,5 +1,5 @@
-"""How fast runrig decides, how that grows, and how long people wait: ``python -m bench``.
+"""How fast runrig decides, how that scales, and how long users wait: ``python -m bench``.
 
-Times are wall-clock milliseconds in this process, the garbage collector on as in the server, and say nothing without the
-calibration loop that is printed beside them.
+Times are wall-clock milliseconds in this process, with the garbage collector on as in the server.  They mean something only
+together with the calibration loop, which is printed next to them.
 """

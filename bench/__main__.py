@@ -1,7 +1,7 @@
-"""``python -m bench [NAME ...] [--runs N] [--json]``; without names everything, one section after the other.
+"""``python -m bench [NAME ...] [--runs N] [--json]`` runs the named sections, or all, one after the other.
 
-A section that fails is told, and the others go on; then the exit status is 1.  A goal that is missed fails nothing: how fast a
-machine is, is no matter of right and wrong.
+If a section fails, the others still run, and the exit status is 1.  A missed goal is not a failure, because it depends on the
+machine.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carried_out(job: report.Job, told: list[Section], *, as_text: bool) -> dict[str, Cell]:
-    """The line of *job* in the summary; its sections are added to *told*, and printed as soon as they are there."""
+    """Runs *job* and returns its line of the summary; adds its sections to *told*, and prints each as soon as it is complete."""
     began, used, before = perf_counter(), processor_s(), len(told)
     failed = False
     try:

@@ -1,6 +1,6 @@
-"""What a large and busy cluster asks of the server all the time: rounds of the loop, and single requests over HTTP.
+"""The permanent load of a large and busy cluster: rounds of the loop, and single requests over HTTP.
 
-1,125 nodes of 8 GPUs, all held by 9,000 tasks of 1,000 pools that run on and on, and 10,000 workflows that wait.
+1,125 nodes of 8 GPUs, all in use by 9,000 long-running tasks of 1,000 pools, and 10,000 waiting workflows.
 """
 
 import json
@@ -30,9 +30,9 @@ workflow:
 WORLD = World(nodes=1_125, pools=1_000, running=9_000, waiting=10_000)
 WARM = 3
 SETTLES_S = 1.0
-"""Then the rounds that followed from the requests before have ended."""
+"""By then the rounds that earlier requests caused have ended."""
 SPEED = 100.0
-"""Who is stopped has ended ten milliseconds later."""
+"""Stopped tasks end after ten milliseconds."""
 BEFORE = {
     "a round in which nothing happens": 11.8,
     "all rounds until another runs in the place of one that was cancelled": 78.9,
@@ -42,7 +42,7 @@ BEFORE = {
     "a page of five nodes": 10.3,
     "quota and use of all pools": 113.0,
 }
-"""ms at b24db96, on a machine on which others worked."""
+"""ms at b24db96, on a machine that was also busy with other work."""
 
 ABOUT = "9,000 tasks run, 10,000 workflows wait, 1,000 pools; ms of the server's processor, requests with the rounds that follow from them"
 
@@ -109,7 +109,7 @@ def _requests(url: str, world: World, each: int, settles_s: float) -> Iterator[t
 
 
 def _questions(ids: Sequence[str]) -> dict[str, list[Question]]:
-    """Returns questions by what they ask; *ids*: workflows that wait."""
+    """Returns the requests by name.  *ids*: waiting workflows."""
     changed = json.dumps({"description": "changed"})
     pools = [f"/api/v1/pools/{pool_name(at)}" for at in range(len(ids))]
     return {

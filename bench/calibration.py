@@ -1,7 +1,7 @@
-"""A fixed loop of tree arithmetic without an engine around it, so that machines can be compared.
+"""A fixed loop of tree arithmetic without an engine, so that machines can be compared.
 
-One decision of it: for each of three resources, look at every node from a leaf to the root, then take the amount at every
-node.  The tree has the shape of the scenarios: seven nodes on the path, 1000 leaves, 25 and 5 and 1 nodes above them.
+One decision of the loop: for each of three resources, compare the amount at every node from a leaf to the root, then charge every
+node.  The tree has the shape of the scenarios: seven nodes per path, 1000 leaves, and 25, 5 and 1 nodes above them.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from time import perf_counter
 
 DECISIONS = 10_000
 NOMINAL_S = 0.020
-"""What the loop takes on the machine that normalised figures are stated for: 500,000 decisions a second."""
+"""Speed of the loop on the machine to which figures are normalised: 500,000 decisions a second."""
 
 ASKED = ((0, 4000), (1, 1), (2, 32))
 LEVELS = (1, 1, 5, 25, 125, 1000, 1000)
@@ -26,7 +26,7 @@ def paths() -> list[tuple[list[int], ...]]:
 
 
 def decide(leaves: list[tuple[list[int], ...]]) -> int:
-    """How many of the decisions said yes."""
+    """Number of positive decisions."""
     yes = 0
     for decision in range(DECISIONS):
         path = leaves[decision % len(leaves)]

@@ -1,4 +1,4 @@
-"""A client of a server that is measured."""
+"""A client for a server that is measured."""
 
 import http.client
 import json
@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 ANSWERS_WITHIN_S = 60.0
 IDLE_S = 2.0
-"""Servers close a connection that nobody has used for five seconds; one that is busy then may close it as a request arrives."""
+"""Servers close connections that were idle for five seconds, and a busy one may do so just as a request arrives."""
 
 
 class Client:
-    """One connection to the server at *url*, which is kept, so that what is measured is the server."""
+    """A connection to the server at *url* that stays open, so that connecting is not measured."""
 
     def __init__(self, url: str, token: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=ANSWERS_WITHIN_S)
@@ -20,7 +20,7 @@ class Client:
         self._used = monotonic()
 
     def call(self, method: str, path: str, body: str | None = None) -> bytes:
-        """Raises RuntimeError unless the answer is a success."""
+        """Raises RuntimeError unless the response is a success."""
         if monotonic() - self._used > IDLE_S:
             self._connection.close()
         self._connection.request(method, path, body, self._headers)
@@ -32,7 +32,7 @@ class Client:
         return answer
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """JSON both ways.  Raises RuntimeError unless the answer is a success."""
+        """Sends and receives JSON.  Raises RuntimeError unless the response is a success."""
         return json.loads(self.call(method, path, None if body is None else json.dumps(body)))
 
     def close(self) -> None:

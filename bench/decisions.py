@@ -1,4 +1,4 @@
-"""The scenarios that have a reference figure.  Each checks what was decided, so that a wrong answer cannot be a fast one."""
+"""The scenarios with a reference figure.  Each checks the decisions, so that a wrong answer cannot pass as a fast one."""
 
 import gc
 from collections import Counter
@@ -11,7 +11,9 @@ from runrig.domain.plan import Admit, Decision, Nominate, Preempt
 
 
 def admit_10k() -> float:
-    """Ten cycles, one head per pool: 10,000 gangs of one GPU that all fit.  8 per pool on the first flavor, 2 on the second."""
+    """Ten cycles with one head per pool: 10,000 gangs of one GPU that all fit.  Per pool, 8 start on the first flavor and 2 on
+    the second.
+    """
     ledger, pools = thousand_pools()
     queue(ledger, (gang(f"w{each:05}", pools[each % 1000], Priority.NORMAL, each) for each in range(10_000)))
     total, flavors = 0.0, Counter[str]()
@@ -24,22 +26,22 @@ def admit_10k() -> float:
 
 
 def nofit() -> float:
-    """One cycle over 1000 heads that neither fit nor may preempt anybody: every pool is full of its own NORMAL gangs."""
+    """One cycle over 1000 heads that neither fit nor can preempt: every pool is full of its own NORMAL gangs."""
     ledger, pools = thousand_pools()
     queue(ledger, (gang(f"w{each:05}", pools[each % 1000], Priority.NORMAL, each) for each in range(16_000)))
     _, full = timed_cycle(ledger, 0)
     assert Counter(_flavors(full)) == {"a100": 8000, "h100": 8000}
     queue(ledger, (gang(f"x{each:05}", pools[each], Priority.NORMAL, each) for each in range(1000)))
-    gc.collect()  # garbage of the setup; a cycle pays for its own
+    gc.collect()  # the setup's garbage must not be collected during measured cycles
     seconds, made = timed_cycle(ledger, 1, heads_per_pool=1)
     assert (made, sum(len(bucket.waiting) for bucket in ledger.pending.values())) == ([], 1000)
     return seconds
 
 
 def reclaim(heads: int) -> float:
-    """One cycle with *heads* gangs of 8 GPUs whose pools lent everything: each takes back eight LOW gangs.
+    """One cycle with *heads* gangs of 8 GPUs whose pools lent all of their quota: each reclaims it from eight LOW gangs.
 
-    Even pools hold 32 LOW gangs of one GPU, twice what they were promised; odd pools hold nothing and want theirs.
+    Even pools use 32 LOW gangs of one GPU, twice their quota; odd pools use nothing and reclaim theirs.
     """
     ledger, pools = thousand_pools()
     queue(ledger, (gang(f"w{each:05}", pools[2 * (each % 500)], Priority.LOW, each) for each in range(16_000)))
@@ -47,7 +49,7 @@ def reclaim(heads: int) -> float:
     assert Counter(_flavors(lent)) == {"a100": 8000, "h100": 8000}
     preemptors = [pools[1 + 2 * (each * (500 // heads))] for each in range(heads)]
     queue(ledger, (gang(f"x{at:05}", pool, Priority.NORMAL, at, 8) for at, pool in enumerate(preemptors)))
-    gc.collect()  # garbage of the setup; a cycle pays for its own
+    gc.collect()  # the setup's garbage must not be collected during measured cycles
     seconds, made = timed_cycle(ledger, 1, heads_per_pool=1)
     assert Counter(type(each) for each in made) == {Nominate: heads, Preempt: 8 * heads}, len(made)
     targets = [each.gang for each in made if isinstance(each, Preempt)]

@@ -1,6 +1,6 @@
-"""How long `simulate` takes to read what `kubectl get -o json` prints of a large cluster, and how much memory.
+"""Time and memory that `simulate` needs to read the output of `kubectl get -o json` for a large cluster.
 
-Each dump is read by a process of its own, so that its memory is all its own; what Python itself takes is in it.
+Each dump is read by a separate process; its memory includes that of Python itself.
 """
 
 import json
@@ -50,7 +50,7 @@ def _row(size: int) -> dict[str, Cell]:
 
 
 def dump(size: int) -> str:
-    """A list of a queue and *size* workloads of Jobs, a third of which run."""
+    """A list with a queue and *size* workloads of Jobs, a third of them running."""
     return json.dumps(
         {
             "apiVersion": "v1",

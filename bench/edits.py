@@ -1,4 +1,4 @@
-"""What a declaration costs that reaches a busy ledger: a pool or cohort that is changed, and nodes that are."""
+"""The cost of declarations on a busy ledger: a changed pool or cohort, and changed nodes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,11 +23,11 @@ GANGS_PER_NODE = 6
 SIZES = (1_000, 10_000)
 MANY = 50
 PUT_POOL, PUT_NODE, PUT_FIFTY, LOOK = 205.0, 360.0, 3400.0, 80.0
-"""Milliseconds before declarations were taken over in place: the least of what was seen; of nodes, at 10,000."""
+"""Milliseconds before declarations were applied in place: the minimum; for nodes, with 10,000 of them."""
 
 
 class Edited(NamedTuple):
-    """*before*: as it was once, *goal*: milliseconds; None where nobody said."""
+    """*before*: the earlier figure; *goal*: milliseconds.  None: not specified."""
 
     what: str
     at: str
@@ -86,7 +86,7 @@ def _quotas(gangs: int, runs: int) -> Iterator[Edited]:
 
 
 def _edit(ledger: Ledger, changed: Pool | Cohort) -> float:
-    """There and back, of which only the way there is timed."""
+    """Makes a change and undoes it; only the change is timed."""
     tree, brought = ledger.tree, list(ledger.tree.root.subtree)
     known: Pool | Cohort | None
     if isinstance(changed, Pool):
@@ -124,7 +124,7 @@ def _nodes(nodes: int, runs: int) -> Iterator[Edited]:
     assert find_place(ledger, waiting, (16,)) is not None
 
     def turned(hosts: range) -> float:
-        """Each of *hosts* is no longer ready, or is again."""
+        """Marks *hosts* as not ready, or as ready again."""
         start = thread_time()
         for host in hosts:
             node = ledger.nodes.by_name[node_name(host)].node

@@ -1,6 +1,6 @@
-"""What others feel while somebody harms a server: connections that stay idle, and templates that take long (D3, D8).
+"""What other users notice while a client abuses a server: idle connections, and templates that take long (D3, D8).
 
-The server is `runrig serve` as a process, with the people of `tests.attack.target`.
+The server is a `runrig serve` process with the users of `tests.attack.target`.
 """
 
 import json
@@ -21,7 +21,7 @@ HEAVY = "{% for i in range(10**9) %}{% endfor %}" + TREASURE
 LOOK_S = 5.0
 
 NOBODY, LOG, TEMPLATES_S = "nobody", 3_500_000.0, 46.0
-"""At 7e296f7, when idle connections locked everybody out."""
+"""At 7e296f7, when idle connections locked out all users."""
 TARGET_S, TARGET_LOG = 5.0, 1_000.0
 
 ABOUT = (
@@ -76,7 +76,7 @@ def _submission(target: Target, user: str, file: str) -> bytes:
 
 
 def _answered(target: Target, asked: bytes | None = None) -> float:
-    """Seconds until the answer to *asked*, or to a question for the version.  Raises RuntimeError for a refusal."""
+    """Seconds until the response to *asked*, or to a request for the version.  Raises RuntimeError for a refusal."""
     began = time.monotonic()
     with wire(target.port) as connection:
         answer = connection.send(asked or request("GET", "/api/version", target.headers())).answer()

@@ -1,4 +1,4 @@
-"""From Enter to the first line of output: `runrig run` in a folder with a program, on a server of this machine, and its parts."""
+"""Time from Enter to the first line of output, and its parts: `runrig run` in a folder with a program, on a local server."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def _measured(project: Path, there: dict[str, str], runs: int) -> Iterator[dict[
     def least(command: list[str], *, change: bool = False) -> float:
         return min(_first_line(command, project, there, change=change) for _ in range(runs))
 
-    least([*run, "--", *program])  # Sends all files.
+    least([*run, "--", *program])  # The first run also sends all files.
     yield _row("first line, nothing changed", least([*run, "--", *program]), GOAL_MS)
     yield _row("first line, one file changed", least([*run, "--", *program], change=True), GOAL_MS)
     yield _row("first line, --code none", least([*run, "--code", "none", "--", "echo", "first line"]), GOAL_MS)
@@ -40,7 +40,7 @@ def _measured(project: Path, there: dict[str, str], runs: int) -> Iterator[dict[
 
 
 def _first_line(command: list[str], project: Path, there: dict[str, str], *, change: bool) -> float:
-    """Returns the seconds from the start of *command* to its first line on stdout. *change*: edits a file before it."""
+    """Returns the seconds from the start of *command* to its first line on stdout.  *change*: edits a file first."""
     if change:
         (project / "train.py").write_text(f"{_PROGRAM}# {perf_counter()}\n")
     began = perf_counter()

@@ -1,7 +1,8 @@
-"""What those who follow cost a submission: the server's processor time of one with so many streams open, beside the same without.
+"""What open streams cost a submission: the server's processor time with and without them.
 
-Runs with and without followers take turns, so that what else the machine does falls on both.  A run ends when everything has come to
-rest and every follower has been told of it.  The followers are one process of their own, `python -m bench.followers PORT PATH COUNT`.
+Runs with and without followers alternate, so that other load on the machine affects both.  A run ends when the cluster has
+settled and every follower has received all events.  The followers are a separate process, `python -m bench.followers PORT PATH
+COUNT`.
 """
 
 import json
@@ -25,9 +26,9 @@ FOLLOWERS = 200
 EACH = 3_000
 MORE_PERCENT = 10.0
 REFERENCE = {"waiting": 300.0}
-"""Percent more at d90bdd7, where each follower read the log and wrote the text for itself."""
+"""Percent more at d90bdd7, where each follower read the log and wrote the text itself."""
 RESTS_S = 1.5
-"""So long nothing was stored."""
+"""Nothing has been stored for this long."""
 CLUSTER = """\
 nodes:
 - {name: "n{00..31}", resources: {gpu: 8, cpu: 96, memory: 1Ti}}
@@ -44,7 +45,7 @@ ABOUT = (
 
 
 def rows(runs: int, each: int = EACH, followers: int = FOLLOWERS) -> Rows:
-    """*work* waits, since the cluster is full, or runs and ends; *each* submissions in a run."""
+    """*work*: waits, because the cluster is full, or runs and ends.  *each*: submissions in a run."""
     shapes = (("waiting", EVENTS, FILE), ("running", EVENTS, _short()), ("waiting", PAGES, FILE))
     return [_row(work, path, file, max(2, runs), each, followers) for work, path, file in shapes]
 
@@ -80,7 +81,7 @@ def _row(work: str, path: str, file: str, runs: int, each: int, followers: int) 
 
 
 def _measured(port: int, process: int, file: str, each: int, crowd: "subprocess.Popen[str] | None") -> float:
-    """ms of the server's processor for each of *each* submissions, until all that follows from them was told."""
+    """ms of the server's processor per submission, until all of its effects were delivered."""
     before = processor_s(process)
     sent = [sys.executable, "-m", "bench.submits", str(port), str(CLIENTS), str(each), file]
     done = subprocess.run(sent, stdout=subprocess.PIPE, check=True, timeout=10 * STARTS_WITHIN_S)
@@ -97,7 +98,7 @@ def _measured(port: int, process: int, file: str, each: int, crowd: "subprocess.
 
 
 def _at_rest(port: int) -> int:
-    """The last revision, once nothing more is stored."""
+    """The last revision, once no more are stored."""
     revision, since = -1, time.monotonic()
     while time.monotonic() - since < RESTS_S:
         time.sleep(RESTS_S / 3)
@@ -129,7 +130,7 @@ def _following(port: int, path: str, count: int) -> Iterator["subprocess.Popen[s
 
 
 def follow(port: int, path: str, count: int) -> None:
-    """Says `open` when all streams are, and, for each revision on stdin, `told` when all have come so far."""
+    """Prints `open` when all streams are open and, for each revision on stdin, `told` when all streams have received it."""
     reached: dict[socket.socket, int] = {}
     with selectors.DefaultSelector() as selector:
         for _ in range(count):

@@ -1,8 +1,8 @@
-"""What it costs to ask ahead in a large cluster: why, what would start it, trials, plans, dry runs.
+"""The cost of predictions in a large cluster: why, what would start it, what-if runs, plans, dry runs.
 
-The cluster of `waiting`, full, with what it could not take in line.  Searches, plans and what shall not stay are run in forks of
-this process, as the mirror runs them; a fork ends once it has used as much of the processor as it may.  Some answers of each kind are
-checked: the change is made for good in a fork, where the next cycle has to do what was said.
+The full cluster of `waiting`, with the workflows that did not fit queued.  Searches, plans and other temporary changes run in
+forks of this process, as in the mirror; a fork ends when it has used its processor time.  Some answers of each kind are checked:
+a fork makes the change permanently, and the next cycle must do what was predicted.
 """
 
 import gc
@@ -59,7 +59,7 @@ T = TypeVar("T")
 NODES, WAITING = 10_000, 100_000
 NOW = 1e6
 MOST_S = 3.0
-"""So much of the processor a search may use here; what had not ended by then counts as that long."""
+"""Processor time that a search may use here; a search that is cut short counts as this long."""
 SUBMITTED = 1_000
 ABOUT = (
     f"asking ahead on {NODES:,} nodes with 1,000 pools and {WAITING:,} workflows, ms of processor time; runs: cycles of the engine in "
@@ -69,9 +69,8 @@ EVERYBODY = (Who.OWNER, Who.ADMIN, Who.WAIT)
 
 
 class Measured(NamedTuple):
-    """*seconds*: of each that was asked.  *goals*: ms of the median, and of the slowest; None: no goal.  *cut*: how many did not end.
-
-    *runs*: engine runs in the median; None: it is no search.  *checked*: answers that were compared with what then happens.
+    """*seconds*: of each search.  *goals*: ms of the median and of the slowest; None: no goal.  *cut*: how many were cut short.
+    *runs*: engine runs in the median; None: not a search.  *checked*: answers that were compared with what then happens.
     """
 
     what: str
@@ -132,7 +131,7 @@ def measured(runs: int, nodes: int = NODES, many: int = WAITING) -> Iterator[Mea
 
 
 def world(nodes: int, many: int) -> State:
-    """At rest; one node is not ready."""
+    """A settled cluster with one node that is not ready."""
     state = waiting.cluster(nodes)
     down = state.nodes[node_name(nodes - 1)]
     state.apply(PutNode(replace(down, ready=False)), 0)
@@ -144,7 +143,7 @@ def world(nodes: int, many: int) -> State:
 
 
 def _submit(state: State, each: Gang) -> None:
-    """As the gate would, of a file that all gangs of that shape share."""
+    """As the gate would, for a file that all gangs of that shape share."""
     (pod_set,) = each.pod_sets
     requests = tuple(pod_set.requests)
     hash_ = repr((pod_set.count, requests, pod_set.topology))
@@ -171,7 +170,7 @@ def _starts(state: State) -> int:
 
 
 def in_fork(ask: Callable[[], T], most_s: float | None = MOST_S) -> tuple[float, T] | None:
-    """Processor seconds of *ask*, and what it finds; None: it took more than *most_s*.  Raises RuntimeError if it fails."""
+    """Returns the processor seconds of *ask*, and its result; None if it took more than *most_s*.  Raises RuntimeError if it fails."""
     ours, theirs = Pipe(duplex=False)
     number = os.fork()
     if number == 0:
@@ -210,7 +209,7 @@ def _why(state: State, each: Gang) -> float:
 
 
 def _asked(state: State, each: Gang, who: Sequence[Who]) -> Foresight:
-    """What somebody is told who may submit to ten pools."""
+    """The answer for a user who can submit to ten pools."""
     own = int(each.pool[1:]) // 10 * 10
     reach = [f"p{at:04}" for at in range(own, own + 10)]
     return drained(starting_changes(state, each.workflow, reach, who, 1, NOW))
@@ -237,7 +236,7 @@ def _searches(
 
 
 def _check(state: State, each: Gang, told: Counterfactual) -> bool:
-    """Fails unless the next cycle does what was told."""
+    """Fails unless the next cycle does what was predicted."""
     answer = in_fork(lambda: _carried_out(state.ledger, each, told.changes), None)
     assert answer is not None
     assert answer[1] == (told.verdict, told.counts), (each, told, answer)
@@ -245,7 +244,7 @@ def _check(state: State, each: Gang, told: Counterfactual) -> bool:
 
 
 def _carried_out(ledger: Ledger, each: Gang, changes: Sequence[Change]) -> tuple[Verdict, tuple[int, ...]]:
-    """What a cycle does with it after *changes*, which stay."""
+    """What a cycle does with the gang after permanent *changes*."""
     for edit in edits_of(ledger, each, changes):
         match edit:
             case PutPool(pool):
@@ -275,7 +274,7 @@ def _turn(ledger: Ledger, gang: str) -> tuple[Verdict, tuple[int, ...]]:
 
 
 def _trials(state: State, asked: Sequence[Gang], runs: int) -> Iterator[Measured]:
-    """One value of a dial, for somebody with many before it: the edit, the cycle up to its end, and all of it undone."""
+    """One candidate change, tried with many gangs ahead: the edit, the cycle up to its end, and undoing both."""
     ledger, key = state.ledger, str(waiting.KEY)
     each = next(each for each in asked if each.priority is Priority.NORMAL)
     cohort = next(name for name, known in ledger.cohorts.items() if known.quotas)
@@ -295,13 +294,13 @@ def _trials(state: State, asked: Sequence[Gang], runs: int) -> Iterator[Measured
             start = process_time()
             told = search.try_out((change,), Who.ADMIN)
             seconds.append(process_time() - start)
-            assert cycle(ledger, NOW) == []  # gangs that a what-if run woke sleep again
+            assert cycle(ledger, NOW) == []  # a what-if run wakes gangs; they must be asleep again
         assert before == (list(ledger.tree.root.subtree), len(ledger.pending), len(ledger.placed)), "it left a trace"
         yield Measured(what, seconds, (goal, None), checked=int(_check(state, each, told)))
 
 
 def _unsettled(state: State, asked: Sequence[Gang]) -> Measured:
-    """Since the last cycle many were submitted; the headline alone would do."""
+    """Many were submitted since the last cycle; the headline alone would be enough."""
 
     def ask(each: Gang) -> tuple[float, float]:
         for at in range(SUBMITTED):
@@ -326,7 +325,7 @@ def _unsettled(state: State, asked: Sequence[Gang]) -> Measured:
 
 
 def _plans(state: State, runs: int) -> Measured:
-    """A pool loses half of its quota.  The longer of the two branches counts, since they run side by side."""
+    """A pool loses half of its quota.  The longer of the two branches counts, because they run in parallel."""
     seconds = []
     pool = state.pools["p0500"]
     less = {waiting.KEY: Quota(pool.quotas[waiting.KEY].nominal // 2)}

@@ -1,6 +1,6 @@
-"""The first cycle over a cluster full of LOW work: firm gangs of every pool wait, and take their promise back.
+"""The first cycle over a cluster full of LOW work: HIGH and NORMAL gangs of every pool wait, and reclaim their quota.
 
-The world of `waiting`: a thousand pools, each promised its part of the nodes.  LOW gangs of random pools hold nearly all of it.
+The cluster of `waiting`: a thousand pools, each with a quota.  LOW gangs of random pools use nearly all of it.
 """
 
 import gc
@@ -22,7 +22,7 @@ from runrig.wiring.process import keep_what_is_loaded
 
 ABOUT = "the first cycle over a cluster full of LOW work, 1,000 pools; s of processor time; a part: 120 steps, ms, not stored"
 SIZES = ((1_000, 10_000), (10_000, 10_000), (10_000, 100_000))
-"""Nodes, and firm gangs that wait."""
+"""Nodes, and waiting HIGH and NORMAL gangs."""
 OLD = {(10_000, 10_000): "> 60", (10_000, 100_000): "> 130"}
 TARGET_S, LONGEST_MS = 10.0, 50.0
 STEPS = 120
@@ -64,7 +64,7 @@ def measured(nodes: int, waiting: int) -> Measured:
 
 
 def full(nodes: int) -> Ledger:
-    """LOW gangs start as the laws let them; those for which there is no room are gone again."""
+    """LOW gangs start as far as the rules allow; the others are removed."""
     ledger = world(nodes)
     queue(ledger, _gangs("low", nodes, (Priority.LOW,), at=0))
     cycle(ledger, 1)

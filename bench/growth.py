@@ -1,4 +1,4 @@
-"""How the cost of deciding grows: with pools, with the depth of the tree, with the length of the queue."""
+"""How the cost of decisions scales: with pools, with the depth of the tree, with the length of the queue."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -19,7 +19,7 @@ GANGS_EACH = 4
 
 
 class Point(NamedTuple):
-    """*each*: how many of *unit* one run decides."""
+    """*each*: decisions in one run, in *unit*."""
 
     series: str
     at: int
@@ -29,13 +29,13 @@ class Point(NamedTuple):
 
 
 def pools(runs: int) -> Iterator[Point]:
-    """Admitting four gangs per pool, eight pools in a cohort."""
+    """Admits four gangs per pool, eight pools in a cohort."""
     for count in POOLS:
         yield Point("pools", count, timed(partial(_admit_all, count, _flat(count)), runs), count * GANGS_EACH, "gang")
 
 
 def depths(runs: int) -> Iterator[Point]:
-    """Admitting 4000 gangs in 1000 pools below chains of cohorts, once without limits and once with both at every cohort."""
+    """Admits 4000 gangs in 1000 pools below chains of cohorts, once without limits and once with both at every cohort."""
     for series, limited in (("depth, no limits", False), ("depth, limits at every cohort", True)):
         for depth in DEPTHS:
             measure = partial(_admit_all, 1000, _chains(1000, depth, limited=limited))
@@ -43,9 +43,9 @@ def depths(runs: int) -> Iterator[Point]:
 
 
 def queues(runs: int) -> Iterator[Point]:
-    """One cycle over pools that are full, with so many gangs waiting behind them.
+    """One cycle over full pools, each with this many waiting gangs.
 
-    *all looked at*: room may have grown since the last cycle, every head is asked again.  *nothing new*: it has not.
+    *all looked at*: capacity may have grown since the last cycle, so every head is evaluated again.  *nothing new*: it has not.
     """
     for waiting in WAITING:
         ledger, names = _full_pools()
@@ -86,7 +86,7 @@ def _chains(count: int, depth: int, *, limited: bool) -> tuple[list[Cohort], lis
 
 
 def _limits(height: int) -> Quotas:
-    """Both limits, so wide that they refuse nothing but have to be looked at: each cohort keeps one GPU of what it gets."""
+    """Both limits, so high that they refuse nothing but must be checked: each cohort keeps one GPU of what it gets."""
     return {FlavorResource(flavor, GPU): Quota(0, 100, 100 * GPUS_PER_POOL - height) for flavor in FLAVORS}
 
 
@@ -98,7 +98,7 @@ def _full_pools() -> tuple[Ledger, list[str]]:
 
 
 def _after_a_change(ledger: Ledger) -> float:
-    """A gang comes and goes: what it held may fit somebody, so every head is looked at again."""
+    """A gang starts and ends: what it used may fit another one, so every head is evaluated again."""
     queue(ledger, [gang("passing", next(iter(ledger.pools)), Priority.LOW, 0)])
     ledger.apply(Release("passing"), 0)
     return _cycle_that_admits_nothing(ledger)

@@ -1,6 +1,6 @@
-"""How long the server's lock is held for questions that it answers itself, without a mirror, and for a look of the page.
+"""How long the server's lock is held for questions that it answers without a mirror, and for an update of the page.
 
-Of questions that are answered in steps the longest step counts: others have their turn after 1 ms of steps and the one under way.
+For questions that are answered in steps, the longest step counts: after 1 ms of steps others can take the lock.
 """
 
 import gc
@@ -30,9 +30,9 @@ from runrig.web.board import Recorder, as_json, delta, layout
 
 NODES, WAITING = 10_000, 100_000
 WATCHED = questions.World(nodes=NODES, pools=1_000, running=1_500, waiting=10_000)
-"""What is looked at for the page."""
+"""What an update of the page reads."""
 CHANGED = 5
-"""Gangs that change between two looks."""
+"""Gangs that change between two updates."""
 HELD_MS = 5.0
 LOOK_MS = 50.0
 """Of a processor, once a second: 5 %."""
@@ -43,7 +43,7 @@ ABOUT = (
 
 
 class Measured(NamedTuple):
-    """Seconds of each that was asked, and the longest time for which the lock was held.  *goal*: ms of the whole; None: no goal."""
+    """Seconds of each question, and the longest time for which the lock was held.  *goal*: ms of the whole; None: no goal."""
 
     what: str
     whole: list[float]
@@ -66,13 +66,13 @@ def rows(runs: int) -> Rows:
 
 
 def questions_in_steps(runs: int, nodes: int = NODES, many: int = WAITING) -> Iterator[Measured]:
-    """What the first asks and others find made, a column of a shape say, counts too."""
+    """Includes what the first question computes and later ones find cached, such as a column of a shape."""
     state = foresight.world(nodes, many)
     asked = Random(3).sample(
         [each.gang for each in state.ledger.entries.values() if each.state is GangState.PENDING], 4 * runs
     )
     gc.collect()
-    gc.freeze()  # as `up` does; lists of ours, which the collector would go through while others are measured, have gone
+    gc.freeze()  # as `up` does, so that collecting the bench's own lists is not measured
     try:
         ids = [each.workflow for each in asked]
         few = [tuple(ids[at : at + HEADLINES_AT_ONCE]) for at in range(0, len(ids), HEADLINES_AT_ONCE)]
@@ -114,7 +114,7 @@ def _holds(steps: Steps[Any]) -> Iterator[float]:
 
 
 def looks(runs: int, world: questions.World = WATCHED) -> Iterator[Measured]:
-    """A look after which nobody has to be told anything new would cost less: here some gangs have changed before each."""
+    """An update without changes would cost less: here some gangs have changed before each."""
     with questions.watched(world) as here:
         boards, recorder = Boards(here), Recorder()
         whole, held = [], []

@@ -1,6 +1,6 @@
-"""The scenarios of imported queues that have a reference figure, classical and fair.
+"""The scenarios of imported queues with a reference figure, classical and fair.  Each checks the decisions.
 
-Each checks what was decided.  Only cycles are timed: declaring queues and handing work in is not.
+Only cycles are timed, not declaring queues and submitting work.
 """
 
 import gc
@@ -33,11 +33,11 @@ CLASSICAL_SETTINGS = Settings()
 FAIR_SETTINGS = Settings(strategies=FAIR)
 
 EACH = {CPU: 8000, MEMORY: 64 * 2**30, GPU: 1}
-"""A queue's quota per GPU: GPUs are what is short."""
+"""A queue's quota per GPU: GPUs are the scarce resource."""
 
 
 class Size(NamedTuple):
-    """*branches*: children of a cohort, level by level; *queues* under each of the deepest."""
+    """*branches*: children of a cohort, level by level; *queues* below each cohort of the deepest level."""
 
     branches: tuple[int, ...] = BRANCHES
     queues: int = POOLS_PER_COHORT
@@ -77,7 +77,7 @@ def pending(name: str, queue: ClusterQueue, at: float, gpus: int = 1) -> Workloa
 
 
 def running(name: str, queue: ClusterQueue, at: float, flavor: str, priority: int = 0) -> Workload:
-    """One pod of one unit that holds quota since *at*."""
+    """One pod of one unit that has had quota since *at*."""
     usage = requests_of(UNIT)
     granted = Granted("main", 1, tuple((resource, flavor) for resource, _ in usage), usage)
     return Workload(
@@ -97,7 +97,7 @@ def world(system: System, workloads: Iterable[Workload], settings: Settings) -> 
     made = Simulator(system, settings)
     for each in workloads:
         made.submit(each)
-    gc.collect()  # garbage of the setup; a cycle pays for its own
+    gc.collect()  # the setup's garbage must not be collected during measured cycles
     return made
 
 
@@ -123,7 +123,7 @@ def admit(settings: Settings, size: Size = FULL) -> float:
 
 
 def nofit(settings: Settings, size: Size = FULL) -> float:
-    """One cycle over heads that neither fit nor may preempt anybody: every queue is full of work of the same priority."""
+    """One cycle over heads that neither fit nor can preempt: every queue is full of work of the same priority."""
     system = declared(size)
     full = (
         running(f"{flavor}-{at:04}-{each}", queue, at, flavor)
@@ -139,9 +139,10 @@ def nofit(settings: Settings, size: Size = FULL) -> float:
 
 
 def reclaim(settings: Settings, heads: int, size: Size = FULL) -> float:
-    """One cycle with *heads* workloads of 8 GPUs whose queues lent everything: each takes back eight of one GPU.
+    """One cycle with *heads* workloads of 8 GPUs whose queues lent all of their quota: each reclaims it from eight workloads of
+    one GPU.
 
-    Even queues hold twice what they were promised, of four priorities; odd queues hold nothing and want theirs.
+    Even queues use twice their quota, with four priorities; odd queues use nothing and reclaim theirs.
     """
     system = declared(size)
     lenders = len(system.queues) // 2
@@ -165,7 +166,7 @@ def _borrowers(system: System) -> Iterator[Workload]:
 
 
 MODES: Mapping[str, Settings] = {"": CLASSICAL_SETTINGS, "_fair": FAIR_SETTINGS}
-"""What is added to the name of a scenario."""
+"""Suffix of the scenario's name."""
 
 _SCENARIOS: Mapping[str, Callable[[Settings], float]] = {
     "K1_admit10k": admit,

@@ -1,4 +1,4 @@
-"""How long people wait: from submit to RUNNING through a server of their own, and for the command line to answer."""
+"""How long users wait: from submit to RUNNING on a server, and for the command line to answer."""
 
 import json
 import os
@@ -31,7 +31,7 @@ STARTS_WITHIN_S = 30
 
 
 class Wait(NamedTuple):
-    """*target_ms*: what the median should be under."""
+    """*target_ms*: limit for the median."""
 
     name: str
     times: Times
@@ -49,10 +49,7 @@ def waits(runs: int) -> Iterator[Wait]:
 
 @contextmanager
 def server(data: Path, *options: str) -> Iterator[tuple[str, str]]:
-    """A `runrig up` of its own: its address and its token.  Stopped, with its tasks, at the end.
-
-    *options*: without any, it has four stand-in GPUs.
-    """
+    """A `runrig up`: its address and token.  At the end it is stopped with its tasks.  *options*: by default, four simulated GPUs."""
     command = [RUNRIG, "up", *(options or ("--backend", "local", "--gpus", "4")), "--data", str(data), "--port", "0"]
     with (data / "up.log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

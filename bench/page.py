@@ -1,7 +1,7 @@
-"""What the page costs: a first visit, in a real browser, and many tabs that are open while workflows start.
+"""The cost of the page: a first visit in a real browser, and many open tabs while workflows start.
 
-The cluster is that of `tests.worlds.seeded`, with 10,000 nodes and 80,000 GPUs.  The server is a process of its own, `python -m
-bench.page NODES`; what the tabs cost is what it uses with them, less what it uses without, just before and after.
+The cluster is that of `tests.worlds.seeded`, with 10,000 nodes and 80,000 GPUs.  The server is a separate process, `python -m
+bench.page NODES`; the cost of tabs is its usage with them, less its usage without them just before and after.
 """
 
 import gc
@@ -41,14 +41,14 @@ from runrig.web.install import install
 NODES = 10_000
 TABS = 100
 A_SECOND = 5
-"""Workflows that are submitted, and start at once."""
+"""Workflows that are submitted and start immediately."""
 SECONDS = 30.0
 LEAST_S, SETTLES_S = 2.0, 20.0
-"""The least pause of the script; and how long tabs are open before what they cost is measured."""
+"""The minimum pause of the script, and how long tabs are open before their cost is measured."""
 COLD_BYTES, SCRIPT_MS, TABS_PERCENT = 50_000, 120.0, 5.0
 _REVISION, _SHOWN = re.compile(rb'"r":(\d+)'), re.compile(rb'data-revision="(\d+)"')
 ROOM = 1.0
-"""Of the GPUs so much is asked for; some of it has ended, so there is room."""
+"""This share of the GPUs is requested; some workflows have ended, so some are free."""
 
 ABOUT = (
     f"the page at {NODES:,} nodes and {NODES * seeded.GPUS:,} GPUs: a first visit in Chromium, and what {TABS} open tabs cost the "
@@ -91,7 +91,7 @@ def _visits(runs: int, nodes: int) -> Iterator[dict[str, Cell]]:
 
 @dataclass
 class _Tab:
-    """An open page, as `live.js` keeps it.  *told*, *shown*: revisions; *due*: when it may ask again, *pause* seconds after an answer."""
+    """An open page, like `live.js`.  *told*, *shown*: revisions.  *due*: when it may ask again, *pause* seconds after an answer."""
 
     stream: socket.socket
     told: int = 0
@@ -100,7 +100,7 @@ class _Tab:
     due: float = 0.0
 
     def hears(self, now: float) -> None:
-        """Takes what its stream says.  With many tabs it waits a random part of its pause before it asks."""
+        """Reads its stream.  With many tabs it waits for a random part of its pause before it asks."""
         said = self.stream.recv(65536)
         if not said:
             raise RuntimeError("a stream has ended")
@@ -114,7 +114,7 @@ class _Tab:
 
 
 def _tabs(nodes: int, tabs: int, seconds: float) -> Iterator[dict[str, Cell]]:
-    """What no tab costs drifts within a run, so each cost is what is above the mean of it just before and just after."""
+    """The cost without tabs drifts within a run, so each figure is the excess over the mean just before and just after it."""
     with _server(nodes) as (port, process, cookie):
         _used(port, process, cookie, 0, False, 2.0)  # warms up
         before, _ = _used(port, process, cookie, 0, False, seconds)
@@ -134,7 +134,7 @@ def _tabs(nodes: int, tabs: int, seconds: float) -> Iterator[dict[str, Cell]]:
 
 
 def _used(port: int, process: int, cookie: str, tabs: int, refreshes: bool, seconds: float) -> tuple[float, int]:
-    """Percent of a processor that the server uses, and how often tabs asked; they have been open for a while when that begins."""
+    """Percent of a processor that the server uses, and how often tabs asked.  Tabs have been open for a while before that."""
     open_tabs = [_Tab(_opened(port, cookie)) for _ in range(tabs)]
     with selectors.DefaultSelector() as selector:
         for each in open_tabs:
@@ -200,7 +200,7 @@ def _asked(port: int, method: str, path: str, headers: dict[str, str]) -> tuple[
 
 @contextmanager
 def _server(nodes: int) -> Iterator[tuple[int, int, str]]:
-    """Port, process and the cookie of somebody who sees all."""
+    """Port, process and the cookie of a user who sees everything."""
     process = subprocess.Popen([sys.executable, "-m", "bench.page", str(nodes)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -216,7 +216,7 @@ def _server(nodes: int) -> Iterator[tuple[int, int, str]]:
 
 
 def serve(nodes: int, folder: str) -> None:
-    """Until it is killed; prints its port and a cookie when it is up.  Time stands still until the cluster is filled."""
+    """Runs until it is killed; prints its port and a cookie when it is up.  Time stands still until the cluster is full."""
     moments, since = [1.8e9], [0.0]
     clock = SimulatedClock(real_time=lambda: moments[0] + (time.monotonic() - since[0] if since[0] else 0.0))
     text = seeded.cluster(nodes)

@@ -1,7 +1,8 @@
-"""Long cycles in parts: how long each part holds the lock, deciding and storing, and how soon a cancelled holder's nodes are free.
+"""Long cycles in parts: how long each part holds the lock, for decisions and storing, and how soon the nodes of a cancelled gang
+are free.
 
-1,000 pools of 8 GPUs in 25 cohorts, on SQLite.  One gang holds all nodes; behind it waits work of three priorities, a third of
-it of 1, 2 and 4 GPUs each.  First everything that waits is looked at, and nothing fits.  Then the holder is cancelled.
+1,000 pools of 8 GPUs in 25 cohorts, on SQLite.  One gang uses all nodes; behind it waits work of three priorities, a third each
+with 1, 2 and 4 GPUs.  First everything waiting is evaluated, and nothing fits.  Then the gang is cancelled.
 """
 
 import gc
@@ -28,20 +29,19 @@ from runrig.store import SqlStore
 ABOUT = "cycles of a large queue, each part decided and stored; processor time of the thread that decides"
 POOLS, COHORTS, GPUS_PER_NODE = 1000, 25, 8
 SIZES = ((1000, 1_000), (1000, 10_000), (1000, 100_000), (10_000, 100_000))
-"""(nodes, gangs that wait)."""
+"""(nodes, waiting gangs)."""
 LONGEST_MS, RELEASED_MS = 50.0, 100.0
-"""Goals: of every part, and until a holder of 1,000 nodes is released."""
+"""Goals: of every part, and until a gang on 1,000 nodes is released."""
 OLD_RELEASED = {(1000, 100_000): "> 360,000, 57", (10_000, 100_000): "570"}
-"""Milliseconds, before cycles were cut; when each task that ended counted as much as a gang that is looked at."""
+"""Milliseconds before cycles were cut, when an ended task counted as much as an evaluated gang."""
 HOLDER = "holder-1"
 PRIORITIES = (Priority.HIGH, Priority.NORMAL, Priority.LOW)
 WIDTHS = (1, 2, 4)
 
 
 class Parts(NamedTuple):
-    """Processor seconds of the parts of one cycle, storing included.
-
-    *released*: until the holder had left the nodes and that was stored.
+    """Processor seconds of the parts of one cycle, including storing.  *released*: until the gang had left the nodes and that was
+    stored.
     """
 
     what: str
@@ -121,7 +121,7 @@ def _timed(what: str, transactor: Transactor, observed: Observation, nodes: int,
 
 
 def store(url: str, nodes: int, waiting: int) -> None:
-    """Writes the rows of that cluster; 10,000 workflows in a commit."""
+    """Writes the rows of that cluster; 10,000 workflows per commit."""
     with closing(SqlStore.open(url, exclusive=True)) as opened:
         transactor = Transactor(opened, SimulatedClock(), fixed_nodes=True, topology=True)
         with transactor.writing("bench") as writing:

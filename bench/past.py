@@ -1,6 +1,6 @@
-"""What a look into the past costs: the page as it stood, at 10,000 nodes that are all held.
+"""The cost of viewing the past: the page at an earlier time, with 10,000 nodes in full use.
 
-Gangs of 25 nodes come, wait and go, one after the other; the looks go from one time to another that has nothing in common with it.
+Gangs of 25 nodes arrive, wait and end one after the other; each view is of a time far from the one before.
 """
 
 import random
@@ -31,9 +31,9 @@ from runrig.wiring.process import keep_what_is_loaded
 
 NODES, GPUS, NODES_EACH, POOLS = 10_000, 8, 25, 8
 FEW, MANY = 150, 100_000
-"""Gangs that wait."""
+"""Waiting gangs."""
 TURNS = 600
-"""Gangs that give way to another one: three decisions each."""
+"""Gangs that are replaced by another one: three decisions each."""
 JUMP_GOAL = 100.0
 ABOUT = (
     f"a look into the past at {NODES:,} nodes, {NODES // NODES_EACH} gangs that hold all of them and {FEW} or {MANY:,} that wait: "
@@ -68,7 +68,7 @@ def _rows(waiting: int, runs: int) -> Rows:
 
 
 def _history(store: SqlStore, waiting: int) -> list[tuple[str, Cell]]:
-    """Commits it; returns the bytes that the first checkpoint counts for, and the most that a later one does."""
+    """Commits it; returns the bytes counted for the first checkpoint, and the maximum for a later one."""
     state, sizes = State.empty(), list[int]()
     since: list[Action] = []
     for revision, actions in enumerate(_commits(waiting), 1):
@@ -77,7 +77,7 @@ def _history(store: SqlStore, waiting: int) -> list[tuple[str, Cell]]:
         state.apply_all(actions, at)
         state.revision = revision
         since += actions
-        if revision > 1 and len(since) >= DECISIONS:  # the first one has everything
+        if revision > 1 and len(since) >= DECISIONS:  # revision 1 declares everything
             present = _present(state, at, since, whole=not sizes)
             sizes.append(store.past.write(checkpoint_of(present, 0), present, None))
             since = []
@@ -85,7 +85,7 @@ def _history(store: SqlStore, waiting: int) -> list[tuple[str, Cell]]:
 
 
 def _present(state: State, at: float, since: list[Action], *, whole: bool) -> Present:
-    """As a store with the tables of *state* tells it."""
+    """As a store with the tables of *state* returns it."""
     rows = state.rows()
     declared = Declared(rows.flavors, rows.nodes, rows.cohorts, rows.pools)
     waiting = {row.gang.workflow: (row.gang,) for row in rows.gangs if row.state is GangState.PENDING}

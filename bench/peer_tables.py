@@ -1,4 +1,4 @@
-"""Tables of what stands beside the peer: decisions, imported queues, replays."""
+"""Tables compared with the peer: decisions, imported queues, replays."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -9,7 +9,7 @@ from bench.timing import Times, timed
 
 
 def compared(names: Sequence[str], runs: int) -> Section:
-    """Our own decisions, and queues as Kueue declares them."""
+    """runrig's own decisions, and queues as Kueue declares them."""
     section = Section(
         "decisions", f"against {reference.NAME}, all in ms; target: the part of its time that is taken at most"
     )
@@ -24,7 +24,7 @@ def compared(names: Sequence[str], runs: int) -> Section:
 
 
 def _beside(name: str) -> tuple[Callable[[], float], float, int]:
-    """(what is measured, ms of the reference, the part of them that it may take)."""
+    """(what is measured, ms of the reference, the allowed part of them)."""
     if name in decisions.SCENARIOS:
         return decisions.SCENARIOS[name], reference.MILLISECONDS[name], reference.TARGET
     part = reference.TARGET_FAIR if name.endswith("_fair") else reference.TARGET_IMPORTED
@@ -32,7 +32,7 @@ def _beside(name: str) -> tuple[Callable[[], float], float, int]:
 
 
 def replayed(names: Sequence[str]) -> Iterator[Section]:
-    """Each is run once: its time is a sum over many cycles."""
+    """Each runs once, because its time is a sum over many cycles."""
     times = Section(
         "replays",
         f"in virtual time, against {reference.NAME}; seconds of deciding, target: at most 1/{reference.TARGET}; "

@@ -1,4 +1,4 @@
-"""Tables of places: for one gang, for many, by preemption, with fewer pods, and why there is none."""
+"""Tables of placements: for one gang, for many, by preemption, with fewer pods, and why there is none."""
 
 from collections.abc import Sequence
 from statistics import median

@@ -1,4 +1,4 @@
-"""How soon the command line answers, its own start included, beside a server with 10,000 workflows of the user who asks."""
+"""How soon the command line answers, including its start, with a server that has 10,000 workflows of the user."""
 
 import os
 import resource
@@ -32,7 +32,7 @@ workflow:
 
 
 class Run(NamedTuple):
-    """In seconds. *used*: of processors, by the program alone."""
+    """In seconds.  *used*: of processors, by the program alone."""
 
     passed: float
     used: float
@@ -77,7 +77,7 @@ def _one(command: list[str], variables: Mapping[str, str]) -> Run:
 
 
 def _used() -> float:
-    """Seconds of processors of the programs that have ended; a server that runs is not among them."""
+    """Seconds of processors of programs that have ended; a running server is not included."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return children.ru_utime + children.ru_stime
 

@@ -1,6 +1,6 @@
-"""What people and backends ask of a large cluster, how long that keeps the lock, and what a start with many stored workflows takes.
+"""What users and backends ask of a large cluster, how long that holds the lock, and the time to start with many stored workflows.
 
-All of it on SQLite.  Workflows are of one task with one GPU; pools share one flavor, ten of them in a cohort.
+All on SQLite.  Workflows have one task with one GPU; pools share one flavor, ten of them in a cohort.
 """
 
 import gc
@@ -40,18 +40,18 @@ ABOUT = "questions to a large cluster, processor time in ms, and how long of it 
 ABOUT_START = "loading the stored state, in s of processor time, and the memory that one workflow takes, in bytes"
 GPUS_PER_NODE = 8
 RESOURCES = {1_000: 1_200.0, 4_000: 37_000.0, 10_000: 314_000.0}
-"""Nodes, and as many tasks and a tenth as many pools (at most 100) → ms of `GET /api/resources` as it was."""
+"""Nodes, with as many tasks and a tenth as many pools (at most 100) → earlier ms of `GET /api/resources`."""
 DESIRED, POOL_QUOTA, PRUNE_EVENT = 2_300.0, 347.0, 0.035
-"""ms as it was: 200 pools and DESIRED_NODES nodes with nothing running; 1,000 pools; each event of the log."""
+"""Earlier ms: 200 pools and DESIRED_NODES nodes with nothing running; 1,000 pools; each event of the log."""
 DESIRED_NODES = 10_000
 DESIRED_GOAL, POOL_QUOTA_GOAL = 20.0, 50.0
 PAGE = 100
 RESOURCES_GOAL_EACH, PAGE_GOAL, GPUS_GOAL, PRUNE_GOAL = 0.1, 10.0, 5.0, 20.0
-"""ms: of each node that is streamed with up to 100 pools; of a page, of a count, and of what no longer reads the log, of any size."""
+"""ms: for each streamed node with up to 100 pools; for a page, a count, and answers that no longer read the log, of any size."""
 LINES = (1_000, 10_000, 100_000)
 EVENTS = (1_000, 10_000, 100_000)
 STARTS = {1_000: None, 10_000: None, 100_000: 13.0}
-"""Workflows that wait → s as it was."""
+"""Waiting workflows → earlier s."""
 START_GOAL, BYTES, BYTES_GOAL = 10.0, 2_910.0, 1_000.0
 
 
@@ -63,7 +63,7 @@ class World(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """*locked*: the seconds of the last run in which the lock was held; None where nobody else is there to wait."""
+    """*locked*: seconds of the last run in which the lock was held; None if nothing could wait for it."""
 
     what: str
     at: str
@@ -236,7 +236,7 @@ def _pool_quota(here: Watched) -> str | bytes:
 
 
 def _prune(runs: int, events: int) -> Asked:
-    """A file without the one cohort that an earlier one made, behind *events* of work."""
+    """A cluster file without the one cohort that an earlier one created, after *events* of work."""
     with stored(World(1, 1)) as store:
         revision = store.load().revision
         made = Event(revision + 1, 0, 1.0, APPLY + "bench", PutCohort(Cohort("gone")))
@@ -269,7 +269,7 @@ def table(runs: int) -> list[dict[str, str | float | int]]:
 
 
 class Start(NamedTuple):
-    """*memory*: bytes of one workflow, the specification that they share aside."""
+    """*memory*: bytes of one workflow, without the specification that they share."""
 
     waiting: int
     times: Times
@@ -290,7 +290,7 @@ def _loaded(store: SqlStore) -> State:
 
 
 def _memory(store: SqlStore) -> int:
-    """What stays; the nodes and pools are few beside the workflows."""
+    """What remains; there are few nodes and pools compared with workflows."""
     tracemalloc.start()
     try:
         state = _loaded(store)

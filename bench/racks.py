@@ -1,6 +1,6 @@
-"""A cluster of blocks, racks and hosts with 8 GPUs each, gangs for it, and whether they lie in it as they may.
+"""A cluster of blocks, racks and hosts with 8 GPUs each, gangs for it, and a check of their placements.
 
-Where it is busy, host n holds (7919 n) mod 9 pods of one GPU.
+In the busy part, host n runs (7919 n) mod 9 pods of one GPU.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ class Cluster(NamedTuple):
         return host // {"block": self.hosts * self.racks, "rack": self.hosts, "host": 1}[level]
 
     def taken(self, host: int) -> int:
-        """GPUs that others hold."""
+        """GPUs in use by others."""
         return host * 7919 % (GPUS + 1) if self.busy else 0
 
 
@@ -62,7 +62,7 @@ def pool(name: str, gpus: int, cohort: str | None = None) -> Pool:
 
 
 def made(cluster: Cluster, pools: Sequence[Pool] = ()) -> State:
-    """The cluster with *pools*, or with one that was promised everything, and what keeps it busy; the quota tree is built."""
+    """The cluster with *pools*, or with one pool that has all quota, and the work that keeps it busy.  The quota tree is built."""
     state = State.empty()
     state.apply_all((SetFlavors((Flavor(DEFAULT_FLAVOR),)), PutCohort(Cohort("all"))), 0)
     for host in range(cluster.nodes):
@@ -107,7 +107,7 @@ def queued(ledger: Ledger, waiting: Gang) -> Entry:
 
 
 def check(cluster: Cluster, placed: Iterable[tuple[Gang, Placement]]) -> Used:
-    """Returns the domains of *placed*. Fails if a node is overcommitted, or pods that must be together are not."""
+    """Returns the domains of *placed*.  Fails if a node is overcommitted, or pods that must be together are not."""
     gpus = Counter[int]()
     for each, (assignment,) in placed:
         (pod_set,) = each.pod_sets

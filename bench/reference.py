@@ -1,11 +1,11 @@
-"""The figures to compare with: milliseconds, the least of several runs of a compiled scheduler (Go, two cores)."""
+"""The figures to compare with: milliseconds, the minimum of several runs of a compiled scheduler (Go, two cores)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 NAME = "reference (Go, 2 cores)"
 TARGET = 3
-"""At most one part in so many of the reference's time."""
+"""The goal is the reference's time divided by this."""
 
 MILLISECONDS: Mapping[str, float] = {
     "Q1_admit10k": 992.0,
@@ -28,13 +28,12 @@ IMPORTED: Mapping[str, float] = {
     "K3_reclaim_100_fair": 10_162.0,
 }
 TARGET_IMPORTED, TARGET_FAIR = 10, 50
-"""As TARGET, of imported queues, and of what ends in _fair."""
+"""Like TARGET, for imported queues and for names that end in _fair."""
 
 
 class Replayed(NamedTuple):
-    """*seconds*: of deciding.  *first*, *last*: by kind, mean ms from being handed in to an admission, cut to whole ms.
-
-    What is not known is None, or empty.
+    """*seconds*: of decisions.  *first*, *last*: by kind, mean ms from submission to admission, rounded down.  Unknown values are
+    None or empty.
     """
 
     seconds: float
@@ -83,7 +82,7 @@ REPLAYS: Mapping[str, Replayed] = {
 
 
 class Placed(NamedTuple):
-    """Milliseconds of finding a place, and in how many hosts, racks and blocks it lies: none where it does not fit."""
+    """Milliseconds of finding a placement, and in how many hosts, racks and blocks it is; none if it does not fit."""
 
     ms: float
     hosts: int = 0
@@ -117,7 +116,7 @@ STREAMED: Mapping[str, float] = {
     "unconstrained": 15_714.0,
     "required rack, one cycle": 6399.0,
 }
-"""All cycles together; the reference has no single cycle that looks at every gang, and stands beside it with its ten."""
+"""All cycles together: the reference has no single cycle that evaluates every gang, so its ten are compared."""
 TARGET_STREAMED = 10
 
 
@@ -137,4 +136,4 @@ FEWER_PODS = 49.1
 TARGET_FEWER_PODS = 10
 
 WHY_TARGET, WHY_AIM = 100.0, 20.0
-"""Milliseconds that a person may wait for a reason; nobody else gives one."""
+"""Milliseconds that a user may wait for a reason; the reference gives none."""

@@ -1,9 +1,8 @@
-"""A day's work through imported queues in virtual time: how long deciding takes, and how long work waits.
+"""A day's work through imported queues in virtual time: how long decisions take, and how long work waits.
 
-The clock jumps from one instant at which something ends or is handed in to the next, and deciding takes none of it.  At each
-instant first everything that is due ends, then everything that is due is handed in, then cycles run until nobody is left to
-look at.  What a cycle preempts is gone, and waits again, before the next cycle.  A workload starts from zero each time it is
-admitted.
+The clock jumps from one instant with an end or a submission to the next, and decisions take no virtual time.  At each instant,
+first all due work ends, then all due work is submitted, then cycles run until no head is left.  Preempted work leaves and waits
+again before the next cycle.  A workload starts from zero each time it is admitted.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -47,7 +46,7 @@ class Batch:
 
 
 class Trace(NamedTuple):
-    """Queues of 20 cores that may borrow 100 more."""
+    """Queues of 20 cores that can borrow 100 more."""
 
     cohorts: int
     queues_per_cohort: int
@@ -82,9 +81,8 @@ class Arrival(NamedTuple):
 
 @dataclass
 class Outcome:
-    """*idle*: cycles that neither admitted nor preempted.  *waits_first*, *waits_last*: by kind, mean ms from being handed in.
-
-    *seconds*: of deciding.  *around*: of everything that moves the engine on between cycles.  *slowest*: of one cycle.
+    """*idle*: cycles that neither admitted nor preempted.  *waits_first*, *waits_last*: by kind, mean ms from submission.
+    *seconds*: of decisions.  *around*: of the work between cycles.  *slowest*: of one cycle.
     """
 
     makespan_ms: int = 0
@@ -118,7 +116,7 @@ def queues(trace: Trace) -> list[ClusterQueue]:
 
 
 def arrivals(trace: Trace) -> list[Arrival]:
-    """Returns the arrivals in order of time, within an instant of batch, then of queue."""
+    """Returns the arrivals by time; within an instant by batch, then by queue."""
     targets = queues(trace)
     return sorted(
         (
@@ -176,7 +174,7 @@ class _Run:
             self._done.makespan_ms = at_ms
 
     def _cycle(self) -> bool:
-        """Whether there was anybody to look at."""
+        """True if a head was evaluated."""
         done, start = self._done, perf_counter()
         cycle = self._world.decide(self._now_ms / 1000)
         seconds = perf_counter() - start

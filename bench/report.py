@@ -1,4 +1,4 @@
-"""What is run under which name, and the tables that come of it."""
+"""What each name runs, and the resulting tables."""
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 Cell = str | float | int
 Rows = list[dict[str, Cell]]
 MET, MISSED = ("met", "yes"), ("MISSED", "NO")
-"""What a cell says of a goal."""
+"""A cell that says whether a goal is met."""
 
 
 @dataclass
 class Section:
-    """A table: *table* has one dict per row, with the same keys in all of them."""
+    """A table: *table* has one dict per row, all with the same keys."""
 
     name: str
     about: str
@@ -20,12 +20,12 @@ class Section:
         return self.table
 
     def verdicts(self) -> list[bool]:
-        """Whether each goal in it is met, in order."""
+        """Whether each goal is met, in order."""
         cells = [cell for row in self.table for cell in row.values() if isinstance(cell, str)]
         return [cell in MET for cell in cells if cell in (*MET, *MISSED)]
 
     def text(self) -> str:
-        """For a terminal or a log: plain, columns aligned, numbers to the right."""
+        """For a terminal or a log: plain text, aligned columns, numbers to the right."""
         lines = ["", f"{self.name}: {self.about}"]
         if self.table:
             heads = list(self.table[0])

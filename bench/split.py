@@ -1,6 +1,6 @@
-"""Where the time of Q1_admit10k goes: the parts of a decision, each run alone on the same 10,000 gangs.
+"""The parts of the time of Q1_admit10k: the parts of a decision, each run alone on the same 10,000 gangs.
 
-What is left of the whole is the loop between them: generators, calls, dispatch on the kind of decision, the gang's own record.
+The rest is the loop between them: generators, calls, dispatch on the kind of decision, the gang's own record.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def _alone(part: Callable[[Ledger], None]) -> float:
 
 
 def _draw(ledger: Ledger) -> None:
-    """The same ten rounds of a thousand heads; *Release* does to a gang that waits what taking it out does."""
+    """The same ten rounds of a thousand heads.  For a waiting gang, *Release* is the same as removing it."""
     for _ in range(10):
         for entry in QueueHeads(ledger.sleepers, list(ledger.sleepers.awake), Pass.FIRM):
             ledger.apply(Release(entry.gang.id), 0)

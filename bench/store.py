@@ -1,7 +1,7 @@
-"""The server on its stores: submissions over HTTP, decisions made durable, and `pool list` when there is much.
+"""The server on its stores: submissions over HTTP, durable decisions, and `pool list` with much work.
 
-Each store as it is meant to run: SQLite in a file of its own, PostgreSQL (that of the tests' package) with fsync.  The server is a
-process of its own, `python -m bench.store URL CLUSTER`, with the application, the loop and a simulated cluster of 1,000 GPUs.
+Each store runs as intended: SQLite in a file, PostgreSQL (of the tests' package) with fsync.  The server is a separate process,
+`python -m bench.store URL CLUSTER`, with the application, the loop and a simulated cluster of 1,000 GPUs.
 """
 
 import gc
@@ -49,10 +49,10 @@ from runrig.web.install import install
 KINDS = ("sqlite", "postgresql")
 TOKEN = "bench"
 CLIENTS = {1: 200, 16: 800}
-"""Clients -> submissions of them all in one run."""
+"""Clients → submissions of all of them in one run."""
 GANGS = 5000
 COMMIT_REFERENCE_MS, COMMIT_TARGET_MS = {"sqlite": 4_700.0, "postgresql": 1_230.0}, 1_000.0
-"""Processor time of GANGS admissions, decided and stored: as it was once, on PostgreSQL some time later, and as it shall be."""
+"""Processor time of GANGS admissions, decided and stored: at first, later on PostgreSQL, and the goal."""
 TOGETHER = (1, 8, 32)
 GROUPS = 50
 PARENTS, SUBPOOLS_EACH, FINISHED = 10, 100, 100_000
@@ -95,7 +95,7 @@ def _postgresql() -> postgres.Server:
 
 
 def serve(url: str, cluster: str) -> None:
-    """Until it is killed; prints its port when it is up."""
+    """Runs until it is killed; prints its port when it is up."""
 
     declared, clock = read_cluster(cluster), SimulatedClock()
     service = Service(SqlStore.open(url, exclusive=True), SimulatedBackend(declared.nodes, clock), clock)
@@ -145,7 +145,7 @@ def process_of(url: str, cluster: str) -> Iterator[tuple[int, int]]:
 
 
 class Rate(NamedTuple):
-    """*each* things in every run."""
+    """*each*: per run."""
 
     store: str
     clients: int
@@ -154,7 +154,7 @@ class Rate(NamedTuple):
 
 
 def submissions(runs: int, clients: dict[int, int] | None = None) -> Iterator[Rate]:
-    """The first thousand start, the others wait, as on a cluster that is in use."""
+    """The first thousand start and the others wait, as on a busy cluster."""
     for kind in KINDS:
         with fresh(kind) as url, server(url, THOUSAND_GPUS) as port:
             for many, each in (CLIENTS if clients is None else clients).items():
@@ -162,7 +162,7 @@ def submissions(runs: int, clients: dict[int, int] | None = None) -> Iterator[Ra
 
 
 def _submit(port: int, many: int, each: int) -> float:
-    """Seconds until the last of *many* clients has the last of its answers."""
+    """Seconds until the last of *many* clients has its last response."""
     body = json.dumps({"file": FILE})
 
     def submit(_: int) -> None:
@@ -190,7 +190,7 @@ class Cycle(NamedTuple):
 
 
 def commits(runs: int, gangs: int = GANGS) -> Iterator[Cycle]:
-    """One cycle admits *gangs* that wait."""
+    """One cycle admits *gangs* waiting gangs."""
     for kind in KINDS:
         storing: list[float] = []
         entries: list[int] = []
@@ -207,7 +207,7 @@ def commits(runs: int, gangs: int = GANGS) -> Iterator[Cycle]:
 
 
 class TimedStore(SqlStore):
-    """*seconds*: of the processor, of all commits since it was set to 0."""
+    """*seconds*: processor time of all commits since it was set to 0."""
 
     seconds = 0.0
 
@@ -224,7 +224,7 @@ def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
         transactor = Transactor(store, SimulatedClock(), fixed_nodes=True, topology=True)
         with transactor.writing("bench") as writing:
             writing.commit(Plan(actions), spec)
-        gc.collect()  # garbage of the setup; a cycle pays for its own
+        gc.collect()  # the setup's garbage must not be collected during measured cycles
         store.seconds = 0.0
         start = process_time()
         made = [action for plan in transactor.cycle(Observation()) for action in plan.actions]
@@ -236,7 +236,7 @@ def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
 
 
 def _waiting(gangs: int) -> tuple[SpecText, tuple[Action, ...]]:
-    """The file that all are of, and the actions that put up a cluster with as many GPUs and queue them."""
+    """The workflow file of all gangs, and the actions that create a cluster with as many GPUs and queue them."""
 
     quota = {FlavorResource("default", GPU): Quota(gangs)}
     nodes = [PutNode(Node(f"n{at:05}", {GPU: 8}, flavor="default")) for at in range((gangs + 7) // 8)]
@@ -264,7 +264,7 @@ class Shared(NamedTuple):
 
 
 def groups(runs: int, sizes: Sequence[int] = TOGETHER, each: int = GROUPS) -> Iterator[Shared]:
-    """*runs* of *each* commits in every size, all of one file."""
+    """*runs* of *each* commits in every size, all of one workflow file."""
     parsed = read(Submission(FILE, "team", "bench", priority=Priority.NORMAL))
 
     def submit() -> Command[None]:
@@ -292,7 +292,7 @@ def groups(runs: int, sizes: Sequence[int] = TOGETHER, each: int = GROUPS) -> It
 
 
 class Listed(NamedTuple):
-    """*answer*: bytes of one answer."""
+    """*answer*: bytes of one response."""
 
     store: str
     what: str
@@ -301,12 +301,12 @@ class Listed(NamedTuple):
 
 
 def pool_lists(runs: int, finished: int = FINISHED, each: int = SUBPOOLS_EACH) -> Iterator[Listed]:
-    """Lists PARENTS pools with *each* subpools, beside *finished* workflows that have ended."""
+    """Lists PARENTS pools with *each* subpools, with *finished* workflows in the store."""
     cluster = _parents(each)
     for kind in KINDS:
         with fresh(kind) as url:
             with server(url, cluster):
-                """The pools are there from now on."""
+                """The pools exist from now on."""
             _fill(url, finished, each)
             with server(url, cluster) as port, closing(client_of(port)) as client:
                 for what, path, pools in (
@@ -327,7 +327,7 @@ def _ask(client: Client, path: str) -> float:
 
 
 def _parents(each: int) -> str:
-    """Half of every parent is given away, in shares of five; there are as many GPUs as are promised."""
+    """Half of every parent's quota is divided among its subpools; there are as many GPUs as quota."""
     subpools = [{"name": f"s{short:03}", "quota": 5} for short in range(each)]
     pools = [{"name": f"p{at:02}", "quota": 10 * each, "subpools": subpools} for at in range(PARENTS)]
     nodes = [{"name": f"n{at:04}", "resources": {"gpu": 8}} for at in range((10 * each * PARENTS + 7) // 8)]
@@ -335,7 +335,7 @@ def _parents(each: int) -> str:
 
 
 def _fill(url: str, finished: int, each: int) -> None:
-    """Workflows that have run and ended, with their groups and tasks; 10,000 in a commit."""
+    """Finished workflows, with their groups and tasks; 10,000 per commit."""
     spec = read(Submission(FILE, "p00", "bench", priority=Priority.NORMAL)).spec
     store = SqlStore.open(url)
     revision = store.load().revision

@@ -1,4 +1,4 @@
-"""Tables of the store behind a server: submissions, commits, lists of pools."""
+"""Tables of the store of a server: submissions, commits, lists of pools."""
 
 from statistics import median
 

@@ -1,7 +1,7 @@
-"""Submissions over HTTP by many clients at once, with so many workflows waiting: what one costs the server's processor.
+"""Submissions over HTTP by many clients at the same time, with many workflows waiting: the server's processor time for each.
 
-The clients are one process of their own, `python -m bench.submits PORT CLIENTS EACH [FILE]`, on bare sockets that stay open; what it uses
-is told apart.  The server is that of `bench.store`.
+The clients are a separate process, `python -m bench.submits PORT CLIENTS EACH [FILE]`, on bare sockets that stay open; its
+processor time is reported separately.  The server is that of `bench.store`.
 """
 
 import json
@@ -32,7 +32,7 @@ WAITING = (0, 10_000, 100_000)
 REFERENCE_MS = {0: 12.0, 100_000: 26.0}
 """Processor time of one submission at 7e296f7, on SQLite, with the clients in parallel."""
 TARGET_MS = 2.5
-"""400 a second: a process of Python uses one core at a time, and the clients the other."""
+"""400 a second: a Python process uses one core at a time, and the clients use the other."""
 AT_ONCE = 10_000
 
 ABOUT = (
@@ -42,7 +42,7 @@ ABOUT = (
 
 
 def rows(runs: int, waiting: tuple[int, ...] = WAITING, each: int = EACH) -> list[dict[str, str | float | int]]:
-    """The median of *runs* by server time; raises RuntimeError if a submission was not answered or is not stored."""
+    """The median of *runs* by server time.  Raises RuntimeError if a submission was not answered or is not stored."""
     return [_row(kind, many, each, runs) for kind in KINDS for many in waiting]
 
 
@@ -68,7 +68,7 @@ def _row(kind: str, waiting: int, each: int, runs: int) -> dict[str, str | float
 
 
 def _fill(url: str, many: int) -> int:
-    """Puts *many* workflows there, as many of them running as fit; returns how many."""
+    """Submits *many* workflows, of which as many run as fit; returns their number."""
     declared, clock = read_cluster(THOUSAND_GPUS), SimulatedClock()
     store = SqlStore.open(url, exclusive=True)
     service = Service(store, SimulatedBackend(declared.nodes, clock), clock)
@@ -100,7 +100,7 @@ def _measured(port: int, process: int, each: int) -> tuple[float, float, float]:
 
 
 def processor_s(process: int) -> float:
-    """What *process* has used, by the clock that Linux keeps for it."""
+    """Processor seconds of *process*, by the clock that Linux keeps for it."""
     return time.clock_gettime((~process << 3) | 2)
 
 
@@ -108,7 +108,7 @@ def processor_s(process: int) -> float:
 
 
 def submit(port: int, clients: int, each: int, file: str) -> Iterator[bytes]:
-    """The beginnings of *each* answers to as many submissions, by *clients* connections that stay open."""
+    """The beginnings of *each* responses to as many submissions, on *clients* connections that stay open."""
     body = json.dumps({"file": file}).encode()
     head = (
         f"POST /api/pool/team/workflow HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -136,7 +136,7 @@ def submit(port: int, clients: int, each: int, file: str) -> Iterator[bytes]:
 
 
 def _whole(key: selectors.SelectorKey) -> bool:
-    """Reads what is there of an answer; True if it has come to its end."""
+    """Reads the available part of a response; True once it is complete."""
     more = _socket(key.fileobj).recv(65536)
     if not more:
         raise RuntimeError("the server hung up")

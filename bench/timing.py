@@ -1,4 +1,4 @@
-"""Runs of one measurement, and what is said about them."""
+"""Runs of one measurement, and their summary."""
 
 import gc
 import resource
@@ -11,7 +11,7 @@ from bench import calibration
 
 
 class Times(NamedTuple):
-    """Seconds of each run, in order.  *bare*: of the calibration loop beside each run, empty where it says nothing."""
+    """Seconds of each run, in order.  *bare*: of the calibration loop next to each run; empty if it says nothing."""
 
     seconds: tuple[float, ...]
     bare: tuple[float, ...] = ()
@@ -26,21 +26,19 @@ class Times(NamedTuple):
 
     @property
     def normalised(self) -> float:
-        """The median in seconds of a machine of nominal speed, whatever else ran on this one meanwhile."""
+        """The median in seconds on a machine of nominal speed, whatever other load this one had."""
         return calibration.NOMINAL_S * median(each / bare for each, bare in zip(self.seconds, self.bare, strict=True))
 
 
 def processor_s() -> float:
-    """Seconds of processors that this process has used, and those that it started and that have ended."""
+    """Processor seconds of this process, and of ended processes that it started."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def timed(measure: Callable[[], float], runs: int, clock: Callable[[], float] = perf_counter) -> Times:
-    """*measure* builds its own world and answers the seconds of the part that counts.
-
-    *clock*: the one that *measure* reads, for the calibration loop beside it.
-    What an earlier run left is collected before; the collector stays on while time is taken.
+    """*measure* builds its own world and returns the seconds of the part that counts.  *clock*: the one that *measure* reads, for
+    the calibration loop.  Garbage of earlier runs is collected before; the collector stays on while time is taken.
     """
     seconds, bare = [], []
     for _ in range(runs):

@@ -1,6 +1,6 @@
-"""Gangs near each other on 10,000 nodes: placing, whole cycles, preemption, fewer pods, and why one waits.
+"""Gangs with topology on 10,000 nodes: placement, whole cycles, preemption, fewer pods, and why one waits.
 
-Each scenario checks that what was decided is legal; in how few hosts, racks and blocks it lies is told by the tables.
+Each scenario checks that the decisions are valid; the tables show how few hosts, racks and blocks the gangs use.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,16 +27,16 @@ from runrig.engine.preemption.targets import Targets, find_targets
 from runrig.engine.state.state import State
 
 CALLS = 20
-"""Calls in one run where a call takes less than a millisecond: the median counts, not the first one, after the collector, nor one
-that another process interrupts.  The reference is the least of single calls."""
+"""Calls per run if a call takes less than a millisecond.  The median counts, so the first call, one after the collector, and one
+that another process interrupts do not.  The reference is the minimum of single calls.
+"""
 T4_SMALL = Cluster(5 * 13 * 16, racks=13)
 NOWHERE = Used(0, 0, 0)
 
 
 class Measured(NamedTuple):
-    """*cold*: seconds of the first call for this shape.  *changed*: of the first ones after another gang came or went.
-
-    *used*: what the gang, or all of them, lie in.  *many*: gangs or pods, as the scenario says.
+    """*cold*: seconds of the first call for this shape.  *changed*: of the first calls after another gang started or ended.
+    *used*: the domains of the gang, or of all.  *many*: gangs or pods, depending on the scenario.
     """
 
     cold: float
@@ -85,11 +85,11 @@ PLACES: Mapping[str, Asked] = {
     "O": Asked(512, _NEAR_RACK, busy=True),
     "P": Asked(1, (preferred("host"),), GPUS, busy=True),
 }
-"""Name, as in `reference` → what is asked.  N and O: the reference spreads evenly there, we pack all the same."""
+"""Name, as in `reference` → what is asked.  N and O: the reference spreads pods evenly there, and runrig packs them anyway."""
 
 
 def place(asked: Asked, runs: int, cluster: Cluster = FULL, state: State | None = None) -> Measured:
-    """Finding a place for one gang; nothing is admitted but between the calls that *changed* tells of."""
+    """Finding a placement for one gang; nothing is admitted except between the calls of *changed*."""
     cluster = cluster._replace(busy=asked.busy)
     ledger = (state or made(cluster)).ledger
     entry = queued(ledger, gang("asked-1/g", asked.pods, asked.near, gpus=asked.gpus))
@@ -109,7 +109,7 @@ def _timed_place(ledger: Ledger, entry: Entry) -> tuple[float, Placement | None]
 
 
 def _after_changes(ledger: Ledger, entry: Entry) -> Iterator[float]:
-    """A gang of one pod comes to the first host, which nobody holds, and goes."""
+    """A gang of one pod starts on the first host, which is empty, and ends."""
     for _ in range(CALLS):
         hold(ledger, gang("passing-1/g", 1, pool=OTHERS), {0: 1}, 0)
         yield _timed_place(ledger, entry)[0]
@@ -134,7 +134,7 @@ STREAMS: Mapping[str, Stream] = {
 
 
 def throughput(stream: Stream, cluster: Cluster = FULL, pools: int = 100, gangs: int = 1000) -> tuple[float, Used]:
-    """Seconds of all cycles until all *gangs* of 8 whole nodes are admitted, and what they lie in."""
+    """Seconds of all cycles until all *gangs* of 8 whole nodes are admitted, and the domains that they use."""
     names = [f"p{each:03}" for each in range(pools)]
     ledger = made(cluster, [pool(name, 800, "all") for name in names]).ledger
     waiting = [
@@ -168,7 +168,7 @@ def streamed(stream: Stream, runs: int) -> Measured:
 
 
 class Blocked(NamedTuple):
-    """*told*: how many gangs have to stop."""
+    """*told*: how many gangs must stop."""
 
     near: tuple[Requirement, ...]
     pods: int
@@ -185,7 +185,7 @@ BLOCKED: Mapping[str, Blocked] = {
 
 
 def preempt(blocked: Blocked, runs: int) -> Measured:
-    """One HIGH gang on a cluster that is full of LOW ones of half a rack each: it finds no place, so who stops?"""
+    """One HIGH gang on a cluster full of LOW gangs of half a rack each: it does not fit, so which gangs stop?"""
     cluster = blocked.cluster
     ledger = made(cluster).ledger
     _fill(ledger, cluster.nodes // GPUS)
@@ -204,10 +204,10 @@ def preempt(blocked: Blocked, runs: int) -> Measured:
 
 
 def _fill(ledger: Ledger, gangs: int) -> None:
-    """Gang i on hosts 8i to 8i + 7.
+    """Gang i is on hosts 8i to 8i + 7.
 
-    The reference has priorities, (37 i) mod 100; ours has one LOW, where a later start goes first: so they start in the
-    opposite order.
+    The reference has priorities, (37 i) mod 100; runrig has one LOW, where the latest start is preempted first, so gangs start in
+    the opposite order.
     """
     first_to_go = sorted(range(gangs), key=lambda each: (37 * each % 100, -each))
     for at, each in enumerate(reversed(first_to_go), start=1):
@@ -216,7 +216,7 @@ def _fill(ledger: Ledger, gangs: int) -> None:
 
 
 def _timed_targets(ledger: Ledger, entry: Entry) -> tuple[float, Targets | None]:
-    """As a cycle asks: first for a place, which there is none."""
+    """As in a cycle: first searches for free nodes, without success."""
     start = perf_counter()
     placed = find_place(ledger, entry, entry.bucket.counts)
     found = find_targets(ledger, entry, entry.bucket.counts)
@@ -229,7 +229,7 @@ def _timed_targets(ledger: Ledger, entry: Entry) -> tuple[float, Targets | None]
 
 
 def fewer(runs: int, cluster: Cluster = FULL, state: State | None = None) -> Measured:
-    """A cycle with one gang of 512 pods in a rack that takes fewer: as many start as the rack has GPUs."""
+    """A cycle with one gang of 512 pods in a rack with room for fewer: one pod starts per GPU of the rack."""
     ledger = (state or made(cluster)).ledger
     head = gang("head-1/g", 512, _IN_RACK, least=1)
     found: list[Placement] = []
@@ -251,11 +251,11 @@ def fewer(runs: int, cluster: Cluster = FULL, state: State | None = None) -> Mea
 # ---------------------------------------------------------------- why one waits
 
 WAITING = (0, 50_000)
-"""Before the one that asks."""
+"""Gangs ahead of the one that is explained."""
 
 
 def explain(waiting: int, runs: int, cluster: Cluster = FULL, state: State | None = None) -> Measured:
-    """Why a gang waits that wants more pods in a rack than any rack has GPUs, behind *waiting* others."""
+    """Why a gang waits that needs more pods in a rack than any rack has GPUs, behind *waiting* others."""
     cluster = cluster._replace(busy=True)
     state = state or made(cluster)
     before = (gang(f"w{each:05}-1/g", 1, gpus=GPUS, pool=OTHERS, at=each) for each in range(waiting))
@@ -292,7 +292,7 @@ NODES = (1_000, 10_000, 100_000)
 
 
 def growth(runs: int, nodes: Iterable[int] = NODES) -> Iterator[Point]:
-    """Blocks stay as they are, their number grows; of 1000 nodes the last one is a half, and its last rack too."""
+    """Blocks keep their size and their number grows; of 1000 nodes, the last block and its last rack are half full."""
     found = [
         Point(series, count, times, 1, "call")
         for count in nodes
@@ -303,7 +303,7 @@ def growth(runs: int, nodes: Iterable[int] = NODES) -> Iterator[Point]:
 
 
 def _series(runs: int, cluster: Cluster) -> Iterator[tuple[str, Times]]:
-    """All on one state: it takes the longest to build."""
+    """All on one state, which takes longest to build."""
     name, state = "B" if cluster.busy else "A", made(cluster)
     found = place(PLACES[name], runs, cluster, state)
     assert found.changed is not None

@@ -1,4 +1,4 @@
-"""Usage: what it costs to fold the log of 100,000 workflows, and to ask who used how much in the 30 days of them."""
+"""Usage: the cost of folding the log of 100,000 workflows, and of asking who used how much in their 30 days."""
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
@@ -94,7 +94,7 @@ def fold(store: SqlStore, workflows: int) -> tuple[int, float, list[float]]:
 
 
 def user_of(gang: Gang) -> str:
-    """One of eight users of the pool, who share some with other pools."""
+    """One of eight users of the pool; some users have several pools."""
     number = sum(map(ord, gang.id)) % 8
     return f"user{(5 * int(gang.pool.removeprefix('pool')) + number) * 3 % USERS:03}"
 
@@ -110,7 +110,7 @@ def _pages(events: Iterator[Event]) -> Iterator[list[Event]]:
 
 
 def log(workflows: int) -> Iterator[Event]:
-    """Gangs of 1 to 8 GPUs, on the node that has been free for longest. LOW borrows from other pools."""
+    """Gangs of 1 to 8 GPUs, on the node that has been free for longest.  LOW borrows from other pools."""
     chance, revision = Random(1), 0
     declared: list[Action] = [SetFlavors((Flavor("h100"), Flavor("b200")))]
     declared += [PutNode(Node(f"n{at:03}", {GPU: 8}, flavor="h100" if at % 4 else "b200")) for at in range(NODES)]

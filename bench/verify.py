@@ -1,4 +1,4 @@
-"""`runrig verify` on the log of a cluster of 256 nodes on which thousands of workflows wait."""
+"""`runrig verify` on the log of a cluster of 256 nodes with thousands of waiting workflows."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ def rows(runs: int, waiting: int = WAITING, rounds: int = ROUNDS) -> Rows:
 
 
 def timed(database: Path, parts: Sequence[tuple[int, int]]) -> tuple[float, int]:
-    """Returns the seconds of the longest part, and the decisions of all. Every decision is lawful."""
+    """Returns the seconds of the longest part, and the decisions of all.  Every decision follows the rules."""
     longest, decisions = 0.0, 0
     for after, upto in parts:
         began = process_time()
@@ -54,7 +54,7 @@ def timed(database: Path, parts: Sequence[tuple[int, int]]) -> tuple[float, int]
 
 
 def history(folder: Path, waiting: int, rounds: int) -> int:
-    """Leaves the database of a server in *folder*. As many workflows arrive as end. Returns the revision of a snapshot halfway."""
+    """Writes the database of a server into *folder*.  As many workflows arrive as end.  Returns the revision of a snapshot halfway."""
     cut = 0
     text, chance = cluster(NODES), Random(46)
     with desk(folder, nodes=nodes_of(text), cluster=text.partition("\n")[2].partition("\n")[2], judged=False) as server:

@@ -1,8 +1,8 @@
-"""What a cycle costs with many gangs waiting: the very first, one after a gang has ended, one with nothing to do,
-and one after a node or a quota has changed.
+"""The cost of a cycle with many waiting gangs: the first one, one after a gang has ended, one with nothing to do, and one after a
+node or a quota has changed.
 
-A thousand pools in cohorts; half of the inner cohorts have a borrowing limit, a third of the pools lends at most half.  Gangs of
-all priorities and many shapes: some 34 buckets per pool with 100,000 gangs.
+A thousand pools in cohorts; half of the inner cohorts have a borrowing limit, and a third of the pools lend at most half.  Gangs
+of all priorities and many shapes: about 34 buckets per pool with 100,000 gangs.
 """
 
 import gc
@@ -26,7 +26,7 @@ from runrig.engine.scheduling.queue_order import ahead_of
 from runrig.engine.state.state import State
 
 SIZES = ((1_000, 1_000), (1_000, 10_000), (10_000, 10_000), (10_000, 100_000))
-"""Nodes, and gangs that wait."""
+"""Nodes, and waiting gangs."""
 POOLS, POOLS_PER_COHORT = 1000, 10
 KEY = FlavorResource(DEFAULT_FLAVOR, GPU)
 PRIORITIES = (Priority.HIGH, Priority.NORMAL, Priority.NORMAL, Priority.LOW, Priority.LOW, Priority.LOW)
@@ -39,20 +39,20 @@ OLD: dict[tuple[int, int], tuple[float, float, float]] = {
     (1_000, 10_000): (1357, 55, 41),
     (10_000, 100_000): (7071, 390, 190),
 }
-"""Milliseconds of the first cycle, one after an end, and one at rest, when every bucket was looked at; the first profiled."""
+"""Milliseconds of the first cycle, one after an end, and one at rest, when every bucket was evaluated; the first profiled."""
 
 OLD_LENDER = {(1_000, 10_000): 241}
-"""Milliseconds of a cycle after a pool got more that keeps some for itself, when that woke everybody."""
+"""Milliseconds of a cycle after a pool that keeps some of its quota got more, when that woke all buckets."""
 
 KINDS = (
     *((Priority.HIGH, gpus) for gpus in (1, 2)),
     *((Priority.NORMAL, gpus) for gpus in (1, 2, 4)),
     *((Priority.LOW, gpus) for gpus in (1, 2, 3, 4, 5, 8)),
 )
-"""The kinds of gangs, all of one pod: 11,000 buckets in 1,000 pools."""
+"""The kinds of gangs, all with one pod: 11,000 buckets in 1,000 pools."""
 POSITION_MS = 7.0
 OLD_POSITION = {Priority.HIGH: (38, 2.8), Priority.NORMAL: (41, 4.8), Priority.LOW: (54, 15)}
-"""When each bucket was asked anew, and when each was looked at."""
+"""When each bucket was evaluated anew, and when each was looked at."""
 
 ABOUT_POSITION = "the place of one gang among 100,000 that wait in 11,000 buckets, processor ms; old: each bucket asked anew, looked at"
 ABOUT_WAITING = "a cycle with 1,000 pools, ms of processor time; old: when every bucket was looked at"
@@ -61,8 +61,8 @@ ABOUT_WAITING = "a cycle with 1,000 pools, ms of processor time; old: when every
 class Measured(NamedTuple):
     """Milliseconds of processor time; *after*: of each cycle after an end, *rest*: of each with nothing to do.
 
-    *node*, *quota*, *lender*: of each after a node was or was not ready, and after a pool got more that lends all it has, or keeps
-    some; what they cost to declare is in `edits`.
+    *node*, *quota*, *lender*: of each after a node changed its readiness, and after a pool got more quota that lends all of it,
+    or keeps some.  The cost of declaring these is in `edits`.
     """
 
     first: float
@@ -78,7 +78,7 @@ def world(nodes: int) -> Ledger:
 
 
 def cluster(nodes: int) -> State:
-    """Nobody holds anything yet, and nobody waits."""
+    """Nothing runs and nothing waits."""
     each = nodes * GPUS // POOLS
     limit = {KEY: Quota(0, POOLS_PER_COHORT * each // 2)}
     inner = [Cohort(f"c{at}", f"top{at // 10}", limit if at % 2 else {}) for at in range(POOLS // POOLS_PER_COHORT)]
@@ -104,7 +104,7 @@ def gangs(count: int) -> Iterator[Gang]:
 
 
 def measured(nodes: int, waiting: int, runs: int) -> Measured:
-    """The first cycle over an empty cluster; then gangs that hold something end one by one, each followed by two cycles."""
+    """The first cycle over an empty cluster; then gangs end one by one, each followed by two cycles."""
     ledger = world(nodes)
     assert ledger.tree.root.active
     queue(ledger, gangs(waiting))
@@ -159,7 +159,7 @@ def waiting_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
 
 
 def position_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
-    """Measures some gangs of each priority, one after another; the first of LOW asks what its bucket asks for."""
+    """Measures some gangs of each priority, one after another; the first LOW gang also evaluates its bucket."""
     ledger, mix = world(1_000), Random(1)
     for at in range(100_000):
         pool, (priority, gpus) = f"p{mix.randrange(POOLS):04}", mix.choice(KINDS)

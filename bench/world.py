@@ -1,6 +1,6 @@
 """The quota tree and the gangs that the scenarios share.
 
-Cohorts root -> 5 -> 25 -> 125 without a quota of their own, eight pools under each of the 125: 1000 pools and 156 cohorts, two
+Cohorts root → 5 → 25 → 125 without a quota of their own, eight pools below each of the 125: 1000 pools and 156 cohorts, two
 flavors, three resources.  One unit of a gang is 1 GPU, 4 cores and 32 GiB.
 """
 
@@ -23,7 +23,7 @@ POOLS_PER_COHORT = 8
 
 
 def quotas(gpus: int = GPUS_PER_POOL) -> Quotas:
-    """*gpus* of each flavor; of cores and memory twice what they need, so that GPUs are what is short."""
+    """*gpus* of each flavor, and twice the cores and memory that they need, so that GPUs are the scarce resource."""
     per_gpu = {CPU: 8000, MEMORY: 64 * 2**30, GPU: 1}
     return {
         FlavorResource(flavor, resource): Quota(amount * gpus)
@@ -33,7 +33,7 @@ def quotas(gpus: int = GPUS_PER_POOL) -> Quotas:
 
 
 def empty_ledger(cohorts: Iterable[Cohort], pools: Iterable[Pool]) -> Ledger:
-    """Quota alone decides; the tree is built."""
+    """Only quota limits what starts; the tree is built."""
     ledger = Ledger(place=False)
     ledger.set_flavors(Flavor(name, position=position) for position, name in enumerate(FLAVORS))
     for cohort in cohorts:

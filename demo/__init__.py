@@ -1,1 +1,1 @@
-"""Stories that run for real: a server, processes, and the commands that people type."""
+"""Demos that really run: a server, processes, and the commands that a user would type."""

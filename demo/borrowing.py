@@ -1,8 +1,8 @@
-"""The borrowing and reclaiming example of scheduling.md, with real processes on four stand-in GPUs.
+"""An example of borrowing and reclaiming, with real processes on four simulated GPUs.
 
 pool1 and pool2 have two GPUs each.  wf1 NORMAL and wf2 LOW run in pool1, wf4 NORMAL in pool2; wf3 LOW borrows the GPU that
-pool2 leaves idle; wf5 NORMAL in pool2 takes it back.  Every step is a command that a user could type, and is checked; the reasons
-beside what happens are the server's own.
+pool2 leaves idle; wf5 NORMAL in pool2 reclaims it.  Every step is a command that a user could type, and its result is checked;
+the reasons come from the server.
 """
 
 import json
@@ -37,7 +37,7 @@ Next, start the same server and open its web page:
 
 
 class Story:
-    """Tells each step, types its commands against one server, and stops at the first that is not as it should be."""
+    """Prints each step and runs its commands against one server.  Stops at the first unexpected result."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,7 +50,7 @@ class Story:
         say(f"\n{self.step}  {text}", bold=True)
 
     def run(self, *words: str) -> str:
-        """What the command prints; ends the story if it fails."""
+        """Returns the output of the command; ends the demo if it fails."""
         done = subprocess.run([*RUNRIG, *words], env=self.environment, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"\n`{shlex.join(('runrig', *words))}` ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -69,7 +69,7 @@ class Story:
         return str(answer["name"])
 
     def becomes(self, workflow: str, status: str, why: str | None = None) -> None:
-        """Waits for it, and tells it beside the reason.  *why* None: what the server answers to `runrig workflow why`."""
+        """Waits until it has *status*, and prints that with the reason.  *why* None: the answer of `runrig workflow why`."""
         with progress(f"{workflow}: until it {_STATES[status]}"):
             self.run("workflow", "wait", workflow, "--for", status, "--timeout", str(PATIENCE_S))
             found = self.read("workflow", "query", workflow)
@@ -83,21 +83,21 @@ class Story:
 
     def why(self, workflow: str) -> str:
         sentence = str(self.read("workflow", "why", workflow)["sentence"])
-        return sentence.partition(". ")[2]  # the rest says where it runs
+        return sentence.partition(". ")[2]  # drops the first sentence, which says where it runs
 
     def preempted(self, workflow: str) -> str:
-        """The words of the log."""
+        """Returns the sentence of the log."""
         events = self.read("workflow", "events", workflow)
         found: list[str] = [each["text"] for each in events if each["kind"] == "Preempt"]
         return found[-1].removeprefix(f"{workflow} was ")
 
     def let_end(self, workflow: str) -> None:
-        """The process of *workflow* finds its file and ends by itself."""
+        """Creates the file for which the process of *workflow* waits, so that it ends."""
         (self.folder / f"{workflow.rpartition('-')[0]}.done").touch()
         self.becomes(workflow, "COMPLETED", self.attempts_told(workflow))
 
     def attempts(self, workflow: str) -> list[tuple[int, str]]:
-        """(attempt, status) of the one task, first attempt first."""
+        """Returns (attempt, status) of its only task, by attempt."""
         answer = self.read("workflow", "query", workflow)
         return sorted((task["retry_id"], task["status"]) for group in answer["groups"] for task in group["tasks"])
 
@@ -114,11 +114,11 @@ class Story:
 
     def expect(self, what: str, found: object, wanted: object) -> None:
         if found != wanted:
-            sys.exit(f"\nNOT AS IT SHOULD BE: {what} is {found!r}, and should be {wanted!r}")
+            sys.exit(f"\nUNEXPECTED: {what} is {found!r}, but should be {wanted!r}")
 
 
 def _drawn(pool: Any) -> str:
-    """One mark for each GPU: held, of those held borrowed, or idle."""
+    """Returns one mark for each GPU: in use, borrowed or idle."""
     own, borrowed, quota = pool["total"] - pool["borrowed"], pool["borrowed"], pool["quota"]
     idle = quota - own - pool["lent"]
     marks = click.style("■" * own, fg="green") + click.style("■" * borrowed, fg="magenta") + "·" * idle
@@ -134,7 +134,7 @@ def say(text: str = "", *, bold: bool = False) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Shows *what* while it lasts, on a terminal."""
+    """Shows *what* on a terminal while it is in progress."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
@@ -186,7 +186,7 @@ def borrow_and_reclaim(story: Story) -> None:
 
 
 def main() -> None:
-    """Starts a server of its own, tells the story, takes the server down again."""
+    """Starts a server, runs the demo, and stops the server."""
     with tempfile.TemporaryDirectory(prefix="runrig-demo-") as name:
         story = Story(Path(name))
         words = ("up", "--gpus", "4", "--port", "0", "--cluster", str(CLUSTER), "--data", str(story.folder / "data"))
@@ -203,7 +203,7 @@ def main() -> None:
         try:
             if not ready:
                 said = (story.folder / "errors").read_text()
-                sys.exit(f"{said}the server did not start: it ended with {server.wait()}")
+                sys.exit(f"{said}the server did not start: it ended with exit code {server.wait()}")
             borrow_and_reclaim(story)
         finally:
             for flag in ("wf1", "wf2", "wf3", "wf4", "wf5"):

@@ -1,7 +1,7 @@
-"""Clusters to try things on: a shape becomes the text of a cluster file, and a share of its GPUs becomes work that holds it.
+"""Generates clusters for experiments: a cluster file of a shape, and workflows that use a share of its GPUs.
 
-Pure, and the same for the same shape on every version of Python: of chance only `random()` is used, whose sequence is
-promised.  `python -m demo.clusters` is the command.
+Equal shapes give equal files on every version of Python: only `random()` is used, whose sequence never changes.  The command
+is `python -m demo.clusters`.
 """
 
 import shlex
@@ -15,7 +15,7 @@ from runrig.domain.quantities import CPU, MEMORY, parse_quantity
 from runrig.spec.nodes import MOST_NODES
 
 Spread = int | tuple[int, int]
-"""A number, or the least and the most of a number that is drawn for each one anew."""
+"""A number, or the range from which a number is drawn for each part."""
 
 ZONE, SPINE, RACK = (f"topology.kubernetes.io/{level}" for level in ("zone", "spine", "rack"))
 CLIQUE = "nvidia.com/gpu-clique"
@@ -24,7 +24,7 @@ HOST = "kubernetes.io/hostname"
 NVL72_NODES, NVL72_GPUS = 18, 4
 MOST_POOLS = 26
 MOST_ENTRIES = 3_000
-"""What the reader of cluster files takes of nodes that are listed one by one."""
+"""Maximum number of nodes that a cluster file can list individually."""
 
 LARGEST_GANG = 16
 GANGS_PER_FILE = 25
@@ -57,18 +57,18 @@ class Shape:
         for name in ("zones", "spines", "racks", "nodes", "gpus", "cpu", "pools"):
             least, most = span(getattr(self, name))
             if least < 1:
-                raise ValueError(f"{name} is {least}: at least 1")
+                raise ValueError(f"{name} is {least}, but must be at least 1")
             if most < least:
-                raise ValueError(f"{name} runs backwards: write {most}-{least}")
+                raise ValueError(f"{name} is reversed. Use {most}-{least}")
         most_nodes = self.zones * self.spines * span(self.racks)[1] * span(self.nodes)[1]
         if most_nodes > MOST_NODES:
-            raise ValueError(f"up to {most_nodes:,} nodes are too many: a cluster file has at most {MOST_NODES:,}")
+            raise ValueError(f"up to {most_nodes:,} nodes are too many (maximum {MOST_NODES:,})")
         if self.cordoned < 0:
-            raise ValueError(f"cordoned is {self.cordoned}: at least 0")
+            raise ValueError(f"cordoned is {self.cordoned}, but must be at least 0")
         if self.pools > MOST_POOLS:
-            raise ValueError(f"{self.pools} pools are too many: at most {MOST_POOLS}")
+            raise ValueError(f"{self.pools} pools are too many (maximum {MOST_POOLS})")
         if parse_quantity(MEMORY, self.memory) == 0:
-            raise ValueError(f"memory is {self.memory}: more than 0")
+            raise ValueError(f"memory is {self.memory}, but must be more than 0")
 
     @property
     def even(self) -> bool:
@@ -80,7 +80,7 @@ class Shape:
 
     @property
     def command(self) -> str:
-        """The words that make this shape again; sizes always, the rest where it is not what it is without."""
+        """The command for this shape: always with its sizes, and with other options unless they have their defaults."""
         sizes = ("zones", "spines", "racks", "nodes", "gpus", "pools")
         words = ["--nvl72"] if self.nvl72 else []
         for field in fields(self):
@@ -124,7 +124,7 @@ class Rack:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A shape in which chance has decided."""
+    """A shape whose random choices have been made."""
 
     shape: Shape
     racks: tuple[Rack, ...]
@@ -140,12 +140,12 @@ class Layout:
 
     @property
     def quota(self) -> int:
-        """The quota of each pool: whole nodes, so the sum may be a few GPUs less than the cluster has."""
+        """The quota of each pool: GPUs of whole nodes, so the sum can be slightly less than the cluster has."""
         return (self.nodes - len(self.cordoned)) // self.shape.pools * self.shape.gpus
 
 
 def layout(shape: Shape) -> Layout:
-    """Raises ValueError if it has fewer ready nodes than pools, or more entries than a cluster file takes."""
+    """Raises ValueError for fewer ready nodes than pools, or more entries than a cluster file can have."""
     chance = Random(shape.seed)
     spines = list(product(range(shape.zones), range(shape.spines)))
     places = [(zone, number) for number, (zone, _) in enumerate(spines) for _ in range(_draw(chance, shape.racks))]
@@ -158,13 +158,13 @@ def layout(shape: Shape) -> Layout:
     nodes = sum(sizes)
     if nodes - shape.cordoned < shape.pools:
         raise ValueError(
-            f"{nodes} nodes, {shape.cordoned} of them cordoned, are too few for {_count(shape.pools, 'pool')}: each gets whole nodes"
+            f"{nodes} nodes, {shape.cordoned} of them cordoned, are too few for {_count(shape.pools, 'pool')}. Each gets whole nodes"
         )
     found = Layout(shape, racks, frozenset(_chosen(chance, nodes, shape.cordoned)))
     entries = 2 * len(found.cordoned) + (1 if shape.even else len(racks))
     if entries > MOST_ENTRIES:
         raise ValueError(
-            f"uneven racks and cordoned nodes are listed one by one, and these are {entries:,} entries: at most {MOST_ENTRIES:,}"
+            f"uneven racks and cordoned nodes are listed individually, which takes {entries:,} entries (maximum {MOST_ENTRIES:,})"
         )
     return found
 
@@ -179,7 +179,7 @@ def _chosen(chance: Random, nodes: int, count: int) -> list[int]:
 
 
 def _entries(found: Layout) -> Iterator[str]:
-    """The list `nodes`, in order of their numbers: patterns that reach from one cordoned node to the next."""
+    """Yields the entries of `nodes` by number: patterns for the nodes between two cordoned ones."""
     blocks = [(0, found.nodes, None)] if found.shape.even else [(r.first, r.first + r.size, r) for r in found.racks]
     for first, end, rack in blocks:
         labels = partial(_labels, found.shape, rack)
@@ -194,7 +194,7 @@ def _entries(found: Layout) -> Iterator[str]:
 
 
 def _labels(shape: Shape, rack: Rack | None, first: int, last: int) -> tuple[str, str, str]:
-    """The zone, spine and rack of the nodes *first* to *last*; *rack* None: of an even cluster, as far as needed by the number."""
+    """The zone, spine and rack of the nodes *first* to *last*.  *rack* None: the cluster is even, so they follow from the number."""
     if rack is not None:
         return f"z{rack.zone}", f"s{rack.spine}", f"r{rack.number}"
     per_rack = span(shape.nodes)[0]
@@ -228,7 +228,7 @@ def _keys(shape: Shape) -> dict[str, str]:
 
 
 def cluster(shape: Shape) -> str:
-    """A cluster file for the simulated backend; `read_cluster` of runrig.spec.cluster makes values of it.  Raises what `layout` does."""
+    """Returns a cluster file for the simulated backend, which `runrig.spec.cluster` reads.  Raises as `layout`."""
     return "".join(f"{line}\n" for line in (f"# {shape.command}", *_cluster_lines(layout(shape))))
 
 
@@ -249,7 +249,7 @@ def _cluster_lines(found: Layout) -> Iterator[str]:
 
 
 def outline(found: Layout) -> str:
-    """Such as: 2 zones, 4 spines, 16 racks of 16 nodes, 8 GPUs each: 256 nodes, 2,048 GPUs; 2 nodes are cordoned."""
+    """``2 zones, 4 spines, 16 racks of 16 nodes, 8 GPUs each: 256 nodes, 2,048 GPUs; 2 nodes are cordoned``"""
     shape = found.shape
     sizes = sorted({rack.size for rack in found.racks})
     of = _count(sizes[0], "node") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} nodes"
@@ -280,7 +280,7 @@ class Batch:
 class Filling:
     """*files*: name → text of each workflow file; *scenario*: the cluster with all of them, for `runrig simulate`.
 
-    *gpus*: held by *gangs* gangs together once all of them have started.
+    *gpus*: used by all *gangs* gangs together.
     """
 
     files: dict[str, str]
@@ -290,12 +290,12 @@ class Filling:
 
 
 def filling(shape: Shape, percent: int) -> Filling:
-    """Work that holds *percent* of the GPUs on ready nodes, rounded.  Raises ValueError.
+    """Returns workflows that use *percent* of the GPUs on ready nodes, rounded.  Raises ValueError.
 
-    In the scenario all of it fits, up to the last GPU: larger pods come first, and each size divides the larger ones and the node.
+    All of them fit: larger pods come first, and each size divides the larger ones and the node.
     """
     if not 1 <= percent <= 100:
-        raise ValueError(f"fill is {percent}: at least 1, at most 100 percent")
+        raise ValueError(f"fill is {percent}, but must be from 1 to 100 percent")
     found = layout(shape)
     wanted = (found.ready_gpus * percent + 50) // 100
     batches = sorted(_batches(shape, wanted), reverse=True)
@@ -323,7 +323,7 @@ def _batches(shape: Shape, wanted: int) -> Iterator[Batch]:
 
 
 def _sizes(gpus: int) -> list[int]:
-    """GPUs of a pod: the node halved as often as that is even, but none above 16; and 1.  Each divides all that are larger."""
+    """Returns sizes of pods in GPUs: the node's, halved while even, up to 16; and 1.  Each divides all larger ones."""
     sizes = [gpus]
     while sizes[-1] % 2 == 0:
         sizes.append(sizes[-1] // 2)
@@ -331,7 +331,7 @@ def _sizes(gpus: int) -> list[int]:
 
 
 def _dealt(shape: Shape, batches: Sequence[Batch]) -> list[tuple[str, str, list[Batch]]]:
-    """(name, pool, its gangs) of each workflow, in order of submission.  Pods of one file are equal; who holds least gets the next gang."""
+    """Yields (name, pool, gangs) of each workflow, by submission.  Pods of a file are equal; the pool with the least gets the next gang."""
     dealt: list[tuple[int, str, list[Batch]]] = []
     held = dict.fromkeys(shape.pool_names, 0)
     files = dict.fromkeys(held, 0)
@@ -350,7 +350,7 @@ def _dealt(shape: Shape, batches: Sequence[Batch]) -> list[tuple[str, str, list[
 
 
 def _workflow(shape: Shape, name: str, batches: Sequence[Batch]) -> str:
-    """Each gang is a task that knows nothing of the others."""
+    """Returns a workflow file whose gangs are independent tasks."""
     lines = [
         "workflow:",
         f"  name: {name}",
@@ -367,7 +367,7 @@ def _workflow(shape: Shape, name: str, batches: Sequence[Batch]) -> str:
 
 
 def _share(shape: Shape, gpus: int) -> str:
-    """What a pod with *gpus* GPUs asks: of CPU and memory the same share of the node, rounded down."""
+    """Returns the requests of a pod with *gpus* GPUs: the same share of the node's CPU and memory, rounded down."""
     cpu = shape.cpu * gpus // shape.gpus
     memory = parse_quantity(MEMORY, shape.memory) * gpus // shape.gpus // 2**30
     return f"{{gpu: {gpus}{f', {CPU}: {cpu}' if cpu else ''}{f', {MEMORY}: {memory}Gi' if memory else ''}}}"

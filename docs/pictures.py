@@ -40,7 +40,7 @@ def main() -> int:
         return 1
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, large(Path(folder)) as it, sync_playwright() as playwright:
-        while it.desk.service.usage.step():  # for the GPUs of a pool over time
+        while it.desk.service.usage.step():  # the page of a pool draws its GPUs over time from these sums
             pass
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         for name, (path, width, height, scheme) in views(it).items():

@@ -57,7 +57,7 @@ def test_budgets_are_set_counted_and_explained(it: Served) -> None:
         ["ann", "all", "pools", "GPU-hours", "this", "month", "6", "500", "494", "2027-02-01"],
     ]
     reached = (
-        "the budget of pool pool1 is reached: 6 of 2 GPU-hours held this month; it renews on 2027-02-01 00:00:00 UTC"
+        "the budget of pool pool1 is reached: 6 of 2 GPU-hours used this month; it renews on 2027-02-01 00:00:00 UTC"
     )
     assert f"three-1 is waiting: {reached}." in " ".join(it.runrig("why", waits).out.split())
     changed = it.runrig("pool", "update", "pool1", "--budget-reached", "borrow").out

@@ -61,7 +61,7 @@ def test_refused_file_does_not_affect_the_others(tmp_path: Path) -> None:
     assert done.err.splitlines() == [
         f"{a}:4:5: unknown field 'imge'",
         f"{c}: big needs 4 GPUs",
-        "1 of 3 files are submitted",
+        "1 of 3 files submitted",
     ]
     in_json = answered(said, "workflow", "submit", a, b, c, "-p", "p", "-t", "json")
     assert (in_json.code, in_json.err) == (1, "")
@@ -85,9 +85,9 @@ def test_more_than_a_thousand_files_are_sent_in_parts_with_progress(tmp_path: Pa
     assert len(done.out.splitlines()) == 2 + 1000
     said = done.err.splitlines()
     assert said == [
-        "1,000 of 1,002 files are sent",
+        "1,000 of 1,002 files sent",
         *[f"{a}: not now"] * 2,
-        "1,000 of 1,002 files are submitted",
+        "1,000 of 1,002 files submitted",
     ]
 
 
@@ -107,7 +107,7 @@ def test_dry_run_prints_each_file_and_submits_none(tmp_path: Path) -> None:
     assert done.err.splitlines() == [
         f"{a}: would start now on node-1",
         f"{b}:4:5: unknown field 'imge'",
-        "1 of 2 files are checked",
+        "1 of 2 files checked",
     ]
     assert [route for route, _, _ in server.asked] == [CHECK] * 2
 

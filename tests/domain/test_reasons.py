@@ -271,14 +271,14 @@ WORDS: list[tuple[Reason, str, str]] = [
     ),
     (
         of(Code.BUDGET, "vision", "", have=1200, own=1000, until=60.0),
-        "the budget of pool vision is reached: 1,200 of 1,000 GPU-hours held this month; it renews on 1970-01-01 00:01:00 UTC",
-        "budget reached: 1200 of 1000 GPU-hours in vision",
+        "the budget of pool vision is reached: 1,200 of 1,000 GPU-hours used this month; it renews on 1970-01-01 00:01:00 UTC",
+        "budget reached: 1,200 of 1,000 GPU-hours used in vision",
     ),
     (
         of(Code.BUDGET, "", "", have=1, own=1, until=60.0, said="ann", stopped="LOW"),
-        "the budget of ann is reached: 1 of 1 GPU-hours held this month; it renews on 1970-01-01 00:01:00 UTC; until then only "
+        "the budget of ann is reached: 1 of 1 GPU-hour used this month; it renews on 1970-01-01 00:01:00 UTC; until then only "
         "LOW work starts",
-        "budget reached: 1 of 1 GPU-hours in all pools",
+        "budget reached: 1 of 1 GPU-hour used in all pools",
     ),
     (
         of(Code.SET_ASIDE, "w-1", "", since=60.0),

@@ -670,7 +670,7 @@ def test_every_rule_has_a_case() -> None:
 def test_report_has_position_rule_subject_and_numbers() -> None:
     _, unlawful, _ = CASES["R2: LOW within the quota of its pool is safe"]
     assert [str(each) for each in reports(log(*unlawful))] == [
-        "revision 3, R2: firm/g: it preempts old/g of a, which is within its quota (holds 2 of 2 default/gpu)"
+        "revision 3, R2: firm/g: it preempts old/g of a, which is within its quota (uses 2 of 2 default/gpu)"
     ]
 
 
@@ -692,5 +692,5 @@ def test_what_is_held_is_counted_again() -> None:
         commits[-1]._replace(revision=6, time=7203.0, events=[spent("pool", "a", 6, 9, at=7203.0)]),
     ]
     assert [str(each) for each in reports(commits)] == [
-        "revision 6, W7: pool a is said to have held 6.000000 GPU-hours this month, and has held 5.000000"
+        "revision 6, W7: the log says that pool a used 6.000000 GPU-hours this month, but it used 5.000000"
     ]

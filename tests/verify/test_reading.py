@@ -117,7 +117,7 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
         (b"hello", "FILE is not a SQLite database, backup or export of runrig"),
         (b"{}\n", "FILE is not an export of runrig's event log"),
         (b'{"runrig_events": 3}\n', "FILE has format 3, and this release reads up to 2"),
-        (HEADER + LINE, "FILE is cut off: it ends after 1 events"),
+        (HEADER + LINE, "FILE is cut off: it ends after 1 event"),
         (HEADER + LINE[:40], "FILE is damaged, or from another release: JSONDecodeError "),
         (
             HEADER + LINE.replace(b"PutPool", b"PutMoon") + b'{"events": 1}\n',

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from runrig.api.absent import why_absent
 from runrig.api.problems import written
 from runrig.domain.errors import InvalidInput, NotFound, NotLoggedIn, Problem, RunrigError, ServerFault
+from runrig.domain.quantities import counted
 from runrig.domain.statuses import headers_of, status_of
 from runrig.service.runtime import logs
 
@@ -35,7 +36,7 @@ def install(app: FastAPI) -> None:
             _log.error("%s", logs.line("request_failed", error=error.message), exc_info=error)
         refused = answer(request, status, error.message, error.code, details_of(error))
         refused.headers.update(headers_of(error))
-        if isinstance(error, NotLoggedIn):  # The guard does this too.
+        if isinstance(error, NotLoggedIn):  # As the guard does, which refuses most such requests first.
             refused.headers["connection"] = "close"
         return refused
 
@@ -44,7 +45,7 @@ def install(app: FastAPI) -> None:
         found, secret = error.errors(), request.url.path.lstrip("/").startswith(SECRET)
         problems = [_of_pydantic(each, secret=secret) for each in found[:MOST_PROBLEMS]]
         if len(found) > MOST_PROBLEMS:
-            problems.append(Problem(f"{len(found) - MOST_PROBLEMS} more problems"))
+            problems.append(Problem(counted(len(found) - MOST_PROBLEMS, "more problem")))
         return answer(
             request,
             422,

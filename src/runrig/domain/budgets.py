@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from runrig.domain.pools import BudgetReached
+from runrig.domain.quantities import counted
 from runrig.domain.value import at as moment
 from runrig.domain.value import utc
 
@@ -100,4 +101,4 @@ def reached_in_words(pool: str, user: str, held: int, budget: int, renews: float
     whose = f"the budget of {f'pool {pool}' if pool else user}"
     but = "; until then only LOW work starts" if low else ""
     until = "" if renews is None else f"; it renews on {utc(moment(renews))}{but}"
-    return f"{whose} is reached: {held:,} of {budget:,} GPU-hours held this month{until}"
+    return f"{whose} is reached: {held:,} of {counted(budget, 'GPU-hour')} used this month{until}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import DEFAULT_FLAVOR
-from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, amount_of_flavor, listed
+from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, amount_of_flavor, counted, listed
 from runrig.domain.value import Word
 
 
@@ -33,8 +33,7 @@ class FewerPods:
     def __str__(self) -> str:
         parts = zip(self.pod_sets, self.before, self.after, strict=True)
         return " and ".join(
-            f"request {after} {'pod' if after == 1 else 'pods'} for {name} (now {before})"
-            for name, before, after in parts
+            f"request {counted(after, 'pod')} for {name} (now {before})" for name, before, after in parts
         )
 
 

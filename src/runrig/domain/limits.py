@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from runrig.domain.pools import Pool
-from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.quantities import GPU, amount_in_words, counted
 from runrig.domain.settings import MOST_BUDGET, MOST_LIMIT
 from runrig.domain.value import Shown, shown_as
 
@@ -55,9 +55,9 @@ class Limits(LimitValues):
         if self.gpus_per_workflow is not None:
             parts.append(f"{amount_in_words(GPU, self.gpus_per_workflow)} in one workflow")
         if self.waiting is not None:
-            parts.append(f"{self.waiting} {'workflow' if self.waiting == 1 else 'workflows'} waiting")
+            parts.append(f"{counted(self.waiting, 'workflow')} waiting")
         if self.budget is not None:
-            parts.append(f"{self.budget:,} GPU-hours a month")
+            parts.append(f"{counted(self.budget, 'GPU-hour')} a month")
         return ", ".join(parts) or "none"
 
     @property

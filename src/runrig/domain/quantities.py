@@ -138,6 +138,11 @@ def kind_of_flavor(key: str, *, named: bool) -> str:
     return f"{flavor} GPUs" if resource == GPU else f"{kind} of flavor {flavor}"
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """``1 workflow``, ``1,200 workflows``. *several*: if it is not *one* with an s."""
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
 def listed(names: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

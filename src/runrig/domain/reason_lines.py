@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from runrig.domain.quantities import amount_in_words, listed
+from runrig.domain.quantities import amount_in_words, counted, listed
 from runrig.domain.reasons import Part, lacking
 
 _PARTS = {
@@ -30,7 +30,7 @@ def domain_line(
     fit = "its pod does not fit" if need == 1 else f"{have} of {need} pods {'fits' if have == 1 else 'fit'}"
     parts = [f"{'/'.join(domain)}: {fit}", lacking(missing)]
     if closed:
-        parts.append(f"{closed} {'node' if closed == 1 else 'nodes'} unavailable")
+        parts.append(f"{counted(closed, 'node')} unavailable")
     if any(reserved.values()):
         parts.append(f"{listed([amount_in_words(*each) for each in reserved.items()])} reserved for other gangs")
     return ", ".join(parts)

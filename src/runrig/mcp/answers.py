@@ -69,7 +69,7 @@ def _cut(value: Any, at: str, items: int, characters: int, left_out: list[str], 
         left_out.append(f"{at}: {len(text) - characters} of {len(text)} characters")
         return text[:characters]
     if isinstance(value, dict):
-        most = 4 * items  # Amounts and labels; an object of an answer has fewer fields.
+        most = 4 * items  # Only amounts and labels have this many entries; objects have fewer fields.
         if len(value) > most:
             left_out.append(f"{at}: {len(value) - most} of {len(value)} entries")
         kept = list(value.items())[:most]

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from runrig.client import models
 from runrig.domain.errors import InvalidInput
+from runrig.domain.quantities import counted
 from runrig.mcp.access import Access
 from runrig.mcp.answers import harmless, picked, plain
 from runrig.mcp.asking import Filter, Id, Limit, Pool, Priority, Work, file_of
@@ -163,7 +164,7 @@ class Reading:
                 count += 1
                 kept.append(event)
         found: dict[str, Any] = {"events": [plain(each) for each in kept]}
-        return found | ({"left_out": [f"{count - len(kept)} earlier events"]} if count > len(kept) else {})
+        return found | ({"left_out": [counted(count - len(kept), "earlier event")]} if count > len(kept) else {})
 
     async def cluster_events(
         self,
@@ -295,6 +296,6 @@ def _log(lines: list[str], *, more: bool, searched: bool) -> dict[str, Any]:
             break
         kept.appendleft(text)
     left_out = ["earlier lines: use contains, or a task"] if more else []
-    left_out += [f"the end of {cut} lines that are longer than {_LINE} characters"] if cut else []
+    left_out += [f"the end of {counted(cut, 'line')} longer than {_LINE} characters"] if cut else []
     left_out += [f"lines before the last {_MOST_SEARCHED:,} were not searched"] if searched else []
     return {"lines": list(kept)} | ({"left_out": left_out} if left_out else {})

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 
 from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.quantities import counted
 from runrig.spec.yamltree import Document, Entry, Node, Place
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ def raise_if_any(problems: Collection[Problem], most: int) -> None:
     """Raises InvalidInput with *problems* by line and column, up to *most* and the number of the rest."""
     found = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
     if len(found) > most:
-        found = [*found[:most], Problem(f"and {len(found) - most} more problems")]
+        found = [*found[:most], Problem(f"and {counted(len(found) - most, 'more problem')}")]
     if found:
         raise InvalidInput(tuple(found))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from runrig.domain.gangs import Requirement
-from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, Requests, requests_of
+from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, Requests, counted, requests_of
 from runrig.domain.workflows import TaskSpec
 from runrig.spec.fields import Field, Fields, each, repeated
 from runrig.spec.values import parse_size
@@ -72,7 +72,7 @@ def _check_sizes(sizes: Sequence[tuple[int, str, Field]]) -> None:
     for (small, key, _), (large, _, field) in pairwise(sorted(sizes, key=lambda size: size[0])):
         if large % small:
             field.wrong(
-                f"slices of {large} pods cannot be cut into those of {small} that {key!r} has: {small} must divide it"
+                f"slices of {counted(large, 'pod')} cannot be cut into those of {small} that {key!r} has: {small} must divide it"
             )
 
 
@@ -96,7 +96,7 @@ def check_slices_of_task(fields: Fields, topology: Sequence[Requirement]) -> Non
     sliced = next((each for each in topology if each.slice_size is not None), None)
     if sliced is not None and fields.get("count") is None:
         (fields.get("resource") or fields.field).wrong(
-            f"has slices of {sliced.slice_size} pods for topology key {sliced.key!r}, but a task without count is a single "
+            f"has slices of {counted(sliced.slice_size, 'pod')} for topology key {sliced.key!r}, but a task without count is a single "
             "pod. Set count, or name a resource without sliceSize"
         )
 

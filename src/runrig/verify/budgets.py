@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from .gang import ADMITTED, STOPPING, Gang
+from .gang import ADMITTED, STOPPING, Gang, counted
 from .world import World
 
 POOL, USER = "pool", "user"
@@ -113,7 +113,7 @@ def reached(world: World, spending: Spending, gang: Gang) -> Iterator[str]:
             continue
         held = spending.until(scope, world.now)
         if held >= budget * HOUR:
-            yield f"it starts although {' '.join(scope)} has held {held / HOUR:.1f} of {budget} GPU-hours this month"
+            yield f"it starts although {' '.join(scope)} has used {held / HOUR:.1f} of {counted(budget, 'GPU-hour')} this month"
 
 
 def said(world: World, spending: Spending, action: Mapping[str, Any]) -> Iterator[str]:
@@ -123,11 +123,11 @@ def said(world: World, spending: Spending, action: Mapping[str, Any]) -> Iterato
     budget, does = budget_of(world, scope)
     whose = " ".join(scope)
     if scope in spending.held and spent["held"] != (mine := spending.until(scope, world.now)):
-        yield f"{whose} is said to have held {spent['held'] / HOUR:.6f} GPU-hours this month, and has held {mine / HOUR:.6f}"
+        yield f"the log says that {whose} used {spent['held'] / HOUR:.6f} GPU-hours this month, but it used {mine / HOUR:.6f}"
     if spent["month"] != month_of(world.now):
         yield f"the budget of {whose} is counted in a month that begins at {spent['month']:.0f}"
     if action["budget"] != budget:
-        yield f"the budget of {whose} is said to be {action['budget']} GPU-hours, and is {budget}"
+        yield f"the log says that the budget of {whose} is {counted(action['budget'], 'GPU-hour')}, but it is {budget}"
     stops = does if budget is not None and spent["held"] >= budget * HOUR else None
     if spent["stops"] != stops:
-        yield f"{spent['held'] / HOUR:.1f} of the {budget} GPU-hours of {whose} are held, so {stops} applies, not {spent['stops']}"
+        yield f"{whose} used {spent['held'] / HOUR:.1f} of {budget} GPU-hours, so {stops} applies, not {spent['stops']}"

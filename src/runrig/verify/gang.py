@@ -55,6 +55,11 @@ class Queue:
         self.over = self.vain = -1
 
 
+def counted(number: int, one: str) -> str:
+    """``1 pod``, ``1,200 pods``."""
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
+
+
 def gpus_of(gang: Gang, counts: Sequence[int]) -> int:
     """GPUs of *counts* pods, one number per pod set."""
     return sum(count * need.get("gpu", 0) for count, need in zip(counts, gang.requests, strict=True))

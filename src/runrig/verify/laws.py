@@ -189,7 +189,7 @@ def reclaim(court: Court, gang: Gang, action: Action) -> Iterator[str]:
                         numbers.append((held + back.get(key, 0) - nominal, held + back.get(key, 0), nominal, key))
         over, held, nominal, key = max(numbers)
         if over <= 0:
-            yield f"it preempts {target.id} of {node.name}, which is within its quota (holds {held} of {nominal} {key})"
+            yield f"it preempts {target.id} of {node.name}, which is within its quota (uses {held} of {nominal} {key})"
 
 
 def no_needless_stops(court: Court, gang: Gang, action: Action) -> Iterator[str]:

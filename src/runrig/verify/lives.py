@@ -5,7 +5,7 @@ from typing import Any
 
 from .budgets import reached, said
 from .court import Action, Commit, Court, no_room
-from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, gpus_of
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, counted, gpus_of
 from .places import groups
 from .quota import CHARGED, LAYERS
 from .timeouts import QUEUE, RUN, run_time
@@ -20,7 +20,7 @@ def placement(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         return
     for each in action["placement"]:
         if sum(share["count"] for share in each["shares"]) != each["count"]:
-            yield f"{each['count']} pods of {each['pod_set']} are granted, but not all have a node"
+            yield f"{each['pod_set']} gets {counted(each['count'], 'pod')}, but not a node for each"
     usual = court.world.pools[gang.pool]["flavors"] or list(court.world.flavors)
     for one, each in zip(gang.sets, action["placement"], strict=True):
         if gang.state == PENDING and each["flavor"] not in ([one["platform"]] if one.get("platform") else usual):
@@ -114,7 +114,7 @@ def others_have_ended(court: Court, gang: Gang, action: Action) -> Iterator[str]
     for each in court.world.workflows.get(gang.workflow, {}).get("after", ()):
         status = each["ended"]
         if status is None and each["workflow"] not in court.world.workflows:
-            continue  # Retention deleted it, and with it how it ended.
+            continue  # Retention deleted the workflow, so how it ended is unknown.
         if status is None:
             yield f"it is queued before {_named(each)} has ended"
         elif each["when"] != "any" and (each["when"] == "ok") != (status == "COMPLETED"):
@@ -131,7 +131,7 @@ def elements_at_a_time(court: Court, gang: Gang, action: Action) -> Iterator[str
     if most is not None and gang.state != ADMITTED:
         others = sum(each.state in (ADMITTED, STOPPING) for each in court.world.of_workflow(gang.workflow))
         if others >= most:
-            yield f"{others} elements of {gang.workflow} are on nodes, but at most {most} may be"
+            yield f"{gang.workflow} has {counted(others, 'element')} on nodes, but at most {most} may be"
 
 
 def hold(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -206,7 +206,8 @@ def waiting_limit(court: Court, action: Action) -> Iterator[str]:
     ]
     for most, count, where in ((in_pool, waiting.count(top), top), (over_all, len(waiting), "all pools")):
         if most is not None and count >= most:
-            yield f"{workflow['id']} is submitted while {count} workflows of {user} wait in {where}, which allows {most}"
+            has = f"{user} has {counted(count, 'workflow')} waiting"
+            yield f"{workflow['id']} is submitted although {has} in {where}, which allows {most}"
 
 
 def user_gpus(court: Court, gang: Gang, action: Action) -> Iterator[str]:
@@ -216,7 +217,7 @@ def user_gpus(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     gpus = gpus_of(gang, [each["count"] for each in action["placement"]])
     for where, most, held in court.limits_of_user(gang) if gang.state == PENDING else ():
         if held + gpus > most:
-            yield f"it uses {gpus} GPUs while {gang.user} already uses {held} in {where or 'all pools'}, where {most} are allowed"
+            yield f"it uses {counted(gpus, 'GPU')} while {gang.user} already uses {held} in {where or 'all pools'}; the limit is {most}"
 
 
 def budget(court: Court, gang: Gang, action: Action) -> Iterator[str]:

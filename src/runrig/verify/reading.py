@@ -17,6 +17,7 @@ from typing import Any
 
 from .chain import LAST, NOTHING, Chain, Event, Snapshot, dumps, event_of, leaf_of, snapshot_of
 from .court import Commit
+from .gang import counted
 from .world import KINDS
 
 FORMAT = 2
@@ -298,7 +299,7 @@ def of_lines(lines: Iterable[str], path: str, after: int = 0) -> Iterator[Item]:
         if dumps(row) != text:
             raise ValueError(f"{text:.80} was changed")
         yield snapshot_of(dumps(row["snapshot"]).encode())
-    raise Unreadable(f"{path} is cut off: it ends after {count} events")
+    raise Unreadable(f"{path} is cut off: it ends after {counted(count, 'event')}")
 
 
 def _check_version(path: str, version: str) -> None:

@@ -18,7 +18,7 @@ if not __package__:  # Run as a file: its folder is the package.
 
 from .chain import LAST, Chain, Snapshot
 from .court import Commit, Court
-from .gang import Gang
+from .gang import Gang, counted
 from .reading import Unreadable, commits, snapshots
 from .snapshots import difference
 from .table import AT_REST, CODES, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
@@ -71,8 +71,8 @@ class Numbers(NamedTuple):
     def text(self, reports: int) -> str:
         days = (self.last - (self.first or self.last)) / 86_400
         return (
-            f"{self.decisions:,} decisions of {days:,.1f} days, {reports:,} unlawful, "
-            f"{self.not_proven:,} not proven; {self.rests:,} rests"
+            f"{counted(self.decisions, 'decision')} of {days:,.1f} days, {reports:,} unlawful, "
+            f"{self.not_proven:,} not proven; {counted(self.rests, 'rest')}"
         )
 
 
@@ -201,7 +201,7 @@ def _rested(commit: Commit, then: Commit | None) -> float | None:
     ):
         at = commit.time
     edited = any(kind in ("PutPool", "PutCohort") for kind, _ in commit.events)
-    # A drained pool is ARCHIVED when all is decided, so only the next cycle knows of it.
+    # A cycle archives drained pools after all decisions, so only the next cycle takes them into account.
     return None if at is None or (edited and at <= commit.time) else at
 
 
@@ -228,7 +228,7 @@ def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upt
     gc.disable()  # Nothing here refers to itself, and collecting takes a tenth of the time.
     try:
         found = checker.read(log)
-        for _ in log:  # For the rest of the chain, if the log became impossible.
+        for _ in log:  # Checks the rest of the chain even if the decisions became impossible.
             pass
     except Unreadable:
         if not chain.broken:

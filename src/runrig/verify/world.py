@@ -199,7 +199,7 @@ class World:
     @contextmanager
     def without(self, gangs: list[Gang], layers: tuple[int, ...] = (CHARGED,)) -> Iterator[None]:
         """A trial: *gangs* are gone, and come back at the end."""
-        assert self.tree is not None  # Built before anything is gone.
+        assert self.tree is not None  # It was built with all gangs, before any is removed.
         taken = [(gang, layer) for gang in gangs for layer in gang.layers if layer in layers]
         loosened, changes = self.loosened, self.changes
         for gang, layer in taken:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from runrig.domain.gangs import GangState
+from runrig.domain.quantities import counted
 from runrig.service.queries.board import Board, BoardGang, BoardNode
 
 MOST_NODES = 64
@@ -31,7 +32,7 @@ class Part:
     def words(self) -> str:
         of = {"free": "free", "low": "LOW", "going": "reserved or stopping", "firm": ""}[self.kind]
         who = self.workflow or ("" if self.kind == "free" else "another pool")
-        return f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}: {', '.join(each for each in (who, self.pool, of) if each)}"
+        return f"{counted(self.gpus, 'GPU')}: {', '.join(each for each in (who, self.pool, of) if each)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _READ = 16_000
 """Lines that a page reads, over all streams of all attempts, but at least `LINES` of each of a few."""
 HUES = 8
 
-# All parts are class names, numbers, or escaped text.
+# Safe: all parts are class names, numbers, or escaped text.
 _html = Markup
 
 Key = tuple[str, int]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runrig.domain.laws import OF_PREEMPTIONS
-from runrig.domain.quantities import format_quantity
+from runrig.domain.quantities import counted, format_quantity
 from runrig.domain.settings import PARTS, called, in_words
 from runrig.domain.shown.plans import (
     Plan,
@@ -17,7 +17,7 @@ from runrig.domain.shown.plans import (
     PlanStart,
     PlanUnseen,
 )
-from runrig.web.rendering import many, moment, number
+from runrig.web.rendering import moment, number
 
 MOST_NAMED = 8
 """Maximum names listed per kind."""
@@ -99,7 +99,7 @@ def sentences(plan: Plan) -> Iterator[str]:
     if gangs:
         first = ", ".join(each.gang for each in gains[:2])
         named = f" ({first}{' and more' if gangs > 2 else ''})" if first else ""
-        yield f"{many(gangs, 'group')}{named} would start on {many(gpus, 'GPU')}."
+        yield f"{counted(gangs, 'group')}{named} would start on {counted(gpus, 'GPU')}."
     if costs:
         yield f"Cost: {' and '.join([', '.join(costs[:-1]), costs[-1]] if costs[1:] else costs)}."
     if not (gangs or costs):
@@ -131,9 +131,9 @@ def _cost(found: Sequence[PlanGang], verb: str, unseen: PlanUnseen | None) -> It
     for each in found:
         by_pool.setdefault(each.pool, []).append(each.gpus)
     for pool, amounts in sorted(by_pool.items()):
-        yield f"{many(sum(amounts), 'GPU')} in {pool} ({many(len(amounts), 'group')} {verb})"
+        yield f"{counted(sum(amounts), 'GPU')} in {pool} ({counted(len(amounts), 'group')} {verb})"
     if unseen is not None:
-        yield f"{many(unseen.gpus, 'GPU')} in other pools ({many(unseen.gangs, 'group')} {verb})"
+        yield f"{counted(unseen.gpus, 'GPU')} in other pools ({counted(unseen.gangs, 'group')} {verb})"
 
 
 # ---------------------------------------------------------------- tables
@@ -194,13 +194,13 @@ def _kind(plan: Plan, name: str, label: str, items: list[Item]) -> Iterator[Plan
     unseen = plan.others.get(name)
     shown = items[:MOST_NAMED]
     if unseen is not None:
-        shown.append(Item("", f"{many(unseen.gangs, 'group')} in other pools ({many(unseen.gpus, 'GPU')})"))
+        shown.append(Item("", f"{counted(unseen.gangs, 'group')} in other pools ({counted(unseen.gpus, 'GPU')})"))
     if shown:
         yield PlanSection(label, tuple(shown), max(0, len(items) - MOST_NAMED))
 
 
 def _who(each: PlanGang) -> str:
-    return f"{each.pool}, {each.priority}, {many(each.gpus, 'GPU')}"
+    return f"{each.pool}, {each.priority}, {counted(each.gpus, 'GPU')}"
 
 
 def _start(each: PlanStart) -> str:
@@ -222,4 +222,4 @@ def _exposed(each: PlanExposed) -> Item:
 
 def _drain(each: PlanDrain) -> Item:
     until = "some without a time limit" if each.until is None else f"until {moment(each.until)} UTC at the latest"
-    return Item("", f"{each.pool}: {many(each.workflows, 'workflow')}, {many(each.gpus, 'GPU')}, {until}")
+    return Item("", f"{each.pool}: {counted(each.workflows, 'workflow')}, {counted(each.gpus, 'GPU')}, {until}")

@@ -13,7 +13,7 @@ from runrig import __version__
 from runrig.domain.access import Identity
 from runrig.domain.laws import titled
 from runrig.domain.printable import printable
-from runrig.domain.quantities import format_quantity, listed
+from runrig.domain.quantities import counted, format_quantity, listed
 from runrig.domain.reasons import CLOSEST
 from runrig.domain.settings import called, in_words
 from runrig.domain.shown.history import PoolFieldEdit
@@ -130,11 +130,6 @@ def time_spent(it: Workflow) -> str:
     return times_in_words(asdict(times), passed if times.now == "waited" else None)
 
 
-def many(count: int, one: str, several: str | None = None) -> str:
-    """``1 node``, ``12 nodes``."""
-    return f"{number(count)} {one if count == 1 else several or f'{one}s'}"
-
-
 def commands(text: str) -> Markup:
     """Returns *text* with the parts in backticks as code."""
     parts = text.split("`")
@@ -177,5 +172,11 @@ _environment.filters |= {
     "pair": lambda value, name: (name, value),
 }
 _environment.filters |= {"kind": kind_of, "rule": titled, "commands": commands, "listed": listed}
-_environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings, "slice": slice}
+_environment.globals |= {
+    "static": address,
+    "many": counted,
+    "version": __version__,
+    "drawings": drawings,
+    "slice": slice,
+}
 _environment.globals |= {"CLOSEST": CLOSEST}

@@ -10,6 +10,7 @@ from typing import IO
 from runrig import __version__
 from runrig.backends.local.owners import own_all, put_others_aside
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
+from runrig.domain.quantities import counted
 from runrig.store import SqlStore
 from runrig.store.backup import LOG_FILES, PIECE, STATE_FILES, BackupReader, BackupWriter, Contents, restore
 from runrig.store.opening import open_database
@@ -75,8 +76,8 @@ def restore_backup(
 
 def in_words(contents: Contents) -> str:
     head = contents.header
-    parts = [_counted(contents.rows[f"{noun}s"], noun) for noun in ("workflow", "pool", "user", "event")]
-    parts += [_counted(contents.files, "file")] if contents.files else []
+    parts = [counted(contents.rows[f"{noun}s"], noun) for noun in ("workflow", "pool", "user", "event")]
+    parts += [counted(contents.files, "file")] if contents.files else []
     parts += [f"hash {head.head}"] if head.head else []
     return f"revision {head.revision} of {head.taken_at}, {', '.join(parts)} (runrig {head.version} on {head.store})"
 
@@ -86,10 +87,6 @@ def missing(contents: Contents) -> str | None:
     if not contents.lost:
         return None
     return f"credentials without values, which their users must set again: {', '.join(contents.lost)}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _now() -> str:

@@ -24,6 +24,7 @@ from runrig import __version__
 from runrig.api.http import crowd
 from runrig.backends.clock import ServerClock
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
+from runrig.domain.quantities import counted
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.disk import is_full
 from runrig.ports.store import Store, WorkflowQuery
@@ -135,7 +136,9 @@ class Lenient(logging.StreamHandler[Any]):
                 _complain(f"{self.place} cannot be written ({self._failure.strerror}); log lines are lost until it can")
             self._lost += 1
         elif self._lost:
-            _complain(f"{self.place} can be written again; {self._lost} log lines were lost")
+            _complain(
+                f"{self.place} can be written again; {counted(self._lost, 'log line was', 'log lines were')} lost"
+            )
             self._lost = 0
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name

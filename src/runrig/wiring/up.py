@@ -23,7 +23,7 @@ from runrig.domain.cluster import BACKENDS_OF_UP, ClusterSpec
 from runrig.domain.credentials import KEY_BYTES, written_keys
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
-from runrig.domain.quantities import GPU
+from runrig.domain.quantities import GPU, counted
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.service.access.browser_sessions import FIRST_CODE_S
@@ -119,7 +119,7 @@ def up(
         going_on = service.queries.running_tasks() if interrupted else 0
     _log.info("event=stopped")
     if interrupted:
-        tasks = "1 task keeps running" if going_on == 1 else f"{going_on} tasks keep running"
+        tasks = counted(going_on, "task keeps running", "tasks keep running")
         say(f"stopped; {tasks}" if going_on else "stopped")
 
 
@@ -270,7 +270,7 @@ def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
     partial.replace(folder / "server.json")
     gpus = service.queries.gpus()
     _log.info("event=up url=%s backend=%s gpus=%s", url, backend, gpus)
-    amount = f"{gpus} GPU{'' if gpus == 1 else 's'}"
+    amount = counted(gpus, "GPU")
     announce("is up", url, f"backend {backend}, {amount}, data {folder}")
     if sys.stdout.isatty():  # It only helps a user at a terminal, and must not end up in a log.
         code = service.access.browsers.make_code(service.access.authentication.owner, FIRST_CODE_S)

@@ -192,7 +192,7 @@ def test_a_user_has_a_budget_over_all_pools() -> None:
     assert (world.status(mine), world.status(theirs)) == ([Status.WAITING], [Status.INITIALIZING])
     (reason,) = why(world.state, mine).groups[0].reasons
     assert str(reason) == (
-        "the budget of cy is reached: 2 of 2 GPU-hours held this month; it renews on 2026-12-01 00:00:00 UTC"
+        "the budget of cy is reached: 2 of 2 GPU-hours used this month; it renews on 2026-12-01 00:00:00 UTC"
     )
 
 
@@ -203,10 +203,10 @@ def test_why_says_what_was_held_and_when_it_renews() -> None:
     (reason,) = why(world.state, id).groups[0].reasons
     assert (reason.code, reason.law) == (Code.BUDGET, "W7")
     assert str(reason) == (
-        "the budget of pool vision is reached: 1,500 of 1 GPU-hours held this month; it renews on 2026-12-01 00:00:00 UTC; "
+        "the budget of pool vision is reached: 1,500 of 1 GPU-hour used this month; it renews on 2026-12-01 00:00:00 UTC; "
         "until then only LOW work starts"
     )
-    assert reason.headline == "budget reached: 1500 of 1 GPU-hours in vision"
+    assert reason.headline == "budget reached: 1,500 of 1 GPU-hour used in vision"
     (alike,) = drained(pool_why(world.state, "vision")).held
     assert (alike.reason, alike.gangs, alike.gpus) == (reason, 1, 2)
 

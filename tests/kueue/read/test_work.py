@@ -97,7 +97,7 @@ def test_pods_of_a_group_are_one_workload_with_a_pod_set_per_shape() -> None:
 
 def test_a_group_waits_for_all_its_pods_unless_fast_admission_is_set() -> None:
     (found,) = read(*home(), member("a", "3")).system.workloads
-    assert found.problem == "1 of the 3 pods of its group are in this file"
+    assert found.problem == "1 of the 3 pods of its group is in this file"
     fast = member("a", "3")
     fast["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-fast-admission"] = "true"
     (found,) = read(*home(), fast).system.workloads

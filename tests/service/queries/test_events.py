@@ -110,12 +110,12 @@ PAIRS: list[tuple[Action, str]] = [
     ),
     (
         SetSpent(Spent(Owner.POOL, "p", 1_793_491_200.0, 1_500 * HOUR, 1_794_000_000.0, BudgetReached.STOP), 1_000),
-        "budget of pool p: 1,500.0 GPU-hours of 1,000 held in 2026-11, so it is reached until 2026-12-01 00:00:00 UTC "
+        "budget of pool p: 1,500.0 GPU-hours of 1,000 used in 2026-11, so it is reached until 2026-12-01 00:00:00 UTC "
         "(Budgets, rule W7)",
     ),
     (
         SetSpent(Spent(Owner.USER, "ann", 1_793_491_200.0, HOUR // 2, 1_794_000_000.0), 1_000),
-        "budget of ann: 0.5 GPU-hours of 1,000 held in 2026-11 (Budgets, rule W7)",
+        "budget of ann: 0.5 GPU-hours of 1,000 used in 2026-11 (Budgets, rule W7)",
     ),
     (
         SetSpent(Spent(Owner.USER, "ann", 1_793_491_200.0, HOUR, 1_794_000_000.0), None),

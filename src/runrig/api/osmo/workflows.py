@@ -260,7 +260,7 @@ def query(
     dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers(
-        "2026-01-31 12:00:00.250000  train-1 is submitted to pool vision with priority NORMAL by alice\n",
+        "2026-01-31 12:00:00.250000  train-1 submitted to pool vision by alice (priority NORMAL)\n",
         404,
     ),
 )

@@ -141,7 +141,7 @@ LastEvent = Annotated[
     response_class=StreamingResponse,
     responses=texts(
         'id: 7\nevent: commit\ndata: [{"revision":7,"seq":0,"time":"2026-01-31T12:00:00Z","actor":"alice","kind":"Submit","law":"",'
-        '"text":"train-1 is submitted to pool vision with priority NORMAL by alice","workflow":"train-1","pool":"vision"}]\n\n',
+        '"text":"train-1 submitted to pool vision by alice (priority NORMAL)","workflow":"train-1","pool":"vision"}]\n\n',
         media_type="text/event-stream",
     ),
 )

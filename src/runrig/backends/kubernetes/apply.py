@@ -132,7 +132,7 @@ class Maker:
         if known is not None and known[1] == each:
             _log.warning("event=drift object=%s/%s", each["kind"], each["metadata"]["name"])
         if there is not None and each["kind"] == "Topology" and there["spec"] != each["spec"]:
-            self._remove(there)  # Its levels cannot be changed, only recreated.
+            self._remove(there)  # Levels are immutable, so the Topology is deleted and created again.
         self._view.note(self._as_leader(lambda: self._cluster.apply(each)))
 
     def _is_right(self, each: Object, there: Object) -> bool:
@@ -281,7 +281,7 @@ class Maker:
         try:
             self._view.note(self._as_leader(lambda: self._cluster.patch(group, patch)))
         except ApiRefusal as refusal:
-            if refusal.status not in (404, 409):  # It was deleted or changed: the next round looks again.
+            if refusal.status not in (404, 409):  # The group was deleted or changed: the next round tries again.
                 raise
 
     # ------------------------------------------------------------ finished objects

@@ -380,7 +380,7 @@ class KubernetesBackend:
         meta = pod["metadata"]
         if self._alive(pod):
             self._cluster.delete(pod, uid=meta["uid"], grace_s=1)
-            return True  # It is checked again after its end.
+            return True  # The pod's end triggers another check, which saves its output.
         key = names.key_of(pod)
         if key is not None and status.bound(pod) and not self._logs.keep(key, meta["name"]):
             return False

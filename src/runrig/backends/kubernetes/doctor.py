@@ -13,6 +13,7 @@ from runrig.backends.kubernetes.cluster import NODE, POD, ApiRefusal, Cluster
 from runrig.backends.kubernetes.drift import Crew
 from runrig.backends.kubernetes.names import NODE_POOL, SCHEDULER
 from runrig.domain.findings import Finding, Verdict
+from runrig.domain.quantities import counted
 
 Object = dict[str, Any]
 
@@ -232,10 +233,10 @@ def _nodes(cluster: Cluster, uses: Uses) -> Iterator[Finding]:
         return
     with_gpus = [each for each in nodes if each.get("status", {}).get("allocatable", {}).get(uses.gpu, "0") != "0"]
     if not with_gpus:
-        words = f"None of {_count(len(nodes), 'node')} reports {uses.gpu}: no GPU plugin runs, or it finds no GPU"
+        words = f"None of {counted(len(nodes), 'node')} reports {uses.gpu}: no GPU plugin runs, or it finds no GPU"
         yield Finding("gpus", Verdict.PROBLEM, words, _PLUGIN)
         return
-    yield Finding("gpus", Verdict.OK, f"{len(with_gpus)} of {_count(len(nodes), 'node')} report {uses.gpu}")
+    yield Finding("gpus", Verdict.OK, f"{len(with_gpus)} of {counted(len(nodes), 'node')} report {uses.gpu}")
     yield from _labels(with_gpus, uses)
 
 
@@ -272,10 +273,6 @@ def _numbers(version: str) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]), int(found[2]))
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _names(nodes: list[str]) -> str:
     shown = ", ".join(nodes[:_NAMED])
-    return f"Nodes {shown}" + (f" and {len(nodes) - _NAMED} others" if len(nodes) > _NAMED else "")
+    return f"Nodes {shown}" + (f" and {counted(len(nodes) - _NAMED, 'other')}" if len(nodes) > _NAMED else "")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from runrig.domain.observed import ClusterEvent
+from runrig.domain.quantities import counted
 from runrig.domain.workflows import TaskKey
 
 MOST = 5000
@@ -57,7 +58,9 @@ class EventFile:
         events = tuple(sorted(self._known.values(), key=_order))
         if not (events and self._dropped):
             return events
-        words = f"{self._dropped} older events of the cluster were dropped"
+        words = (
+            f"{counted(self._dropped, 'older event')} of the cluster {'was' if self._dropped == 1 else 'were'} dropped"
+        )
         return (ClusterEvent(events[0].time, None, "", "runrig", "Dropped", words), *events)
 
     def write(self, now: float) -> None:

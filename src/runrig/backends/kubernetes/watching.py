@@ -188,7 +188,7 @@ class Watch:
         self.trouble, self._told = why, cause
         self._lost_at = self._lost_at or time.monotonic()
         if self.lost_s > _LONGEST_S:
-            self._changed()  # So that the waiting side sees how long it lasts.
+            self._changed()  # Wakes the waiting side, which reports how long contact has been lost.
         self._pause(retry_after_s)
 
     def _pause(self, told_s: object) -> None:

@@ -120,7 +120,7 @@ class Attempt:
             with self.claim() as held:
                 return None if held is None or os.fstat(held).st_size else self.end(code, message)
         except OSError as error:
-            # A supervisor cannot begin in a damaged folder either.
+            # In a damaged folder no supervisor can begin either, so the attempt has ended.
             return TaskFact(Phase.ENDED, code, message) if error.errno in NO_FILE else None
 
     def ask_to_stop(self, grace_s: float, known: int | None) -> None:

@@ -13,6 +13,7 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.credentials import KEY_BYTES, read_keys, written_keys
 from runrig.domain.errors import InvalidInput
+from runrig.domain.quantities import counted
 from runrig.osmo.shape import naive
 
 
@@ -58,7 +59,7 @@ def credential_key(file: Path, drop_old: bool) -> None:
         raise InvalidInput.one(f"{file} does not exist, so it has no keys to drop")
     keys = old[:1] if drop_old else (secrets.token_bytes(KEY_BYTES), *old)
     _replace(file, written_keys(keys))
-    say(f"{file} has {len(keys)} key{'' if len(keys) == 1 else 's'}" + ("" if drop_old or not old else f"; {_NEXT}"))
+    say(f"{file} has {counted(len(keys), 'key')}" + ("" if drop_old or not old else f"; {_NEXT}"))
 
 
 _NEXT = "next, run `runrig admin reseal-credentials`, then this command with --drop-old"
@@ -101,4 +102,4 @@ def reseal_credentials(session: Session) -> None:
     if session.show(answer):
         return
     left = f"; {answer['unread']} could not be decrypted and stay unchanged" if answer["unread"] else ""
-    say(f"{answer['count']} credentials are encrypted with the newest key{left}")
+    say(f"{counted(answer['count'], 'credential is', 'credentials are')} encrypted with the newest key{left}")

@@ -236,7 +236,7 @@ def tied(client: Transport, id: str, *, attached: bool) -> Iterator[None]:
                 renew()
 
     over = threading.Event()
-    with suppress(Conflict):  # It has ended.
+    with suppress(Conflict):  # A workflow that has ended needs no lease.
         renew()
     threading.Thread(target=keep_renewing, name="attached", daemon=True).start()
     try:
@@ -262,7 +262,7 @@ def _detached(client: Transport, id: str) -> int:
 def _cancelled(client: Transport, id: str) -> int:
     try:
         client.call("POST", path("workflows", id, "cancel"), body={"message": "cancelled with Ctrl-C"})
-    except Conflict:  # It ended before.
+    except Conflict:  # It ended before it could be cancelled.
         workflow = client.get(path("workflows", id))
         if finished(workflow):
             _tell_end(workflow)

@@ -13,6 +13,7 @@ from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput
+from runrig.domain.quantities import counted
 
 DATABASE = "runrig.db"
 
@@ -69,7 +70,7 @@ def restore(context: click.Context, file: Path, config: str | None, data: str | 
         contents = restore_backup(file, *_place(context, config, data), moved.extend)
         say(f"restored {in_words(contents)}")
         if moved:
-            whose = "1 workflow that is" if len(moved) == 1 else f"{len(moved)} workflows that are"
+            whose = counted(len(moved), "workflow that is", "workflows that are")
             say(f"moved the tasks of {whose} not in the backup to {moved[0].parent}")
     if (lost := missing(contents)) is not None:
         say(sanitize.line(lost))

@@ -15,6 +15,7 @@ from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, Value, path
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
+from runrig.domain.quantities import counted
 from runrig.domain.workflows import MOST_ELEMENTS
 
 _REFUSED = 1
@@ -144,7 +145,7 @@ def _that_fit(
 def _question(ids: Sequence[str]) -> str:
     more = len(ids) - MOST_NAMED
     names = ", ".join(ids[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-    return f"Cancel {len(ids):,} {'workflow' if len(ids) == 1 else 'workflows'} ({names})?"
+    return f"Cancel {counted(len(ids), 'workflow')} ({names})?"
 
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
@@ -266,4 +267,4 @@ def array(session: Session, id: str, most: int, dry_run: bool) -> None:
 
 
 def _elements(number: int) -> str:
-    return f"{number} {'element' if number == 1 else 'elements'}"
+    return counted(number, "element")

@@ -14,6 +14,7 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.code import LARGEST, MOST_FILES
 from runrig.domain.errors import InvalidInput, ServerFault
+from runrig.domain.quantities import counted
 
 _IN_MEMORY = 1024 * 1024
 _LARGEST_ARCHIVE = LARGEST + 2048 * MOST_FILES
@@ -41,7 +42,7 @@ def code(session: Session, id: str | None, output: Path | None) -> None:
             packed.write(piece)
         packed.seek(0)
         count = _unpack(packed, folder, id)
-    warn(f"Wrote {count:,} files to {folder}")
+    warn(f"Wrote {counted(count, 'file')} to {folder}")
 
 
 def _check_empty(folder: Path) -> None:

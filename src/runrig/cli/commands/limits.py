@@ -30,7 +30,7 @@ _COLUMNS = (
     Column("Limit", prose=True),
     Column("Used"),
     Column("At most"),
-    Column("Left", 1),  # It follows from the two before it.
+    Column("Left", 1),  # Left out first if space is short: it follows from Used and At most.
     Column("Renews", 1),
 )
 

@@ -12,6 +12,7 @@ from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.clients import PLAN_S
 from runrig.client.transport import path
+from runrig.domain.quantities import counted
 
 MOST_NAMED = 10
 
@@ -97,7 +98,7 @@ def _say_marked(nodes: Sequence[str], changed: Sequence[str], done: str, already
 
 def _gangs(gangs: Sequence[Mapping[str, Any]]) -> str:
     named = [
-        f"{each['gang']} ({each['pool']}, {each['priority']}, {each['gpus']} {'GPU' if each['gpus'] == 1 else 'GPUs'})"
+        f"{each['gang']} ({each['pool']}, {each['priority']}, {counted(each['gpus'], 'GPU')})"
         for each in gangs[:MOST_NAMED]
     ]
     left = len(gangs) - MOST_NAMED

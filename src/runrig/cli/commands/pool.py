@@ -24,6 +24,7 @@ from runrig.cli.rendering.times import local, utc_text
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import RunrigError
+from runrig.domain.quantities import counted
 from runrig.domain.settings import SETTINGS
 from runrig.osmo import pools as shaped
 from runrig.osmo.shape import naive, page
@@ -250,7 +251,7 @@ def _preview(session: Session, name: str, act: str, *options: str, until: str | 
 
 def _workflows(number: int, verb: str) -> str:
     """``1 workflow waits``, ``2 workflows wait``."""
-    return f"1 workflow {verb}s" if number == 1 else f"{number} workflows {verb}"
+    return counted(number, f"workflow {verb}s", f"workflows {verb}")
 
 
 def _in_utc(until: str) -> str:

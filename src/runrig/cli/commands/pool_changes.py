@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runrig.domain.quantities import GPU, amount_in_words, format_quantity
+from runrig.domain.quantities import GPU, amount_in_words, counted, format_quantity
 from runrig.domain.settings import NOTHING, PARTS, SETTINGS, called, default, in_words
 
 Node = Mapping[str, Any]
@@ -37,7 +37,7 @@ def deleted(answer: Node, *, dry_run: bool = False) -> str:
     is_, parent = "would be" if dry_run else "is", answer["parent"]
     if answer["state"] == "DELETING":
         count, gpus = answer["workflows"], answer["total"]
-        work = f"{count} {'workflow' if count == 1 else 'workflows'} with {amount_in_words(GPU, gpus)}"
+        work = f"{counted(count, 'workflow')} with {amount_in_words(GPU, gpus)}"
         run, ended = ("runs", "it has") if count == 1 else ("run", "they have")
         keeps = f"it keeps {amount_in_words(GPU, answer['held'])}" + (f" of {parent}" if parent else "")
         lines = [f"pool {answer['name']} {is_} DELETING: {work} still {run} there, and {keeps} until {ended} ended"]

@@ -16,6 +16,7 @@ from runrig.cli.transport.session import Session
 from runrig.client.failure import server_said
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import RunrigError, ServerFault
+from runrig.domain.quantities import counted
 
 MOST = 1_000
 LARGEST = 1_500_000
@@ -61,7 +62,7 @@ def send(
         of_part = files[len(found) : len(found) + len(part)]
         found += [_result(file, each, client.url) for file, each in zip(of_part, answer["outcomes"], strict=True)]
         if len(part) < len(bodies):
-            warn(f"{len(found):,} of {len(files):,} files are sent")
+            warn(f"{len(found):,} of {counted(len(files), 'file')} sent")
     return found
 
 
@@ -103,7 +104,7 @@ def report(session: Session, files: Sequence[str], results: Sequence[Result], *,
         for file, error in failed:
             warn(error.message if isinstance(error, FileProblems) else f"{shown(file)}: {error.message}")
         if failed:
-            warn(f"{len(good):,} of {len(files):,} files are {done}")
+            warn(f"{len(good):,} of {counted(len(files), 'file')} {done}")
     if failed:
         codes = {error.exit_code for _, error in failed}
         raise click.exceptions.Exit(codes.pop() if len(codes) == 1 and not good else _REFUSED)

@@ -18,6 +18,7 @@ from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, columns_of, drawn, folded, on_terminal, styled, terminal
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
+from runrig.domain.quantities import counted
 
 _POLL_S = 0.5
 _BAR = 24
@@ -130,7 +131,7 @@ def picture(answer: Answer, why: str, width: int) -> list[str]:
         (answer["name"], {"bold": True}),
         (answer["status"], {}),
         (f"{bar:{_BAR}}", {"fg": "green"}),
-        (f"{done} of {len(current)} tasks", {}),
+        (f"{done} of {counted(len(current), 'task')}", {}),
         (elapsed, {}),
         (f"pool {answer['pool']}, {answer['priority']}", {"dim": True}),
     ]

@@ -18,7 +18,7 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import Unavailable
 from runrig.domain.laws import cited
-from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, listed
+from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, counted, listed
 from runrig.domain.reason_lines import domain_line, part_line
 from runrig.domain.reasons import CLOSEST, IN_USE_BY, Code, Part
 from runrig.osmo.shape import page
@@ -139,9 +139,7 @@ def pool_lines(answer: Answer) -> Iterator[str]:
 def _counted(gangs: int, gpus: int) -> str:
     if not gangs:
         return "nothing is waiting"
-    return (
-        f"1 gang is waiting (needs {_gpus(gpus)})" if gangs == 1 else f"{gangs} gangs are waiting (need {_gpus(gpus)})"
-    )
+    return f"{counted(gangs, 'gang is', 'gangs are')} waiting ({'needs' if gangs == 1 else 'need'} {_gpus(gpus)})"
 
 
 def _gpus(amount: int) -> str:
@@ -214,7 +212,7 @@ def _met(tier: str, group: Answer) -> str:
     """Returns the facts about a tier that is ok."""
     if tier == "order" and group["passed"]:
         passed = group["passed"]
-        return f"{passed} {'gang' if passed == 1 else 'gangs'} submitted later started first; STRICT_FIFO would prevent that"
+        return f"{counted(passed, 'gang')} submitted later started first; STRICT_FIFO would prevent that"
     if tier == "quota":
         return "; ".join(map(_left, group["left"]))
     return ""

@@ -8,7 +8,7 @@ from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, folded, show
 from runrig.cli.rendering.times import local
 from runrig.domain.laws import OF_PREEMPTIONS, cited
-from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.quantities import GPU, amount_in_words, counted
 
 Answer = Mapping[str, Any]
 
@@ -46,7 +46,9 @@ def print_plan(answer: Answer) -> None:
     if not (found or answer["pools"]):
         say("No workflow or pool is affected.")
     if not answer["rests"]:
-        say(f"Stopped after {answer['cycles']} cycles, before the cluster settled. Later effects are not shown.")
+        say(
+            f"Stopped after {counted(answer['cycles'], 'cycle')}, before the cluster settled. Later effects are not shown."
+        )
 
 
 def _gap(needed: bool) -> None:
@@ -137,7 +139,7 @@ def _never(gang: Answer) -> str:
 
 
 def _drain(pool: Answer) -> str:
-    work = f"{pool['workflows']} {'workflow' if pool['workflows'] == 1 else 'workflows'}, {_gpus(pool['gpus'])}"
+    work = f"{counted(pool['workflows'], 'workflow')}, {_gpus(pool['gpus'])}"
     end = (
         f", until {local(pool['until'].removesuffix('Z'))}"
         if pool["until"]
@@ -147,8 +149,7 @@ def _drain(pool: Answer) -> str:
 
 
 def _others(amount: Answer) -> str:
-    gangs = "1 gang" if amount["gangs"] == 1 else f"{amount['gangs']} gangs"
-    return f"{gangs} of other pools ({_gpus(amount['gpus'])})"
+    return f"{counted(amount['gangs'], 'gang')} of other pools ({_gpus(amount['gpus'])})"
 
 
 def _gpus(amount: int) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runrig.cli.rendering import times
+from runrig.domain.quantities import counted
 from runrig.domain.spans import format_duration
 
 Answer = Mapping[str, Any]
@@ -31,7 +32,7 @@ class Asked:
         total = f"{self.gpus * self.nodes or 'no'} GPU{'' if self.gpus * self.nodes == 1 else 's'}"
         gpus = f"{total} ({each})" if self.nodes > 1 else total
         if self.elements is not None:
-            gpus = f"{self.elements} {'element' if self.elements == 1 else 'elements'} of {gpus}"
+            gpus = f"{counted(self.elements, 'element')} of {gpus}"
             gpus += f", at most {self.most} at a time" if self.most is not None else ""
         return ", ".join([gpus, self.priority, f"pool {self.pool}", *([f"at most {self.time}"] if self.time else [])])
 
@@ -72,7 +73,7 @@ def last_lines(workflow: Answer) -> Iterator[str]:
         return
     if cause and workflow["status"] == "FAILED" and not workflow.get("array"):
         why = f": {cause['sentence']} ({cause['task']}, {cause['ending']})"
-    else:  # The message of others, such as a time limit or an array, is more than what one task wrote.
+    else:  # A time limit or an array has a message that says more than one task's output.
         why = f": {workflow['message']}" if workflow["message"] else ""
         why += f"; {cause['task']}: {cause['sentence']}" if cause and workflow.get("array") else ""
     yield f"{name}{workflow['status']} after {ran}{why}"
@@ -80,5 +81,5 @@ def last_lines(workflow: Answer) -> Iterator[str]:
     if any(group["status"] == "COMPLETED" for group in workflow["groups"]):
         again += " --failed"
     if workflow["code"]:
-        again += " --code ."  # Otherwise the same code would fail again.
+        again += " --code ."  # Without it, the stored code would run, and fail, again.
     yield f"{' ' * len(name)}all output: runrig logs {id}    again: {again}"

@@ -6,7 +6,7 @@ from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
 from runrig.domain.kueue import Pending
 from runrig.domain.laws import cited
-from runrig.domain.quantities import FlavorResource, format_quantity
+from runrig.domain.quantities import FlavorResource, counted, format_quantity
 from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome, TreeNode
 
 _TREE = (
@@ -171,7 +171,7 @@ def _summary(cycle: Cycle) -> str:
     counts = (("admitted", cycle.admitted), ("preempted", cycle.preempted), ("pending", cycle.pending))
     skipped = sum(cycle.skipped.values())
     parts = [f"{len(found)} {name}" for name, found in counts if found]
-    parts += [f"{skipped} preemption{'' if skipped == 1 else 's'} put off"] if skipped else []
+    parts += [f"{counted(skipped, 'preemption')} put off"] if skipped else []
     return ", ".join(parts)
 
 

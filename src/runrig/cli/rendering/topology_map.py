@@ -11,6 +11,7 @@ import click
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.tables import Column, Table, fitting, on_terminal, plain
 from runrig.domain.natural_order import natural
+from runrig.domain.quantities import counted
 
 Domain = Mapping[str, Any]
 Row = tuple[str, Domain]
@@ -115,7 +116,9 @@ def _flat(whole: Domain, *, everything: bool, flat: bool) -> tuple[list[Row], li
     nodes = _sorted(whole["domains"]) if flat else []
     rows = list(_drawn(nodes if everything else nodes[:MOST_ROWS], 1, ""))
     left = len(whole["domains"]) - len(rows)
-    return [("all nodes", whole), *rows], [f"{left} nodes are not shown. Use --nodes to see them"] if left else []
+    return [("all nodes", whole), *rows], [
+        f"{counted(left, 'node is', 'nodes are')} not shown. Use --nodes to see {'it' if left == 1 else 'them'}"
+    ] if left else []
 
 
 def _drawn(domains: Sequence[Domain], depth: int, indent: str) -> Iterator[Row]:
@@ -227,7 +230,7 @@ def _holder(holder: Mapping[str, Any]) -> str:
 def _gangs(found: Mapping[str, Any], size: Mapping[str, int]) -> list[str]:
     """Returns how many gangs fit in total, by the level whose domain each stays in."""
     pods, gpus = size["pods"], size["gpus"]
-    what = f"Gangs of {pods} {'pod' if pods == 1 else 'pods'} x {gpus} {'GPU' if gpus == 1 else 'GPUs'}"
+    what = f"Gangs of {counted(pods, 'pod')} x {counted(gpus, 'GPU')}"
     places = [("anywhere", found["all"]["nodes"], found["all"]["gangs"])]
     places += [
         (f"each in one {sanitize.line(each['key'])}", each["domains"], each["gangs"]) for each in found["levels"]

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runrig.domain.quantities import listed
+from runrig.domain.quantities import counted, listed
 
 WIDTH = 80
 _WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
@@ -39,7 +39,7 @@ def section(answer: Answer, *, verbose: bool, limited: bool = False) -> Iterator
     if not answer["at_rest"]:
         yield from _row("", "The scheduler is still working; this answer may change in the next cycle.")
     for each in answer["tried"] if verbose else ():
-        values = f"{each['values']} {'value' if each['values'] == 1 else 'values'}"
+        values = counted(each["values"], "value")
         numbers = f"{values}, {each['refuted']} ruled out, {each['run']} run: {each['verdict']}"
         yield from _row("", f"{each['dial']}: {numbers}")
 

@@ -36,7 +36,7 @@ shown_as(
         actor="engine",
         kind="Preempt",
         law="RECLAIM",
-        text="sweep-3 was preempted by train-1, whose pool reclaimed borrowed quota (rule R2)",
+        text="sweep-3 was preempted by train-1, whose pool reclaimed borrowed quota (Reclaim, rule R2)",
     )
 )
 

@@ -39,7 +39,7 @@ class ClockAccepted(Shown):
 
 
 shown_as(
-    ClockAccepted(at(_TIME), at(_TIME + 5400), doubt="the machine's clock is 90.0 minutes ahead of the server's time")
+    ClockAccepted(at(_TIME), at(_TIME + 5400), doubt="the system clock is 90.0 minutes ahead of the server's time")
 )
 
 # ---------------------------------------------------------------- sign-in

@@ -120,7 +120,7 @@ def _pools_and_cohorts(ledger: Ledger, node: QuotaNode) -> list[QuotaNode]:
     if node is ledger.tree.root:
         return [*ledger.tree.cohorts.values(), *ledger.tree.pools.values()]
     found = [node]
-    for each in found:  # the loop body appends to the list
+    for each in found:  # breadth first: the loop also visits what it appends
         found += [child for child in each.children if child.kind is NodeKind.POOL or child.kind is NodeKind.COHORT]
     return found
 

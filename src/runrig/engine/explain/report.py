@@ -99,7 +99,7 @@ def _sums(
         drawn += draws
         left += _shared_left(firm, index)
         borrows += max(0, high + cheap - own - draws)
-        # Others use the pool's idle quota first, and its own LOW work has priority for that.
+        # The pool's own LOW work comes first: only what others use beyond it counts as lent.
         taken = subtree_lent + sum([max(0, -child.balance(index)) for child in node.children])
         lends += max(0, min(taken, own - high) - cheap)
     return _Sums(promised, unallocated, used, lows, total, drawn, left, borrows, lends)

@@ -54,7 +54,7 @@ class OnTrial:
         self.same_nodes = True
 
     def __enter__(self) -> Self:
-        _ = self._ledger.tree  # earlier declarations are not part of the run
+        _ = self._ledger.tree  # applies earlier declarations now, because undoing the run must not undo them
         self._effort = self._ledger.effort
         self._ledger.sleepers.begin_trial()
         if not self._cycles:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import chain
 
 from runrig.domain.gangs import GangState
+from runrig.domain.quantities import counted
 from runrig.domain.records import GangRow, Loaded
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import UNDER_WAY, Group, GroupSpec, Status, Task, Workflow
@@ -57,7 +58,7 @@ class _Rows:
                 yield f"workflow {workflow.id} is in pool {workflow.pool!r:.80}, which does not exist"
             yield from _of_workflow(workflow)
             if workflow.most is not None and started[workflow.id] > workflow.most and workflow.id in self._queued:
-                yield f"{started[workflow.id]} elements of {workflow.id} are queued or running, but at most {workflow.most} may be"
+                yield f"{workflow.id} has {counted(started[workflow.id], 'element')} queued or running, but at most {workflow.most} may be"
             for spec in self._loaded.specs[workflow.spec_hash].groups:
                 groups += 1
                 group = self._groups.get((workflow.id, spec.name))
@@ -134,10 +135,11 @@ class _Rows:
             return
         for pod_set, each in zip(row.gang.pod_sets, row.placement, strict=True):
             least = pod_set.count if pod_set.min_count is None else pod_set.min_count
+            has = f"gang {id} has {counted(each.count, 'pod')} of {pod_set.name}"
             if not least <= each.count <= pod_set.count:
-                yield f"gang {id} has {each.count} pods of {pod_set.name}, outside the {least} to {pod_set.count} that it requests"
+                yield f"{has}, outside the {least} to {pod_set.count} that it requests"
             if each.shares and sum(share.count for share in each.shares) != each.count:
-                yield f"gang {id} has {each.count} pods of {pod_set.name}, but nodes for another number"
+                yield f"{has}, but nodes for another number"
 
 
 def _of_workflow(workflow: Workflow) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from runrig.domain.quantities import counted
 from runrig.domain.workflows import ExitAction, ExitCode, ExitRule, GroupKey, Status, Task, TaskSpec
 from runrig.engine.state.state import State
 
@@ -61,11 +62,7 @@ def limit_reached(state: State, task: Task, code: int) -> str | None:
     ]
     if len(alike) < most:
         return None
-    return (
-        f"{most} of its nodes were lost"
-        if lost
-        else f"the limit of {most} {'retry' if most == 1 else 'retries'} is reached"
-    )
+    return f"{most} of its nodes were lost" if lost else f"the limit of {counted(most, 'retry', 'retries')} is reached"
 
 
 def after_preemption(state: State, key: GroupKey) -> ExitAction:

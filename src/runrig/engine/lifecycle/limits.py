@@ -53,7 +53,7 @@ def check_limits(
         )
     top = top_level(pool.name)
     _check_waiting(state, top, user, pool.user_waiting, ahead)
-    if workflow.id not in state.workflows:  # One that moves is among those that wait.
+    if workflow.id not in state.workflows:  # A workflow that moves to another pool is counted already.
         _check_waiting(state, EVERYWHERE, user, state.ledger.users.limits_of(user).waiting, ahead)
 
 

@@ -36,7 +36,7 @@ def reassign(state: State, workflow_id: str, *, pool: str | None = None, priorit
         raise Conflict(
             f"{workflow_id} has started: {running[0].name} uses nodes in pool {before.pool}. Cancel it and submit its file again"
         )
-    if len(running) < sum(not each.status.finished for each in groups):  # What is on nodes has passed the gate.
+    if len(running) < sum(not each.status.finished for each in groups):  # Groups on nodes have passed the gate before.
         check_again(state, after)
     entries = [state.ledger.entries[each.gang_id] for each in running]
     _check_on_nodes(state, after, entries)

@@ -19,6 +19,7 @@ from runrig.domain.quantities import (
     amount_in_a_sentence,
     amount_in_words,
     amount_of_flavor,
+    counted,
     has_several_flavors,
     listed,
     own_and_shared,
@@ -279,7 +280,7 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
         parts = f" ({own_and_shared(own, shared, str(key))})" if shared else ""
         return Refused(f"{needs} has a quota of {limit}{parts}. {ways}", "P3", details)
     quota, given = amount_in_words(key.resource, node.nominal[index]), sum(subpools.values())
-    held = f"{len(subpools)} {'subpool has' if len(subpools) == 1 else 'subpools have'}"
+    held = counted(len(subpools), "subpool has", "subpools have")
     held += f" {amount_in_a_sentence(key.resource, given)} of its {quota}"
     parts = own_and_shared(own, shared, str(key), f"unallocated ({held})")
     return Refused(

@@ -13,6 +13,7 @@ from typing import Protocol
 from runrig.domain.errors import Refused
 from runrig.domain.gangs import PodSet, Requirement
 from runrig.domain.pools import Pool, TopologyKey
+from runrig.domain.quantities import counted
 from runrig.domain.workflows import TaskSpec, WorkflowSpec
 from runrig.engine.nodes.topology import ROOT, TopologyIndex
 
@@ -134,7 +135,7 @@ def _check_slices(levels: Sequence[TopologyKey], task: Asking) -> None:
 
 
 def _pods(count: int) -> str:
-    return "1 pod" if count == 1 else f"{count} pods"
+    return counted(count, "pod")
 
 
 def _required(key: str, group: str, tasks: Sequence[Asking]) -> bool:

@@ -66,7 +66,7 @@ class Fold:
                 yield from self._sums.close(time)
             self._apply(event, submitters)
             self.revision = event.revision
-        self._state.take_changes()  # Such events are never stored.
+        self._state.take_changes()  # These changes come from the log and must not be stored again.
 
     def folded(self) -> Folded:
         """From which another fold continues with the same sums."""

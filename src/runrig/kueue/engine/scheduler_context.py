@@ -276,7 +276,7 @@ class SchedulerContext:
             queue = self.queues[node.name]
             return (queue.granted(contested, leaving=leaving) or None) if queue.open else None
         if skip is not None and not skip.over_nominal(contested):
-            skip = None  # it contains no such holders; without it, more searches share one cache entry
+            skip = None  # *skip* would exclude nothing here, and without it more searches share a cache entry
         if self._stale:
             self._drop_stale()
         key = (None, skip, contested, leaving)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from runrig.domain.quantities import counted
 from runrig.kueue.read import marks
 from runrig.kueue.read.drafts import Draft
 from runrig.kueue.read.jobs import (
@@ -72,9 +73,10 @@ class ReadJob:
         admitted = {each.pod_set: each.count for each in held.granted} if held else {}
         if not must_suspend(self.job, admitted):
             return job, draft
+        run = counted(self.job.pods, "pod runs", "pods run")
         self.counts.warn(
-            f"{self.job.pods} pods run but {admitted[job.POD_SET]} were admitted. The job is suspended"
-            f"{_given_back(suspended(job))} and requeued with a new Workload for {job.pods} pods. "
+            f"{run} but {counted(admitted[job.POD_SET], 'was', 'were')} admitted. The job is suspended"
+            f"{_given_back(suspended(job))} and requeued with a new Workload for {counted(job.pods, 'pod')}. "
             "Change the number of pods only while it is suspended"
         )
         return job, _anew(draft, job)

@@ -154,5 +154,5 @@ def _incomplete(first: Manifest, members: int) -> str:
     if total is None:
         return f"its pods do not specify the size of their group ({_TOTAL})"
     if members < total and annotations.text(_FAST) != "true":
-        return f"{members} of the {total} pods of its group are in this file"
+        return f"{members} of the {total} pods of its group {'is' if members == 1 else 'are'} in this file"
     return ""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 
+from runrig.domain.quantities import counted
 from runrig.kueue.declared import Placed, Slices, TopologyMode, TopologyRequest
 from runrig.kueue.read.names import KUEUE
 from runrig.kueue.read.tree import INT32, Object, Value
@@ -125,7 +126,9 @@ def check_count(request: TopologyRequest | None, count: int, at: Value) -> None:
     """Warns if *count* is not a multiple of the slice size."""
     size = request.slices[0].size if request is not None and request.slices else 0
     if size and count % size:
-        at.warn(f"{count} pods are not a multiple of the slice size {size}: this pod set is never placed")
+        at.warn(
+            f"{counted(count, 'pod is', 'pods are')} not a multiple of the slice size {size}: this pod set is never placed"
+        )
 
 
 # ---------------------------------------------------------------- assignments
@@ -160,7 +163,7 @@ def _unfolded(fields: Object) -> list[Placed]:
     same = counts.get("universal")
     pods = [same.whole()] * size if same else [each.whole() for each in counts.items("individual")]
     if len(pods) != size or any(len(each) != size for each in levels):
-        fields.at.warn(f"ignored: it declares {size} domains but lists another number of values or counts")
+        fields.at.warn(f"ignored: it declares {counted(size, 'domain')} but lists another number of values or counts")
         return []
     return [Placed(tuple(each[at] for each in levels), count) for at, count in enumerate(pods)]
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from runrig.domain.quantities import LARGEST, PODS
+from runrig.domain.quantities import LARGEST, PODS, counted
 from runrig.kueue.decisions import PendingReason
 from runrig.kueue.declared import Granted, WorkloadPodSet
 from runrig.kueue.read.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft, Reservation
@@ -191,7 +191,7 @@ def _reclaimed(pod_set: WorkloadPodSet, at: Value | None) -> WorkloadPodSet:
         return pod_set
     count = at.whole()
     if count > pod_set.count:
-        at.warn(f"the pod set has {pod_set.count} pods: treated as all of them")
+        at.warn(f"the pod set has {counted(pod_set.count, 'pod')}: treated as all of them")
     return replace(pod_set, reclaimable=min(count, pod_set.count))
 
 
@@ -301,7 +301,9 @@ def _check_admitted(at: Value, count: int, pod_set: WorkloadPodSet) -> None:
     least = pod_set.count if pod_set.min_count is None else pod_set.min_count
     if not max(0, least - pod_set.reclaimable) <= count <= pod_set.count:
         allowed = f"{least} to {pod_set.count}" if least < pod_set.count else f"all {pod_set.count}"
-        at.warn(f"{count} pods are admitted, but the pod set requests {allowed}: its quota still counts")
+        at.warn(
+            f"{counted(count, 'pod is', 'pods are')} admitted, but the pod set requests {allowed}: its quota still counts"
+        )
 
 
 def _usage(at: Value, flavors: dict[str, str], count: int) -> dict[str, int]:

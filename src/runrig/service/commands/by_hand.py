@@ -24,7 +24,7 @@ def marked(log: EventLog, differences: Iterable[Difference]) -> Iterator[Differe
     """
     cohorts: tuple[Event, ...] | None = None
     for each in differences:
-        if each.action != "update":  # Restoring something that was deleted by hand is visible, and loses nothing.
+        if each.action != "update":  # Only updates can lose a change by hand; a restored pool is visible in the plan.
             yield each
         elif isinstance(each.before, Pool) and isinstance(each.after, Pool):
             yield replace(each, undoes=_undone(log.events(pool=each.name), each.before, each.after))

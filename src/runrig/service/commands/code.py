@@ -102,7 +102,7 @@ class Codes:
 
 
 def _fits(code: StoredCode, most: int) -> bool:
-    if sum(file.size for file in code.manifest.files) > LARGEST_PACKED:  # It would delay others.
+    if sum(file.size for file in code.manifest.files) > LARGEST_PACKED:  # Packing this much would delay other users.
         return False
     size = 0
     for piece in archive(code.manifest, code.read):

@@ -69,7 +69,7 @@ class Leases:
             (outcome,) = self._transactor.carry_out_all([self._submissions.cancelling(id, user=user, message=_MESSAGE)])
             if isinstance(outcome, Exception):
                 raise outcome
-        except (Conflict, NotFound):  # It has ended.
+        except (Conflict, NotFound):  # It ended before it could be cancelled.
             return
         _log.info("%s", logs.line("lease_ended", workflow=id))
 

@@ -25,7 +25,7 @@ class Leaving:
 
     def sent(self, asked: Asked[Any]) -> None:
         def hang_up() -> None:
-            with suppress(OSError):  # It was answered.
+            with suppress(OSError):  # The answer has arrived, so the connection is closed.
                 asked.hang_up()
 
         self.then(hang_up)

@@ -82,7 +82,7 @@ class Mail:
                 connected = True
                 for letter in letters:
                     results.append(_answer(self._smtp, server, letter))
-        except (OSError, smtplib.SMTPException) as error:  # Also of the end of the connection, after all were sent.
+        except (OSError, smtplib.SMTPException) as error:  # QUIT can fail too, after all mails were accepted.
             left = len(letters) - len(results)
             results += [_why(self._smtp.host, error)] * (min(left, 1) if connected else left)
         return results + [None] * (len(letters) - len(results))

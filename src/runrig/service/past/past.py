@@ -154,7 +154,7 @@ class Then:
         self.workflow_queries = WorkflowQueries(self, self._store, _BackendThen(backend), self, self, lambda *_: ())
         self.history = _HistoryThen(history, moment.revision)
 
-    # The dependencies of queries: a state, an asker, a clock, a source of trouble.
+    # What queries need from a server: a state, an asker, a clock, and its troubles.
 
     standstill = None
     doubt = None

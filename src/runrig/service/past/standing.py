@@ -42,7 +42,7 @@ class Stood:
             if isinstance(event.action, Decision):
                 self._moved.add(event.action.gang.id if isinstance(event.action, Queue) else event.action.gang)
         self.state.revision = revision
-        self.state.take_changes()  # Such events are never stored.
+        self.state.take_changes()  # These changes come from the log and must not be stored again.
 
     def turn(self, base: ClusterAt) -> bool:
         """Changes the state to *base*; returns False if it cannot, because it has a pool that did not exist yet.

@@ -123,7 +123,7 @@ def _(action: plan.SetSpent) -> str:
     spent, whose = action.spent, f"budget of {'pool ' * (action.spent.of == Owner.POOL)}{action.spent.name}"
     if action.budget is None:
         return f"the {whose} is no longer counted {cited('W7')}"
-    held = f"{hours_in_words(spent.held)} of {action.budget:,} held in {month_in_words(spent.month)}"
+    held = f"{hours_in_words(spent.held)} of {action.budget:,} used in {month_in_words(spent.month)}"
     does = "" if spent.stops is None else f", so it is reached until {utc(at(next_month(spent.month)))}"
     return f"{whose}: {held}{does} {cited('W7')}"
 

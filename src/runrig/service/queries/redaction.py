@@ -76,7 +76,7 @@ class Names:
             return seen
         amount = sum(self._gpus.get(gang, 0) for gang in others)
         held = f" ({amount_in_words(GPU, amount)})" if amount else ""
-        return (*seen, (ANOTHER if len(others) == 1 else f"{len(others)} gangs of other pools") + held)
+        return (*seen, (ANOTHER if len(others) == 1 else f"{len(others):,} gangs of other pools") + held)
 
     def text(self, message: str) -> str:
         """Returns a stored message with the displayed names of preemptors, without hidden ones."""

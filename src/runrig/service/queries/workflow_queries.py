@@ -368,7 +368,7 @@ class WorkflowQueries:
         """
         attempts = self.attempts(id)
         found = [each for each in attempts if each.name == task] or [each for each in attempts if each.spec == task]
-        return tuple(found) or self.attempts(id, task=task)  # The error lists the existing ones.
+        return tuple(found) or self.attempts(id, task=task)  # Raises an error that lists the existing tasks.
 
     def output(self, key: TaskKey) -> Output | None:
         return self._backend.output(key)

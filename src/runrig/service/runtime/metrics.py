@@ -126,7 +126,7 @@ class Metrics:
         _log.info("%s", logs.line("committed", revision=revision.number, actor=revision.actor, actions=listed, ms=ms))
 
     def _started(self, state: State, id: str, now: float) -> None:
-        entry = state.ledger.entries.get(id)  # Deleted if it ended in the same cycle.
+        entry = state.ledger.entries.get(id)  # None if the gang also ended in this cycle.
         if entry is not None:
             waited = self._waits.labels(entry.gang.pool, entry.gang.priority.value)
             waited.observe(max(0.0, now - entry.gang.submitted_at))

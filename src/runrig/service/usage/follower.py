@@ -129,7 +129,7 @@ class Follower:
             self._before = now
         if self._before is not None:
             for key, amount in now.items():
-                # Lower after a failure, until the fold is again where it was.
+                # Counters must not fall: after a failure the fold repeats what was counted.
                 self._counters[key] = max(self._counters[key], amount - self._before[key])
 
     def minutes(self) -> tuple[int, Sequence[Hour]]:

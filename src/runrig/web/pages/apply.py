@@ -36,7 +36,7 @@ async def apply(request: Asked, service: Serving, asker: Asking) -> Response:
         )
 
     def question() -> OfFile:
-        change(dry_run=True)  # A plan does not know what else `apply` refuses.
+        change(dry_run=True)  # Raises what `apply` refuses and a plan does not check.
         return OfFile(fields["file"], prune)
 
     return await answered(

@@ -71,7 +71,7 @@ async def elements(
 
     def look() -> Mapping[str, Any]:
         for each in (chosen := _chosen(fields)):
-            service.tried(command(each))  # Raises as the command does.
+            service.tried(command(each))  # Raises what the command itself would raise.
         it = shown_workflow(service, asker, id)
         return {"stops": stops(it, chosen), "count": len(chosen)}
 

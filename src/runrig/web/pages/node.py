@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
-from runrig.domain.quantities import format_quantity
+from runrig.domain.quantities import counted, format_quantity
 from runrig.domain.shown.nodes import Node
 from runrig.service.foresight.questions import OfDrain
 from runrig.service.past.past import Then
@@ -21,7 +21,7 @@ from runrig.web.asking import answered, form, form_shown, in_thread, plan_of
 from runrig.web.forms import sent
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, looking
-from runrig.web.rendering import html, many
+from runrig.web.rendering import html
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -68,7 +68,7 @@ def closed(node: Node, work: Sequence[NodeWork]) -> str:
         return ""
     stopping = sum(each.stops for each in work)
     waits = [
-        f"{many(count, 'group')} to {verb}"
+        f"{counted(count, 'group')} to {verb}"
         for count, verb in ((len(work) - stopping, "finish"), (stopping, "stop"))
         if count
     ]

@@ -11,6 +11,7 @@ from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
 from runrig.domain.pools import BudgetReached, PoolState
+from runrig.domain.quantities import counted
 from runrig.domain.shown.limits import LimitKind
 from runrig.domain.shown.pools import Pool
 from runrig.domain.shown.why import WaitingPlace
@@ -109,13 +110,13 @@ def limits_of(shown: Pool) -> Iterator[str]:
     if shown.default_run_time_s is not None:
         yield f"{format_duration(shown.default_run_time_s)} if a workflow sets no limit"
     if shown.gpus_per_workflow is not None:
-        yield f"at most {shown.gpus_per_workflow:,} GPUs in one workflow"
+        yield f"at most {counted(shown.gpus_per_workflow, 'GPU')} in one workflow"
     if shown.user_waiting is not None:
-        yield f"at most {shown.user_waiting:,} waiting workflows of one user"
+        yield f"at most {counted(shown.user_waiting, 'waiting workflow')} of one user"
 
 
 def budget_of(service: Service | None, shown: Pool, visibility: Visibility) -> Iterator[str]:
-    """Yields ``412 of 1,000 GPU-hours held this month, 588 left; renews on 2026-12-01``. *service* None: at an earlier time."""
+    """Yields ``412 of 1,000 GPU-hours used this month, 588 left; renews on 2026-12-01``. *service* None: at an earlier time."""
     if shown.budget is None:
         return
     then = "only LOW work starts" if shown.budget_reached is BudgetReached.BORROW else "nothing new starts"
@@ -123,12 +124,12 @@ def budget_of(service: Service | None, shown: Pool, visibility: Visibility) -> I
     limits = () if service is None else service.limit_queries.limits(visibility, pools=(name,))
     found = [each for each in limits if each.limit is LimitKind.BUDGET and each.used is not None]
     if not found:
-        yield f"at most {shown.budget:,} GPU-hours a month, then {then}"
+        yield f"at most {counted(shown.budget, 'GPU-hour')} a month, then {then}"
     for each in found:
         held, left = each.used or 0, max(0, each.most - (each.used or 0))
         renews = f"renews on {each.renews:%Y-%m-%d} UTC"
         left_in_words = f"{left:,} left" if left else f"so {then}"
-        yield f"{held:,} of {each.most:,} GPU-hours held this month, {left_in_words}; {renews}"
+        yield f"{held:,} of {counted(each.most, 'GPU-hour')} used this month, {left_in_words}; {renews}"
 
 
 def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status: str) -> tuple[WorkflowEntry, ...]:

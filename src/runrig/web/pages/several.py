@@ -14,7 +14,7 @@ from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.gangs import Gang, Priority
-from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.quantities import GPU, amount_in_words, counted
 from runrig.service.rights import Asker
 from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
@@ -120,7 +120,7 @@ def _row(
         found = stops(of)
         return Row(
             of.id,
-            f"stops {found['pods']} {'pod' if found['pods'] == 1 else 'pods'} with {amount_in_words(GPU, found['gpus'])}"
+            f"stops {counted(found['pods'], 'pod')} with {amount_in_words(GPU, found['gpus'])}"
             if found["pods"]
             else "leaves the queue",
         )

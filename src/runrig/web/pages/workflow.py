@@ -16,6 +16,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 from runrig.domain.natural_order import natural
 from runrig.domain.observed import ClusterEvent
+from runrig.domain.quantities import counted
 from runrig.domain.reason_lines import domain_line, part_line
 from runrig.domain.reasons import Part, Reason
 from runrig.domain.records import Event
@@ -220,7 +221,7 @@ def _commands(spec: WorkflowSpec) -> list[tuple[str, str, str]]:
 
 def _box(group: TaskGroup) -> Box:
     pods = len({each.name for each in group.tasks})
-    line = f"{pods} {'pod' if pods == 1 else 'pods'}" if pods else ""
+    line = counted(pods, "pod") if pods else ""
     return Box(group.name, kind_of(group.status), group.status, line, tuple(group.upstream))
 
 
