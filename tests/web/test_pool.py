@@ -58,7 +58,7 @@ def test_queue_has_positions_workflows_and_reasons(tmp_path: Path) -> None:
         rows = re.findall(r"<tr><td class=\"n\">.*?</tr>", page, re.DOTALL)
         assert [text(row) for row in rows] == [
             "1 top-1 HIGH team bob 2 GPUs Guarantee P2 quota: 0 GPUs left in team, needs 2",
-            "1 below-2 NORMAL team--a sue 1 GPUs Guarantee P2 quota: 0 GPUs left in team--a, needs 1",
+            "1 below-2 NORMAL team--a sue 1 GPU Guarantee P2 quota: 0 GPUs left in team--a, needs 1",
             "2 mid-1 NORMAL team bob 2 GPUs Guarantee P2 quota: 0 GPUs left in team, needs 2",
             "3 low-1 LOW team bob 2 GPUs Balance Q3 idle quota: 0 GPUs in the cluster, needs 2",
         ]

@@ -132,7 +132,7 @@ def test_sums_cover_all_matches_and_not_only_the_page(tmp_path: Path) -> None:
         )
         assert "Mine 4 Running 2 Waiting 2 Failed today 0 All of today 4" in text
         assert "2 workflows 2 PENDING 0 GPUs run 4 wait" in words_of(visitor.page("/workflows?q=status:PENDING&page=2"))
-        assert "1 workflow 1 RUNNING 1 GPUs run" in words_of(it.person("eve", "pool2-user").page("/workflows"))
+        assert "1 workflow 1 RUNNING 1 GPU runs" in words_of(it.person("eve", "pool2-user").page("/workflows"))
 
 
 def test_sums_read_only_what_they_show(tmp_path: Path) -> None:

@@ -93,10 +93,10 @@ def _group(fields: Fields) -> str:
 
 def check_slices_of_task(fields: Fields, topology: Sequence[Requirement]) -> None:
     """Reports a task without `count` that uses a resource with slices."""
-    sliced = next((each for each in topology if each.slice_size is not None), None)
-    if sliced is not None and fields.get("count") is None:
+    sizes = [(each.slice_size, each.key) for each in topology if each.slice_size is not None]
+    if sizes and fields.get("count") is None:
         (fields.get("resource") or fields.field).wrong(
-            f"has slices of {counted(sliced.slice_size, 'pod')} for topology key {sliced.key!r}, but a task without count is a single "
+            f"has slices of {counted(sizes[0][0], 'pod')} for topology key {sizes[0][1]!r}, but a task without count is a single "
             "pod. Set count, or name a resource without sliceSize"
         )
 

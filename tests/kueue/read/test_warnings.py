@@ -191,7 +191,7 @@ WORKLOADS = [
     ({"preemptionGates": [{"name": "x"}]}, None, [("spec.preemptionGates", "preemption gates are not supported: treated as open")]),
     ({"priorityClassName": "no"}, None, [("spec.priorityClassName", "WorkloadPriorityClass 'no' is not in this file: the priority is 0")]),
     ({}, {"reclaimablePods": [{"name": "x", "count": 1}]}, [("status.reclaimablePods[0].count", "ignored: unknown pod set 'x'")]),
-    ({}, {"reclaimablePods": [{"name": "main", "count": 3}]}, [("status.reclaimablePods[0].count", "the pod set has 1 pods: treated as all of them")]),
+    ({}, {"reclaimablePods": [{"name": "main", "count": 3}]}, [("status.reclaimablePods[0].count", "the pod set has 1 pod: treated as all of them")]),
     ({}, {"requeueState": {"count": 1, "requeueAt": "2026-01-01T00:00:00Z"}}, []),
     ({}, {"unhealthyNodes": [{"name": "n"}]}, [("status.unhealthyNodes", "replacing failed nodes is not simulated: the pods keep their nodes")]),
     ({}, {"clusterName": "other", "resourceRequests": [{"name": "main"}]}, [("status.clusterName", "running on other clusters is not simulated: treated as if it ran here")]),
