@@ -154,7 +154,7 @@ class Then:
         self.workflow_queries = WorkflowQueries(self, self._store, _BackendThen(backend), self, self, lambda *_: ())
         self.history = _HistoryThen(history, moment.revision)
 
-    # What queries need from a server: a state, an asker, a clock, and its troubles.
+    # Queries use these as parts of a server: a state, an asker, a clock, and its troubles.
 
     standstill = None
     doubt = None
