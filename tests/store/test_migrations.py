@@ -48,7 +48,7 @@ def described(connection: Connection) -> dict[str, object]:
     seen = inspect(connection)
     return {
         table: (
-            [column | {"type": str(column["type"])} for column in seen.get_columns(table)],
+            by_name([column | {"type": str(column["type"])} for column in seen.get_columns(table)]),
             seen.get_pk_constraint(table),
             by_name(seen.get_foreign_keys(table)),
             by_name(seen.get_unique_constraints(table)),

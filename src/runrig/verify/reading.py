@@ -21,8 +21,11 @@ from .gang import counted
 from .world import KINDS
 
 FORMAT = 2
-NEWEST = "0033"
-"""The newest tables that are known here."""
+NEWEST = max(
+    (each.name[1:5] for each in Path(__file__).parent.parent.glob("store/migrations/versions/r[0-9]*.py")),
+    default="9999",
+)
+"""The newest tables of this release. A copy of this folder alone cannot know them."""
 CHAINED, ABOUT, KEPT = "0024", "0029", "0030"
 """The first with hashes; in which commits say something about themselves; with snapshots."""
 _COLUMNS = ("revision", "seq", "time", "actor", "kind", "law", "action", "hash", "about")

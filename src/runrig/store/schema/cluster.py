@@ -1,11 +1,14 @@
 """The cluster: flavors, nodes, cohorts, pools, limits of users."""
 
+import enum
 from collections.abc import Mapping
+from typing import Any, get_args, get_type_hints
 
 from sqlalchemy import Boolean, CheckConstraint, Column, Double, ForeignKey, Table, UniqueConstraint, false
 
 from runrig.domain.nodes import Taint
-from runrig.domain.pools import BudgetReached, PoolState, Queueing, Quotas, TopologyKey
+from runrig.domain.pools import BudgetReached, Pool, PoolState, Quotas
+from runrig.domain.settings import SETTINGS, Setting, Text
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
 from runrig.store.schema.base import Labels, Texts, metadata
 
@@ -40,40 +43,39 @@ cohorts = Table(
     Column("weight", WHOLE, nullable=False),
 )
 
-# subpools.md: a subpool is a pool with a parent; rows are never deleted (rules S4, S6).
+
+def _column(setting: Setting, declared: Any) -> Column[Any]:
+    """*declared*: the type of the field of `Pool`."""
+    optional = type(None) in get_args(declared)
+    of = get_args(declared)[0] if optional else declared
+    if of in _TYPES:
+        return Column(setting.name, _TYPES[of], nullable=optional)
+    if of is str:
+        return Column(setting.name, Prose if isinstance(setting.kind, Text) else Words, nullable=optional)
+    words = isinstance(of, type) and issubclass(of, enum.Enum)
+    return Column(setting.name, OneOf(of) if words else Encoded(of), nullable=optional)
+
+
+_TYPES: Mapping[type, Any] = {int: WHOLE, float: Double}
+_DECLARED = get_type_hints(Pool)
+
+# By name, because a backup names the columns in this order. subpools.md: a subpool is a pool with a parent; rows are never deleted (rules S4, S6).
 pools = Table(
     "pools",
     metadata,
     Column("name", Words, primary_key=True),
     Column("quotas", Encoded(Quotas), nullable=False),
-    Column("cohort", Words),
     Column("state", OneOf(PoolState), nullable=False),
     Column("parent", Words, ForeignKey("pools.name")),
     Column("subpool_name", Words),
-    Column("weight", WHOLE, nullable=False),
-    Column("queueing", OneOf(Queueing), nullable=False),
-    Column("grace_s", Double, nullable=False),
-    Column("flavors", Encoded(Texts), nullable=False),
-    Column("topology_keys", Encoded(tuple[TopologyKey, ...]), nullable=False),
-    Column("default_platform", Words),
-    Column("default_exit_actions", Encoded(tuple[tuple[str, int, int], ...]), nullable=False),
-    Column("description", Prose, nullable=False),
-    Column("default_run_time_s", Double),
-    Column("max_run_time_s", Double),
     Column("closed_by", Words),
     Column("closed_since", UtcDateTime),
     Column("closed_reason", Prose, nullable=False, server_default=""),
     Column("paused_by", Words),
     Column("paused_since", UtcDateTime),
     Column("paused_reason", Prose, nullable=False, server_default=""),
-    Column("user_waiting", WHOLE),
-    Column("gpus_per_workflow", WHOLE),
-    Column("default_image", Words),
-    Column("shell_idle_s", Double),
-    Column("user_gpus", WHOLE),
     Column("paused_until", UtcDateTime),
-    Column("budget", WHOLE),
-    Column("budget_reached", OneOf(BudgetReached)),
+    *(_column(each, _DECLARED[each.name]) for each in sorted(SETTINGS, key=lambda each: each.name)),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),
