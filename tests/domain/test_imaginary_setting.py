@@ -32,6 +32,8 @@ down_revision = "{HEAD}"
 def upgrade() -> None:
     with op.batch_alter_table("pools") as pools:
         pools.add_column(sa.Column("motto", sa.Text(), nullable=False, server_default=""))
+    with op.batch_alter_table("pools") as pools:
+        pools.alter_column("motto", server_default=None)
 '''
 """That is three files, its rule not counted."""
 

@@ -6,7 +6,6 @@ No foreign key refers to a cohort or a flavor, because undefined names are allow
 
 from pathlib import Path
 
-from runrig.store import migrations
 from runrig.store.schema.base import metadata
 from runrig.store.schema.cluster import cohorts, flavors, limits, nodes, pools, spent
 from runrig.store.schema.code import code_pieces, codes
@@ -26,5 +25,5 @@ from runrig.store.schema.servers import leader, meta
 from runrig.store.schema.usage import usage_cursor, usage_flavor, usage_quota, usage_work
 from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_tags, workflows
 
-HEAD = max(file.name[1:5] for file in Path(migrations.__file__).parent.glob("versions/r[0-9]*.py"))
+HEAD = max(file.name[1:5] for file in Path(__file__).parents[1].glob("migrations/versions/r[0-9]*.py"))
 """The newest migration, which results in these tables."""

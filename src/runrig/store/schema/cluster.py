@@ -59,7 +59,8 @@ def _column(setting: Setting, declared: Any) -> Column[Any]:
 _TYPES: Mapping[type, Any] = {int: WHOLE, float: Double}
 _DECLARED = get_type_hints(Pool)
 
-# By name, because a backup names the columns in this order. subpools.md: a subpool is a pool with a parent; rows are never deleted (rules S4, S6).
+# Settings stand by name, because a backup has the columns in this order.
+# subpools.md: a subpool is a pool with a parent; rows are never deleted (rules S4, S6).
 pools = Table(
     "pools",
     metadata,
