@@ -66,6 +66,7 @@ def test_mail_has_no_secret_and_needs_a_server_that_sends_it(there: tuple[Run, R
     run, _ = there
     refused = run("--to", "ann@example.org")
     assert (refused.code, "this server sends no mail. Use https://HOST/PATH, or ask" in refused.err) == (2, True)
+    assert run("--to", "mail").err == refused.err
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ class Mailbox:
     port: int = 0
     got: list[tuple[list[str], EmailMessage]] = field(default_factory=list)
     refuses: dict[str, str] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
     arrived: threading.Condition = field(default_factory=threading.Condition)
     free: threading.Event = field(default_factory=threading.Event)
     connections: int = 0
@@ -45,6 +46,7 @@ class Mailbox:
         self, server: Any, session: Any, envelope: Any, address: str, options: Any
     ) -> str:
         if address in self.refuses:
+            self.refused.append(address)
             return self.refuses[address]
         envelope.rcpt_tos.append(address)
         return "250 OK"

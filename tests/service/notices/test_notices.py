@@ -299,18 +299,20 @@ def test_notices_that_wait_share_a_mail_and_mails_to_one_user_are_limited(
     assert there.subjects[1:] == ["2 notices: 2 started"]
 
 
-def test_mail_that_is_refused_is_retried_then_abandoned_and_delays_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("answer", "attempts"), [("451 4.7.1 try again later", 3), ("550 no such user", 1)])
+def test_mail_that_is_refused_is_retried_unless_that_is_permanent_and_delays_no_other(
+    answer: str, attempts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with post(tmp_path, monkeypatch) as (it, there, _):
-        there.refuses = {ANN: "451 4.7.1 try again later"}
+        there.refuses = {ANN: answer}
         turn_on(it, ANN, "ann", (When.START,))
         turn_on(it, BOB, "bob", (When.START,))
         it.submit("a")
         submit(it.service, one_task("b"), "pool2", "bob", None)
         it.later(0)
         assert rest(it, "bob") == "delivered"
-        assert rest(it, "ann") == f"localhost refused {ANN}: 451 4.7.1 try again later (given up)"
+        assert rest(it, "ann") == f"localhost refused {ANN}: {answer} (given up)"
+        assert there.refused == [ANN] * attempts
     assert [recipients for recipients, _ in there.got] == [[BOB]]
 
 

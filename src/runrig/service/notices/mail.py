@@ -44,6 +44,12 @@ def letter_of(to: str, id: str, bodies: Sequence[str]) -> Letter:
     return Letter(to, id, subject, "\n".join(map(_line, told)) + "\n")
 
 
+class Final(str):
+    """A result that another attempt would not change."""
+
+    __slots__ = ()
+
+
 class Mail:
     """*smtp* None: this server sends no mail. *tls*: what trusts its certificate; None: the usual authorities."""
 
@@ -52,7 +58,7 @@ class Mail:
         self._tls = tls
 
     def check(self, address: str) -> None:
-        """Raises InvalidInput unless mail can be sent to *address*."""
+        """Raises InvalidInput unless mail can be sent to *address*, which may be the word ``mail``."""
         if self._smtp is None:
             raise InvalidInput.one(
                 "this server sends no mail. Use https://HOST/PATH, or ask an administrator to set notify.smtp in serve.yaml",
@@ -110,12 +116,20 @@ def _answer(smtp: Smtp, server: smtplib.SMTP, letter: Letter) -> str:
     try:
         server.send_message(_message(smtp, letter), smtp.sender, [letter.to])
     except smtplib.SMTPRecipientsRefused as error:
-        return f"{smtp.host} refused {letter.to}: {_said(*next(iter(error.recipients.values())))}"
+        code, text = next(iter(error.recipients.values()))
+        return _refusal(code, f"{smtp.host} refused {letter.to}: {_said(code, text)}")
+    except smtplib.SMTPDataError as error:
+        return _refusal(error.smtp_code, f"{smtp.host} refused the mail: {_said(error.smtp_code, error.smtp_error)}")
     except smtplib.SMTPResponseException as error:
         return f"{smtp.host} refused the mail: {_said(error.smtp_code, error.smtp_error)}"
     except ValueError:  # A damaged row: what users enter is checked.
-        return f"{letter.to!r:.80} is not a mail address"
+        return Final(f"{letter.to!r:.80} is not a mail address")
     return DELIVERED
+
+
+def _refusal(code: int, result: str) -> str:
+    """A refusal with a code from 500 is permanent (RFC 5321, 4.2.1)."""
+    return Final(result) if code >= 500 else result
 
 
 def _message(smtp: Smtp, letter: Letter) -> EmailMessage:

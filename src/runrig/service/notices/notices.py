@@ -27,7 +27,7 @@ from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 from runrig.ports.store import Store
-from runrig.service.notices.mail import Letter, Mail, letter_of
+from runrig.service.notices.mail import Final, Letter, Mail, letter_of
 from runrig.service.notices.webhook import Webhook
 from runrig.service.queries.events import preempted_in_words
 from runrig.service.queries.redaction import Names, preemptors
@@ -297,7 +297,7 @@ class Notices:
     def _tried(self, notices: Sequence[Delivery], result: str) -> None:
         attempt = notices[0].attempt
         delivered = result == DELIVERED
-        over = delivered or attempt >= len(PAUSES_S)
+        over = delivered or isinstance(result, Final) or attempt >= len(PAUSES_S)
         if not delivered:
             result += " (given up)" if over else f" (attempt {attempt + 1} of {len(PAUSES_S) + 1})"
         due = None if over else time.time() + PAUSES_S[attempt]
@@ -316,7 +316,7 @@ class Notices:
 
 
 def _is_mail(to: str) -> bool:
-    return "@" in to and "://" not in to
+    return ("@" in to and "://" not in to) or to.casefold() == "mail"
 
 
 def _happened(event: Event) -> When | None:
