@@ -61,8 +61,10 @@ class Status(Word):
         return self.finished and self not in (Status.COMPLETED, Status.RESCHEDULED)
 
     @property
-    def alone(self) -> WorkflowStatus:
-        """How a workflow ends whose only group ends like this."""
+    def alone(self) -> WorkflowStatus | None:
+        """The status of a workflow after its only group has ended like this; None: it has not ended."""
+        if not self.finished:
+            return None
         return WorkflowStatus.FAILED if self is Status.FAILED_UPSTREAM else WorkflowStatus(self.value)
 
 

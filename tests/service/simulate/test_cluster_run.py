@@ -306,3 +306,46 @@ def test_workload_short_of_quota_and_nodes_preempts_different_work_for_each(shor
         ([], ["node-1/main-group", "quota-1/main-group"]),
         (["high-1/main-group"], []),
     ]
+
+
+SWEEP = """
+workflow:
+  name: sweep
+  groups:
+  - name: runs
+    array: {indices: "0-4", most: 2}
+    tasks: [{name: main, image: i, command: [x], resource: one}]
+  resources: {one: {gpu: 1}}
+"""
+
+
+def test_an_array_runs_so_many_at_a_time_and_others_wait_for_one_of_its_elements() -> None:
+    def after(name: str, *ids: str) -> str:
+        tasks = "[{name: main, image: i, command: [x]}]"
+        return f"workflow: {{name: {name}, after: {json.dumps(ids)}, tasks: {tasks}}}"
+
+    scenario = """
+nodes: [{name: n0, resources: {gpu: 8}}]
+pools: [{name: vision, quota: 8}]
+workflows: [{file: sweep.yaml}, {file: a.yaml}, {file: b.yaml}, {file: c.yaml}, {file: d.yaml}, {file: e.yaml, at: 200s}]
+"""
+    found = line(
+        scenario,
+        TO_THE_END,
+        sweep=SWEEP,
+        a=after("a", "sweep-1/2"),
+        b=after("b", "sweep-1/2:fail"),
+        c=after("c", "sweep-2"),
+        d=after("d", "a-1/0"),
+        e=after("e", "sweep-1/4", "sweep-1:any"),
+    )
+    starts = [[each["workload"] for each in cycle["admitted"]] for cycle in found["cycles"]]
+    first, second = ["sweep-1/0", "sweep-1/1"], ["sweep-1/2", "sweep-1/3"]
+    assert [each for each in starts if each] == [first, second, ["sweep-1/4", "a-1/main-group"], ["e-1/main-group"]]
+    waits = {each["workload"]: each["reason"] for each in found["cycles"][0]["pending"]}
+    others = {f"{name}-1/main-group": "WaitsForWorkflow" for name in "ab"}
+    assert waits == others | {f"sweep-1/{index}": "ArrayLimit" for index in (2, 3, 4)}
+    assert [each["message"] for each in found["warnings"]] == [
+        "refused: workflow 'sweep-2' has not been submitted before. List it earlier",
+        "refused: a-1 is not an array: it has no elements",
+    ]

@@ -86,7 +86,7 @@ def why_of(
 ) -> Steps[GroupWhy]:
     """Why *group* is waiting, without its position, which would need all buckets. *blockers_of*: `blockers` or a substitute."""
     if group.status is Status.WAITING:
-        return _waits_for(GroupWhy(group.name, group.status), *_outside(state, group))
+        return _waits_for(GroupWhy(group.name, group.status), *outside(state, group))
     entry = state.ledger.entries.get(group.gang_id)
     if entry is None:
         return GroupWhy(group.name, group.status)
@@ -108,7 +108,7 @@ def why_of(
     return replace(found, reasons=first_reasons(blocked), blockers=blocked)
 
 
-def _outside(state: State, group: Group) -> Iterator[Reason]:
+def outside(state: State, group: Group) -> Iterator[Reason]:
     """Yields why *group* is not in the queue."""
     workflow = state.workflows[group.workflow]
     if workflow.set_aside:

@@ -77,8 +77,8 @@ class Dependents:
 def _ended(state: _Tables, each: After, workflow: Workflow) -> After:
     """*each* waits for *workflow*, or for an element of it that is alive."""
     element = state.groups.get((workflow.id, each.element))
-    if element is not None and element.status.finished:
-        return replace(each, ended=element.status.alone)
+    if element is not None and (ended := element.status.alone) is not None:
+        return replace(each, ended=ended)
     return replace(each, ended=workflow.status) if workflow.status.finished else each
 
 

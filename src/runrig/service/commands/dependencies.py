@@ -42,7 +42,7 @@ def _ended(each: After, found: Workflow, state: State, store: Store) -> Workflow
     check_element(found.id, state.spec_of(found.id) if alive else store.spec(found.spec_hash).spec, each.element)
     groups = state.groups_of(found.id) if alive else store.workflow(found.id).groups
     status = next(group.status for group in groups if group.name == each.element)
-    return status.alone if status.finished else None
+    return status.alone
 
 
 def of_restart(spec: SpecText, old: Workflow, store: Store) -> SpecText:

@@ -4,10 +4,11 @@ A cycle runs at each event: a workflow arrives, a task ends, a preempted one has
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from runrig.domain.errors import NotFound, Refused
+from runrig.domain.after import After
+from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import GangState, Placement
 from runrig.domain.kueue import Pending, Preemption, Settings, Warned
 from runrig.domain.observed import Observation, Phase, TaskFact
@@ -15,11 +16,13 @@ from runrig.domain.plan import Action, Admit, Preempt, PutNode
 from runrig.domain.quantities import PODS
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.steps import drained
-from runrig.domain.workflows import Status, Task, TaskKey
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status, Task, TaskKey, WorkflowSpec
 from runrig.engine import cycle
-from runrig.engine.explain.why import explain
+from runrig.engine.explain.why import explain, outside
 from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.lifecycle import pools, submission_gate
+from runrig.engine.lifecycle.arrays import check_element
 from runrig.engine.lifecycle.workflows import next_deadline
 from runrig.engine.quota.numbers import balance_of
 from runrig.engine.quota.quota_node import REAL, QuotaNode
@@ -45,6 +48,9 @@ LONGEST_GRACE_S = 1.0
 """The same values as in the simulated backend."""
 
 _STOPPED = 143
+_Ends = tuple[WorkflowSpec, Mapping[str, WorkflowStatus | None]]
+"""A workflow, and how it ("") and its groups have ended; None: not yet."""
+
 _NO_NODES = "the file lists no nodes, so only quotas are checked"
 
 
@@ -66,6 +72,7 @@ class ClusterRun:
         self._arrivals = list(reversed(scenario.arrivals))
         self._submitted = -math.inf
         self._runs: dict[TaskKey, _Run] = {}
+        self._ended: dict[str, _Ends] = {}
         self._cycles: list[Cycle] = []
         self._warnings: list[Warned] = []
         if options.settings != Settings():
@@ -134,6 +141,8 @@ class ClusterRun:
             pending=tuple(self._pending()),
             at=round(at, 6),
         )
+        finished = [id for id, workflow in self._state.workflows.items() if workflow.status.finished]
+        self._ended |= {id: _ends(self._state, id) for id in finished}
         self._state.take_changes()  # Drops finished work.
         return found
 
@@ -161,12 +170,21 @@ class ClusterRun:
                 user=USER,
                 uuid="",
                 now=self._submitted,
+                after=tuple(map(self._as_it_is, spec.spec.after)),
             )
-        except (Refused, NotFound) as error:
+        except (Conflict, Refused, NotFound) as error:
             self._warnings.append(Warned(1, arrival.path, f"refused: {error.message}"))
             return
         state.specs[spec.hash] = spec.spec
         state.apply_all(plan.actions, arrival.at)
+
+    def _as_it_is(self, after: After) -> After:
+        """Raises NotFound; Conflict for an element of what is not an array."""
+        id = after.workflow
+        spec, statuses = self._ended.get(id) or _ends(self._state, id)
+        if after.element:
+            check_element(id, spec, after.element)
+        return replace(after, ended=statuses[after.element])
 
     def _decide(self, at: float, observed: Observation) -> tuple[Action, ...]:
         actions = cycle.run(self._state, observed, at).actions
@@ -215,7 +233,7 @@ class ClusterRun:
         return Preemption(action.gang, pool, action.by, action.law.value)
 
     def _pending(self) -> Iterator[Pending]:
-        """Yields gangs with reserved nodes, then the queue, each in order, then those that wait for other groups."""
+        """Yields gangs with reserved nodes, then the queue, each in order, then those that are not queued yet."""
         ledger = self._state.ledger
         for entry in sorted(ledger.nominated.values(), key=lambda entry: entry.order):
             left = tuple(name for name in entry.waits_for if name in ledger.entries)
@@ -230,19 +248,26 @@ class ClusterRun:
                 known[kind] = drained(explain(ledger, entry))
             parked = ledger.sleepers.left_alone(entry.bucket)
             yield _waiting(entry, known[kind], parked=parked)
-        yield from self._waiting_for_groups()
+        yield from self._outside()
 
-    def _waiting_for_groups(self) -> Iterator[Pending]:
+    def _outside(self) -> Iterator[Pending]:
         state = self._state
         for workflow in sorted(state.workflows):
             for group in state.groups_of(workflow):
                 if group.status is not Status.WAITING:
                     continue
-                upstream = state.group_spec((workflow, group.name)).upstream
-                before = tuple(each for each in upstream if state.groups[workflow, each].status is not Status.COMPLETED)
-                reason = Reason(Code.UPSTREAM, "W1", holders=before)
-                pool = state.workflows[workflow].pool
-                yield Pending(group.gang_id, pool, False, True, reason.code.value, (reason,))
+                reasons = tuple(outside(state, group))
+                first = reasons[0].code.value if reasons else None
+                yield Pending(group.gang_id, state.workflows[workflow].pool, False, True, first, reasons)
+
+
+def _ends(state: State, id: str) -> _Ends:
+    """Raises NotFound."""
+    if id not in state.workflows:
+        raise NotFound(f"workflow {id!r:.80} has not been submitted before. List it earlier")
+    status = state.workflows[id].status
+    groups = {each.name: each.status.alone for each in state.groups_of(id)}
+    return state.spec_of(id), {"": status if status.finished else None} | groups
 
 
 def _waiting(entry: Entry, reasons: tuple[Reason, ...], *, parked: bool) -> Pending:
