@@ -76,7 +76,7 @@ REASONS: dict[Code, Entry] = {
     ),
     Code.BUDGET: Entry(
         Reason(Code.BUDGET, "W7", "vision", have=1000, own=1000, until=1_793_491_200.0),
-        "The pool, or the user in all pools, has held the GPU-hours of this month. Running work continues.",
+        "The pool, or the user in all pools, has used the GPU-hours of this month. Running work continues.",
         "Wait until the month ends, use another pool, or ask for a higher budget. If the budget lets LOW work start, lower the priority.",
     ),
     Code.COHORT_CYCLE: Entry(

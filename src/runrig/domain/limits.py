@@ -40,8 +40,8 @@ shown_as(LimitValues(8, 20, None))
 class Limits(LimitValues):
     """The limits of *user* over all pools, set by an administrator. None: no limit.
 
-    *gpus*: the maximum of GPUs that the user holds at the same time. *waiting*: of PENDING workflows.
-    *gpus_per_workflow*: of GPUs that all groups of one workflow request. *budget*: of GPU-hours that the user holds in a calendar
+    *gpus*: the maximum of GPUs that the user uses at the same time. *waiting*: of PENDING workflows.
+    *gpus_per_workflow*: of GPUs that all groups of one workflow request. *budget*: of GPU-hours that the user uses in a calendar
     month (rule W7).
     """
 

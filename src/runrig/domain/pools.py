@@ -103,7 +103,7 @@ class Declared:
 
     *cohort* None: below the implicit root. *flavors* empty: every flavor, in the order of the cluster.
     *default_run_time_s*, *max_run_time_s*: the default and maximum of `exec_timeout` (rule P6); None: no limit.
-    *user_gpus*: the maximum of GPUs that one user holds at the same time in a top-level pool and its subpools (rule W6).
+    *user_gpus*: the maximum of GPUs that one user uses at the same time in a top-level pool and its subpools (rule W6).
     *user_waiting*: the maximum of waiting workflows of one user there.
     *gpus_per_workflow*: the maximum of GPUs that all groups of one workflow request. None: no limit.
     *budget*: the maximum of GPU-hours that are held there in a calendar month, in UTC; *budget_reached*: what happens then; None:

@@ -299,7 +299,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "user_gpus",
         Number(f"a whole number from 1 to {MOST_LIMIT}", "N", int, least=1, most=MOST_LIMIT),
-        "Maximum number of GPUs that one user holds at the same time in the pool and its subpools (rule W6)",
+        "Maximum number of GPUs that one user uses at the same time in the pool and its subpools (rule W6)",
         removable=True,
         title="limit of GPUs per user",
     ),
@@ -320,7 +320,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "budget",
         Number(f"a whole number from 1 to {MOST_BUDGET}", "GPU_HOURS", int, least=1, most=MOST_BUDGET),
-        "Maximum number of GPU-hours that the pool and its subpools hold in a calendar month, in UTC (rule W7)",
+        "Maximum number of GPU-hours that the pool and its subpools use in a calendar month, in UTC (rule W7)",
         removable=True,
         title="budget of GPU-hours per month",
         see="limits.md#budgets",

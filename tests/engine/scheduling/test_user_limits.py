@@ -1,4 +1,4 @@
-"""Limits of the GPUs that one user holds at the same time, in a pool and over all pools (rule W6), in the queue. Histories are
+"""Limits of the GPUs that one user uses at the same time, in a pool and over all pools (rule W6), in the queue. Histories are
 drawn by seed, as in `test_sleeping`, with users and limits.
 """
 

@@ -8,7 +8,7 @@ from runrig.domain.value import Page, Shown, Word, example, shown_as
 
 
 class LimitKind(Word):
-    """GPUS: those that a user holds at the same time. WAITING: PENDING workflows. GPUS_PER_WORKFLOW: those of one workflow. BUDGET:
+    """GPUS: those that a user uses at the same time. WAITING: PENDING workflows. GPUS_PER_WORKFLOW: those of one workflow. BUDGET:
     GPU-hours that a user, or a pool as a whole, holds in a calendar month.
     """
 

@@ -1,4 +1,4 @@
-"""Limits of the GPUs that one user holds at the same time, in a pool and over all pools (rule W6).
+"""Limits of the GPUs that one user uses at the same time, in a pool and over all pools (rule W6).
 
 Nominated, running and stopping gangs count, with the pods that were admitted, until they end. So a gang that its user's
 limit stops is never worth a preemption, and an actual amount is never above the limit.
