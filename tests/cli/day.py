@@ -229,7 +229,7 @@ def the_day(day: Day) -> str:
     day.at("15:31:10")
     day.at("15:31:20")
     day.at("15:31:30")
-    day.type("wait sweep-1")
+    day.type("wait sweep-1 train-1")
     day.runs("sweep-2", "main-3")
     day.type("restart sweep-1 --failed")
     day.type("cancel sweep-2/3")

@@ -131,7 +131,8 @@ def test_the_file_that_is_printed_is_the_file_that_is_sent() -> None:
             "HF_TOKEN looks like a secret, and the workflow file would store its value. "
             "Store it once with `runrig credential set NAME`, then use --secret NAME",
         ),
-        ("-d --attached -- t", "--detach, --attached, --dry-run and --print exclude each other. Use one of them."),
+        ("-d --attached -- t", "--detach and --attached exclude each other. Use one of them."),
+        ("--dry-run --print -- t", "--dry-run and --print exclude each other. Use one of them."),
     ],
 )
 def test_mistakes_in_run_are_refused_with_a_way_out(args: str, says: str) -> None:
@@ -356,7 +357,7 @@ def test_dry_run_of_run_shows_what_would_happen() -> None:
     verdict = {"verdict": "STARTS", "sentence": "would start now on n3", "groups": []}
     checked = {"id": "t-?", "file": "", "warnings": ["careful"], "verdict": verdict}
     with serving(ME | {"POST /api/v1/workflows:check": checked}) as server:
-        done = at(server, "run", "--code", "none", "--dry-run", "-g", "0", "--", "t")
+        done = at(server, "run", "--code", "none", "--dry-run", "-d", "-g", "0", "--", "t")
     assert (done.code, done.out, done.err) == (
         0,
         "t-?: no GPUs, NORMAL, pool vision; would start now on n3\n",

@@ -63,6 +63,14 @@ def test_name_too_long_for_its_row_gets_its_own_line() -> None:
     assert on_screen(Table(columns, rows), 26)[2] == "vision-pretraining  h100"
 
 
+def test_sentences_that_do_not_fit_are_below_their_rows() -> None:
+    columns = (Column("ID"), Column("GPUs", 0), Column("Details", 1, prose=True, below=True))
+    table = Table(columns, [("pretraining-1", "8", "on n1; ran 2m"), ("b-1", "4", "")])
+    below = ["ID             GPUs", "─────────────  ────", "pretraining-1  8", "  on n1; ran 2m", "b-1            4"]
+    assert on_screen(table, 27) == below
+    assert on_screen(table, 50)[2:] == ["pretraining-1  8     on n1; ran 2m", "b-1            4"]
+
+
 def test_word_longer_than_its_line_is_not_broken() -> None:
     assert folded("on gpu-worker-17 of rack-1", 10) == ["on", "gpu-worker-17", "of rack-1"]
 

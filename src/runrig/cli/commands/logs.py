@@ -14,6 +14,7 @@ from runrig.cli.rendering import times
 from runrig.cli.rendering.array_text import parts
 from runrig.cli.rendering.matching import GAP, matching, pattern_of
 from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.run_text import described
 from runrig.cli.rendering.tables import on_terminal
 from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
@@ -199,7 +200,7 @@ def _cause(workflow: Answer) -> Iterator[str]:
     """Yields why it failed, with the last output of the task."""
     cause = workflow["cause"]
     if cause is not None:
-        yield f"{workflow['id']} {workflow['status']}: {cause['sentence']} ({cause['task']}, {cause['ending']})"
+        yield f"{workflow['id']} {workflow['status']}: {described(cause)}"
 
 
 def _attempts(workflow: Answer, only: str | None, chosen: str | int | None) -> Iterator[str]:

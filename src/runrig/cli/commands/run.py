@@ -99,8 +99,9 @@ def run(
     time limit was reached, 125 that it was cancelled or could not run. Exit code 3 means that you detached.
     """
     chosen = Chosen(command=command, **said)
-    if sum((detach, attached, dry_run, prints)) > 1:
-        raise click.UsageError("--detach, --attached, --dry-run and --print exclude each other. Use one of them.")
+    if (detach and attached) or (dry_run and prints):
+        both = "--detach and --attached" if detach and attached else "--dry-run and --print"
+        raise click.UsageError(f"{both} exclude each other. Use one of them.")
     if session.as_json and not (detach or dry_run):
         raise click.UsageError("-t json needs --detach or --dry-run, because the output of the command goes to stdout")
     pool = pool_of(session, chosen)

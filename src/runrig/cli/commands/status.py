@@ -36,7 +36,7 @@ _WORK = (
     Column("Workflow ID"),
     Column("GPUs", 2),
     Column("Priority", 1),
-    Column("Details", 3, prose=True),
+    Column("Details", 3, prose=True, below=True),
 )
 
 
@@ -122,7 +122,8 @@ def _details(entry: Answer) -> Iterator[str]:
             if entry["held_by"]
             else "queued"
         )
-        yield f"waited {times.span(entry['times']['waited_s'])}"
+        if waited_s := entry["times"]["waited_s"]:  # It begins when it is in the queue, not while it waits for others.
+            yield f"waited {times.span(waited_s)}"
     else:
         yield f"ended {_local(entry['end_time']):%H:%M}, ran {times.span(entry['times']['running_s'])}"
         if entry["cause"]:

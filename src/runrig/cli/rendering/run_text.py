@@ -71,9 +71,9 @@ def last_lines(workflow: Answer) -> Iterator[str]:
     if workflow["status"] == "COMPLETED":
         yield f"{name}COMPLETED after {ran}"
         return
-    if cause and workflow["status"] == "FAILED" and not workflow.get("array"):
-        why = f": {cause['sentence']} ({cause['task']}, {cause['ending']})"
-    else:  # A time limit or an array has a message that says more than one task's output.
+    if cause_tells(workflow):
+        why = f": {described(cause)}"
+    else:
         why = f": {workflow['message']}" if workflow["message"] else ""
         why += f"; {cause['task']}: {cause['sentence']}" if cause and workflow.get("array") else ""
     yield f"{name}{workflow['status']} after {ran}{why}"
@@ -83,3 +83,12 @@ def last_lines(workflow: Answer) -> Iterator[str]:
     if workflow["code"]:
         again += " --code ."  # Without it, the stored code would run, and fail, again.
     yield f"{' ' * len(name)}all output: runrig logs {id}    again: {again}"
+
+
+def cause_tells(workflow: Answer) -> bool:
+    """Returns True if its cause says why it failed. A time limit or an array has a message that says more."""
+    return bool(workflow["cause"]) and workflow["status"] == "FAILED" and not workflow.get("array")
+
+
+def described(cause: Answer) -> str:
+    return f"{cause['sentence']} ({cause['task']}, {cause['ending']})"

@@ -36,12 +36,14 @@ class Column:
     """*importance*: on a narrow terminal the highest are kept, of equal ones the left; None: never dropped.
 
     *prose*: sentences, which can be wrapped at spaces. *least*: minimum width in characters, if its cells need no more.
+    *below*: where it does not fit, its sentences are below their rows.
     """
 
     name: str
     importance: int | None = None
     prose: bool = False
     least: int = 0
+    below: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def show(table: Table) -> None:
     width = terminal().columns
     click.echo("\n".join(drawn(clean_table, width)))
     shown = fitting(clean_table, width).names
-    if gone := [name for name in table.names if name not in shown]:
+    if gone := [each.name for each in table.columns if each.name not in shown and not each.below]:
         for line in folded(f"no room for {', '.join(gone)}: widen the terminal, or pipe it", width):
             click.echo(styled(line, dim=True))
 
@@ -117,7 +119,8 @@ def drawn(table: Table, width: int) -> list[str]:
 
     If even the columns that are always shown do not fit, the first one has a line of its own, above the rest of its row.
     """
-    table = fitting(table, width)
+    whole, table = table, fitting(table, width)
+    below = [at for at, column in enumerate(whole.columns) if column.below and column not in table.columns]
     apart = _apart(table, width)
     inner = _without_first(table) if apart else table
     widths = _narrowed(inner, width - len(_GAP) if apart else width)
@@ -135,6 +138,8 @@ def drawn(table: Table, width: int) -> list[str]:
     drawn = [*lines(table.names, bold=True), rule]
     for at, row in enumerate(table.rows):
         drawn += lines(row, table.rows[at - 1][0] if at else "")
+        for text in filter(None, (whole.rows[at][each] for each in below)):
+            drawn += [_GAP + line for line in folded(text, width - len(_GAP))]
     return [*drawn, rule, *lines(table.sums, bold=True)] if table.sums else drawn
 
 
