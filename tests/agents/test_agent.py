@@ -138,7 +138,7 @@ def test_a_submission_repeated_with_its_key_creates_one_workflow(lab: Up) -> Non
     asyncio.run(script())
 
 
-def test_work_is_held_released_and_restarted(lab: Up) -> None:
+def test_workflow_is_put_on_hold_released_and_restarted(lab: Up) -> None:
     async def script() -> None:
         async with agents.here(lab.data) as agent:
             more = {"work": FOUR | {"name": "held", "nodes": 2}, "pool": "vision", "priority": "LOW"}

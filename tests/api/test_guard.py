@@ -67,7 +67,7 @@ def test_rebound_host_name_is_refused(tmp_path: Path, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["10.0.0.7:8700", "evil.example"])
-def test_monitors_with_a_token_request_metrics_by_the_address_of_a_pod(tmp_path: Path, host: str) -> None:
+def test_monitors_with_a_token_can_read_metrics_at_the_address_of_a_pod(tmp_path: Path, host: str) -> None:
     with api(tmp_path) as it:
         answers = [it.http.get("/metrics", headers={"Host": host, **more}) for more in ({}, {"Authorization": ""})]
         assert [each.status_code for each in answers] == [200, 401]

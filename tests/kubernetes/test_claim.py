@@ -173,7 +173,7 @@ def test_server_whose_namespace_was_reassigned_changes_nothing_more(world: World
         assert identity(here) == mine["data"]["identity"]
 
 
-def test_of_two_servers_started_together_one_gets_the_namespace(world: World, tmp_path: Path) -> None:
+def test_one_of_two_servers_started_together_gets_the_namespace(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
         here.kill()
         world.api.delete(config_map(world))

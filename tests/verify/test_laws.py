@@ -682,7 +682,7 @@ def test_recorded_histories_of_the_engine_are_lawful() -> None:
     assert len(found) > 300
 
 
-def test_what_is_held_is_counted_again() -> None:
+def test_usage_that_the_log_records_is_counted_again() -> None:
     """W7: an hour of 2 GPUs, said to be more; the gang holds them until it has ended."""
     began = [*work("v", "a", gpus=2), spent("pool", "a", 3, 9, at=2.0), admit("v", ("n0", 1, [0, 1]))]
     commits = log([node("n0", 4), pool("a", 4, budget=9)], began, [of("Stop", "v", cause="FAILED_CANCELED")])

@@ -31,7 +31,7 @@ def _channels(colour: str) -> list[int]:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, LIGHT | DARK], ids=["light", "dark"])
-def test_low_is_paler_than_guaranteed_work_in_either_theme(theme: dict[str, str]) -> None:
+def test_low_work_is_paler_than_guaranteed_work_in_either_theme(theme: dict[str, str]) -> None:
     assert luminance(theme["low"]) > luminance(theme["firm"])
     assert len(MIXED) == 2
     for parts in MIXED:

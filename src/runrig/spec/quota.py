@@ -230,7 +230,7 @@ def resolved_share(share: Share, parent: Quotas, flavors: tuple[str, ...]) -> Qu
 def _percentage(share: Decimal, whole: Mapping[str, int]) -> dict[str, int]:
     """Returns GPUs by flavor. Raises ValueError."""
     if not whole:
-        raise ValueError(f"its parent has no GPU quota to take {share:f}% of")
+        raise ValueError(f"its parent has no GPU quota, so {share:f}% of it is nothing")
     gpus = {flavor: int((each * share / 100).to_integral_value(ROUND_FLOOR)) for flavor, each in whole.items()}
     if share and not any(gpus.values()):
         raise ValueError(

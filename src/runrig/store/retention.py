@@ -58,7 +58,7 @@ class SqlRetention:
             connection.execute(select(schema.meta.c.revision).with_for_update())
             tables = (schema.tasks, schema.groups)
             chosen = _affordable(connection, tables, ids, rows)
-            if not chosen:  # Even the first one alone is too large.
+            if not chosen:  # Even the first workflow alone has more rows than allowed.
                 return Pruned(rows=_delete_some(connection, tables[0], ids[0], rows))
             deleted = sum(_delete_all(connection, table, chosen) for table in tables)
             _forget(connection, chosen)

@@ -174,7 +174,7 @@ def test_older_state_that_arrives_late_changes_nothing(tmp_path: Path) -> None:
     assert here.of("w-1") == (event(count=3),)
 
 
-def test_of_two_servers_the_later_state_wins(tmp_path: Path) -> None:
+def test_the_later_state_of_two_servers_wins(tmp_path: Path) -> None:
     one, other = KeptEvents(tmp_path), KeptEvents(tmp_path)
     one.take([told("u1", 4, count=2)], [MAIN_POD], [], 0)
     other.take([told("u1", 5, count=3)], [MAIN_POD], [], 0)

@@ -103,7 +103,7 @@ def test_auth_is_a_password_or_the_value_in_dockers_own_file(values: Mapping[str
     assert base64.b64decode(auth_of(values)) == pair
 
 
-def test_of_two_credentials_for_one_registry_the_latest_wins() -> None:
+def test_the_latest_of_two_credentials_for_one_registry_is_used() -> None:
     found = json.loads(docker_config([("docker.io", "a"), ("nvcr.io/team", "b"), ("https://index.docker.io/v1", "c")]))
     assert found == {"auths": {"https://index.docker.io/v1/": {"auth": "c"}, "nvcr.io/team": {"auth": "b"}}}
 

@@ -199,7 +199,7 @@ def test_a_nominated_workflow_names_its_targets() -> None:
     assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
 
 
-def test_low_that_waits_for_the_remainder_of_a_wide_target_names_it() -> None:
+def test_low_work_names_the_target_whose_remaining_gpus_it_waits_for() -> None:
     """R4: the stopping gang still uses its GPUs."""
     world = World({"a": 2, "b": 0}, {"n0": 4})
     world.submit("wide", "b", LOW, 4)
@@ -388,7 +388,7 @@ def test_behind_a_head_other_blockers_are_shown_too() -> None:
     assert [each[:2] for each in blocked(world, "w")][:2] == [("order", "BehindHeadOfQueue"), ("quota", "QuotaFull")]
 
 
-def test_of_many_flavors_the_three_with_the_fewest_blockers_are_shown() -> None:
+def test_the_three_flavors_with_the_fewest_blockers_are_shown() -> None:
     kinds = ("k0", "k1", "k2", "k3")
     flavors = tuple(Flavor(kind, {"gpu": kind}, position=at) for at, kind in enumerate(kinds))
     quota = {FlavorResource(kind, GPU): Quota(2) for kind in kinds}

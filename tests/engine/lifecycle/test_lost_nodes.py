@@ -343,7 +343,7 @@ def test_a_gang_that_stops_for_lack_of_room_can_be_cancelled_and_is_not_requeued
 # ---------------------------------------------------------------- beside others
 
 
-def test_of_two_gangs_the_first_in_the_queue_gets_the_last_room() -> None:
+def test_the_first_of_two_gangs_in_the_queue_gets_the_last_gpus() -> None:
     """P4."""
     world = city("a/r0: 1 1 1", team=PLENTY)
     submit(world, "a", pods("t", 1, 1, "rack"), priority=LOW)

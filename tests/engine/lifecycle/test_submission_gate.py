@@ -52,7 +52,7 @@ def test_guaranteed_work_of_a_parent_is_limited_by_what_its_subpools_leave() -> 
     assert accepted(world, "team--a", NORMAL, workflow("w", task("t", 7)))
 
 
-def test_low_is_limited_by_what_it_could_ever_borrow() -> None:
+def test_low_work_is_limited_by_what_it_could_ever_borrow() -> None:
     world = World({"a": Pool("a", gpu_quota(2, borrowing=1)), "b": Pool("b", gpu_quota(3, lending=0))}, {"n0": 9})
     assert "pool a can get at most 3 GPUs, even by borrowing" in str(
         refusal(world, "a", LOW, workflow("w", task("t", 4)))
@@ -86,7 +86,7 @@ def test_each_group_counts_separately() -> None:
     assert str(refused).startswith("w/y-group needs 5 GPUs, but")
 
 
-def test_a_gang_that_no_empty_cluster_holds_is_rejected_by_pod_set() -> None:
+def test_a_gang_that_fits_no_empty_cluster_is_rejected_by_pod_set() -> None:
     world = World({"a": 9}, {"n0": 4, "n1": 4})
     caught = refusal(world, "a", NORMAL, workflow("w", task("t", 3, count=3)))
     assert "2 of 3 pods of t (3 GPUs per pod) fit. Request less per pod, or fewer pods" in str(caught)

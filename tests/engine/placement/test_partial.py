@@ -24,7 +24,7 @@ def test_pod_sets_lose_the_same_part_of_their_ranges() -> None:
     assert with_room_for(19, (1, None), (4, 2), (20, 10))[0] == (1, 3, 15)
 
 
-def test_two_ranges_of_one_shrink_together() -> None:
+def test_two_ranges_of_a_gang_shrink_together() -> None:
     assert with_room_for(3, (2, 1), (2, 1))[0] == (1, 1)
 
 

@@ -55,7 +55,7 @@ def no_domain(world: World, name: str) -> tuple[str, int, int]:
 # ---------------------------------------------------------------- several gangs that want the same rack
 
 
-def test_of_two_gangs_in_one_cycle_the_first_gets_the_last_rack_and_the_other_waits() -> None:
+def test_the_first_of_two_gangs_in_one_cycle_gets_the_last_rack_and_the_other_waits() -> None:
     """T1."""
     world = city("a/r0: 8 8 | a/r1: 8 | b/r0: 8", team=PLENTY)
     submit(world, "one", pods("t", 2, 8, "rack"))
@@ -69,7 +69,7 @@ def test_of_two_gangs_in_one_cycle_the_first_gets_the_last_rack_and_the_other_wa
     assert pods_on(world, "two") == {"t": {"n0": 1, "n1": 1}}
 
 
-def test_of_two_different_gangs_in_one_cycle_the_second_gets_what_the_first_leaves() -> None:
+def test_the_second_of_two_different_gangs_in_one_cycle_gets_what_the_first_leaves() -> None:
     world = city("a/r0: 8 8 | a/r1: 8 4", team=PLENTY)
     submit(world, "wide", pods("t", 3, 4, "rack"))
     submit(world, "large", pods("t", 2, 8, "rack"))
@@ -168,7 +168,7 @@ def test_different_pods_of_one_group_show_what_their_rack_lacks() -> None:
     assert (reason.domains[0].domain, reason.domains[0].missing) == (("a", "r1"), Amounts({GPU: 4}))
 
 
-def test_groups_that_each_fit_a_rack_but_no_zone_together_name_the_zone() -> None:
+def test_groups_that_fit_only_one_by_one_in_a_zone_name_the_zone() -> None:
     """T1: 32 GPUs in one zone, and the better one has 28."""
     world = city("a/r0: 8 | a/r1: 8 8 4 | b/r0: 8 8", team=PLENTY)
     tasks = [pods("x", 1, 8, "zone", "rack/x"), pods("y", 4, 4, "zone", "rack/y"), pods("z", 1, 8, "zone", "rack/z")]

@@ -43,7 +43,9 @@ def _steps(shelf: Shelf) -> tuple[Callable[[int], None], Callable[[int], None], 
 
 
 @given(AMOUNTS, ASKED)
-def test_only_as_many_as_needed_are_taken_in_order(amounts: list[tuple[int, int]], asked: tuple[int, int]) -> None:
+def test_only_as_many_candidates_as_needed_are_taken_in_order(
+    amounts: list[tuple[int, int]], asked: tuple[int, int]
+) -> None:
     shelf = Shelf(amounts, asked)
     taken = take_until_fits(range(len(amounts)), *_steps(shelf))
     least = next((n for n in range(1, len(amounts) + 1) if shelf.enough(set(range(n)))), None)

@@ -37,7 +37,7 @@ def filled(chance: random.Random) -> Ledger:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_free_amounts_without_gangs_equal_those_after_the_gangs_left(seed: int) -> None:
+def test_free_amounts_without_gangs_equal_those_after_the_gangs_have_left(seed: int) -> None:
     chance = random.Random(seed)
     ledger = filled(chance)
     labels = tuple(each.label for each in KEYS)

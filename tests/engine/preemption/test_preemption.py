@@ -47,7 +47,7 @@ def test_the_latest_borrower_is_reclaimed_and_low_within_the_quota_stays() -> No
     assert world.cycle() == ["nominate in", "preempt late for in (RECLAIM)"]
 
 
-def test_low_within_its_pools_quota_is_safe_from_a_full_pool() -> None:
+def test_low_work_within_its_pools_quota_is_safe_from_a_full_pool() -> None:
     """R2, P2: HIGH has no right beyond the quota."""
     world = started(
         World(TWO_POOLS, {"n0": 4}), ("firm", "a", NORMAL, 1), ("low", "a", LOW, 1), ("full", "b", NORMAL, 2)
@@ -57,7 +57,7 @@ def test_low_within_its_pools_quota_is_safe_from_a_full_pool() -> None:
     assert world.cycle() == []
 
 
-def test_low_of_the_own_pool_is_preempted_if_no_pool_borrows() -> None:
+def test_low_work_of_the_same_pool_is_preempted_if_no_pool_borrows() -> None:
     """R1."""
     world = started(World(TWO_POOLS, {"n0": 4}), ("low", "a", LOW, 2), ("other", "b", LOW, 2))
     world.submit("in", "a", NORMAL)
@@ -71,7 +71,7 @@ def test_high_does_not_preempt_normal() -> None:
     assert world.cycle() == []
 
 
-def test_low_preempts_nothing_not_even_a_borrower() -> None:
+def test_low_work_preempts_nothing_not_even_a_borrower() -> None:
     world = started(World(TWO_POOLS, {"n0": 4}), ("wide", "a", LOW, 4))
     world.submit("in", "b", LOW)
     assert world.cycle() == []
@@ -118,7 +118,7 @@ def test_other_borrowers_are_reclaimed_before_the_own_pool() -> None:
     assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
 
 
-def test_of_several_the_last_started_stops_and_then_the_id_decides() -> None:
+def test_the_last_to_start_stops_first_and_then_the_id_decides() -> None:
     """R3."""
     world = started(World({"a": 3, "b": 0}, {"n0": 3}), ("l1", "b", LOW, 1))
     world.submit("l3", "b", LOW)
@@ -202,7 +202,7 @@ def test_a_preemptor_that_needs_the_rest_of_anothers_target_waits_for_it_too() -
 # ---------------------------------------------------------------- subpools
 
 
-def test_low_of_a_parent_is_preempted_by_a_subpool_only_beyond_unallocated_quota() -> None:
+def test_low_work_of_a_parent_is_preempted_by_a_subpool_only_beyond_unallocated_quota() -> None:
     """R2: within the parent's quota, but using what was given to the subpool."""
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 2}
     world = started(World(pools, {"n0": 6}), ("low", "team", LOW, 2), ("over", "team", LOW, 2), ("o", "sim", NORMAL, 2))
@@ -479,7 +479,7 @@ def asking(name: str, **amounts: int) -> WorkflowSpec:
     return workflow(name, task("t", requests=requests_of(amounts)))
 
 
-def test_low_that_uses_only_resources_without_quota_stops_if_it_blocks_nodes() -> None:
+def test_low_work_without_quota_is_preempted_if_it_blocks_nodes() -> None:
     """R1: guaranteed GPUs are useless without the cores next to them."""
     world = World({"a": 2}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
     world.submit("low", "a", LOW, spec=asking("low", cpu=4000))
@@ -503,7 +503,7 @@ def test_quota_and_nodes_are_reclaimed_together() -> None:
     ]
 
 
-def test_low_of_another_pool_within_its_quota_is_safe_whatever_nodes_it_uses() -> None:
+def test_low_work_of_another_pool_within_its_quota_is_safe_whatever_nodes_it_uses() -> None:
     """R2."""
     world = World({"a": 2, "b": 0}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
     world.submit("low", "b", LOW, spec=asking("low", cpu=4000))
@@ -551,7 +551,7 @@ def test_a_preemption_names_the_cheaper_candidate_that_had_become_safe() -> None
     ]
 
 
-def test_low_on_a_node_with_a_new_flavor_is_preempted_by_its_own_pool() -> None:
+def test_low_work_on_a_node_with_a_new_flavor_is_preempted_by_its_own_pool() -> None:
     """R1 (found by the long state machine): LOW was admitted with flavor b; its node has flavor a now, and a guaranteed
     gang needs it.
     """

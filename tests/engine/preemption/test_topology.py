@@ -55,7 +55,7 @@ def test_the_rack_with_the_fewest_targets_is_chosen() -> None:
     assert world.cycle() == ["admit hi"]
 
 
-def test_of_equally_many_gangs_those_with_fewer_pods_stop() -> None:
+def test_the_gangs_with_fewer_pods_stop_if_their_numbers_are_equal() -> None:
     """T4: the gang of two pods started later."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n3=8)
@@ -65,7 +65,7 @@ def test_of_equally_many_gangs_those_with_fewer_pods_stop() -> None:
     assert world.cycle() == ["nominate hi", "preempt small for hi (PRIORITY)"]
 
 
-def test_of_equally_many_pods_those_with_fewer_gpus_stop() -> None:
+def test_the_pods_with_fewer_gpus_stop_if_their_numbers_are_equal() -> None:
     """T4: the pod of eight GPUs started later."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n1=8, n2=2, n3=8)
@@ -76,7 +76,7 @@ def test_of_equally_many_pods_those_with_fewer_gpus_stop() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("n0", "n1"), ("n1", "n0")])
-def test_of_equals_the_one_that_started_last_stops(first: str, second: str) -> None:
+def test_the_one_that_started_last_stops_among_equals(first: str, second: str) -> None:
     """T4, R3."""
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
     hold_on(world, "early", {first: 8})

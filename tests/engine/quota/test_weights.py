@@ -92,7 +92,7 @@ def test_own_quota_is_not_part_of_a_share() -> None:
     assert held(world) == {"small": 4, "large": 3}
 
 
-def test_low_within_its_nominal_still_comes_before_any_share() -> None:
+def test_low_work_within_its_nominal_is_ordered_before_any_share() -> None:
     world = World({"a": weighted("a", 9), "b": weighted("b", 1, 1)}, {"n0": 2})
     submit_many(world, "a", 2)
     submit_many(world, "b", 2)

@@ -47,14 +47,14 @@ def running_pods(world: World, name: str) -> int:
 # ---------------------------------------------------------------- borrowing
 
 
-def test_low_shrinks_to_what_its_pool_can_borrow() -> None:
+def test_low_work_shrinks_to_what_its_pool_can_borrow() -> None:
     world = World({"a": 20, "b": Pool("b", gpu_quota(4, borrowing=15))}, {"n0": 30})
     world.submit("w", "b", LOW, spec=gang("w", *KEP))
     assert world.cycle() == ["admit w"]
     assert counts(world, "w") == [1, 3, 15]
 
 
-def test_low_borrows_for_its_full_size_before_it_shrinks_to_its_own_quota() -> None:
+def test_low_work_borrows_for_its_full_size_before_it_shrinks_to_its_own_quota() -> None:
     world = World({"a": 4, "b": 4}, {"n0": 8})
     world.submit("w", "b", LOW, spec=gang("w", (2, None), (6, 2)))
     assert world.cycle() == ["admit w"]

@@ -25,12 +25,12 @@ def test_priority_comes_before_time_over_all_pools() -> None:
     assert served(world, *work) == ["admit h", "admit n1", "admit n2", "admit l"]
 
 
-def test_low_within_its_pools_nominal_comes_before_low_that_borrows() -> None:
+def test_low_work_within_its_pools_nominal_is_ahead_of_low_work_that_borrows() -> None:
     world = World({"a": 0, "b": 2}, {"n0": 4})
     assert served(world, ("borrows", "a", LOW, 1), ("within", "b", LOW, 1)) == ["admit within", "admit borrows"]
 
 
-def test_low_of_one_pool_borrows_from_the_gang_that_crosses_the_nominal() -> None:
+def test_low_work_of_one_pool_borrows_from_the_first_gang_beyond_the_nominal() -> None:
     world = World({"a": 2, "b": 2}, {"n0": 4})
     work = (("a1", "a", LOW, 1), ("a2", "a", LOW, 1), ("a3", "a", LOW, 1), ("b1", "b", LOW, 1), ("b2", "b", LOW, 1))
     assert served(world, *work) == ["admit a1", "admit a2", "admit b1", "admit b2"]
@@ -111,7 +111,7 @@ def test_a_preempted_gang_is_the_head_of_its_strict_pool_again() -> None:
         assert world.cycle() == (["admit early", "admit late"] if queueing is STRICT else ["admit early"])
 
 
-def test_low_that_borrows_does_not_block_a_strict_pool_for_low_that_does_not() -> None:
+def test_borrowing_low_work_does_not_block_other_low_work_in_a_strict_pool() -> None:
     """P4: LOW within the nominal is ahead of it in the overall order, so it is not behind it."""
     world = World({"a": Pool("a", gpu_quota(1), queueing=STRICT), "b": 3}, {"n0": 4})
     work = (("firm", "b", NORMAL, 3), ("wide", "a", LOW, 2), ("small", "a", LOW, 1))

@@ -56,7 +56,7 @@ def test_the_cohorts_quota_is_reclaimed_from_low_in_any_branch() -> None:
     assert world.cycle() == ["nominate w", "preempt near for w (RECLAIM)", "preempt far for w (RECLAIM)"]
 
 
-def test_low_within_its_own_pools_quota_stays() -> None:
+def test_low_work_within_its_own_pools_quota_keeps_running() -> None:
     """R2."""
     world = started(research(), ("safe", "b", LOW, 4), ("firm", "a", NORMAL, 6), ("far", "else", LOW, 6))
     world.submit("w", "a", NORMAL, 2)
@@ -155,7 +155,7 @@ def test_a_cohort_without_its_own_quota_changes_nothing() -> None:
         world.submit("w", "a", NORMAL, 3)
 
 
-def test_low_that_makes_a_drawing_pool_borrow_wakes_gangs_without_targets() -> None:
+def test_low_work_that_makes_a_drawing_pool_borrow_wakes_gangs_without_targets() -> None:
     """R2: team uses its 6 and the 2 that it draws, so its LOW is safe until more of it starts."""
     parts = {
         short: Pool(f"team--{short}", gpu_quota(gpus), cohort="research", parent="team", subpool_name=short)

@@ -36,7 +36,7 @@ def stands(*pod_sets: object, **machines: dict[str, Any]) -> object:
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
-def test_of_two_pod_sets_with_one_pod_the_second_leads(names: tuple[str, str]) -> None:
+def test_the_second_of_two_pod_sets_with_one_pod_leads(names: tuple[str, str]) -> None:
     """The first one requests a gpu: it is the workers, and uses the host where the fewest of them fit. cpu alone would
     choose a1.
     """

@@ -58,7 +58,7 @@ def test_a_container_gets_the_defaults_of_its_namespace(item: dict[str, Any], ma
     assert asked(template(made), elsewhere).get("cpu", 0) == asked(template(made)).get("cpu", 0)
 
 
-def test_of_several_limit_ranges_the_first_default_counts() -> None:
+def test_the_first_default_of_several_limit_ranges_counts() -> None:
     first, second = (limits({"type": "Container", "defaultRequest": {"cpu": cpu}}) for cpu in (1, 2))
     second["metadata"] = {**second["metadata"], "name": "m"}
     memory = manifest("LimitRange", "n", {"limits": [{"type": "Container", "defaultRequest": {"memory": "1Ki"}}]}, "v1")

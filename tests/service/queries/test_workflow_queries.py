@@ -61,7 +61,7 @@ def test_running_low_work_reports_whether_it_can_be_reclaimed(tmp_path: Path) ->
             assert said(it, id) == f"{id} is RUNNING on n0 ({gpus}). {borrows}"
 
 
-def test_low_in_a_pool_with_subpools_names_the_pools_that_can_preempt_it(tmp_path: Path) -> None:
+def test_low_work_in_a_pool_with_subpools_names_the_pools_that_can_preempt_it(tmp_path: Path) -> None:
     """R2: between siblings the subpool counts, before other pools the parent, before its subpools what they leave over."""
     with desk(tmp_path, gpus=6, cluster=SUBPOOLS) as it:
         it.submit("over", "team", LOW, gpus=3)

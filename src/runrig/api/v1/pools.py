@@ -177,7 +177,7 @@ def pause_pool(service: Serving, user: User, expected: IfMatch, name: str, body:
 
 @router.post(
     "/api/v1/pools/{name}/resume",
-    summary="Resume a paused pool. Its workflows keep their places in the queue",
+    summary="Resume a paused pool. Its workflows keep their queue positions",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
     response_model=Pool,
     responses=_CLOSED,

@@ -25,7 +25,7 @@ def admin() -> None:
 @admin.command("accept-clock", epilog=examples("runrig admin accept-clock", "runrig admin accept-clock -t json"))
 @with_session
 def accept_clock(session: Session) -> None:
-    """Accept the machine's clock after it was changed.
+    """Accept the system clock after it was changed.
 
     Check first that the clock is right: if the server's time jumps forward, running workflows may reach their
     time limit and old data is deleted sooner. The server's time never goes back; if the clock is behind, the

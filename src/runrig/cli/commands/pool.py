@@ -215,7 +215,7 @@ def pause(session: Session, name: str, reason: str, until: str | None, dry_run: 
 @_DRY_RUN
 @with_session
 def resume(session: Session, name: str, dry_run: bool) -> None:
-    """Resume a paused pool; its workflows keep their places in the queue.
+    """Resume a paused pool; its workflows keep their queue positions.
 
     Shows what starts next.
     """

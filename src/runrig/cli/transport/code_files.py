@@ -12,7 +12,7 @@ from runrig.domain.errors import InvalidInput
 IGNORE = ".runrigignore"
 _CACHES = frozenset({".git", ".venv", "__pycache__", "node_modules"})
 _SECRETS = ("credential.key", "token")
-"""Files that mark the data folder of a server, which `runrig up --data` can make in the folder of a project."""
+"""Files that mark the data folder of a server, which `runrig up --data` can create in the folder of a project."""
 _MOST_LOOKED_AT = 10 * MOST_FILES
 _MOST_PATTERNS = 1_000
 

@@ -64,7 +64,7 @@ class PoolCalls(Calls):
 
     @call
     async def resume(self, name: str, *, if_match: str | None = None) -> "models.Pool":
-        """Resumes a paused pool; its workflows keep their places in the queue."""
+        """Resumes a paused pool; its workflows keep their queue positions."""
         return await self._ask(models.Pool, Request("POST", path("pools", name, "resume"), headers=matching(if_match)))
 
     @call

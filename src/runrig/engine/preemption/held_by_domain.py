@@ -116,7 +116,7 @@ def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
 
 
 def _all_gone(capacity: TrialCapacity, shape: int, rows: HeldRows, touched: Ints, among: Ints) -> Ints:
-    """Per touched node, the pods of *shape* that fit without all candidates. *among*: per row, the index of its node in *touched*."""
+    """Per touched node, how many pods of *shape* would fit without any candidate. *among*: per row, the index of its node in *touched*."""
     most = np.full(len(touched), MOST_PER_NODE, dtype=np.int64)
     for resource, amount in capacity.shapes[shape].requests:
         free = capacity.column(resource)[touched]

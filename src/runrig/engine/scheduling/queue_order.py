@@ -285,7 +285,7 @@ def head_of(ledger: Ledger, pool: str) -> Entry | None:
 
 
 def kind_of(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
-    """The part of the order of rule P4 ahead of submission time; lower values come first. Equal for all gangs of a
+    """The sort key of rule P4 without submission time; lower values come first. Equal for all gangs of a
     bucket.
     """
     return -bucket.rank, not bucket.firm and would_borrow(ledger, bucket.waiting[0])

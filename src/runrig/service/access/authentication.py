@@ -225,7 +225,7 @@ class Authentication:
         return "unknown" if row is None else self._behind(row, now)
 
     def _behind(self, row: TokenRow, now: float) -> Identity | str:
-        """As `_identity`."""
+        """Returns who is behind a token, or why it is not valid."""
         problem = row.problem(now)
         if problem is not None:
             return f"token {row.id} of {row.user} is {problem}"

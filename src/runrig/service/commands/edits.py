@@ -79,7 +79,7 @@ def shared_quotas(state: State, parent: Pool, share: Share) -> Quotas:
 
 def edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
     """Raises InvalidInput; NotFound for an unknown parent."""
-    its_own = edit.parent == cohort.name  # A cycle, which has a better message.
+    its_own = edit.parent == cohort.name  # Reported later as a cycle, with a better message.
     return replace(
         cohort,
         parent=cohort.parent

@@ -86,7 +86,7 @@ class Notices:
         """Held while settings change."""
         self._settings = {each.user: each for each in store.notices.settings()}
         self._searched = 0
-        """Up to this revision nothing was found that is not stored."""
+        """All notices up to this revision are stored."""
 
     # ------------------------------------------------------------ settings
 
