@@ -36,6 +36,10 @@ TIMEOUTS_S = {"soak": 7200, "kubernetes": 600}
 """How long a test with this mark may take, by the first that it has; pyproject.toml has the timeout of all others."""
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return tiers.is_left_out(collection_path, config.option.budget) or None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     usual = TIMEOUTS_S["soak"] if EXPLORING else float(config.getini("timeout"))

@@ -2,9 +2,10 @@
 
 The fast tier runs in the process of pytest.  Whatever starts a runrig process, a server or a database asks `only_slow` first, so
 that a test of the fast tier that would do so fails and says why.  A test is slow if it has the mark, lies in one of FOLDERS, or
-runs on PostgreSQL outside of DATABASES.
+runs on PostgreSQL outside of DATABASES.  A run of one tier does not import the modules that have no test of it.
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,12 @@ FOLDERS = {
     "load",
     "packaging",
 }
+_TESTS = Path(__file__).parent
 DATABASES = "store"
 """The folder whose tests run on PostgreSQL in the fast tier too, on one server."""
 _SLOW = ("slow", "soak", "kubernetes")
+_WORDS = ("slow", "explored", "postgresql", "KINDS", "any_store")
+"""A module outside of FOLDERS that has none of them has no test of the slow tier."""
 _running: list[pytest.Item] = []
 
 
@@ -34,6 +38,19 @@ def classify(item: pytest.Item) -> None:
         databases = {value for value in item.callspec.params.values() if value == "postgresql"}
         if databases and _folder(item) != DATABASES:
             item.add_marker(pytest.mark.slow)
+
+    if any(item.get_closest_marker(mark) for mark in ("slow", "explored")) and is_left_out(item.path, "slow"):
+        raise pytest.UsageError(f"{item.nodeid}: make test-slow would not find it: its module has none of {_WORDS}")
+
+
+@cache
+def is_left_out(path: Path, tier: str | None) -> bool:
+    """True for a folder or module that a run of *tier* need not import; None is a run of both."""
+    folder = path.relative_to(_TESTS).parts[:1]
+    if tier == "fast":
+        return bool(folder) and folder[0] in (*FOLDERS, "kubernetes")
+    named = path.name.startswith("test_") and path.is_file() and folder[0] not in FOLDERS
+    return tier == "slow" and named and not any(word in path.read_text() for word in _WORDS)
 
 
 def begin(item: pytest.Item) -> None:
@@ -48,4 +65,4 @@ def only_slow(what: str, *, but: str = "") -> None:
 
 
 def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).parts[0]
+    return item.path.relative_to(_TESTS).parts[0]
