@@ -141,7 +141,7 @@ release: .release/.synced  ## build both packages, manual pages, completions and
 tutorial: .venv/.synced  ## from nothing: get uv, build the wheel, start it with uvx and type the tutorial, in five minutes at most
 	PYTHONPATH=. $(BIN)/python .ci/tutorial.py
 
-pythons: .venv/.synced  ## try the wheel under each other Python that this machine has, and name those that it does not have
+pythons: .venv/.synced  ## try the wheel under each other Python that can be had, and name those that cannot
 	PYTHONPATH=. $(BIN)/python .ci/pythons.py $(UV)
 
 pictures: .venv/.synced  ## take the pictures of docs/page.md and the README anew, in Chromium

@@ -1,16 +1,19 @@
-"""`make pythons`: tries the wheel under each other Python that this machine has, and names those that it does not have.
+"""`make pythons`: tries the wheel under each other Python that can be had, and names those that cannot.
 
     PYTHONPATH=. python .ci/pythons.py UV
 
-Interpreters are those that uv finds in PATH and in the folder of pyenv. Packages have the versions of uv.lock.
+Interpreters are those that uv finds in PATH and in the folder of pyenv; the newest also comes from Debian's packages. Packages have
+the versions of uv.lock.
 """
 
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from debian_python import fetched
 from tests.worlds.typed_page import type_page
 from trying import ROOT, build_wheel, installed, run, step, wheel
 
@@ -23,7 +26,8 @@ TESTS = (
     "tests/cli/test_day.py",
     "tests/cli/test_status.py",
 )
-"""Of the fast tier: values, the engine, the database, and a server with its API and commands, in 15 s."""
+"""Of the fast tier: values, the engine, the database, and a server with its API and commands, in 15 s. Under the newest Python;
+`make test` runs under this one, and what works under both works between them, but for the packages, which are installed."""
 PAGE = ROOT / "docs/how-to/torchrun.md"
 """Typed on a server that starts real processes."""
 LOCK = ("export", "--quiet", "--frozen", "--extra", "dev", "--no-emit-project", "--no-hashes", "--no-header")
@@ -31,16 +35,20 @@ LOCK = ("export", "--quiet", "--frozen", "--extra", "dev", "--no-emit-project", 
 
 def main(uv: str) -> None:
     others = [version for version in SUPPORTED if version != "{}.{}".format(*sys.version_info)]
-    pythons = {version: found(uv, version) for version in others}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        pythons = {version: found(uv, version) for version in others}
+        newest = others[-1]
+        pythons[newest] = pythons[newest] or fetched(newest, folder / "debian")
+        newest = max((version for version in others if pythons[version]), key=others.index, default="")
         build_wheel(folder)
         (folder / "locked.txt").write_text(run(uv, *LOCK))
         for version, python in pythons.items():
             if python:
-                step(f"Python {version}", partial(try_python, uv, python, folder, version))
+                tests = TESTS if version == newest else ()
+                step(f"Python {version}", partial(try_python, uv, python, folder, version, tests))
     if missing := [version for version, python in pythons.items() if not python]:
-        print(f"NOT TRIED, because this machine does not have it: Python {', '.join(missing)}")
+        print(f"NOT TRIED, because it cannot be had here: Python {', '.join(missing)}")
 
 
 def found(uv: str, version: str) -> str:
@@ -51,11 +59,14 @@ def found(uv: str, version: str) -> str:
     return run(uv, "python", "find", "--no-python-downloads", version, expect=(0, 2), PATH=path).strip()
 
 
-def try_python(uv: str, python: str, folder: Path, version: str) -> None:
-    needed = (f"{wheel(folder)}[postgresql,kubernetes]", "pytest", "pytest-timeout", "hypothesis", "httpx2", "aiosmtpd")
+def try_python(uv: str, python: str, folder: Path, version: str, tests: Sequence[str]) -> None:
+    """Types the page with the installed wheel, and runs *tests*."""
+    needed = [f"{wheel(folder)}[postgresql,kubernetes]"]
+    needed += ["pytest", "pytest-timeout", "hypothesis", "httpx2", "aiosmtpd"] if tests else []
     programs = installed(uv, folder / version, "--constraint", folder / "locked.txt", *needed, python=python)
-    command = (programs / "python", "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow and not soak", *TESTS)
-    run(*command, PYTHONDONTWRITEBYTECODE="1")
+    if tests:
+        command = (programs / "python", "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow and not soak", *tests)
+        run(*command, PYTHONDONTWRITEBYTECODE="1")
     lab = folder / f"lab-{version}"
     lab.mkdir()
     if wrong := type_page(PAGE.read_text(), lab, programs):
