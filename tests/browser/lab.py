@@ -84,7 +84,7 @@ class Watched:
         return self.page
 
     def is_content(self) -> None:
-        assert self.complaints == []
+        assert self.complaints == [], self.complaints
         assert [each for each in self.asked if not each.startswith(self._lab.url)] == []
 
 

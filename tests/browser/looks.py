@@ -58,7 +58,9 @@ VIEWS = ((1440, "light"), (1440, "dark"), (1024, "light"), (1024, "dark"), (390,
 AXE = ((1440, "light"), (390, "dark"))
 """Where axe looks too, which takes a hundred times as long: at the first and last of VIEWS, so at what depends on width or on colours."""
 
-_DRAWN = """() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(innerWidth))))"""
+_DRAWN = """() => !document.querySelector('canvas') ||
+  new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))"""
+"""A map is drawn again in the frame after its width has changed."""
 
 
 def faults(page: Page, views: tuple[tuple[int, str], ...] = VIEWS, axe: tuple[tuple[int, str], ...] = AXE) -> list[str]:
@@ -67,7 +69,7 @@ def faults(page: Page, views: tuple[tuple[int, str], ...] = VIEWS, axe: tuple[tu
     for width, scheme in views:
         page.set_viewport_size({"width": width, "height": 900 if width > 400 else 844})
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        assert page.evaluate(_DRAWN) == width
+        page.evaluate(_DRAWN)
         said = [each for check in CHECKS for each in page.evaluate(check)]
         if (width, scheme) in axe:
             said += found_by_axe(page)

@@ -26,6 +26,13 @@ cohorts: [{name: research}]
 NODES = tuple(Node(f"n{number}", {"gpu": 8}) for number in range(1, 5))
 USERS = ("ann", "bob", "cy", "eve")
 HOSTILE = "<img src=x onerror=alert(1)> \"'&"
+ARRAY = """
+workflow:
+  name: points
+  groups:
+  - {name: runs, array: {indices: 0-59, most: 2}, tasks: [{name: main, image: any, command: [run], duration: 9000000}]}
+  resources: {default: {gpu: 0, cpu: 0}}
+"""
 STEP_S = 1200.0
 
 
@@ -38,6 +45,7 @@ def small(folder: Path, steps: int = 144) -> Iterator[Large]:
         for name in USERS[1:]:
             access.users.create(name, [role_named("vision-user")], actor="ann")
         access.users.create("root", [role_named("admin")], actor="ann")
+        it.service.declarations.update_user_limits("eve", {"gpus": 4, "waiting": 9}, by="root", dry_run=False)
         it.service.declarations.pause_pool("nlp--chat", user="root", reason=HOSTILE)
         token = access.tokens.create("root", "laptop", None, actor="root", description=HOSTILE)
         cookie = access.browsers.enter(token.text, HERE)
@@ -72,5 +80,6 @@ def _use(it: Desk, steps: int) -> None:
         pass
     it.later(1500)
     submit(it.service, one_task("late", gpus=1, duration=9e6), "nlp", "ann", Priority.LOW)
+    submit(it.service, ARRAY, "nlp", "ann", Priority.LOW)
     it.later(600)
     it.service.usage.step()

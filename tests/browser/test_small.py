@@ -10,6 +10,7 @@ from tests.browser import looks
 from tests.browser.lab import Watched
 from tests.browser.large import Large
 from tests.browser.small import HOSTILE, small
+from tests.web.test_every_route import routes
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +26,28 @@ PAGES = (
     "/pool/nlp--chat?over=30d",
     "/usage",
     "/me",
-    "/me/notices",
-    "/me/token",
+    "/limits",
+    "/node/n1",
+    "/workflows",
+    "/workflow/points-1",
+    "/pool/vision/what-if?quota=20",
+)
+ODD = {
+    "/limits/user": "/limits/user?name=eve",
+    "/me/revoke/{name}": "/me/revoke/laptop",
+    "/workflow/{id}/array": "/workflow/points-1/array",
+    "/workflow/{id}/elements": "/workflow/points-1/elements?of=3",
+    "/workflow/{id}/hold": "/workflow/big-1/hold",
+    "/workflow/{id}/release": "/workflow/big-1/release",
+    "/workflows/act": "/workflows/act?do=cancel&id=late-1",
+}
+"""Forms of something else than a running workflow, a pool or a node."""
+FORMS = tuple(
+    sorted(
+        ODD.get(path)
+        or path.replace("{id}", "late-1").replace("{name}", "n1" if path.startswith("/node") else "vision")
+        for path in {*routes("GET")} & {*routes("POST")} - {"/login"}
+    )
 )
 
 
@@ -39,6 +60,48 @@ def test_every_page_is_complete_and_accessible_in_every_view(cluster: Large, chr
             for summary in watched.page.locator("main summary").all():
                 summary.click()
             assert looks.faults(watched.page, looks.VIEWS[::-1]) == [], path
+        watched.is_content()
+    finally:
+        context.close()
+
+
+CONTROLS = """() => {
+  const all = document.querySelectorAll('#act :is(a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"])');
+  const kind = (e) => e.matches('input:not([type=checkbox], [type=file]), textarea') ? 'text' : e.value;
+  return [...all].filter((e) => e.checkVisibility()).map((e, at) => (e.dataset.at = at, kind(e)));
+}"""
+"""What the form has to be used with, numbered in its order."""
+ANSWERED = "() => document.activeElement.matches('[role=alert], [data-answer]')"
+
+
+def test_every_form_is_complete_and_used_by_keyboard_alone_with_hostile_text(cluster: Large, chromium: Browser) -> None:
+    """Each control is reached with Tab in its order; what is typed stays text in the preview, or in what is wrong."""
+    context = cluster.context(chromium, 390, 844, "dark")
+    try:
+        watched = Watched(context.new_page(), cluster)
+        page, previews = watched.page, 0
+        for path in FORMS:
+            cluster.goto(page, path)
+            assert page.locator("form[data-ask]").count() == 1, path
+            assert looks.faults(page, looks.VIEWS[::-1], axe=()) == [], path
+            controls = page.evaluate(CONTROLS)
+            page.locator("main").focus()
+            for at, kind in enumerate(controls):
+                page.keyboard.press("Tab")
+                assert page.evaluate("document.activeElement.dataset.at") == str(at), (path, at, kind)
+                if kind == "text":
+                    page.keyboard.press("ControlOrMeta+A")
+                    page.keyboard.type(HOSTILE)
+            if "check" in controls:
+                for _ in range(len(controls) - 1 - controls.index("check")):
+                    page.keyboard.press("Shift+Tab")
+                page.keyboard.press("Enter")
+                page.wait_for_function(ANSWERED)
+                assert looks.faults(page, looks.VIEWS[-1:], axe=()) == [], path
+                previews += 1
+            assert page.locator("img[src=x]").count() == 0, path
+        assert previews > 8
+        watched.complaints = [each for each in watched.complaints if not re.search("status of (409|422)", each)]
         watched.is_content()
     finally:
         context.close()
@@ -119,6 +182,39 @@ def test_a_token_is_created_and_revoked_by_keyboard_alone(cluster: Large, chromi
         page.keyboard.press("Enter")
         expect(page.get_by_role("link", name="Revoke ci")).to_have_count(0)
         expect(page.get_by_role("link", name="Revoke laptop")).to_be_visible()
+        watched.is_content()
+    finally:
+        context.close()
+
+
+def test_limits_and_an_array_are_changed_by_keyboard_alone(cluster: Large, chromium: Browser) -> None:
+    context = cluster.context(chromium)
+    try:
+        watched = Watched(context.new_page(), cluster)
+        page = watched.page
+
+        def sent(link: str, typed: str, said: str, button: str) -> None:
+            """Opens a form, types, and presses Enter for the preview and for the change."""
+            page.get_by_role("link", name=link, exact=True).first.focus()
+            page.keyboard.press("Enter")
+            box = page.get_by_role("dialog")
+            box.locator("input:not([type=hidden])").first.focus()
+            page.keyboard.press("ControlOrMeta+A")
+            page.keyboard.type(typed)
+            page.keyboard.press("Enter")
+            expect(box.locator("#planned")).to_contain_text(said)
+            box.get_by_role("button", name=button).focus()
+            with page.expect_navigation():
+                page.keyboard.press("Enter")
+
+        cluster.goto(page, "/limits")
+        sent("Change limits of eve", "5", "4 → 5", "Set limits")
+        expect(page.get_by_role("row", name="eve all pools GPUs")).to_contain_text("5")
+        cluster.goto(page, "/workflow/points-1")
+        sent("Elements at a time…", "4", "2 elements would enter the queue now.", "Change points-1")
+        expect(page.locator("#tasks")).to_contain_text("60, at most 4 at a time")
+        sent("Cancel main-9", "9", "1 element would be cancelled", "Cancel 1 element")
+        expect(page.locator("#tasks")).to_contain_text("1 cancelled")
         watched.is_content()
     finally:
         context.close()

@@ -342,6 +342,7 @@ def test_an_array_is_widened_and_elements_are_cancelled_on_the_page_after_a_prev
         visitor = it.visitor()
         widen, cancel = "/workflow/sweep-1/array", "/workflow/sweep-1/elements"
         assert f'href="{widen}"' in (page := visitor.page("/workflow/sweep-1"))
+        assert page.count("Nothing ran") == 2, "those that wait have no output, not even the note of simulated ones"
         assert f'href="{cancel}?of=3"' in page
         shown = visitor.fill(widen, most="10").text
         assert "6 elements would enter the queue now" in words_of(shown)

@@ -12,7 +12,7 @@ from anyio import CapacityLimiter, to_thread
 
 from runrig.domain.errors import NotFound
 from runrig.domain.natural_order import natural
-from runrig.domain.workflows import Task, TaskKey
+from runrig.domain.workflows import Status, Task, TaskKey
 from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, merged, one_by_one, text_of
 from runrig.service.queries.record import Record
 from runrig.service.rights import Stays
@@ -52,6 +52,10 @@ class LogRequest:
     since: float | None = None
     records: bool = False
     group: str | None = None
+
+
+_NOT_STARTED = (Status.WAITING, Status.SCHEDULING)
+"""Attempts with one of these have no output, but the simulated backend has a note for every attempt."""
 
 
 class Follower:
@@ -113,7 +117,7 @@ class Follower:
     def _take_in(self, attempts: Sequence[Task]) -> None:
         self._alone = self._request.task is not None or _only_one(attempts)
         for task in sorted(attempts, key=lambda each: (each.group, natural(each.name), each.retry_id)):
-            if task.key not in self._tails:
+            if task.key not in self._tails and task.status not in _NOT_STARTED:
                 find, request = self._service.workflow_queries.output, self._request
                 self._tails[task.key] = Tail(task.key, find, request.streams, request.last_lines)
         self._ended = all(task.status.finished for task in attempts)
