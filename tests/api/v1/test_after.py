@@ -31,7 +31,7 @@ def test_workflow_names_the_one_it_waits_for_and_starts_when_that_has_ended(tmp_
             ("WaitsForWorkflow", "W5")
         ]
         shown = it.http.get("/api/v1/workflows/report-1").json()
-        assert shown["after"] == [{"id": "train-1", "element": None, "when": "fail", "ended": None}]
+        assert shown["after"] == [{"id": "train-1", "when": "fail", "ended": None}]
         _end(it, "train-1")
         shown = it.http.get("/api/v1/workflows/report-1").json()
         assert (shown["status"], shown["after"][0]["ended"]) == ("RUNNING", "FAILED_CANCELED")
@@ -53,7 +53,7 @@ def test_restart_waits_for_the_latest_restart_of_a_failed_workflow(tmp_path: Pat
         assert it.http.post("/api/v1/workflows/train-1/repeat", json=again).status_code == 201
         assert it.http.post("/api/v1/workflows/report-1/repeat", json=again).status_code == 201
         shown = it.http.get("/api/v1/workflows/report-2").json()
-        assert shown["after"] == [{"id": "train-2", "element": None, "when": "ok", "ended": None}]
+        assert shown["after"] == [{"id": "train-2", "when": "ok", "ended": None}]
 
 
 def test_missing_and_unreadable_workflows_are_refused(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_an_element_can_be_waited_for_and_its_restart_after_the_array_ended(tmp_
             assert said in problem(_submit(it, "report", wrong), status, code)["detail"]
         assert _submit(it, "report", "sweep-1/7:any", "train-1").status_code == 201
         shown = it.http.get("/api/v1/workflows/report-1").json()
-        assert shown["after"][0] == {"id": "sweep-1", "element": "7", "when": "any", "ended": None}
+        assert shown["after"][0] == {"id": "sweep-1/7", "when": "any", "ended": None}
         why = it.http.get("/api/v1/workflows/report-1/why").json()
         assert why["sentence"] == "report-1 is waiting: sweep-1/7 must end first."
         assert it.http.post("/api/v1/workflows/sweep-1/elements/7/cancel", json={}).status_code == 200
@@ -103,4 +103,4 @@ def test_an_element_can_be_waited_for_and_its_restart_after_the_array_ended(tmp_
         again = {"pool": "pool1", "failed_only": True}
         assert it.http.post("/api/v1/workflows/sweep-1/repeat", json=again).status_code == 201
         shown = it.http.get("/api/v1/workflows/report-1").json()
-        assert shown["after"][0] == {"id": "sweep-2", "element": "7", "when": "any", "ended": None}
+        assert shown["after"][0] == {"id": "sweep-2/7", "when": "any", "ended": None}

@@ -279,17 +279,16 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class WorkflowAfter(Shown):
-    """A workflow that has to end first. *element*: the one of this array; null: all of the workflow. *when*: ok (it must
-    complete), fail, or any. *ended*: how it ended; null: it is alive.
+    """A workflow that has to end first, or an element of an array, such as ``sweep-4/7``. *when*: ok (it must complete), fail,
+    or any. *ended*: how it ended; null: it is alive.
     """
 
     id: str
-    element: str | None
     when: str
     ended: WorkflowStatus | None
 
 
-shown_as(WorkflowAfter("prepare-4", None, "ok", None))
+shown_as(WorkflowAfter("prepare-4", "ok", None))
 
 
 @dataclass(frozen=True, slots=True)

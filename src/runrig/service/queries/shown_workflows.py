@@ -154,9 +154,7 @@ def workflow(
         exec_timeout_s=None if spec is None else spec.exec_timeout_s,
         queue_timeout_s=None if spec is None else spec.queue_timeout_s,
         code=None if spec is None else spec.code,
-        after=tuple(
-            WorkflowAfter(each.workflow, each.element or None, each.when.value, each.ended) for each in it.after
-        ),
+        after=tuple(WorkflowAfter(each.what, each.when.value, each.ended) for each in it.after),
         groups=tuple(
             [
                 _group(it, each, by_name.get(each.name), downstream.get(each.name, ()), tasks.get(each.name, ()))
