@@ -11,6 +11,7 @@ from pydantic import Field
 from runrig.client import models
 from runrig.domain.errors import InvalidInput
 from runrig.domain.quantities import counted
+from runrig.domain.settings import SETTINGS
 from runrig.mcp.access import Access
 from runrig.mcp.answers import harmless, picked, plain
 from runrig.mcp.asking import Filter, Id, Limit, Pool, Priority, Work, file_of
@@ -37,28 +38,8 @@ _ENTRY = (
     "held_by",
     "labels",
 )
-_POOL = (
-    *(
-        "name",
-        "gpus",
-        "workflows",
-        "closed_by",
-        "closed_reason",
-        "paused_by",
-        "paused_reason",
-        "paused_until",
-        "subpools",
-    ),
-    *(
-        "default_run_time_s",
-        "max_run_time_s",
-        "gpus_per_workflow",
-        "user_waiting",
-        "user_gpus",
-        "budget",
-        "budget_reached",
-    ),
-)
+_MARKS = ("closed_by", "closed_reason", "paused_by", "paused_reason", "paused_until")
+_POOL = ("name", "gpus", "workflows", *_MARKS, "subpools", *(each.name for each in SETTINGS if each.removable))
 
 Status = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED"]
 
