@@ -1,6 +1,7 @@
 """Pools, and `pool_quota`: what they were given, what they use of it, and the nodes that they share."""
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import GPU
@@ -14,6 +15,11 @@ _STATUS = {
     "DELETING": "MAINTENANCE",  # its work runs, and it takes no submissions
     "ARCHIVED": "OFFLINE",
 }
+
+# Read together, because a response can contain thousands of pools.
+_SETTINGS = [each.name for each in SETTINGS]
+_VALUES = itemgetter(*_SETTINGS)
+_REFERENCED = [each for each in SETTINGS if each.reference]
 
 Platforms = Mapping[str, Shape]
 """All flavors by name, as the osmo client has them.  Made once for all pools of an answer."""
@@ -42,13 +48,12 @@ def pool_quota(pools: Iterable[Answer], platforms: Platforms) -> Shape:
 
 
 def pool(answer: Answer, platforms: Platforms) -> Shape:
-    return settings(answer, platforms) | {
-        "resource_usage": _usage(answer["gpus"], answer["nodes"]),
-        "subpools": answer["subpools"],
-        **answer["gpus"],
-        "workflows": answer["workflows"],
-        "balances": answer["balances"],
-    }
+    shape = settings(answer, platforms)
+    shape["resource_usage"] = _usage(answer["gpus"], answer["nodes"])
+    shape["subpools"] = answer["subpools"]
+    shape |= answer["gpus"]
+    shape["workflows"], shape["balances"] = answer["workflows"], answer["balances"]
+    return shape
 
 
 def settings(answer: Answer, platforms: Platforms) -> Shape:
@@ -81,10 +86,9 @@ def settings(answer: Answer, platforms: Platforms) -> Shape:
         "subpool_name": None if parent is None else answer["name"].partition(SUBPOOL_DELIMITER)[2],
         "subpool_state": None if parent is None else state,
     }
-    for setting in SETTINGS:
-        value = shape[setting.name] = answer[setting.name]
-        if setting.reference:
-            shape[setting.reference] = setting.text(value)
+    shape.update(zip(_SETTINGS, _VALUES(answer), strict=True))
+    for setting in _REFERENCED:
+        shape[setting.reference] = setting.text(answer[setting.name])
     return shape
 
 

@@ -56,7 +56,7 @@ def to_json(value: Shown) -> bytes:
 
 
 def to_plain(value: Shown) -> Any:
-    return adapter(type(value)).dump_python(value, mode="json")
+    return adapter(type(value)).serializer.to_python(value, mode="json")
 
 
 def read(kind: type[T], plain: Any) -> T:
