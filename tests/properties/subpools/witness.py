@@ -1,8 +1,8 @@
 """Reads a server's event log from its first revision on, and says at which one a promise about pools was broken.
 
 The log alone is believed: a state of the witness's own follows it, action by action, and must be the stored one in the end.
-The sums are its own, straight from what pools declare and gangs hold; quota trees, preemption and nodes are looked at by the
-second opinion of the engine's tests.
+The sums are its own, straight from what pools declare and gangs hold; each decision is looked at by `runrig verify`, and free
+nodes and what had to stop by the second opinion of the engine's tests.
 """
 
 from collections import Counter
@@ -10,18 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from runrig.domain.gangs import Gang, GangState, Law
+from runrig.domain.gangs import Gang, GangState
 from runrig.domain.plan import (
-    Admit,
     DropCohort,
     DropNode,
     Nominate,
-    Preempt,
     PutCohort,
     PutNode,
     PutPool,
     SetFlavors,
-    Stop,
     Submit,
     Withdraw,
 )
@@ -33,8 +30,10 @@ from runrig.engine.placement.partial import least_counts
 from runrig.engine.state.state import State
 from runrig.service.runtime.transactor import ENGINE
 from runrig.store import SqlStore
-from tests.properties.machine import check_admission, check_nodes, check_nomination
+from runrig.verify.verify import Checker
+from tests.properties.machine import check_nodes, check_nomination
 from tests.properties.oracle import asked, holds_now
+from tests.worlds.lawful import commit_of
 
 KEY = FlavorResource("default", GPU)
 LEGAL = {
@@ -95,7 +94,7 @@ class Witness:
     def __init__(self, store: SqlStore) -> None:
         self.store = store
         self.state = State.empty()
-        self._last_nomination: Nominate | None = None
+        self._checker = Checker()
         self._shaken: set[str] = set()
         self._parts_left: dict[str, int] = {}
 
@@ -123,8 +122,11 @@ class Witness:
         self._check_growth(before, after, [event.action for event in events if isinstance(event.action, PutPool)])
         self._check_drained(by_engine=events[0].actor == ENGINE)
         if edited and events[0].actor != ENGINE:
-            self._check_nothing_stopped(before, after, events)
+            self._check_nothing_stopped(before, after)
         check_nodes(self.state)
+        actions = [event.action for event in events]
+        commit = commit_of(events[0].revision, events[0].time, actions, self.state.specs, end=None)
+        assert [str(each) for each in self._checker.take(commit)] == []
 
     # ------------------------------------------------------------ each action
 
@@ -136,14 +138,9 @@ class Witness:
                 self._check_gate(event.action)
             case PutPool(pool, before):
                 self._check_edit(pool, before)
-            case Admit(gang, placement):
-                check_admission(self.state, gang, placement)
             case Nominate(gang, placement, targets):
                 check_nomination(self.state, gang, placement, targets)
-                self._last_nomination = event.action
                 self._shaken.discard(gang)
-            case Preempt(gang, by, law):
-                self._check_preemption(gang, by, law)
             case Withdraw(gang):
                 assert gang in self._shaken, f"{gang} lost its nomination though nothing was edited"
 
@@ -165,16 +162,6 @@ class Witness:
         assert change in LEGAL, f"{pool.name} went from {change[0]} to {change[1]}"
         if before is not None and before.state is PoolState.DELETING:
             assert pool == replace(before, state=PoolState.ARCHIVED), f"{pool.name} was changed while DELETING"
-
-    def _check_preemption(self, gang: str, by: str, law: Law) -> None:
-        """Law R2 was looked at with the nomination; here that it is the one that was looked at."""
-        nomination = self._last_nomination
-        assert nomination is not None
-        assert (by, gang in nomination.targets) == (nomination.gang, True)
-        target, preemptor = (self.state.ledger.entries[name].gang for name in (gang, by))
-        assert target.priority.preemptible
-        assert not preemptor.priority.preemptible
-        assert (law is Law.PRIORITY) == (target.pool == preemptor.pool)
 
     # ------------------------------------------------------------ each revision
 
@@ -208,11 +195,9 @@ class Witness:
         assert not late, f"{late} are still DELETING, and nothing is alive there"
 
     @staticmethod
-    def _check_nothing_stopped(before: Sums, after: Sums, events: Sequence[Event]) -> None:
+    def _check_nothing_stopped(before: Sums, after: Sums) -> None:
         """Law R7."""
         assert before.held == after.held, f"an edit stopped {before.held - after.held}"
-        stopped = [event.action for event in events if isinstance(event.action, Stop | Preempt)]
-        assert not stopped, f"an edit stopped {stopped}"
 
 
 def gpus(pool: Pool) -> int:
