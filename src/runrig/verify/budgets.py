@@ -1,10 +1,10 @@
 """Budgets, W7: what pools and users hold in a month is counted again, from the starts and ends of gangs in the log."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from .gang import ADMITTED, STOPPING, Gang, counted
+from .gang import ADMITTED, STOPPING, Gang
 from .world import World
 
 POOL, USER = "pool", "user"
@@ -100,34 +100,3 @@ def budget_of(world: World, scope: Scope) -> tuple[int | None, str]:
     row = world.pools.get(name, {}) if of == POOL else world.limits.get(name, {})
     alive = row.get("state") != "ARCHIVED"
     return row.get("budget") if alive else None, row.get("budget_reached") or "STOP"
-
-
-# ---------------------------------------------------------------- the law
-
-
-def reached(world: World, spending: Spending, gang: Gang) -> Iterator[str]:
-    """Yields why *gang* cannot start."""
-    for scope in scopes_of(gang):
-        budget, does = budget_of(world, scope)
-        if budget is None or scope not in spending.held or (does == "BORROW" and not gang.firm):
-            continue
-        held = spending.until(scope, world.now)
-        if held >= budget * HOUR:
-            yield f"it starts although {' '.join(scope)} has used {held / HOUR:.1f} of {counted(budget, 'GPU-hour')} this month"
-
-
-def said(world: World, spending: Spending, action: Mapping[str, Any]) -> Iterator[str]:
-    """Yields errors in the amounts that the log records of a budget."""
-    spent = action["spent"]
-    scope = spent["of"], spent["name"]
-    budget, does = budget_of(world, scope)
-    whose = " ".join(scope)
-    if scope in spending.held and spent["held"] != (mine := spending.until(scope, world.now)):
-        yield f"the log says that {whose} used {spent['held'] / HOUR:.6f} GPU-hours this month, but it used {mine / HOUR:.6f}"
-    if spent["month"] != month_of(world.now):
-        yield f"the budget of {whose} is counted in a month that begins at {spent['month']:.0f}"
-    if action["budget"] != budget:
-        yield f"the log says that the budget of {whose} is {counted(action['budget'], 'GPU-hour')}, but it is {budget}"
-    stops = does if budget is not None and spent["held"] >= budget * HOUR else None
-    if spent["stops"] != stops:
-        yield f"{whose} used {spent['held'] / HOUR:.1f} of {budget} GPU-hours, so {stops} applies, not {spent['stops']}"

@@ -257,13 +257,11 @@ class Court:
             return False
         users = {each.user for each in self.world.gangs.values() if each.placement and each.since == self.world.now}
         ahead = (each for queue in self.world.waiting[gang.pool] for _, each in queue.row if each.user in users)
-        return any(self.ahead(each, gang) and self.stopped_by_limit(each) for each in ahead)
+        return any(self.standing(each) < self.standing(gang) and self.stopped_by_limit(each) for each in ahead)
 
-    def ahead(self, other: Gang, gang: Gang) -> bool:
-        """Law P4, of two gangs of a pool: *other* comes first."""
-        if gang.firm or other.firm:
-            return other.order < gang.order
-        return (not self.within(other), other.order) < (not self.within(gang), gang.order)
+    def standing(self, gang: Gang) -> tuple[bool, tuple[int, float, str]]:
+        """Law P4: its position in the order of all pools, where weights do not differ."""
+        return not gang.firm and not self.within(gang), gang.order
 
     def is_head(self, gang: Gang) -> bool:
         """No gang of its pool that waits or is nominated is ahead of it, whether or not LOW borrowed when the cycle came to it.

@@ -81,21 +81,17 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """
     if gang.state != PENDING:
         return
-    borrows = not gang.firm and not court.within(gang)
+    standing, weighted = court.standing(gang), court.world.tree.weighted
 
     def ahead(other: Gang) -> bool:
-        if gang.firm or other.firm:
-            return other.order < gang.order
-        if court.world.tree.weighted or other is gang:
-            return False
-        first = other.order < gang.order
-        return (first or court.within(other)) if borrows else (first and court.within(other))
+        judged = gang.firm or other.firm or not weighted
+        return judged and court.standing(other) < standing
 
     queues = [
         queue
         for queue in court.awake()
         if queue.row
-        and (queue.row[0][0] < gang.order or (borrows and not queue.firm and queue.over != court.world.loosened))
+        and (queue.row[0][0] < gang.order or (standing[0] and not queue.firm and queue.over != court.world.loosened))
     ]
     for other in court.firsts(queues, ahead):
         if court.could_start(other) is not None and not (court.had_its_turn(other) or court.was_behind(other)):
@@ -108,7 +104,7 @@ def strict_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         return
     for queue in court.world.waiting.get(gang.pool, ()):
         other = court.first(queue)
-        if other is not None and court.ahead(other, gang):
+        if other is not None and court.standing(other) < court.standing(gang):
             yield f"it starts while {other.id} waits ahead of it in STRICT_FIFO pool {gang.pool}"
             return
     for other in court.world.nominated.values():

@@ -1,14 +1,15 @@
 """Placement, workflows and pools: a law of docs/laws.md is a function, which yields what is wrong."""
 
 from collections.abc import Iterator, Mapping
+from heapq import heappop
 from typing import Any
 
-from .budgets import reached, said
+from .budgets import HOUR, budget_of, month_of, scopes_of
 from .court import Action, Commit, Court, no_room
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, counted, gpus_of
 from .places import groups
 from .quota import CHARGED, LAYERS
-from .timeouts import QUEUE, RUN, run_time
+from .timeouts import EXACT_S, LIMITS, QUEUE, RUN, STATES
 
 # ---------------------------------------------------------------- places
 
@@ -220,44 +221,6 @@ def user_gpus(court: Court, gang: Gang, action: Action) -> Iterator[str]:
             yield f"it uses {counted(gpus, 'GPU')} while {gang.user} already uses {held} in {where or 'all pools'}; the limit is {most}"
 
 
-def budget(court: Court, gang: Gang, action: Action) -> Iterator[str]:
-    """Budgets, W7: nothing new starts once the GPU-hours of a month are held, or only LOW work."""
-    yield from reached(court.world, court.spending, gang)
-
-
-def spent(court: Court, action: Action) -> Iterator[str]:
-    """Budgets, W7: the recorded amounts agree with the rest of the log."""
-    yield from said(court.world, court.spending, action)
-
-
-def run_time_limits(court: Court, action: Action) -> Iterator[str]:
-    """Run time limits, P6: a pool accepts only work whose `exec_timeout` is within its maximum."""
-    if "pool" in action:  # It moves.
-        name = action["workflow"]
-        if court.world.workflows.get(name, {}).get("pool") != action["pool"]:
-            yield from run_time(court.world, action["pool"], court.timeouts.limits.get(name), name)
-    elif "exec_timeout_s" in action:
-        workflow = action["workflow"]
-        yield from run_time(court.world, workflow["pool"], {RUN: action["exec_timeout_s"]}, workflow["id"])
-
-
-def time_is_up(court: Court, gang: Gang, action: Action) -> Iterator[str]:
-    """Run time limits, P6: nothing is stopped for its `exec_timeout` before that has run out."""
-    yield from court.timeouts.early(gang.id, action["cause"], court.world.now)
-
-
-def wait_is_up(court: Court, action: Action) -> Iterator[str]:
-    """Run time limits, P6: no group ends for its `queue_timeout` before that has run out."""
-    if action["status"] == QUEUE:
-        id = f"{action['workflow']}/{action['group']}"
-        yield from (f"{id}: {what}" for what in court.timeouts.early(id, QUEUE, court.world.now))
-
-
-def in_time(court: Court) -> Iterator[tuple[Gang, str]]:
-    """Run time limits, P6: at the end of a cycle no group waits or runs beyond its timeout."""
-    yield from court.timeouts.late(court.world)
-
-
 def closed_pools(court: Court, action: Action) -> Iterator[str]:
     """Closed pools, S7: a closed pool accepts no submissions, and neither does one that is deleted (S3)."""
     pool = court.world.pools.get(action["workflow"]["pool"])
@@ -267,3 +230,88 @@ def closed_pools(court: Court, action: Action) -> Iterator[str]:
             state = each["state"] if each["state"] != "ACTIVE" else "closed"
             yield f"{action['workflow']['id']} is submitted to pool {pool['name'] if pool else ''} while {each['name']} is {state}"
             return
+
+
+# ---------------------------------------------------------------- budgets and timeouts
+
+
+def reached(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Budgets, W7: nothing new starts once the GPU-hours of a month are held, or only LOW work."""
+    world, spending = court.world, court.spending
+    for scope in scopes_of(gang):
+        budget, does = budget_of(world, scope)
+        if budget is None or scope not in spending.held or (does == "BORROW" and not gang.firm):
+            continue
+        held = spending.until(scope, world.now)
+        if held >= budget * HOUR:
+            yield f"it starts although {' '.join(scope)} has used {held / HOUR:.1f} of {counted(budget, 'GPU-hour')} this month"
+
+
+def said(court: Court, action: Action) -> Iterator[str]:
+    """Budgets, W7: the recorded amounts agree with the rest of the log."""
+    world, spending = court.world, court.spending
+    spent = action["spent"]
+    scope = spent["of"], spent["name"]
+    budget, does = budget_of(world, scope)
+    whose = " ".join(scope)
+    if scope in spending.held and spent["held"] != (mine := spending.until(scope, world.now)):
+        yield f"the log says that {whose} used {spent['held'] / HOUR:.6f} GPU-hours this month, but it used {mine / HOUR:.6f}"
+    if spent["month"] != month_of(world.now):
+        yield f"the budget of {whose} is counted in a month that begins at {spent['month']:.0f}"
+    if action["budget"] != budget:
+        yield f"the log says that the budget of {whose} is {counted(action['budget'], 'GPU-hour')}, but it is {budget}"
+    stops = does if budget is not None and spent["held"] >= budget * HOUR else None
+    if spent["stops"] != stops:
+        yield f"{whose} used {spent['held'] / HOUR:.1f} of {budget} GPU-hours, so {stops} applies, not {spent['stops']}"
+
+
+def in_time(court: Court) -> Iterator[tuple[Gang, str]]:
+    """Run time limits, P6: at the end of a cycle no group waits or runs beyond its timeout."""
+    world, timeouts = court.world, court.timeouts
+    while timeouts.ends and timeouts.ends[0][0] + EXACT_S < world.now:
+        end, name, cause = heappop(timeouts.ends)
+        gang = world.gangs.get(name)
+        if gang is None or end != timeouts.end(name, cause) or gang.state not in STATES[cause]:
+            continue
+        if not world.workflows[gang.workflow].get("aside"):
+            yield (
+                gang,
+                f"its {LIMITS[cause].removesuffix('_s')} ended {world.now - end:.6f} s before the end of a cycle",
+            )
+
+
+def stops_in_time(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Run time limits, P6: nothing is stopped for its `exec_timeout` before that has run out."""
+    yield from _early(court, gang.id, action["cause"])
+
+
+def ends_in_time(court: Court, action: Action) -> Iterator[str]:
+    """Run time limits, P6: no group ends for its `queue_timeout` before that has run out."""
+    if action["status"] == QUEUE:
+        id = f"{action['workflow']}/{action['group']}"
+        yield from (f"{id}: {what}" for what in _early(court, id, QUEUE))
+
+
+def _early(court: Court, gang: str, cause: str) -> Iterator[str]:
+    if gang.partition("/")[0] not in court.timeouts.limits or cause not in LIMITS:
+        return
+    end, now = court.timeouts.end(gang, cause), court.world.now
+    if end is None:
+        yield f"it ends as {cause}, and has no {LIMITS[cause].removesuffix('_s')} that could have run out"
+    elif now + EXACT_S < end:
+        yield f"it ends as {cause} {end - now:.6f} s too early"
+
+
+def run_time(court: Court, action: Action) -> Iterator[str]:
+    """Run time limits, P6: a pool accepts only work whose `exec_timeout` is within its maximum, also when work moves there."""
+    workflow, limits = action["workflow"], court.timeouts.limits
+    if "pool" in action:  # It moves.
+        name, pool, known = workflow, action["pool"], limits.get(workflow, {})
+        if court.world.workflows.get(name, {}).get("pool") == pool:
+            return
+    else:
+        name, pool = workflow["id"], workflow["pool"]
+        known = {RUN: action["exec_timeout_s"]} if "exec_timeout_s" in action else {}
+    most, asked = court.world.pools.get(pool, {}).get("max_run_time_s"), known.get(RUN)
+    if RUN in known and most is not None and (asked is None or asked > most):
+        yield f"{name} is accepted with exec_timeout {asked} s, but pool {pool} allows at most {most:.0f} s"

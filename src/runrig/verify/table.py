@@ -18,7 +18,7 @@ _STARTS = (
     ("W3", lives.hold),
     ("S8", lives.paused_pools),
     ("W6", lives.user_gpus),
-    ("W7", lives.budget),
+    ("W7", lives.reached),
 )
 _STEP = (("W1", lives.legal_step),)
 OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
@@ -49,7 +49,7 @@ OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
         ("R4", laws.preempts_what_it_waits_for),
     ),
     "Withdraw": (*_STEP, ("R4", laws.keeps_its_reservation)),
-    "Stop": (*_STEP, ("N2", lives.drain), ("P6", lives.time_is_up)),
+    "Stop": (*_STEP, ("N2", lives.drain), ("P6", lives.stops_in_time)),
     "Replace": (*_STEP, ("T1", lives.placement)),
     "SetPriority": (*_STEP, ("P2", laws.stays_within_guarantee), ("P4", laws.follows_its_workflow)),
     "Unqueue": _STEP,
@@ -60,10 +60,10 @@ OF_GANGS: Mapping[str, tuple[tuple[str, Law], ...]] = {
 OF_DECLARATIONS: Mapping[str, tuple[tuple[str, Callable[[Court, Action], Iterator[str]]], ...]] = {
     "PutPool": (("S3", lives.drains), ("S6", lives.history)),
     "PutCohort": (("S6", lives.history),),
-    "SetSpent": (("W7", lives.spent),),
-    "Submit": (("S7", lives.closed_pools), ("W6", lives.waiting_limit), ("P6", lives.run_time_limits)),
-    "Reassign": (("P6", lives.run_time_limits),),
-    "MoveGroup": (("P6", lives.wait_is_up),),
+    "SetSpent": (("W7", lives.said),),
+    "Submit": (("S7", lives.closed_pools), ("W6", lives.waiting_limit), ("P6", lives.run_time)),
+    "Reassign": (("P6", lives.run_time),),
+    "MoveGroup": (("P6", lives.ends_in_time),),
 }
 """Before what people declared or submitted is carried out."""
 OF_COMMITS: tuple[tuple[str, Callable[[Court, Commit], Iterator[str]]], ...] = (

@@ -1,10 +1,10 @@
 """Run time limits, P6: how long groups have waited in the queue and have run, from the log."""
 
-from collections.abc import Iterator, Mapping
-from heapq import heappop, heappush
+from collections.abc import Mapping
+from heapq import heappush
 from typing import Any
 
-from .gang import ADMITTED, NOMINATED, PENDING, Gang
+from .gang import ADMITTED, NOMINATED, PENDING
 from .world import World
 
 QUEUE, RUN = "FAILED_QUEUE_TIMEOUT", "FAILED_EXEC_TIMEOUT"
@@ -19,12 +19,14 @@ Times = dict[str, float | None]
 
 
 class Timeouts:
-    """*limits*: workflow → cause → seconds, as far as the log says. *begun*: gang → cause → when its time began."""
+    """*limits*: workflow → cause → seconds, as far as the log says. *begun*: gang → cause → when its time began. *ends*: a heap of
+    when it is up, with the gang and the cause; some are outdated.
+    """
 
     def __init__(self) -> None:
         self.limits: dict[str, Times] = {}
         self.begun: dict[str, Times] = {}
-        self._ends: list[tuple[float, str, str]] = []
+        self.ends: list[tuple[float, str, str]] = []
 
     def follow(self, world: World, kind: str, action: Mapping[str, Any]) -> None:
         """*action* has been carried out."""
@@ -48,44 +50,9 @@ class Timeouts:
         self.begun.setdefault(gang, {})[cause] = at
         end = self.end(gang, cause)
         if end is not None:
-            heappush(self._ends, (end, gang, cause))
+            heappush(self.ends, (end, gang, cause))
 
     def end(self, gang: str, cause: str) -> float | None:
         """When the time of *gang* is up; None: never, or the log does not say."""
         limit, since = self.limits.get(gang.partition("/")[0], {}).get(cause), self.begun.get(gang, {}).get(cause)
         return None if limit is None or since is None else since + limit
-
-    def early(self, gang: str, cause: str, now: float) -> Iterator[str]:
-        """Yields why *cause* cannot end it now."""
-        known = self.limits.get(gang.partition("/")[0])
-        if known is None or cause not in LIMITS:
-            return
-        end = self.end(gang, cause)
-        if end is None:
-            yield f"it ends as {cause}, and has no {LIMITS[cause].removesuffix('_s')} that could have run out"
-        elif now + EXACT_S < end:
-            yield f"it ends as {cause} {end - now:.6f} s too early"
-
-    def late(self, world: World) -> Iterator[tuple[Gang, str]]:
-        """Yields gangs whose time was up before now."""
-        while self._ends and self._ends[0][0] + EXACT_S < world.now:
-            end, name, cause = heappop(self._ends)
-            gang = world.gangs.get(name)
-            if gang is None or end != self.end(name, cause) or gang.state not in STATES[cause]:
-                continue
-            if not world.workflows[gang.workflow].get("aside"):
-                yield (
-                    gang,
-                    f"its {LIMITS[cause].removesuffix('_s')} ended {world.now - end:.6f} s before the end of a cycle",
-                )
-
-
-# ---------------------------------------------------------------- the law
-
-
-def run_time(world: World, pool: str, limits: Times | None, who: str) -> Iterator[str]:
-    """Yields why *pool* does not accept the workflow *who* with these limits."""
-    most = world.pools.get(pool, {}).get("max_run_time_s")
-    asked = None if limits is None else limits[RUN]
-    if most is not None and limits is not None and (asked is None or asked > most):
-        yield f"{who} is accepted with exec_timeout {asked} s, but pool {pool} allows at most {most:.0f} s"
