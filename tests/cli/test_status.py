@@ -59,6 +59,23 @@ def test_status_shows_pools_and_work_that_is_running_or_waiting_or_ended_today()
     ]
 
 
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"cause": None, "message": "cannot start 'x'"}, "; cannot start 'x'"),
+        ({"status": "FAILED_EXEC_TIMEOUT", "message": "time limit of 1h"}, "; time limit of 1h"),
+        ({"cause": None, "message": ""}, ""),
+    ],
+)
+def test_status_of_a_failure_without_a_cause_in_its_output_has_its_message(fields: dict[str, Any], why: str) -> None:
+    failed = FAILED | fields
+    ended = entry("train-2", status=failed["status"], end_time=NOW.isoformat(), node=None, nodes=0)
+    found = {"GET /api/v1/workflows": [(200, page()), (200, page(ended))], "GET /api/v1/workflows/train-2": failed}
+    with serving(answers() | found) as server:
+        done = at(server, "status")
+    assert f"ran 12s{why}\n" in done.out
+
+
 def test_status_as_json_has_pools_and_workflows() -> None:
     answer = answered(answers(), "status", "-t", "json").json
     assert [each["id"] for each in answer["workflows"]] == ["train-3", "eval-2", "held-1", "train-2"]

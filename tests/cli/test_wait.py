@@ -57,3 +57,9 @@ def test_wait_for_several_as_json_is_a_list() -> None:
     one, two = (answered(ANSWERS, "wait", *ids, "-t", "json") for ids in (["bad-1"], ["good-1", "bad-1"]))
     assert (one.code, one.json["name"], one.json["cause"]["sentence"]) == (7, "bad-1", "KeyError: 'lr'")
     assert (two.code, [each["name"] for each in two.json]) == (7, ["good-1", "bad-1"])
+
+
+def test_an_empty_id_is_refused() -> None:
+    """Such as that of an empty variable of a shell."""
+    done = answered({}, "wait", "")
+    assert (done.code, done.out, done.err) == (2, "", "Error: an ID or a name is empty\n")

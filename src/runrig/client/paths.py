@@ -3,9 +3,13 @@
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+from runrig.domain.errors import InvalidInput
+
 
 def path(*parts: str) -> str:
-    """Returns ``/api/v1/a/b`` with each part quoted, so that a name cannot change the path."""
+    """Returns ``/api/v1/a/b`` with each part quoted, so that a name cannot change the path. Raises InvalidInput if one is empty."""
+    if "" in parts:
+        raise InvalidInput.one("an ID or a name is empty")
     return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 

@@ -14,6 +14,7 @@ from runrig.cli.rendering import times
 from runrig.cli.rendering.array_text import summary
 from runrig.cli.rendering.nearest_limit import left_s, nearest_limit
 from runrig.cli.rendering.output import say, tell
+from runrig.cli.rendering.run_text import cause_tells
 from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
@@ -58,10 +59,11 @@ def _asked(client: Transport) -> dict[str, Any]:
     alive = list(client.items(path("workflows"), query | {"status": _ALIVE}, most=MOST))
     alive.sort(key=lambda each: _ALIVE.index(each["status"]))  # The sort is stable: the newest come first.
     latest = client.items(path("workflows"), {"mine": True}, most=MOST)
-    ended = [each | {"cause": None} for each in latest if _today(each["end_time"])]
+    ended = [each | {"cause": None, "message": ""} for each in latest if _today(each["end_time"])]
     for each in [each for each in ended if each["status"].startswith("FAILED")][:_MOST_CAUSES]:
         with suppress(NotFound):  # Retention may have deleted it in between.
-            each["cause"] = client.get(path("workflows", each["id"]))["cause"]
+            whole = client.get(path("workflows", each["id"]))
+            each |= {"cause": whole["cause"], "message": whole["message"]}
     names = {each["pool"] for each in alive} | ({me["default_pool"]} - {None})
     found = client.items(path("pools"), {"name": sorted(names)}) if names else ()
     pools = [each for each in found if each["name"] in names]  # A name also finds its subpools.
@@ -126,5 +128,5 @@ def _details(entry: Answer) -> Iterator[str]:
             yield f"waited {times.span(waited_s)}"
     else:
         yield f"ended {_local(entry['end_time']):%H:%M}, ran {times.span(entry['times']['running_s'])}"
-        if entry["cause"]:
-            yield entry["cause"]["sentence"]
+        if why := entry["cause"]["sentence"] if cause_tells(entry) else entry["message"]:
+            yield why

@@ -1,6 +1,7 @@
 """Queries about workflows: their placement, why they wait, their events and output."""
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -356,10 +357,12 @@ class WorkflowQueries:
             if task in (None, attempt.name) and retry_id in (None, attempt.retry_id):
                 pods[attempt.name, attempt.retry_id if every else 0] = attempt
         if not pods and (task is not None or retry_id is not None):
-            names = ", ".join(sorted({attempt.name for attempt in stored.tasks})) or "none"
-            wanted = f"task {task!r}" if task is not None else "task"
-            number = "" if retry_id is None else f" with attempt {retry_id}"
-            raise NotFound(f"{stored.workflow.id} has no {wanted}{number} (tasks: {names})")
+            tried = Counter(attempt.name for attempt in stored.tasks)
+            names = ", ".join(sorted(tried)) or "none"
+            if task in (None, *tried):  # The command line and the page count attempts from 1, routes from 0.
+                so_far = ", ".join(f"{name} {tried[name]}" for name in sorted(tried)) or "none"
+                raise NotFound(f"{stored.workflow.id} has no such attempt. Attempts so far: {so_far}")
+            raise NotFound(f"{stored.workflow.id} has no task {task!r} (tasks: {names})")
         return tuple(pods.values())
 
     def named(self, id: str, task: str) -> tuple[Task, ...]:
