@@ -53,7 +53,7 @@ def reclaim(heads: int) -> float:
     seconds, made = timed_cycle(ledger, 1, heads_per_pool=1)
     assert Counter(type(each) for each in made) == {Nominate: heads, Preempt: 8 * heads}, len(made)
     targets = [each.gang for each in made if isinstance(each, Preempt)]
-    assert len(set(targets)) == 8 * heads, "nobody is preempted twice"
+    assert len(set(targets)) == 8 * heads, "no gang is preempted twice"
     return seconds
 
 

@@ -121,7 +121,7 @@ def _status(time: str, *, runs: bool) -> dict[str, Any]:
     conditions = [
         {
             "lastTransitionTime": time,
-            "message": "what the controller says of it, which nobody reads here but has its length",
+            "message": "a message of the controller, which is only read for its length",
             "observedGeneration": 1,
             "reason": kind if runs else "Pending",
             "status": str(runs),

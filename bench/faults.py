@@ -1,4 +1,4 @@
-"""What other users notice while a client abuses a server: idle connections, and templates that take long (D3, D8).
+"""The effect on other users while a client abuses a server: idle connections, and templates that take long (D3, D8).
 
 The server is a `runrig serve` process with the users of `tests.attack.target`.
 """
@@ -26,7 +26,7 @@ TARGET_S, TARGET_LOG = 5.0, 1_000.0
 
 ABOUT = (
     f"while {IDLE:,} connections are idle at {FILES:,} open files, and while {TEMPLATES} heavy templates of one user are rendered: the "
-    "longest time that an answer to somebody else takes, and what the log grows; wall time, so on a quiet machine"
+    "longest response time for another user, and how much the log grows; wall time, so on a quiet machine"
 )
 
 Row = dict[str, str | float | int]

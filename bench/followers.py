@@ -1,4 +1,4 @@
-"""What open streams cost a submission: the server's processor time with and without them.
+"""The cost of open streams for a submission: the server's processor time with and without them.
 
 Runs with and without followers alternate, so that other load on the machine affects both.  A run ends when the cluster has
 settled and every follower has received all events.  The followers are a separate process, `python -m bench.followers PORT PATH
@@ -93,7 +93,7 @@ def _measured(port: int, process: int, file: str, each: int, crowd: "subprocess.
         assert crowd.stdout is not None
         print(revision, file=crowd.stdin, flush=True)
         if crowd.stdout.readline() != "told\n":
-            raise RuntimeError("a follower was not told of everything")
+            raise RuntimeError("a follower did not receive all events")
     return 1000 * (processor_s(process) - before) / each
 
 

@@ -62,7 +62,7 @@ MOST_S = 3.0
 """Processor time that a search may use here; a search that is cut short counts as this long."""
 SUBMITTED = 1_000
 ABOUT = (
-    f"asking ahead on {NODES:,} nodes with 1,000 pools and {WAITING:,} workflows, ms of processor time; runs: cycles of the engine in "
+    f"predictions on {NODES:,} nodes with 1,000 pools and {WAITING:,} workflows, ms of processor time; runs: cycles of the engine in "
     f"the median; cut: searches that had not ended after {MOST_S:g} s; checked: answers that were carried out"
 )
 EVERYBODY = (Who.OWNER, Who.ADMIN, Who.WAIT)
@@ -244,7 +244,7 @@ def _check(state: State, each: Gang, told: Counterfactual) -> bool:
 
 
 def _carried_out(ledger: Ledger, each: Gang, changes: Sequence[Change]) -> tuple[Verdict, tuple[int, ...]]:
-    """What a cycle does with the gang after permanent *changes*."""
+    """The decision of a cycle about the gang after permanent *changes*."""
     for edit in edits_of(ledger, each, changes):
         match edit:
             case PutPool(pool):

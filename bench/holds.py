@@ -30,14 +30,14 @@ from runrig.web.board import Recorder, as_json, delta, layout
 
 NODES, WAITING = 10_000, 100_000
 WATCHED = questions.World(nodes=NODES, pools=1_000, running=1_500, waiting=10_000)
-"""What an update of the page reads."""
+"""The data that an update of the page reads."""
 CHANGED = 5
 """Gangs that change between two updates."""
 HELD_MS = 5.0
 LOOK_MS = 50.0
-"""Of a processor, once a second: 5 %."""
+"""5 % of a processor, once a second."""
 ABOUT = (
-    f"how long questions hold the lock at {NODES:,} nodes, 1,000 pools and {WAITING:,} waiting, without a mirror, and a look of the page "
+    f"how long questions hold the lock at {NODES:,} nodes, 1,000 pools and {WAITING:,} waiting, without a mirror, and an update of a page "
     "with 1,500 gangs; ms of processor time; the goal is of the longest hold"
 )
 

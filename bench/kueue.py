@@ -153,7 +153,7 @@ def reclaim(settings: Settings, heads: int, size: Size = FULL) -> float:
     made = world(system, (*_borrowers(system), *preemptors), settings)
     seconds, done = timed_cycle(made, 1e6)
     targets = {each.workload for each in done.preempted}
-    assert (len(done.preempted), len(targets)) == (8 * heads, 8 * heads), "nobody is preempted twice"
+    assert (len(done.preempted), len(targets)) == (8 * heads, 8 * heads), "no workload is preempted twice"
     assert done.admitted == []
     return seconds
 

@@ -74,7 +74,7 @@ def _visits(runs: int, nodes: int) -> Iterator[dict[str, Cell]]:
     from tests.browser.large import large
 
     if shutil.which(CHROMIUM) is None:
-        yield _row(f"left out: a first visit, since there is no {CHROMIUM}", "-", "-", "")
+        yield _row(f"left out: a first visit, because {CHROMIUM} is missing", "-", "-", "")
         return
     with tempfile.TemporaryDirectory() as folder, large(Path(folder), nodes) as it, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
@@ -169,7 +169,7 @@ def _refresh(tab: _Tab, port: int, cookie: str) -> None:
         port, "GET", "/", {"Cookie": f"runrig-{port}={cookie}", "Accept": "text/html", "X-Page-Refresh": "1"}
     )
     found = _SHOWN.search(gzip.decompress(body))
-    assert found is not None, "the answer says of which revision it is"
+    assert found is not None, "the response has its revision"
     tab.shown, tab.pause = int(found[1]), float(headers["X-Page-Pause"])
     tab.due = time.monotonic() + tab.pause
     if tab.told > tab.shown:

@@ -154,7 +154,7 @@ def _looks(service: Service, runs: int) -> Iterator[dict[str, Cell]]:
     yield _row("to any time, median", median(any_), JUMP_GOAL)
     yield _row("to another time, nothing of it the same, 395 decisions behind a checkpoint", min(far), None)
     yield _row("to the next decision", min(near), JUMP_GOAL)
-    yield _row("what a browser is told of it: layout and state", min(shown), None)
+    yield _row("sent to a browser: layout and state", min(shown), None)
 
 
 def _look(service: Service, revision: int) -> float:

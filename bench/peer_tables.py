@@ -36,7 +36,7 @@ def replayed(names: Sequence[str]) -> Iterator[Section]:
     times = Section(
         "replays",
         f"in virtual time, against {reference.NAME}; seconds of deciding, target: at most 1/{reference.TARGET}; "
-        "around: taking in, ending and putting back",
+        "around: arrivals, ends and requeues",
     )
     outcomes = Section(
         "replay outcomes", "how long work waits, in virtual ms; no more than the reference where that is a target"

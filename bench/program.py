@@ -17,7 +17,7 @@ from bench.section import Cell, ms, verdict
 
 WORKFLOWS, AT_ONCE, NODES = 10_000, 1_000, 128
 LEAST_RUNS = 10
-ABOUT = f"the command line beside a server with {WORKFLOWS:,} workflows; the least of several runs, on the clock and of a processor, in ms"
+ABOUT = f"the command line with a server that has {WORKFLOWS:,} workflows; the minimum of several runs, wall time and processor time, in ms"
 _CLUSTER = f"""
 backend: {{name: lab, type: simulated}}
 nodes: [{{name: "n{{000..{NODES - 1}}}", resources: {{gpu: 8, cpu: 96, memory: 1Ti}}}}]

@@ -1,4 +1,4 @@
-"""What users and backends ask of a large cluster, how long that holds the lock, and the time to start with many stored workflows.
+"""Requests of users and backends to a large cluster, how long they hold the lock, and the time to start with many stored workflows.
 
 All on SQLite.  Workflows have one task with one GPU; pools share one flavor, ten of them in a cohort.
 """
@@ -290,7 +290,7 @@ def _loaded(store: SqlStore) -> State:
 
 
 def _memory(store: SqlStore) -> int:
-    """What remains; there are few nodes and pools compared with workflows."""
+    """The rest: there are few nodes and pools compared with workflows."""
     tracemalloc.start()
     try:
         state = _loaded(store)

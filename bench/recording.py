@@ -1,7 +1,7 @@
-"""What recording usage costs submissions and cycles: the same work with and without the thread that follows the log, in turns.
+"""The cost of recording usage for submissions and cycles: the same work with and without the thread that follows the log, in turns.
 
 The world grows, so later turns cost more. Turns alternate therefore, and begin and end without the thread: each that is followed is
-compared with the mean of the two beside it. Shuffled turns once had most of the followed ones at the end, which looked like 12 %.
+compared with the mean of its neighbours. Shuffled turns once had most of the followed ones at the end, which looked like 12 %.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ workflow:
 """
 ABOUT = (
     f"{TURNS} turns of {EACH} submissions with a cycle each while the log is followed, and as many without, in turns; "
-    f"SQLite, {POOLS} pools, {NODES} nodes. Cycles: processor time, compared with the turns beside; "
+    f"SQLite, {POOLS} pools, {NODES} nodes. Cycles: processor time, compared with their neighbours; "
     "*again*: turns without compared with each other, which is what chance does. "
     f"Goals: {CYCLE_GOAL:g} % of a cycle, {SUBMIT_GOAL:g} % of the 99th percentile of a submission"
 )

@@ -164,7 +164,7 @@ class _Run:
             self._done.around += perf_counter() - start
             while self._cycle():
                 pass
-        assert len(self._last) == len(self._arrivals), "everybody has its turn"
+        assert len(self._last) == len(self._arrivals), "each queue has its turn"
         assert not self._runs_until
 
     def _end(self, at_ms: int, name: str) -> None:
@@ -208,7 +208,7 @@ class _Run:
     def outcome(self) -> Outcome:
         done = self._done
         done.waits_first, done.waits_last = self._means(self._first), self._means(self._last)
-        assert done.admissions == len(self._arrivals) + done.evictions, "everybody ends once"
+        assert done.admissions == len(self._arrivals) + done.evictions, "each workload ends once"
         return done
 
     def _means(self, waits: Mapping[str, int]) -> dict[str, float]:

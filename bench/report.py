@@ -1,4 +1,4 @@
-"""What each name runs, and the resulting tables."""
+"""The measurements behind each name, and their tables."""
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -103,7 +103,7 @@ def _growth(name: str, about: str, points: Callable[[int], Iterator[growth.Point
 
 
 def _latency(runs: int) -> Section:
-    section = Section("latency", "what a person waits for, ms; a server of its own with four stand-in GPUs")
+    section = Section("latency", "what a user waits for, ms; on a server with four simulated GPUs")
     for wait in latency.waits(max(30, runs)):
         row: dict[str, Cell] = {"wait": wait.name, "median": ms(wait.times.median), "min": ms(wait.times.least)}
         row |= {"normalised": ms(wait.times.normalised)}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 Cell = str | float | int
 Rows = list[dict[str, Cell]]
 MET, MISSED = ("met", "yes"), ("MISSED", "NO")
-"""A cell that says whether a goal is met."""
+"""A cell for a goal: met or missed."""
 
 
 @dataclass

@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 def parts(runs: int) -> Iterator[Part]:
-    yield Part("queue: draw the next in order, take it out", timed(lambda: _alone(_draw), runs))
+    yield Part("queue: draw the next in order, and remove it", timed(lambda: _alone(_draw), runs))
     yield Part("flavors: list them, look up the request", timed(lambda: _alone(_choose), runs))
     yield Part("tree: does it fit", timed(lambda: _alone(_fit), runs))
     yield Part("tree: hold it in both layers", timed(lambda: _alone(_hold), runs))

@@ -11,7 +11,7 @@ from bench import calibration
 
 
 class Times(NamedTuple):
-    """Seconds of each run, in order.  *bare*: of the calibration loop next to each run; empty if it says nothing."""
+    """Seconds of each run, in order.  *bare*: of the calibration loop next to each run; empty if it is irrelevant."""
 
     seconds: tuple[float, ...]
     bare: tuple[float, ...] = ()

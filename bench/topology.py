@@ -147,7 +147,7 @@ def throughput(stream: Stream, cluster: Cluster = FULL, pools: int = 100, gangs:
         seconds, decisions = timed_cycle(ledger, gangs + cycles, stream.heads)
         total, cycles = total + seconds, cycles + 1
         placed |= {each.gang: each.placement for each in decisions if isinstance(each, Admit)}
-        assert decisions, f"{len(placed)} of {gangs} started, and then nobody did"
+        assert decisions, f"{len(placed)} of {gangs} started, and then none"
     assert (cycles, len(placed)) == (1 if stream.heads is None else gangs // pools, gangs), cycles
     return total, check(cluster, ((each, placed[each.id]) for each in waiting))
 
@@ -198,7 +198,7 @@ def preempt(blocked: Blocked, runs: int) -> Measured:
     assert targets is not None
     told = {each.gang for each in targets.targets}
     held = {f"low{host_of(share.node) // GPUS:04}-1/g" for share in targets.placement[0].shares}
-    assert told == set(targets.gangs) == held, "it goes where they were, and nobody else stops"
+    assert told == set(targets.gangs) == held, "it starts where they were, and no other gang stops"
     assert len(targets.targets) == blocked.told, len(targets.targets)
     return Measured(cold, times, check(cluster, [(head, targets.placement)]), many=len(told))
 

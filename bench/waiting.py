@@ -109,7 +109,7 @@ def measured(nodes: int, waiting: int, runs: int) -> Measured:
     assert ledger.tree.root.active
     queue(ledger, gangs(waiting))
     first, started = _timed(ledger, 1)
-    assert started, "somebody starts in an empty cluster"
+    assert started, "some gangs start in an empty cluster"
     assert _timed(ledger, 2)[1] == 0
     mix = Random(2)
     after, rest = [], []

@@ -83,7 +83,7 @@ class Story:
 
     def why(self, workflow: str) -> str:
         sentence = str(self.read("workflow", "why", workflow)["sentence"])
-        return sentence.partition(". ")[2]  # drops the first sentence, which says where it runs
+        return sentence.partition(". ")[2]  # without the first sentence, about where it runs
 
     def preempted(self, workflow: str) -> str:
         """Returns the sentence of the log."""

@@ -36,7 +36,7 @@ class Shape:
     """zones × spines × racks × nodes × GPUs: each number counts the parts of one part above it.
 
     *memory* is a Kubernetes quantity, *cpu* whole cores, both of a node.  *cordoned*: how many nodes, anywhere.  *pools* share the
-    GPUs of the others evenly, in whole nodes.  *nvl72*: a rack is one NVLink clique, and its label says so.  *host_key*: pools have
+    GPUs of the others evenly, in whole nodes.  *nvl72*: a rack is one NVLink clique, with its label.  *host_key*: pools have
     a fourth key, the node itself.  Raises ValueError with a sentence.
     """
 
