@@ -50,6 +50,19 @@ def test_an_array_is_one_row_with_its_elements_counted(there: Served) -> None:
     assert "Elements 2 run, 4 wait; at most 2 at a time" in words(said(there, "workflow", "query", "sweep-1"))
 
 
+def test_submit_makes_a_file_an_array_and_says_how_many_elements_would_start(there: Served) -> None:
+    one = FILE.replace("    array: {indices: 0-5, most: 2}\n", "").replace("[run]", "[run, '{{array_index}}']")
+    options = ("--pool", "pool2", "--sweep", "lr=1,2,3", "--most", "2")
+    preview = there.runrig("submit", "-", *options, "--dry-run", stdin=one)
+    assert (preview.code, preview.err.split(" on ")[0]) == (0, "would start now")
+    assert preview.err.endswith(": 2 of its 3 elements\n")
+    assert there.submit(one, *options) == "sweep-2"
+    there.desk.service.settle()
+    assert "2 run, 1 wait; at most 2 at a time" in words(said(there, "workflow", "query", "sweep-2"))
+    assert there.submit(one, "--pool", "pool2", "--array", "0-1", "--after", "sweep-2/2:any") == "sweep-3"
+    assert "sweep-2/2 must end first" in said(there, "why", "sweep-3")
+
+
 def test_commands_take_one_element(there: Served) -> None:
     assert "2 of its 6 elements are running or queued, and at most 2 may run at a time (Arrays, rule W4)" in words(
         said(there, "why", "sweep-1/5")

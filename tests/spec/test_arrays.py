@@ -2,9 +2,10 @@
 
 import pytest
 
+from runrig.domain.errors import InvalidInput
 from runrig.domain.tokens import array_environment, expand, name_in_array
 from runrig.domain.workflows import Array, TaskSpec, WorkflowSpec
-from runrig.spec.arrays import combinations, parse_array, parse_indices, parse_sweep
+from runrig.spec.arrays import Given, combinations, parse_array, parse_indices, parse_sweep
 from runrig.spec.overrides import with_retry
 from runrig.spec.workflow import read_workflow, with_environment
 from runrig.store.codec import decode, dumps, encode, loads
@@ -171,6 +172,40 @@ def test_too_many_combinations_are_refused_before_they_are_built() -> None:
         combinations([(name, digits) for name in "abcdefghijklmnop"])
     with pytest.raises(ValueError, match="lr is given twice"):
         combinations([("lr", ("1",)), ("lr", ("2",))])
+
+
+ALONE = "workflow: {name: w, tasks: [{name: main, image: i, command: [run, '{{array_index}}']}]}"
+
+
+def test_options_of_a_submission_make_the_only_group_an_array() -> None:
+    one = array_of(read_workflow(ALONE, Given("1,4-6:2%2")))
+    assert (one.indices, one.count, one.most, one.values) == ((1, 4, 6), 3, 2, ())
+    swept = array_of(read_workflow(ALONE, Given(sweep=("lr=1,2", "bs=8"), most=1)))
+    assert (swept.indices, swept.most, swept.values[1]) == ((0, 1), 1, {"lr": "2", "bs": "8"})
+    assert read_workflow(ALONE, Given("0-3", most=2)) == read_workflow(ALONE, Given("0-3%2"))
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "message"),
+    [
+        (ALONE, Given("0-1", ("lr=1",)), "--array and --sweep exclude each other. Use one of them."),
+        (ALONE, Given("0-1%2", most=2), "--array 0-1%2 and --most 2 both set a limit. Use one of them."),
+        (ALONE, Given(most=2), "--most requires --array or --sweep"),
+        (ALONE, Given("-1"), "'-1' is not a list of indices. Use for example 0-9, 1,3,5-7 or 0-15:4."),
+        (ALONE, Given("\u0663"), "'\u0663' is not a list of indices. Use for example 0-9, 1,3,5-7 or 0-15:4."),
+        (ALONE, Given(sweep=("lr",)), "'lr' is not NAME=VALUE,VALUE. Use for example lr=0.1,0.01."),
+        (
+            file("{indices: 0-1}"),
+            Given("0-1"),
+            "is already in the file. Submit it without --array, --sweep and --most.",
+        ),
+        (ALONE.replace("}]", "}, {name: b, image: i, command: [x]}]"), Given("0"), "an array must be the only group"),
+    ],
+)
+def test_options_that_make_no_array_are_refused(text: str, given: Given, message: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_workflow(text, given)
+    assert message in refused.value.message
 
 
 def test_elements_share_the_settings_of_the_file() -> None:

@@ -14,7 +14,6 @@ REPEATS = {
     "wire/v1/sessions.py: PortForwardStart": "a request: bounds of what a backend takes",
     "wire/v1/sessions.py: Terminal": "a request: bounds of what a backend takes",
     "wire/v1/workflows.py: WorkflowFile": "a request: strict, and a batch has several for one set of options",
-    "wire/v1/workflows.py: _Options": "a request: strict, and a batch has one for several files",
     "domain/shown/access.py: Token": "times are instants here, seconds inside; no secret's hash",
     "domain/shown/access.py: User": "the time is an instant here, seconds inside; roles by name",
     "domain/shown/notices.py: NoticeSettings": "all fields also exist where notices are off; the time is an instant",

@@ -3,8 +3,10 @@
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import MOST_ELEMENTS, Array, GroupSpec
 from runrig.spec.fields import Field
 from runrig.spec.graph import DraftGroup
@@ -93,6 +95,47 @@ def _name_problem(name: str) -> str | None:
     if name.upper().startswith("RUNRIG_") or name in _OWN:
         return f"{name!r} is reserved. Choose another name."
     return None
+
+
+# ---------------------------------------------------------------- options of a submission
+
+
+class Given(NamedTuple):
+    """The values of ``--array``, ``--sweep`` and ``--most``."""
+
+    array: str | None = None
+    sweep: tuple[str, ...] = ()
+    most: int | None = None
+
+    def of(self, group: GroupSpec) -> Array:
+        """Returns the array of *group*. Raises ValueError."""
+        if self.array is not None and self.sweep:
+            raise ValueError("--array and --sweep exclude each other. Use one of them.")
+        if self.array is None:
+            if not self.sweep:
+                raise ValueError("--most requires --array or --sweep")
+            values = combinations([parse_sweep(each) for each in self.sweep])
+            return Array(group, tuple(range(len(values))), len(values), values, self.most)
+        indices, most = parse_array(self.array)
+        if most is not None and self.most is not None:
+            raise ValueError(f"--array {self.array} and --most {self.most} both set a limit. Use one of them.")
+        found = parse_indices(indices)
+        return Array(group, found, len(found), most=most or self.most)
+
+    def into(self, draft: DraftGroup) -> DraftGroup:
+        """Returns *draft* with the array."""
+        if not any(self):
+            return draft
+        if draft.array_field is not None:
+            draft.array_field.wrong("is already in the file. Submit it without --array, --sweep and --most.")
+            return draft
+        try:
+            return replace(draft, array=self.of(draft.spec), array_field=draft.field)
+        except ValueError as error:
+            raise InvalidInput.one(str(error), "array") from None
+
+
+NO_ARRAY = Given()
 
 
 # ---------------------------------------------------------------- in a file

@@ -47,8 +47,11 @@ def spec_hash(*parts: str | WorkflowSpec) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read_workflow(text: str) -> WorkflowSpec:
-    """Returns the workflow in *text*, groups after those they depend on. Raises InvalidInput with all errors."""
+def read_workflow(text: str, given: arrays.Given = arrays.NO_ARRAY) -> WorkflowSpec:
+    """Returns the workflow in *text*, groups after those they depend on. Raises InvalidInput with all errors.
+
+    *given*: an array that the file does not have.
+    """
     top = root(read_yaml(text, "workflow file"))
     hints = dict.fromkeys(("name", "tasks", "groups", "timeout"), "it belongs under workflow:, indented by two spaces")
     fields = top.fields("a workflow file", _FILE, hints)
@@ -56,7 +59,7 @@ def read_workflow(text: str) -> WorkflowSpec:
     if fields is not None:
         _check_version(fields)
         field = fields.need("workflow", "workflow: {name: NAME, tasks: [...]}")
-        spec = _workflow(field, fields.get("resources")) if field else None
+        spec = _workflow(field, fields.get("resources"), given) if field else None
     top.problems.raise_if_any()
     assert spec is not None, "a file without a problem has a workflow"
     return spec
@@ -86,7 +89,7 @@ def _check_version(fields: Fields) -> None:
         version.wrong(f"{version.shown()} is not supported. Use version: {VERSION}, or omit it.")
 
 
-def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | None:
+def _workflow(field: Field, outer_resources: Field | None, given: arrays.Given) -> WorkflowSpec | None:
     fields = field.fields("a workflow", _WORKFLOW, _HINTS)
     if fields is None:
         return None
@@ -95,7 +98,7 @@ def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | Non
     name = name_of(fields, "workflow")
     exec_timeout_s, queue_timeout_s = _timeouts(fields)
     resources = _resources(fields, outer_resources)
-    groups = _groups(fields, resources)
+    groups = _groups(fields, resources, given)
     array = next((group.array for group in groups if group.array), None)
     return WorkflowSpec(
         name,
@@ -174,7 +177,7 @@ def _labels(fields: Fields) -> Mapping[str, str]:
 # ---------------------------------------------------------------- groups
 
 
-def _groups(fields: Fields, resources: Mapping[str, Resource]) -> tuple[DraftGroup, ...]:
+def _groups(fields: Fields, resources: Mapping[str, Resource], option: arrays.Given) -> tuple[DraftGroup, ...]:
     tasks, groups = fields.get("tasks"), fields.get("groups")
     if tasks is not None and groups is not None:
         groups.wrong("a workflow has tasks or groups, not both. Move the tasks into groups.")
@@ -188,6 +191,7 @@ def _groups(fields: Fields, resources: Mapping[str, Resource]) -> tuple[DraftGro
     given = groups or tasks
     if given is not None and given.node.value == ():
         given.wrong("is empty. A workflow needs at least one task.")
+    drafts = tuple(map(option.into, drafts))
     if not _too_large(fields.field, drafts):
         graph.check(drafts)
         arrays.check(drafts, MOST_PODS)

@@ -32,6 +32,7 @@ from runrig.service.commands.offline import check as check
 from runrig.service.commands.submission import Submission
 from runrig.service.runtime import drain_sweep
 from runrig.service.service import Service
+from runrig.spec.arrays import Given
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.web.install import install
@@ -139,6 +140,9 @@ def submission(
     labels: tuple[str, ...] = (),
     retry: str | None = None,
     after: tuple[str, ...] = (),
+    array: str | None = None,
+    sweep: tuple[str, ...] = (),
+    most: int | None = None,
 ) -> Submission:
     """The workflow file *text*, as this user would submit it to *pool*."""
     return Submission(
@@ -152,6 +156,7 @@ def submission(
         priority=None if priority is None else Priority(priority),
         retry=retry,
         after=after,
+        given=Given(array, sweep, most),
     )
 
 

@@ -28,6 +28,7 @@ from runrig.service.commands.submission import Submission, filled_in
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.rights import About, Asker
 from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
+from runrig.spec.arrays import Given
 from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.wire import v1
 from runrig.wire.render import RenderAnswer
@@ -75,6 +76,7 @@ def submission_of(
         uuid=key,
         retry=whole.retry,
         after=tuple(whole.after),
+        given=Given(whole.array, tuple(whole.sweep), whole.most),
         visibility=visibility,
     )
 
@@ -131,7 +133,7 @@ def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.Wo
     if body.template_only:
         return v1.WorkflowChecked(id=None, file=filled_in(submission), warnings=[], verdict=None)
     found = service.submissions.check(submission)
-    verdict = service.dry_runs.of(found.gangs, visibility)
+    verdict = service.dry_runs.of(found.gangs, visibility, found.in_array)
     return v1.WorkflowChecked(id=found.id, file=found.text, warnings=list(found.warnings), verdict=verdict)
 
 

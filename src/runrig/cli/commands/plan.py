@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.commands.submit import Settings, default_pool, submit_options, with_local_files
+from runrig.cli.commands.submit import default_pool, with_local_files
+from runrig.cli.commands.submit_options import Settings, submit_options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import pasted, say, tell
 from runrig.cli.rendering.plan_text import print_plan
@@ -131,7 +132,7 @@ def _check(*asked: Any, pool: str | None, prune: bool, force: bool, said: dict[s
         raise InvalidInput.one("--force requires --drain NODE")
     if workflow is None and any(said.values()):
         raise InvalidInput.one(
-            "--priority, --set, --set-string, --set-env, --label, --retry and --after require -s WORKFLOW_FILE"
+            "--priority, --set, --set-string, --set-env, --label, --retry, --after, --array, --sweep and --most require -s WORKFLOW_FILE"
         )
 
 

@@ -5,14 +5,8 @@ from typing import Any
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.commands.submit import (
-    Settings,
-    declared,
-    default_pool,
-    submit_options,
-    with_files_here,
-    with_local_files,
-)
+from runrig.cli.commands.submit import declared, default_pool, with_files_here, with_local_files
+from runrig.cli.commands.submit_options import Settings, submit_options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.failure import located

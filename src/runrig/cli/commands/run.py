@@ -10,7 +10,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.commands import attachment
 from runrig.cli.commands.run_options import Checked, Chosen, Command, pool_of, task_of, task_options, time_option
-from runrig.cli.commands.submit import AFTER, AFTER_HELP, RETRY_HELP
+from runrig.cli.commands.submit_options import AFTER, AFTER_HELP, ARRAY_HELP, MOST_HELP, RETRY_HELP
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.run_text import Asked, first_lines
@@ -60,7 +60,7 @@ _POSITIVE = click.IntRange(1, 10_000)
     "--array",
     type=Checked("INDICES[%N]", parse_array),
     metavar="INDICES[%N]",
-    help="Run it once for each index, such as 0-9; %N: at most N at a time. {{array_index}} and RUNRIG_ARRAY_INDEX have the index.",
+    help=ARRAY_HELP,
 )
 @click.option(
     "--sweep",
@@ -73,7 +73,7 @@ _POSITIVE = click.IntRange(1, 10_000)
     "--most",
     type=click.IntRange(1, MOST_ELEMENTS),
     metavar="N",
-    help="With --array or --sweep: run at most N at a time.",
+    help=MOST_HELP,
 )
 @click.option("--fail-fast", is_flag=True, help="With --array or --sweep: cancel the rest when one fails.")
 @click.option("-d", "--detach", is_flag=True, help="Print the ID and return.")

@@ -1,16 +1,16 @@
 """`runrig workflow submit`, `validate` and `restart`."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import click
 
 from runrig.cli import completing, options
 from runrig.cli.commands import submit_many
+from runrig.cli.commands.submit_options import Settings, submit_options
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering.output import say, warn
@@ -27,118 +27,10 @@ from runrig.osmo.workflows import validated
 if TYPE_CHECKING:
     from runrig.domain.cluster import ClusterSpec
 
-_PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 _TEMPLATE = re.compile(r"""\{%|\{\{|\{#|^["']?default-values""", re.MULTILINE)
 _MOST_KEPT = 3
 """Maximum completed groups named after a restart."""
 _SUBMIT, _CHECK = path("workflows"), path("workflows") + ":check"
-RETRY_HELP = "Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0."
-AFTER = "ID[:ok|any|fail]"
-AFTER_HELP = (
-    "Wait until workflow ID, or the element ID/INDEX of an array, has ended: completed (ok, the default), failed, or "
-    "either (any) (repeatable)."
-)
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Pair(click.ParamType[str]):
-    """``KEY=VALUE``; everything after the first ``=`` is the value."""
-
-    name = "K=V"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        key, sign, _ = str(value).partition("=")
-        if not (sign and key.strip()):
-            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
-        return str(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The options of a submission, except its file."""
-
-    priority: str | None
-    variables: tuple[str, ...]
-    strings: tuple[str, ...]
-    env_vars: tuple[str, ...]
-    labels: tuple[str, ...]
-    retry: str | None
-    after: tuple[str, ...]
-
-    def whole(self, pool: str) -> dict[str, Any]:
-        """Returns the fields of a request for all files, which go to *pool*."""
-        return (
-            {
-                "pool": pool,
-                "priority": self.priority,
-                "environment": _by_name(self.env_vars),
-                "labels": _by_name(self.labels),
-            }
-            | ({} if self.retry is None else {"retry": self.retry})
-            | ({"after": list(self.after)} if self.after else {})
-        )
-
-    def options(self) -> tuple[str, ...]:
-        """Returns the options as words of a command line."""
-        named = (
-            ("--priority", (self.priority,) if self.priority else ()),
-            ("--set", self.variables),
-            ("--set-string", self.strings),
-            ("--set-env", self.env_vars),
-            ("--label", self.labels),
-            ("--retry", (self.retry,) if self.retry else ()),
-            ("--after", self.after),
-        )
-        return tuple(word for option, values in named for value in values for word in (option, value))
-
-    def said(self) -> dict[str, Any]:
-        """Returns the arguments for `wiring`."""
-        return {
-            "priority": self.priority,
-            "variables": self.variables,
-            "strings": self.strings,
-            "environment": self.env_vars,
-            "labels": self.labels,
-            "retry": self.retry,
-            "after": self.after,
-        }
-
-    def body(self, text: str) -> dict[str, Any]:
-        """Returns the fields of a request for one file."""
-        return {"file": text, "variables": list(self.variables), "string_variables": list(self.strings)}
-
-
-def _by_name(pairs: Iterable[str]) -> dict[str, str]:
-    """Returns ``K=V`` pairs as a map; the last value of a key wins."""
-    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
-
-
-def submit_options(command: F) -> F:
-    """The options of `Settings`."""
-    for option in (
-        click.option("--after", multiple=True, metavar=AFTER, help=AFTER_HELP, shell_complete=completing.workflows),
-        click.option("--retry", metavar="N[:CODES]", help=RETRY_HELP),
-        click.option("--label", "labels", type=Pair(), multiple=True, help="Label; overrides the file's (repeatable)."),
-        click.option(
-            "--set-env", "env_vars", type=Pair(), multiple=True, help="Environment variable for all tasks (repeatable)."
-        ),
-        click.option(
-            "--set-string",
-            "strings",
-            type=Pair(),
-            multiple=True,
-            help="Like --set, but the value is always a string (repeatable).",
-        ),
-        click.option("--set", "variables", type=Pair(), multiple=True, help="Template variable (repeatable)."),
-        click.option(
-            "--priority",
-            type=_PRIORITY,
-            metavar="HIGH|NORMAL|LOW",
-            help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 def default_pool(client: Transport) -> str:
@@ -172,6 +64,7 @@ def only_pool(names: Iterable[str], none: str, default: str = "") -> str:
         "runrig submit train.yaml",
         "runrig submit train.yaml --pool vision --priority LOW --set epochs=3 --set-env MODE=fast",
         "runrig submit - --dry-run < train.yaml",
+        "runrig submit eval.yaml --array 0-9%3",
         "runrig submit sweep/*.yaml --pool vision --all-or-nothing",
     )
 )
@@ -304,11 +197,13 @@ def _folder(file: str) -> Path:
 
 def _checked_here(text: str, folder: Path, settings: Settings) -> dict[str, Any]:
     """Checks that the file is valid, not whether it can run."""
+    from runrig.spec.arrays import Given
     from runrig.spec.overrides import with_after, with_retry
     from runrig.spec.template import render
     from runrig.spec.workflow import parse_environment, read_workflow
 
-    spec = read_workflow(inlined(render(text, settings.variables, settings.strings), folder))
+    given = Given(settings.array, settings.sweep, settings.most)
+    spec = read_workflow(inlined(render(text, settings.variables, settings.strings), folder), given)
     parse_environment(settings.env_vars)
     with_after(with_retry(spec, settings.retry), settings.after)
     return {"name": spec.name, "warnings": []}

@@ -24,7 +24,7 @@ shown_as(GroupDryRun("main-group", Verdict.STARTS, ("node-1",)))
 @dataclass(frozen=True, slots=True)
 class WorkflowDryRun(Shown):
     """The effect of the next cycle. *verdict*: STARTS, STARTS_AFTER_STOPS, WAITS or NOT_PROVEN, the worst of its
-    groups.
+    groups. An array STARTS if an element does.
 
     *sentence* says the same in words. Groups that wait for other groups of the workflow are left out.
     """

@@ -18,7 +18,7 @@ _SUBMITTED, _STARTED = at(1769860800.25), at(1769860800.31)
 class WorkflowSubmitted(Shown):
     """*id*: the permanent ID of the workflow. *warnings*: about parts of the file that have no effect."""
 
-    UNTOLD = ("text", "gangs")
+    UNTOLD = ("text", "gangs", "in_array")
 
     id: str
     warnings: tuple[str, ...]
@@ -26,6 +26,8 @@ class WorkflowSubmitted(Shown):
     """The rendered file."""
     gangs: tuple[Gang, ...] = ()
     """The gangs that the submission puts into the queue."""
+    in_array: int = 0
+    """The elements of its array; 0: it is not one."""
 
 
 shown_as(WorkflowSubmitted("train-1", ()))

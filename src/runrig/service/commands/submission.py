@@ -20,6 +20,7 @@ from runrig.service.commands.backend_limits import warnings_of
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.turns import Turns
 from runrig.spec import template, workflow
+from runrig.spec.arrays import NO_ARRAY, Given
 from runrig.spec.labels import with_labels
 from runrig.spec.overrides import with_after, with_retry
 from runrig.spec.yamltree import checked_text
@@ -58,6 +59,8 @@ class Submission:
     """``N[:CODES]``: restart every task after these exit codes, at most N times; None: as in the file."""
     after: tuple[str, ...] = ()
     """``ID[/INDEX][:ok|any|fail]``: in addition to those of the file."""
+    given: Given = NO_ARRAY
+    """An array that the file does not have."""
     visibility: Visibility = ALL
     """The user's: only visible workflows can be waited for."""
 
@@ -124,14 +127,20 @@ class ParsedSubmission:
         """*plan*: from `plan`; *backend*: the kind of backend that runs it."""
         submit = plan.actions[0]
         assert isinstance(submit, Submit), "the first action of the gate is the submission"
-        gangs = first_gangs(submit.workflow, self.spec.spec)
-        return WorkflowSubmitted(submit.workflow.id, tuple(warnings_of(backend, self.spec.spec)), self.spec.text, gangs)
+        spec = self.spec.spec
+        warnings, gangs = tuple(warnings_of(backend, spec)), first_gangs(submit.workflow, spec)
+        return WorkflowSubmitted(submit.workflow.id, warnings, self.spec.text, gangs, elements_of(spec))
+
+
+def elements_of(spec: WorkflowSpec) -> int:
+    """Returns the number of elements of its array; 0: it is not one."""
+    return 0 if spec.array is None else len(spec.array.indices)
 
 
 def read(submission: Submission) -> ParsedSubmission:
     """Raises InvalidInput with all problems of the file."""
     text = filled_in(submission)
-    spec = workflow.with_environment(_read(text), workflow.parse_environment(submission.environment))
+    spec = workflow.with_environment(_read(text, submission.given), workflow.parse_environment(submission.environment))
     spec = with_after(with_retry(with_labels(spec, submission.labels), submission.retry), submission.after)
     source = submission.text if submission.template is None else submission.template
     priority = submission.priority or spec.priority or Priority.NORMAL
@@ -155,9 +164,9 @@ def _is_short(text: str) -> bool:
     return len(text) <= LARGEST_KEPT and not ("&" in text and "*" in text)
 
 
-def _read(text: str) -> WorkflowSpec:
+def _read(text: str, given: Given) -> WorkflowSpec:
     """As `read_workflow`, with a cache of recent short files."""
-    return _kept(text) if _is_short(text) else workflow.read_workflow(text)
+    return _kept(text, given) if _is_short(text) else workflow.read_workflow(text, given)
 
 
 _kept = lru_cache(MOST_KEPT)(workflow.read_workflow)
@@ -168,9 +177,8 @@ def _hash(submission: Submission, text: str) -> str:
     `random` renders differently each time.
     """
     fields = [getattr(submission, name) for name in _SENT]
-    fields += [
-        said for said in (submission.retry, submission.after) if said
-    ]  # Keys of submissions without options stay the same.
+    options = (submission.retry, submission.after, submission.given if any(submission.given) else None)
+    fields += [said for said in options if said]  # Keys of submissions without options stay the same.
     return workflow.spec_hash(repr(tuple(fields)))[:SENT_LETTERS] + workflow.spec_hash(text)[SENT_LETTERS:]
 
 

@@ -28,8 +28,10 @@ class DryRuns:
     def __init__(self, asker: Asker, workflows: WorkflowQueries, clock: Clock) -> None:
         self._asker, self._workflows, self._clock = asker, workflows, clock
 
-    def of(self, gangs: Sequence[Gang], visibility: Visibility) -> WorkflowDryRun | None:
-        """Returns what the next cycle would do with *gangs*; None if that is unknown."""
+    def of(self, gangs: Sequence[Gang], visibility: Visibility, elements: int = 0) -> WorkflowDryRun | None:
+        """Returns what the next cycle would do with *gangs*; None if that is unknown. *elements*: how many the array has,
+        which may be more than *gangs*; 0: not an array.
+        """
         found, _ = self._asker.ask(dry_run, tuple(gangs), self._clock.now(), here=_DRY_RUN_HERE)
         if not found:
             return None
@@ -39,7 +41,12 @@ class DryRuns:
             for each in found
         )
         gravest = min(shown, key=lambda each: _GRAVEST.index(each.verdict))
-        return WorkflowDryRun(gravest.verdict, _sentence(gravest), shown)
+        starting = [each for each in shown if each.verdict is Verdict.STARTS] if elements else []
+        if not starting:
+            return WorkflowDryRun(gravest.verdict, _sentence(gravest), shown)
+        nodes = tuple(dict.fromkeys(node for each in starting for node in each.nodes))
+        all_of_it = "" if len(starting) == elements else f": {len(starting)} of its {elements} elements"
+        return WorkflowDryRun(Verdict.STARTS, _sentence(replace(starting[0], nodes=nodes)) + all_of_it, shown)
 
 
 def _sentence(found: GroupDryRun) -> str:

@@ -19,6 +19,7 @@ from runrig.ports.clock import Clock
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.declared import declared_change
 from runrig.service.commands.differences import Difference
+from runrig.service.commands.submission import elements_of
 from runrig.service.commands.submissions import Submissions
 from runrig.service.foresight.dry_runs import DryRuns
 from runrig.service.foresight.questions import Deed, OfDrain, OfNodes, OfSubmission, Question, Reader, edit_of
@@ -41,12 +42,13 @@ LONGEST_S = 600.0
 class Planned:
     """*changes*: the edit, as `apply` shows it. *plan*: its effects, as far as the user may see them.
 
-    *queued*: the gangs of a submission that do not wait for others of it; empty for any other edit.
+    *queued*: the gangs of a submission that do not wait for others of it; empty for any other edit. *elements*: of its array.
     """
 
     changes: tuple[Difference, ...]
     plan: Plan
     queued: tuple[Gang, ...] = ()
+    elements: int = 0
 
 
 class Plans:
@@ -75,7 +77,7 @@ class Plans:
         """
         try:
             found = self.plan(question(), user=user, visibility=visibility, leaving=leaving)
-            verdict = self._dry_runs.of(found.queued, visibility) if found.queued else None
+            verdict = self._dry_runs.of(found.queued, visibility, found.elements) if found.queued else None
         except GivenUp:
             if leaving.left:
                 return None
@@ -106,7 +108,8 @@ class Plans:
             as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)
             with self._transactor.reading() as state:
                 shown = with_names(as_seen, lambda id: _groups(state, id, deed) == 1)
-            return Planned(changes, replace(shown, nodes=asked), _first_gangs(edit, deed))
+            elements = elements_of(deed.parsed.spec.spec) if isinstance(deed, OfSubmission) else 0
+            return Planned(changes, replace(shown, nodes=asked), _first_gangs(edit, deed), elements)
 
 
 def _first_gangs(edit: Edit, deed: Deed) -> tuple[Gang, ...]:

@@ -139,7 +139,7 @@ def verdict_of(service: Service, asker: Asker, check: Callable[[], WorkflowSubmi
 
     def found() -> Mapping[str, Any]:
         accepted = check()
-        verdict = service.dry_runs.of(accepted.gangs, asker.visibility)
+        verdict = service.dry_runs.of(accepted.gangs, asker.visibility, accepted.in_array)
         return {"accepted": accepted, "verdict": verdict}
 
     return partial(run_in_threadpool, found)

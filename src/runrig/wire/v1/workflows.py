@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from runrig.domain.shown.dry_run import WorkflowDryRun
+from runrig.domain.workflows import MOST_ELEMENTS
 from runrig.wire.base import Request, example, example_of
 from runrig.wire.v1.base import Shown, Tagged
 from runrig.wire.v1.problems import ProblemDetails
@@ -35,12 +36,16 @@ class _Options(Request):
     labels: dict[str, str] = Field(default_factory=dict)
     retry: str | None = None
     after: list[str] = Field(default_factory=list)
+    array: str | None = None
+    sweep: list[str] = Field(default_factory=list)
+    most: int | None = Field(default=None, ge=1, le=MOST_ELEMENTS)
 
 
 class WorkflowSubmit(WorkflowFile, _Options):
     """*priority*: overrides that of the file; the default is NORMAL. *environment*: for every task. *labels*: override
     those of the file. *retry*: ``N[:CODES]``; restart every task after these exit codes (1-255 if not set), at most N times.
     *after*: ``ID[:ok|any|fail]``, or ``ID/INDEX`` for an element of an array; what has to end first, in addition to the file.
+    *array*: ``INDICES[%N]``, or *sweep*: ``NAME=V,V``, makes the only group of the file an array; *most*: elements at a time.
     """
 
     model_config = example(

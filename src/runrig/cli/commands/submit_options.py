@@ -1,0 +1,141 @@
+"""The options of a submission, except its file: `submit`, `validate`, `render` and `plan -s` have them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from runrig.cli import completing
+from runrig.domain.workflows import MOST_ELEMENTS
+
+_PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
+RETRY_HELP = "Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0."
+AFTER = "ID[:ok|any|fail]"
+AFTER_HELP = (
+    "Wait until workflow ID, or the element ID/INDEX of an array, has ended: completed (ok, the default), failed, or "
+    "either (any) (repeatable)."
+)
+ARRAY_HELP = "Run it once for each index, such as 0-9; %N: at most N at a time. {{array_index}} and RUNRIG_ARRAY_INDEX have the index."
+MOST_HELP = "With --array or --sweep: run at most N at a time."
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Pair(click.ParamType[str]):
+    """``KEY=VALUE``; everything after the first ``=`` is the value."""
+
+    name = "K=V"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        key, sign, _ = str(value).partition("=")
+        if not (sign and key.strip()):
+            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of a submission, except its file."""
+
+    priority: str | None
+    variables: tuple[str, ...]
+    strings: tuple[str, ...]
+    env_vars: tuple[str, ...]
+    labels: tuple[str, ...]
+    retry: str | None
+    after: tuple[str, ...]
+    array: str | None
+    sweep: tuple[str, ...]
+    most: int | None
+
+    def whole(self, pool: str) -> dict[str, Any]:
+        """Returns the fields of a request for all files, which go to *pool*."""
+        return (
+            {
+                "pool": pool,
+                "priority": self.priority,
+                "environment": _by_name(self.env_vars),
+                "labels": _by_name(self.labels),
+            }
+            | ({} if self.retry is None else {"retry": self.retry})
+            | ({"after": list(self.after)} if self.after else {})
+            | ({} if self.array is None else {"array": self.array})
+            | ({"sweep": list(self.sweep)} if self.sweep else {})
+            | ({} if self.most is None else {"most": self.most})
+        )
+
+    def options(self) -> tuple[str, ...]:
+        """Returns the options as words of a command line."""
+        named = (
+            ("--priority", (self.priority,) if self.priority else ()),
+            ("--set", self.variables),
+            ("--set-string", self.strings),
+            ("--set-env", self.env_vars),
+            ("--label", self.labels),
+            ("--retry", (self.retry,) if self.retry else ()),
+            ("--after", self.after),
+            ("--array", (self.array,) if self.array else ()),
+            ("--sweep", self.sweep),
+            ("--most", (str(self.most),) if self.most else ()),
+        )
+        return tuple(word for option, values in named for value in values for word in (option, value))
+
+    def said(self) -> dict[str, Any]:
+        """Returns the arguments for `wiring`."""
+        return {
+            "priority": self.priority,
+            "variables": self.variables,
+            "strings": self.strings,
+            "environment": self.env_vars,
+            "labels": self.labels,
+            "retry": self.retry,
+            "after": self.after,
+            "array": self.array,
+            "sweep": self.sweep,
+            "most": self.most,
+        }
+
+    def body(self, text: str) -> dict[str, Any]:
+        """Returns the fields of a request for one file."""
+        return {"file": text, "variables": list(self.variables), "string_variables": list(self.strings)}
+
+
+def _by_name(pairs: Iterable[str]) -> dict[str, str]:
+    """Returns ``K=V`` pairs as a map; the last value of a key wins."""
+    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
+
+
+def submit_options(command: F) -> F:
+    """The options of `Settings`."""
+    for option in (
+        click.option("--most", type=click.IntRange(1, MOST_ELEMENTS), metavar="N", help=MOST_HELP),
+        click.option(
+            "--sweep",
+            multiple=True,
+            metavar="NAME=V,V",
+            help="Run it once for each value; {{array:NAME}} and the variable NAME have it (repeatable: every combination).",
+        ),
+        click.option("--array", metavar="INDICES[%N]", help=ARRAY_HELP),
+        click.option("--after", multiple=True, metavar=AFTER, help=AFTER_HELP, shell_complete=completing.workflows),
+        click.option("--retry", metavar="N[:CODES]", help=RETRY_HELP),
+        click.option("--label", "labels", type=Pair(), multiple=True, help="Label; overrides the file's (repeatable)."),
+        click.option(
+            "--set-env", "env_vars", type=Pair(), multiple=True, help="Environment variable for all tasks (repeatable)."
+        ),
+        click.option(
+            "--set-string",
+            "strings",
+            type=Pair(),
+            multiple=True,
+            help="Like --set, but the value is always a string (repeatable).",
+        ),
+        click.option("--set", "variables", type=Pair(), multiple=True, help="Template variable (repeatable)."),
+        click.option(
+            "--priority",
+            type=_PRIORITY,
+            metavar="HIGH|NORMAL|LOW",
+            help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted.",
+        ),
+    ):
+        command = option(command)
+    return command
