@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.lab import Lab, lab
+from tests.patience import PATIENCE_S
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -25,6 +26,7 @@ FLAGS = [
 def chromium() -> Iterator[Browser]:
     if shutil.which(CHROMIUM) is None:
         pytest.skip(f"there is no {CHROMIUM}")
+    expect.set_options(timeout=PATIENCE_S * 1000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

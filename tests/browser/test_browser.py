@@ -32,13 +32,13 @@ def test_one_click_signs_in_and_uses_up_the_code(server: Lab, chromium: Browser)
     watched = Watched(context.new_page(), server)
     watched.page.goto(address)
     watched.page.wait_for_url(f"{server.url}/")
-    expect(watched.page.get_by_role("heading", name="Quota")).to_be_visible(timeout=PATIENCE_MS)
+    expect(watched.page.get_by_role("heading", name="Quota")).to_be_visible()
     watched.is_content()
     (cookie,) = context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     again = chromium.new_context().new_page()
     again.goto(address)
-    expect(again.get_by_role("alert")).to_contain_text("Invalid or expired token", timeout=PATIENCE_MS)
+    expect(again.get_by_role("alert")).to_contain_text("Invalid or expired token")
     again.context.close()
     context.close()
 
@@ -56,11 +56,11 @@ def test_every_page_is_accessible_in_every_view(server: Lab, chromium: Browser) 
 def test_started_work_appears_without_a_reload(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium) as watched:
         page = watched.goto("/")
-        expect(page.locator("#pulse")).to_have_text("live", timeout=PATIENCE_MS)
+        expect(page.locator("#pulse")).to_have_text("live")
         page.evaluate("() => { window.stayed = true; }")
         server.submit("new", 1, pool="pool2")
-        expect(page.locator("#lately")).to_contain_text("new-1", timeout=PATIENCE_MS)
-        expect(page.locator("#nodes")).to_contain_text("new-1", timeout=PATIENCE_MS)
+        expect(page.locator("#lately")).to_contain_text("new-1")
+        expect(page.locator("#nodes")).to_contain_text("new-1")
         assert page.evaluate("window.stayed")
         server.server.runrig("workflow", "cancel", "new-1")
         watched.is_content()
@@ -74,14 +74,14 @@ def test_map_has_the_colours_of_pools_and_names_the_holders(server: Lab, chromiu
         canvas.focus()
         page.keyboard.press("ArrowDown")
         said = page.locator("#here")
-        expect(said).to_contain_text("2 GPUs a-1/main-group, NORMAL", timeout=PATIENCE_MS)
-        expect(said).to_contain_text("1 GPU low-1/main-group, LOW", timeout=PATIENCE_MS)
+        expect(said).to_contain_text("2 GPUs a-1/main-group, NORMAL")
+        expect(said).to_contain_text("1 GPU low-1/main-group, LOW")
         page.keyboard.press("Escape")
-        expect(said).to_contain_text("Point at a node", timeout=PATIENCE_MS)
+        expect(said).to_contain_text("Point at a node")
         colours = page.evaluate(looks.COLOURS)
         assert colours.get("51,34,136", 0) > 50, "c0, of pool1"
         page.get_by_role("link", name="Priority").click()
-        expect(page.get_by_role("link", name="Priority")).to_have_attribute("aria-current", "true", timeout=PATIENCE_MS)
+        expect(page.get_by_role("link", name="Priority")).to_have_attribute("aria-current", "true")
         assert page.url.endswith("/map?by=priority")
         canvas.focus()
         page.keyboard.press("ArrowDown")
@@ -106,9 +106,9 @@ def test_node_with_more_gpus_than_fit_on_a_phone_is_drawn_completely(tmp_path: P
 def test_output_appears_as_it_is_written(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium) as watched:
         page = watched.goto("/workflow/a-1")
-        expect(page.locator("#output")).to_contain_text("first", timeout=PATIENCE_MS)
+        expect(page.locator("#output")).to_contain_text("first")
         count = page.locator("#output p", has_text="more").count()
-        expect(page.locator("#output p", has_text="more").nth(count + 1)).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.locator("#output p", has_text="more").nth(count + 1)).to_be_visible()
         watched.is_content()
 
 
@@ -116,20 +116,20 @@ def test_suggestions_appear_while_the_page_is_open(server: Lab, chromium: Browse
     with looking(server, chromium) as watched:
         page = watched.goto("/workflow/b-1")
         expect(page.locator(".sentence")).to_contain_text(
-            "b-1 is waiting: needs 2 GPUs, but pool pool1 has no quota left", timeout=PATIENCE_MS
+            "b-1 is waiting: needs 2 GPUs, but pool pool1 has no quota left"
         )
-        expect(page.locator("#would .dials")).to_contain_text("move it to pool pool2", timeout=PATIENCE_MS)
+        expect(page.locator("#would .dials")).to_contain_text("move it to pool pool2")
         watched.is_content()
 
 
 def test_without_scripts_the_map_is_a_table_and_the_search_a_link(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium, java_script_enabled=False) as watched:
         page = watched.goto("/map")
-        expect(page.locator("canvas")).to_be_hidden(timeout=PATIENCE_MS)
-        expect(page.locator("#domains table")).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.locator("canvas")).to_be_hidden()
+        expect(page.locator("#domains table")).to_be_visible()
         page = watched.goto("/workflow/b-1")
         page.get_by_role("link", name="Find changes").click()
-        expect(page.locator("#would .dials")).to_contain_text("move it to pool pool2", timeout=PATIENCE_MS)
+        expect(page.locator("#would .dials")).to_contain_text("move it to pool pool2")
         watched.is_content()
 
 
@@ -137,8 +137,8 @@ def test_printed_page_has_text_and_no_controls(server: Lab, chromium: Browser) -
     with looking(server, chromium) as watched:
         page = watched.goto("/workflow/b-1")
         page.emulate_media(media="print")
-        expect(page.get_by_role("navigation", name="Pages")).to_be_hidden(timeout=PATIENCE_MS)
-        expect(page.locator("h1")).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.get_by_role("navigation", name="Pages")).to_be_hidden()
+        expect(page.locator("h1")).to_be_visible()
         assert page.pdf()[:5] == b"%PDF-"
 
 

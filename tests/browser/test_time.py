@@ -4,7 +4,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import looks
 from tests.browser.lab import Lab
-from tests.browser.test_browser import PATIENCE_MS, looking
+from tests.browser.test_browser import looking
 
 
 def revision(page: Page) -> int:
@@ -16,9 +16,9 @@ def test_page_follows_the_slider_and_returns(server: Lab, chromium: Browser) -> 
         page = watched.goto("/map")
         page.wait_for_selector("[data-drawn]")
         page.get_by_text("Earlier").click()
-        expect(page.locator("#time svg path")).to_have_count(3, timeout=PATIENCE_MS)
+        expect(page.locator("#time svg path")).to_have_count(3)
         page.get_by_role("link", name="Previous decision").click()
-        expect(page.locator("#stood")).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.locator("#stood")).to_be_visible()
         before = revision(page)
         expect(page.locator("#stood")).to_contain_text(f"(revision {before})")
         page.wait_for_selector("[data-drawn]")
@@ -38,5 +38,5 @@ def test_page_follows_the_slider_and_returns(server: Lab, chromium: Browser) -> 
         page.wait_for_selector(f'[data-drawn="{after}"]')
         page.get_by_role("link", name="Now", exact=True).click()
         page.wait_for_url(f"{server.url}/map")
-        expect(page.locator("#pulse")).to_have_text("live", timeout=PATIENCE_MS)
+        expect(page.locator("#pulse")).to_have_text("live")
         watched.is_content()
