@@ -161,8 +161,8 @@ class Reason(Shown):
     def headline(self) -> str:
         """A short form for lists. Empty for reasons of imported queues."""
         template = _HEADLINES.get(self.code, "")
-        if self.have < 0:
-            template = _HEADLINES_OVER.get(self.code, template)
+        if self.have < 0 and self.code in _OVER:
+            template = template.partition(":")[0] + ": {where} is {over} over, needs {need}"
         if self.code in _PODS and self.need == 1:
             template = _HEADLINES_OF_ONE.get(self.code, template)
         return template.format(
@@ -304,36 +304,35 @@ def _of_order(it: Reason) -> str:
         case Code.AFTER:
             return f"{listed(it.holders)} must {must(it.where)} first"
         case Code.ARRAY:
-            are = "is" if it.have == 1 else "are"
-            return (
-                f"{it.have} of its {it.gangs} elements {are} running or queued, and at most {it.need} may run at a time"
-            )
-        case Code.COHORT_CYCLE:
-            return f"the cohorts above {it.where} form a cycle; nothing below them can start until an administrator breaks it"
+            running = f"{it.have} of its {it.gangs} elements {'is' if it.have == 1 else 'are'} running or queued"
+            return f"{running}, and at most {it.need} may run at a time"
         case Code.USER_LIMIT:
             return _user_limit(it)
         case Code.NO_MATCHING_FLAVOR:
             return _no_flavor(it)
-        case Code.MISCONFIGURED:
-            return f"queue {it.where} does not accept this workload; check the warnings and its namespaceSelector"
-        case Code.REQUESTS_NOTHING:
-            return f"can never start: pod set {it.resource} requests no resource of queue {it.where}; add a request, such as cpu"
-        case Code.NOT_ALL_GROUPS_FIT:
-            return f"each of its groups fits in a {it.where}, but not all of them at the same time"
-        case Code.KEYS_CHANGED:
-            return f"the topology keys of {it.where} changed after submission; cancel it and submit it again"
-        case Code.BEHIND_HEAD:
-            return f"behind {listed(it.holders)}, the head of a STRICT_FIFO queue"
-        case Code.KAI_NOT_PLACED:
-            again = "retried when its pool or a usable node changes, or after at most 1 hour"
-            return f"the cluster did not place or keep it ({it.where}); {again}"
         case Code.STOPPED:
             return f"{it.stopped or f'queue {it.where}'} is stopped; nothing starts until it is resumed"
-        case Code.FLAVOR_NOT_FOUND:
-            return f"queue {it.where} uses flavor {it.resource}, which is not defined"
         case Code.WAITS_FOR_TARGETS:
             return f"{listed(it.holders) or 'preempted work'} must stop first"
-    return "queued; not evaluated yet"
+    template = _SENTENCES.get(it.code)  # None: the code of a newer server, which sent its sentence
+    return (
+        template.format(where=it.where, resource=it.resource, holders=listed(it.holders)) if template else it.sentence
+    )
+
+
+_SENTENCES = {
+    Code.COHORT_CYCLE: "the cohorts above {where} form a cycle; nothing below them can start until an administrator breaks it",
+    Code.MISCONFIGURED: "queue {where} does not accept this workload; check the warnings and its namespaceSelector",
+    Code.REQUESTS_NOTHING: "can never start: pod set {resource} requests no resource of queue {where}; add a request, such as cpu",
+    Code.NOT_ALL_GROUPS_FIT: "each of its groups fits in a {where}, but not all of them at the same time",
+    Code.KEYS_CHANGED: "the topology keys of {where} changed after submission; cancel it and submit it again",
+    Code.BEHIND_HEAD: "behind {holders}, the head of a STRICT_FIFO queue",
+    Code.KAI_NOT_PLACED: "the cluster did not place or keep it ({where}); retried when its pool or a usable node changes, "
+    "or after at most 1 hour",
+    Code.FLAVOR_NOT_FOUND: "queue {where} uses flavor {resource}, which is not defined",
+    Code.NOT_CONSIDERED: "queued; not evaluated yet",
+}
+"""Sentences that differ only in names."""
 
 
 def _user_limit(it: Reason) -> str:
@@ -392,9 +391,4 @@ _HEADLINES_OF_ONE = {
     Code.NO_DOMAIN_FITS: "{where}: no room for its pod",
     Code.NO_EMPTY_NODES: "can never start: its pod fits on no node",
 }
-
-_HEADLINES_OVER = {
-    Code.QUOTA_FULL: "quota: {where} is {over} over, needs {need}",
-    Code.BORROWING_LIMIT: "borrowing limit: {where} is {over} over, needs {need}",
-    Code.NO_IDLE_TO_BORROW: "idle quota: {where} is {over} over, needs {need}",
-}
+_OVER = {Code.QUOTA_FULL, Code.BORROWING_LIMIT, Code.NO_IDLE_TO_BORROW}
