@@ -97,6 +97,15 @@ def test_a_restart_runs_the_elements_that_did_not_complete(there: Served) -> Non
     assert there.json("restart", "--failed", "sweep-1")["name"] == "sweep-2"
 
 
+@pytest.mark.parametrize(
+    "command", ["wait", "attach", "restart", "workflow hold", "workflow reprioritise --priority LOW"]
+)
+def test_commands_for_a_whole_array_name_it(there: Served, command: str) -> None:
+    done = there.runrig(*command.split(), "sweep-1/5")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "Error: sweep-1/5 is an element of an array. Use the whole array: sweep-1\n"
+
+
 def test_a_limit_out_of_range_is_refused_before_any_request() -> None:
     with serving({}) as server:
         done = at(server, "array", "sweep-1", "--most", "0")
