@@ -1,26 +1,21 @@
 """The cost of open streams for a submission: the server's processor time with and without them.
 
 Runs with and without followers alternate, so that other load on the machine affects both.  A run ends when the cluster has
-settled and every follower has received all events.  The followers are a separate process, `python -m bench.followers PORT PATH
-COUNT`.
+settled and every follower has received all events.  The followers are a separate process (`bench.traffic`).
 """
 
 import json
-import re
-import selectors
-import socket
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import pairwise
 from statistics import median
 
 from bench import calibration
 from bench.section import Cell, Rows, verdict
-from bench.store import FILE, STARTS_WITHIN_S, TOKEN, client_of, fresh, process_of
+from bench.store import FILE, client_of, fresh, process_of
 from bench.submits import CLIENTS, processor_s
+from bench.traffic import following, sent
 
 FOLLOWERS = 200
 EACH = 3_000
@@ -36,7 +31,6 @@ pools:
 - {name: team, quota: 256}
 """
 EVENTS, PAGES = "/api/v1/events/stream", "/page/live"
-_ID = re.compile(rb"id: (\d+)[.\w]*\n")
 
 ABOUT = (
     f"submissions by {CLIENTS} clients on 32 nodes; ms of the server's processor for each, without and with {FOLLOWERS} followers; "
@@ -63,7 +57,7 @@ def _row(work: str, path: str, file: str, runs: int, each: int, followers: int) 
         for _ in range(runs):
             bare.append(calibration.once(time.process_time))
             alone.append(_measured(port, process, file, each, None))
-            with _following(port, path, followers) as crowd:
+            with following(port, path, followers) as crowd:
                 followed.append(_measured(port, process, file, each, crowd))
         alone.append(_measured(port, process, file, each, None))
     beside = [(before + after) / 2 for before, after in pairwise(alone)]
@@ -83,10 +77,7 @@ def _row(work: str, path: str, file: str, runs: int, each: int, followers: int) 
 def _measured(port: int, process: int, file: str, each: int, crowd: "subprocess.Popen[str] | None") -> float:
     """ms of the server's processor per submission, until all of its effects were delivered."""
     before = processor_s(process)
-    sent = [sys.executable, "-m", "bench.submits", str(port), str(CLIENTS), str(each), file]
-    done = subprocess.run(sent, stdout=subprocess.PIPE, check=True, timeout=10 * STARTS_WITHIN_S)
-    if failed := json.loads(done.stdout)["failed"]:
-        raise RuntimeError(f"{failed} submissions were not accepted")
+    sent(port, CLIENTS, each, file)
     revision = _at_rest(port)
     if crowd is not None:
         assert crowd.stdin is not None
@@ -107,60 +98,3 @@ def _at_rest(port: int) -> int:
         if found != revision:
             revision, since = found, time.monotonic()
     return revision
-
-
-# ---------------------------------------------------------------- the followers
-
-
-@contextmanager
-def _following(port: int, path: str, count: int) -> Iterator["subprocess.Popen[str]"]:
-    arguments = [sys.executable, "-m", "bench.followers", str(port), path, str(count)]
-    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        if process.stdout.readline() != "open\n":
-            raise RuntimeError("the streams were not opened")
-        yield process
-    finally:
-        process.terminate()
-        process.wait(STARTS_WITHIN_S)
-        process.stdin.close()
-        process.stdout.close()
-
-
-def follow(port: int, path: str, count: int) -> None:
-    """Prints `open` when all streams are open and, for each revision on stdin, `told` when all streams have received it."""
-    reached: dict[socket.socket, int] = {}
-    with selectors.DefaultSelector() as selector:
-        for _ in range(count):
-            stream = socket.create_connection(("127.0.0.1", port), timeout=STARTS_WITHIN_S)
-            head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
-            stream.sendall(head.encode())
-            if not stream.recv(65536).startswith(b"HTTP/1.1 200"):
-                raise RuntimeError("a stream was not opened")
-            selector.register(stream, selectors.EVENT_READ, b"")
-            reached[stream] = 0
-        selector.register(sys.stdin, selectors.EVENT_READ)
-        print("open", flush=True)
-        wanted = 0
-        while True:
-            for key, _ in selector.select():
-                if key.fileobj is sys.stdin:
-                    wanted = int(input())
-                    continue
-                assert isinstance(key.fileobj, socket.socket), "only sockets are registered"
-                more = key.fileobj.recv(1 << 20)
-                if not more:
-                    raise RuntimeError("a stream has ended")
-                text = key.data + more
-                for found in _ID.findall(text):
-                    reached[key.fileobj] = int(found)
-                selector.modify(key.fileobj, selectors.EVENT_READ, text[-40:])
-            if wanted and min(reached.values()) >= wanted:
-                print("told", flush=True)
-                wanted = 0
-
-
-if __name__ == "__main__":
-    follow(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

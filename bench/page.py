@@ -26,8 +26,9 @@ import uvicorn
 from tests.worlds import seeded
 
 from bench.section import Cell, Rows, verdict
-from bench.store import FILE, STARTS_WITHIN_S, TOKEN
+from bench.store import FILE
 from bench.submits import processor_s
+from bench.traffic import STARTS_WITHIN_S, TOKEN
 from runrig.api.app import create_app
 from runrig.api.http import connections
 from runrig.api.http.crowd import Crowd, Door

@@ -23,6 +23,7 @@ from tests import postgres
 
 from bench.client import Client
 from bench.timing import Times, timed
+from bench.traffic import STARTS_WITHIN_S, TOKEN
 from runrig.api.app import create_app
 from runrig.api.http import connections
 from runrig.api.http.crowd import Crowd, Door
@@ -47,7 +48,6 @@ from runrig.store import SqlStore
 from runrig.web.install import install
 
 KINDS = ("sqlite", "postgresql")
-TOKEN = "bench"
 CLIENTS = {1: 200, 16: 800}
 """Clients → submissions of all of them in one run."""
 GANGS = 5000
@@ -57,7 +57,6 @@ TOGETHER = (1, 8, 32)
 GROUPS = 50
 PARENTS, SUBPOOLS_EACH, FINISHED = 10, 100, 100_000
 POOL_LIST_TARGET_MS = 100
-STARTS_WITHIN_S = 60
 POSTGRESQL = {"listen_addresses": "", "max_connections": "50", "shared_buffers": "128MB", "max_wal_size": "1GB"}
 FILE = """\
 workflow:
@@ -305,9 +304,7 @@ def pool_lists(runs: int, finished: int = FINISHED, each: int = SUBPOOLS_EACH) -
     cluster = _parents(each)
     for kind in KINDS:
         with fresh(kind) as url:
-            with server(url, cluster):
-                """The pools exist from now on."""
-            _fill(url, finished, each)
+            _fill(url, finished, each, cluster)
             with server(url, cluster) as port, closing(client_of(port)) as client:
                 for what, path, pools in (
                     ("all pools", "/api/pool_quota", PARENTS * (1 + each)),
@@ -334,10 +331,12 @@ def _parents(each: int) -> str:
     return json.dumps({"nodes": nodes, "pools": pools})
 
 
-def _fill(url: str, finished: int, each: int) -> None:
-    """Finished workflows, with their groups and tasks; 10,000 per commit."""
+def _fill(url: str, finished: int, each: int, cluster: str) -> None:
+    """The pools of *cluster*, and finished workflows with their groups and tasks; 10,000 per commit."""
+    declared, clock = read_cluster(cluster), SimulatedClock()
     spec = read(Submission(FILE, "p00", "bench", priority=Priority.NORMAL)).spec
-    store = SqlStore.open(url)
+    store = SqlStore.open(url, exclusive=True)
+    Service(store, SimulatedBackend(declared.nodes, clock), clock).prepare(declared, user="bench")
     revision = store.load().revision
     for first in range(0, finished, 10_000):
         changes: list[RowChange] = []

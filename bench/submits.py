@@ -1,21 +1,15 @@
 """Submissions over HTTP by many clients at the same time, with many workflows waiting: the server's processor time for each.
 
-The clients are a separate process, `python -m bench.submits PORT CLIENTS EACH [FILE]`, on bare sockets that stay open; its
-processor time is reported separately.  The server is that of `bench.store`.
+The clients are a separate process (`bench.traffic`), whose processor time is reported separately.  The server is that of
+`bench.store`.
 """
 
-import json
-import selectors
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from statistics import median
-from typing import Any
 
-from bench.store import FILE, KINDS, STARTS_WITHIN_S, THOUSAND_GPUS, TOKEN, fresh, process_of
+from bench.store import FILE, KINDS, THOUSAND_GPUS, fresh, process_of
+from bench.traffic import sent
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan
@@ -86,84 +80,11 @@ def _fill(url: str, many: int) -> int:
 def _measured(port: int, process: int, each: int) -> tuple[float, float, float]:
     """(ms of the server's processor for each, of the clients', submissions a second)."""
     before = processor_s(process)
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.submits", str(port), str(CLIENTS), str(each)],
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=10 * STARTS_WITHIN_S,
-    )
-    answer: dict[str, Any] = json.loads(done.stdout)
-    if answer["failed"]:
-        raise RuntimeError(f"{answer['failed']} submissions were not accepted")
+    answer = sent(port, CLIENTS, each, FILE)
     server_s = processor_s(process) - before
-    return 1000 * server_s / each, 1000 * answer["processor_s"] / each, each / answer["seconds"]
+    return 1000 * server_s / each, 1000 * answer.processor_s / each, each / answer.seconds
 
 
 def processor_s(process: int) -> float:
     """Processor seconds of *process*, by the clock that Linux keeps for it."""
     return time.clock_gettime((~process << 3) | 2)
-
-
-# ---------------------------------------------------------------- the clients
-
-
-def submit(port: int, clients: int, each: int, file: str) -> Iterator[bytes]:
-    """The beginnings of *each* responses to as many submissions, on *clients* connections that stay open."""
-    body = json.dumps({"file": file}).encode()
-    head = (
-        f"POST /api/pool/team/workflow HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKEN}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    request, left = head.encode() + body, each
-    with selectors.DefaultSelector() as selector:
-        for _ in range(clients):
-            selector.register(socket.create_connection(("127.0.0.1", port)), selectors.EVENT_READ, bytearray())
-        for key in tuple(selector.get_map().values()):
-            _send(key.fileobj, request)
-            left -= 1
-        while selector.get_map():
-            for key, _ in selector.select():
-                if not _whole(key):
-                    continue
-                yield bytes(key.data[:12])
-                key.data.clear()
-                if left:
-                    _send(key.fileobj, request)
-                    left -= 1
-                else:
-                    selector.unregister(key.fileobj)
-                    _socket(key.fileobj).close()
-
-
-def _whole(key: selectors.SelectorKey) -> bool:
-    """Reads the available part of a response; True once it is complete."""
-    more = _socket(key.fileobj).recv(65536)
-    if not more:
-        raise RuntimeError("the server hung up")
-    key.data.extend(more)
-    head, found, rest = bytes(key.data).partition(b"\r\n\r\n")
-    if not found:
-        return False
-    length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
-    return len(rest) >= int(length)
-
-
-def _send(connection: object, request: bytes) -> None:
-    _socket(connection).sendall(request)
-
-
-def _socket(connection: object) -> socket.socket:
-    assert isinstance(connection, socket.socket), "only sockets are registered"
-    return connection
-
-
-def main(port: int, clients: int, each: int, file: str) -> None:
-    start, used = time.perf_counter(), time.process_time()
-    failed = sum(beginning != b"HTTP/1.1 200" for beginning in submit(port, clients, each, file))
-    answer = {"seconds": time.perf_counter() - start, "processor_s": time.process_time() - used, "failed": failed}
-    print(json.dumps(answer))
-
-
-if __name__ == "__main__":
-    port, clients, each = map(int, sys.argv[1:4])
-    main(port, clients, each, sys.argv[4] if len(sys.argv) > 4 else FILE)
