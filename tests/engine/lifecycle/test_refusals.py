@@ -171,8 +171,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     # ------------------------------------------------------------ workflows that ended in other ways
     (
         lambda: World({"lab": 4}).submit("w", "lab", after=[After("x-1", When.FAIL, WorkflowStatus.COMPLETED)]),
-        "w can never start: x-1 is COMPLETED, and would have to fail first. Restart x-1 and wait for the new workflow, or "
-        "submit without `--after x-1`",
+        "w can never start: x-1 is COMPLETED, and would have to fail first. Submit without `--after x-1:fail`",
     ),
     # ------------------------------------------------------------ run times
     (
