@@ -67,10 +67,10 @@ def test_a_training_of_two_processes_fails_with_its_traceback_and_continues_from
         assert (failed.code, failed.out) == (1, "step 0 of 2 processes\nstep 10 of 2 processes\n")
         traceback = failed.err.partition("Traceback")[2]
         assert "KeyError: 'optimizer'" in traceback[:500], "it is the first thing on the screen"
-        end, ways = failed.err.splitlines()[-2:]
+        end, _, again = failed.err.splitlines()[-3:]
         assert end.startswith("train-1    FAILED after ")
         assert end.endswith(": KeyError: 'optimizer' (main, exit code 1)")
-        assert ways.endswith("again: runrig restart train-1 --code .")
+        assert again.strip() == "again: runrig restart train-1 --code ."
         why = server.runrig("why", "train-1").out
         assert why.startswith(
             "train-1  FAILED\ntrain-1 is FAILED. Task main failed: KeyError: 'optimizer' (exit code 1)."
@@ -78,8 +78,8 @@ def test_a_training_of_two_processes_fails_with_its_traceback_and_continues_from
         assert "ChildFailedError" not in why
         (folder / "train.py").write_text(TRAIN)
         assert server.runrig("restart", "--failed", "--code", ".").code == 0
-        again = server.runrig("attach", "train-2")
-        assert (again.code, again.out) == (0, "step 10 of 2 processes\ntrained\n"), again.err
+        done = server.runrig("attach", "train-2")
+        assert (done.code, done.out) == (0, "step 10 of 2 processes\ntrained\n"), done.err
 
 
 @pytest.mark.parametrize("page", ["tutorial/torchrun.md", "how-to/torchrun.md"])

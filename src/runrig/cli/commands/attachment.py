@@ -38,14 +38,23 @@ AGAIN_S = 2.0
 """How long a second Ctrl-C cancels."""
 _SOON_S = 0.3
 """How long the first line waits for a start."""
+_NEXT_CYCLE_S = 5.0
 _POLL_S = 20.0
 _PAUSE_S = 0.5
 
 
 def soon_of(client: Transport, id: str) -> Answer:
-    """Returns the workflow once it runs, or after a moment with `why`: the reason why it waits, if it does."""
-    found = _wait(client, id, _SOON_S)
-    return found if found["status"] != "PENDING" else {**found, "why": _reason(client, id)}
+    """Returns the workflow once it has nodes, or after a moment with `why`: the reason why it waits.
+
+    If nothing prevents its start, the next cycle gives it nodes, which a slow server may delay.
+    """
+    end = time.monotonic() + _NEXT_CYCLE_S
+    while True:
+        found = _wait(client, id, _SOON_S)
+        if found["status"] != "PENDING" or nodes_of(found):
+            return found
+        if (why := _reason(client, id)) or time.monotonic() > end:
+            return {**found, "why": why}
 
 
 def _reason(client: Transport, id: str) -> str:
@@ -118,13 +127,14 @@ def _telling_failures(client: Transport, workflow: Answer, told: set[str]) -> It
 
 
 def until_running(client: Transport, id: str) -> Answer:
-    """Returns the workflow once it runs or has ended, and prints when and where."""
+    """Returns the workflow once it runs or has ended, and prints when and where if it had no nodes before."""
     workflow: Answer = _lasting(lambda: client.get(path("workflows", id)))
     if workflow["status"] != "PENDING":
         return workflow
+    placed = nodes_of(workflow)
     while workflow["status"] == "PENDING":
         workflow = _lasting(lambda: _wait(client, id, _POLL_S))
-    if where := nodes_of(workflow):
+    if (where := nodes_of(workflow)) != placed:
         warn(f"{datetime.now().astimezone():%H:%M:%S}   running on {where}")
     return workflow
 

@@ -1,5 +1,6 @@
 """Prints text for users, without control sequences."""
 
+import re
 import sys
 from typing import TextIO
 
@@ -30,6 +31,10 @@ def pasted(sentence: str, command: str) -> None:
     say(f"{sentence}{chr(10) if wide else ' '}{command}")
 
 
+_GAPS, _SPACE = re.compile(" {2,}"), "\0"
+"""Spaces between columns stay; \\0 does not occur in a sanitized text."""
+
+
 def _folded(text: str, stream: TextIO) -> str:
     """Wraps *text* between words on a terminal, which would otherwise break it anywhere."""
     if not stream.isatty():
@@ -39,5 +44,6 @@ def _folded(text: str, stream: TextIO) -> str:
     for line in text.split("\n"):
         bare = line.lstrip(" ")
         indent = line[: len(line) - len(bare)]
-        lines += [indent + part for part in folded(bare, max(1, width - len(indent)))]
+        whole = _GAPS.sub(lambda gap: _SPACE * len(gap[0]), bare)
+        lines += [indent + part.replace(_SPACE, " ") for part in folded(whole, max(1, width - len(indent)))]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from runrig.domain.quantities import counted
 from runrig.domain.spans import format_duration
 
 Answer = Mapping[str, Any]
+_SCREEN = 80
 _WIDTH = 9
 """Minimum width of the ID, below which further lines begin."""
 
@@ -82,7 +83,12 @@ def last_lines(workflow: Answer) -> Iterator[str]:
         again += " --failed"
     if workflow["code"]:
         again += " --code ."  # Without it, the stored code would run, and fail, again.
-    yield f"{' ' * len(name)}all output: runrig logs {id}    again: {again}"
+    margin, output, again = " " * len(name), f"all output: runrig logs {id}", f"again: {again}"
+    if len(line := f"{margin}{output}    {again}") <= _SCREEN:
+        yield line
+    else:  # A terminal would break a command that users paste.
+        yield margin + output
+        yield f"{margin}{again}"
 
 
 def cause_tells(workflow: Answer) -> bool:
