@@ -119,26 +119,32 @@ class ServerFault(RunrigError):
 
 
 class FailedAt(Exception):
-    """A decision failed while the engine was processing *workflow*. Always a bug of the server; the cause is the original error."""
+    """A decision failed while the engine was processing *workflow*. Always a bug of the server; the cause is the original error.
 
-    def __init__(self, workflow: str) -> None:
-        super().__init__(workflow)
+    *owner*: if it is not about a workflow: the pool or user whose pause or budget it is (`budgets.Scope`).
+    """
+
+    def __init__(self, workflow: str, owner: tuple[str, str] | None = None) -> None:
+        super().__init__(workflow or owner)
         self.workflow = workflow
+        self.owner = owner
 
     def __str__(self) -> str:
-        return f"at workflow {self.workflow}: {type(self.__cause__).__name__}: {self.__cause__}"
+        where = f"workflow {self.workflow}" if self.owner is None else " ".join(self.owner)
+        return f"at {where}: {type(self.__cause__).__name__}: {self.__cause__}"
 
 
 class At:
-    """``with At(workflow):`` turns an error inside the block into a `FailedAt` that names the workflow.
+    """``with At(workflow):`` turns an error inside the block into a `FailedAt` that names the workflow, or the *owner*.
 
     The innermost block counts. A `RunrigError` is not a bug and passes unchanged.
     """
 
-    __slots__ = ("_workflow",)
+    __slots__ = ("_owner", "_workflow")
 
-    def __init__(self, workflow: str) -> None:
+    def __init__(self, workflow: str, owner: tuple[str, str] | None = None) -> None:
         self._workflow = workflow
+        self._owner = owner
 
     def __enter__(self) -> None:
         return None
@@ -147,4 +153,4 @@ class At:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, Exception) and not isinstance(error, FailedAt | RunrigError):
-            raise FailedAt(self._workflow) from error
+            raise FailedAt(self._workflow, self._owner) from error

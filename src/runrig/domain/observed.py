@@ -4,7 +4,7 @@ import enum
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
-from runrig.domain.budgets import HeldBefore
+from runrig.domain.budgets import HeldBefore, Scope
 from runrig.domain.nodes import Node
 from runrig.domain.workflows import TaskKey
 
@@ -41,7 +41,7 @@ class Observation:
     *tasks*: attempts that are alive or were in the last desired state, except those in *running*. *running*: attempts that run
     and have nothing else to report. *nodes* None: unchanged since the last observation. *refused*: gang id → message, for gangs
     that the backend's own scheduler did not place in time (rule T7). *held*: where the counting of new budgets begins (rule W7); None:
-    they are not in force yet.
+    they are not in force yet. *aside*: pools and users whose pauses and budgets stay as they are for now (rule W8).
     """
 
     tasks: Mapping[TaskKey, TaskFact] = field(default_factory=dict)
@@ -49,6 +49,7 @@ class Observation:
     refused: Mapping[str, str] = field(default_factory=dict)
     running: Set[TaskKey] = frozenset()
     held: HeldBefore | None = None
+    aside: Set[Scope] = frozenset()
 
     def fact(self, key: TaskKey) -> TaskFact | None:
         """The report on an attempt; None: unknown to the backend."""

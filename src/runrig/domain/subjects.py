@@ -3,7 +3,8 @@
 from typing import assert_never
 
 from runrig.domain import plan
-from runrig.domain.budgets import Owner
+from runrig.domain.budgets import Owner, Scope
+from runrig.domain.errors import FailedAt
 
 
 def pool_of(action: plan.Action) -> str | None:
@@ -11,6 +12,21 @@ def pool_of(action: plan.Action) -> str | None:
     if isinstance(action, plan.SetSpent) and action.spent.of == Owner.POOL:
         return action.spent.name
     return action.pool.name if isinstance(action, plan.PutPool) else None
+
+
+def failed_at(action: plan.Action) -> FailedAt | None:
+    """The error if *action* fails: what it names can be set aside (rule W8). None: it is about the cluster."""
+    workflow, owner = workflow_of(action), _owner_of(action)
+    return FailedAt(workflow or "", owner) if workflow is not None or owner is not None else None
+
+
+def _owner_of(action: plan.Action) -> Scope | None:
+    match action:
+        case plan.SetSpent(spent):
+            return spent.scope
+        case plan.PutPool(pool):
+            return Owner.POOL, pool.name
+    return None
 
 
 def workflow_of(action: plan.Action) -> str | None:

@@ -17,7 +17,7 @@ from runrig.domain.errors import FailedAt
 from runrig.domain.nodes import Node, flavor_of
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Action, DropNode, MoveTask, Plan, PutNode
-from runrig.domain.subjects import workflow_of
+from runrig.domain.subjects import failed_at
 from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.after import look_after
 from runrig.engine.lifecycle.budgets import follow_budgets
@@ -71,7 +71,10 @@ class CycleInParts:
             self._seen = self._see()
         self._decided: list[Step] = [
             # 3. Resume pools whose pause has ended; follow budgets that are reached or renewed.
-            chain(end_pauses(state, now), follow_budgets(state, now, self._observed.held)),
+            chain(
+                end_pauses(state, now, self._observed.aside),
+                follow_budgets(state, now, self._observed.held, self._observed.aside),
+            ),
             # 4. Queue or end workflows that waited for others to end.
             look_after(state),
             # 5. Time out gangs that have queued or run too long; retry gangs that were refused long ago.
@@ -79,7 +82,7 @@ class CycleInParts:
             # 6. Admit, nominate and preempt.
             decide(state.ledger),
             # 7. Archive DELETING pools whose last workflow has ended.
-            pools.archive_drained(state),
+            pools.archive_drained(state, self._observed.aside),
         ]
 
     def _see(self) -> list[Step]:
@@ -103,7 +106,7 @@ class CycleInParts:
         """Runs until one of the seven steps that changed anything has ended. Returns its actions, which are applied to *state*.
 
         *budget*: the part may end earlier, once what it evaluated or changed reaches this value (see `STEP`). An empty plan:
-        there was nothing to do. Raises FailedAt if a workflow causes an error; *state* is then inconsistent.
+        there was nothing to do. Raises FailedAt if a workflow, pool or budget causes an error; *state* is then inconsistent.
         """
         actions: list[Action] = []
         looked = changed = 0
@@ -129,9 +132,9 @@ class CycleInParts:
         except FailedAt:
             raise
         except Exception as error:
-            if (workflow := workflow_of(action)) is None:
+            if (failed := failed_at(action)) is None:
                 raise
-            raise FailedAt(workflow) from error
+            raise failed from error
 
 
 def see_nodes(state: State, nodes: Iterable[Node] | None) -> Step:

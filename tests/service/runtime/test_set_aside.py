@@ -17,9 +17,9 @@ from runrig.domain.errors import FailedAt, RunrigError
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Phase, TaskFact
-from runrig.domain.plan import Abandon, Action, Admit, Declaration, MoveTask, Release, SetAside, SetSpent
+from runrig.domain.plan import Abandon, Action, Admit, Declaration, MoveTask, PutPool, Release, SetAside, SetSpent
 from runrig.domain.records import Event, RowChange
-from runrig.domain.subjects import workflow_of
+from runrig.domain.subjects import pool_of, workflow_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, TaskKey
 from runrig.engine.ledger.queue import Entry
@@ -29,6 +29,7 @@ from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.queries.events import in_words
 from runrig.service.runtime import desired, transactor
+from runrig.service.runtime.reconciler import ASIDE_S
 from tests.worlds.service import Desk, desk, do
 
 CLUSTER = """
@@ -260,32 +261,52 @@ def test_failed_attempt_to_set_a_workflow_aside_is_repeated_in_the_next_round(
         assert late(history, without_faults) == []
 
 
-def test_budget_that_fails_once_delays_others_by_one_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """W7 belongs to no workflow, so nothing is set aside."""
-    apply, failed = State.apply, list[Action]()
+@pytest.mark.parametrize("at", ["decision", "commit"])
+def test_pause_and_budget_that_fail_are_set_aside_and_tried_again(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """W8. Both belong to the pool, which stays as it is; work of others starts in the same round."""
+    with world(tmp_path) as it, monkeypatch.context() as patch:
+        history = History(it)
+        history._good()
+        history._turn()
+        it.service.declarations.pause_pool("bad", user="ann", reason="", until="60s")
+        it.service.declarations.update_pool("bad", PoolEdit(settings={"budget": 5}), user="ann")
+        apply, commit = State.apply, it.store.commit
 
-    def broken(self: State, action: Action, at: float) -> None:
-        if isinstance(action, SetSpent) and not failed:
-            failed.append(action)
-            raise Broken
-        apply(self, action, at)
+        def broken(self: State, action: Action, time: float) -> None:
+            if isinstance(action, SetSpent | PutPool) and pool_of(action) == "bad":
+                raise Broken
+            apply(self, action, time)
 
-    def played(folder: Path) -> History:
-        with world(folder) as it:
-            it.service.declarations.update_pool("bad", PoolEdit(settings={"budget": 5}), user="ann")
-            history = History(it)
-            history._good()
-            for _ in range(4):
-                history._turn()
-            with it.service._transactor.reading() as state:
-                assert [*state.budgets.spent] == [(Owner.POOL, "bad")]
-            return history
+        def not_stored(revision: int, events: Sequence[Event], *more: object) -> None:
+            if any(isinstance(each.action, SetSpent | PutPool) for each in events):
+                raise Broken
+            commit(revision, events, *more)  # type: ignore[arg-type] # whatever else there is
 
-    without = played(tmp_path / "without").rounds["good-1"]
-    monkeypatch.setattr(State, "apply", broken)
-    history = played(tmp_path / "with")
-    assert "RUNNING" in without[:-1]
-    assert (history.failures, history.rounds["good-1"]) == (1, ["PENDING", *without[:-1]])
+        if at == "decision":
+            patch.setattr(State, "apply", broken)
+        else:
+            patch.setattr(it.store, "commit", not_stored)
+        it.time[0] += 90
+        history._good()
+        history._turn()
+        assert (history.failures, history.rounds["good-2"]) == (0, history.rounds["good-1"][:1])
+        with it.service._transactor.reading() as state:
+            assert state.ledger.entries["good-2/main-group"].held
+        assert it.service._reconciler.sleep_s() > 1
+        assert [each for each in caplog.messages if each.startswith("event=set_aside pool=bad error=")]
+        assert b"runrig_budgets_set_aside 1.0\n" in it.service.metrics.text()
+        assert it.service.not_ready is None
+        patch.undo()
+        history._turn()
+        with it.service._transactor.reading() as state:
+            assert (state.ledger.pause_ends.keys(), [*state.budgets.spent]) == ({"bad"}, [])
+        it.time[0] += ASIDE_S
+        history._turn()
+        with it.service._transactor.reading() as state:
+            assert ([*state.ledger.pause_ends], [*state.budgets.spent]) == ([], [(Owner.POOL, "bad")])
+        assert b"runrig_budgets_set_aside 0.0\n" in it.service.metrics.text()
 
 
 # ---------------------------------------------------------------- a workflow that was set aside

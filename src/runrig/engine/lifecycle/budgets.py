@@ -3,10 +3,11 @@
 As in a paused pool (`pausing`), the gangs are not in the ledger: they cost a cycle nothing, and reserve, preempt and block nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from runrig.domain.budgets import HOUR, HeldBefore, Owner, Scope, Spent, month_of
+from runrig.domain.errors import At
 from runrig.domain.plan import Action, SetSpent, Unqueue
 from runrig.domain.pools import top_level
 from runrig.domain.usage import microseconds
@@ -16,18 +17,22 @@ from runrig.engine.state.budgets import gpus_held, scopes_of
 from runrig.engine.state.state import State
 
 
-def follow_budgets(state: State, now: float, held: HeldBefore | None) -> Iterator[Action | None]:
+def follow_budgets(
+    state: State, now: float, held: HeldBefore | None, aside: Set[Scope] = frozenset()
+) -> Iterator[Action | None]:
     """Begins to count new budgets, and starts or stops work where a budget is reached, changed or renewed. O(budgets): a
     comparison of each, and the workflows where something begins or ends.
 
-    *held*: what was held before; None: new budgets wait for a later cycle.
+    *held*: what was held before; None: new budgets wait for a later cycle. *aside*: those that stay as they are.
     """
     budgets = state.budgets
     due = {scope for scope, at in budgets.due.items() if at <= now}
-    for scope in sorted(due if held is None else due | budgets.uncounted):
-        before, action = budgets.spent.get(scope), _said(state, scope, now, held)
+    for scope in sorted((due if held is None else due | budgets.uncounted) - aside):
+        with At("", scope):
+            before, action = budgets.spent.get(scope), _said(state, scope, now, held)
+            if action is None:
+                budgets.look_again(scope, now)
         if action is None:
-            budgets.look_again(scope, now)
             continue
         yield action
         yield None

@@ -5,11 +5,12 @@ and block nothing, so other pools can borrow the quota.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import islice
 
-from runrig.domain.errors import Conflict, InvalidInput, NotFound
+from runrig.domain.budgets import Owner, Scope
+from runrig.domain.errors import At, Conflict, InvalidInput, NotFound
 from runrig.domain.plan import Action, Plan, PutPool, Queue, Unqueue
 from runrig.domain.pools import Pool, PoolState, paused_through
 from runrig.domain.value import at, utc
@@ -74,11 +75,15 @@ def resume(state: State, name: str) -> Plan:
     return Plan(tuple(actions))
 
 
-def end_pauses(state: State, now: float) -> Iterator[Action | None]:
-    """Resumes the pools whose pause ends by *now*, earliest first. O(pools that are paused for a time)."""
+def end_pauses(state: State, now: float, aside: Set[Scope] = frozenset()) -> Iterator[Action | None]:
+    """Resumes the pools whose pause ends by *now*, earliest first, but those *aside*. O(pools that are paused for a time)."""
     due = sorted((end, name) for name, end in state.ledger.pause_ends.items() if end <= now)
     for _, name in due:
-        yield from resume(state, name).actions
+        if (owner := (Owner.POOL, name)) in aside:
+            continue
+        with At("", owner):
+            actions = resume(state, name).actions
+        yield from actions
         yield None
 
 

@@ -3,9 +3,10 @@
 Each function checks a change against the whole tree, and accepts or rejects all of it. None stops running work.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 
+from runrig.domain.budgets import Owner, Scope
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem, Refused
 from runrig.domain.meant import suggested
@@ -143,11 +144,13 @@ def _has_started(state: State, workflow: str) -> bool:
     )
 
 
-def archive_drained(state: State) -> Iterator[Action | None]:
-    """Archives DELETING pools without live workflows, in the cycle in which the last one ended (rule S3). Yields None after each."""
+def archive_drained(state: State, aside: Set[Scope] = frozenset()) -> Iterator[Action | None]:
+    """Archives DELETING pools without live workflows, but those *aside*, in the cycle in which the last one ended (rule S3). Yields
+    None after each.
+    """
     draining = [pool for pool in state.pools.values() if pool.state is PoolState.DELETING]
     for pool in sorted(draining, key=lambda pool: pool.name):
-        if not state.alive[pool.name]:
+        if not state.alive[pool.name] and (Owner.POOL, pool.name) not in aside:
             yield PutPool(replace(pool, state=_next_state(state, pool, PoolEvent.DRAINED)), pool)
             yield None
 

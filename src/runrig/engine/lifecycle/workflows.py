@@ -4,11 +4,12 @@ Generators of actions. The caller applies each action before requesting the next
 `digest` and `time_out` yield None where everything so far is complete, so that a cycle may be split there (`engine.cycle`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from heapq import heappop
 from itertools import repeat
 
+from runrig.domain.budgets import Owner, Scope
 from runrig.domain.errors import At
 from runrig.domain.gangs import GangState
 from runrig.domain.observed import Observation, Phase, TaskFact
@@ -321,14 +322,16 @@ _TIMED_OUT = {
 }
 
 
-def next_deadline(state: State) -> float | None:
-    """The earliest time at which a group may time out, a refused gang is retried, a pause ends, or a budget is reached or renews; None
-    if there is none.
+def next_deadline(state: State, aside: Set[Scope] = frozenset()) -> float | None:
+    """The earliest time at which a group may time out, a refused gang is retried, a pause ends, or a budget is reached or renews, but
+    of those *aside*; None if there is none.
 
     It may be too early, never too late. O(pools that are paused for a time, budgets).
     """
     groups = (each.at for each in state.deadlines[:1])
-    return min((*groups, *state.ledger.pause_ends.values(), *state.budgets.due.values()), default=None)
+    ends = (at for name, at in state.ledger.pause_ends.items() if (Owner.POOL, name) not in aside)
+    due = (at for scope, at in state.budgets.due.items() if scope not in aside)
+    return min((*groups, *ends, *due), default=None)
 
 
 def _stop_or_end(state: State, group: Group, status: Status, message: str) -> Iterator[Action]:

@@ -58,6 +58,9 @@ class Metrics:
         waits = "Time from the submission of a gang to its admission."
         self._waits = timed("runrig_wait_seconds", waits, ["pool", "priority"], buckets=_WAITS)
         self._failed_rounds = counted("runrig_failed_rounds", "Scheduling rounds that failed and were retried.")
+        self._aside = gauge(
+            "runrig_budgets_set_aside", "Pools and users with a pause or budget that the server set aside."
+        )
         self._notices = counted(
             "runrig_notices", "Attempts to deliver a notice, by result: delivered, failed, given_up.", ["result"]
         )
@@ -133,6 +136,10 @@ class Metrics:
 
     def round_failed(self) -> None:
         self._failed_rounds.inc()
+
+    def aside(self, owners: int) -> None:
+        """Records how many pools and users have a pause or budget that is set aside."""
+        self._aside.set(owners)
 
     def notified(self, result: str) -> None:
         """Counts an attempt to deliver a notice. *result*: delivered, failed (and tried again) or given_up."""

@@ -14,9 +14,11 @@ from runrig.domain.budgets import HeldBefore, Scope
 from runrig.domain.errors import FailedAt, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation
+from runrig.domain.plan import Plan
 from runrig.domain.shown.why import Standstill
 from runrig.domain.value import at
 from runrig.engine.lifecycle import workflows
+from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Desired
 from runrig.ports.clock import Clock
 from runrig.service.runtime.desired import Launches
@@ -39,6 +41,11 @@ does not.
 
 SYNC_SHARE = 0.1
 """Share of a long cycle's time for sending earlier decisions to the backend between its parts."""
+
+ASIDE_S = 300.0
+"""Seconds after which a pause or budget that failed is tried again."""
+MOST_ASIDE = 16
+"""Pools and users set aside at a time (rule W8). If more fail, they are not the cause, and the round fails."""
 
 LONGEST_PART_S = 15.0
 """Seconds without progress after which a round is stuck."""
@@ -81,6 +88,9 @@ class Reconciler:
             str, tuple[Node, Node]
         ] = {}  # By name: the backend's node, and the same node with these labels.
         self._repeat_nodes = False
+        self._aside: dict[
+            Scope, float
+        ] = {}  # Pools and users whose pause or budget failed, and when it is tried again.
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         self.failure: str | None = "the first round has not finished yet"
@@ -99,8 +109,9 @@ class Reconciler:
             if self._synced is None:
                 self._sync()  # After a restart the backend must know the desired state before it reports.
             self._drain_sweep.sweep()
+            self._aside = {owner: until for owner, until in self._aside.items() if until > self._clock.now()}
             with self._transactor.reading() as state:
-                before, uncounted = state.revision, frozenset(state.budgets.uncounted)
+                before, uncounted = state.revision, self._uncounted(state)
             self._cycle(self._held_before(uncounted) if uncounted else None)
             if (after := self._revision()) != self._synced:
                 self._sync()
@@ -119,13 +130,32 @@ class Reconciler:
     def _cycle(self, held: HeldBefore | None) -> None:
         """Runs all parts of one cycle. In a long one, the backend gets the first decisions while others are pending."""
         synced_at = time.monotonic()
-        observed = self._observe() if held is None else replace(self._observe(), held=held)
-        for plan in self._transactor.cycle(observed):
+        observed = self._observe()
+        cycle = self._all_but_those_aside(observed if held is None else replace(observed, held=held))
+        for plan in cycle:
             self._progress = now = time.monotonic()
             if plan.actions and (now - synced_at) * SYNC_SHARE >= self._sync_took_s:
                 self._sync()
                 synced_at = time.monotonic()
         self._repeat_nodes = False
+
+    def _all_but_those_aside(self, observed: Observation) -> Iterator[Plan]:
+        """A cycle. A pool or user whose pause or budget makes it fail stays as it is for a while (rule W8)."""
+        while True:
+            try:
+                yield from self._transactor.cycle(replace(observed, aside=self._aside.keys()))
+            except FailedAt as failed:
+                if failed.owner is None or failed.owner in self._aside or len(self._aside) >= MOST_ASIDE:
+                    raise
+                self._aside[failed.owner] = self._clock.now() + ASIDE_S
+                of, name = failed.owner
+                _log.error("event=set_aside %s=%s error=%r", of, name, str(failed), exc_info=failed)
+            else:
+                break
+        self._metrics.aside(len(self._aside))
+
+    def _uncounted(self, state: State) -> frozenset[Scope]:
+        return frozenset(state.budgets.uncounted - self._aside.keys())
 
     def _revision(self) -> int:
         with self._transactor.reading() as state:
@@ -178,8 +208,8 @@ class Reconciler:
     def sleep_s(self) -> float:
         """Returns seconds of the clock until the next deadline or sweep."""
         with self._transactor.reading() as state:
-            deadline = workflows.next_deadline(state)
-            longest_s = UNCOUNTED_S if state.budgets.uncounted else LONGEST_SLEEP_S
+            deadline = workflows.next_deadline(state, self._aside.keys())
+            longest_s = UNCOUNTED_S if self._uncounted(state) else ASIDE_S if self._aside else LONGEST_SLEEP_S
         left = (
             self._drain_sweep.due_in_s()
             if deadline is None

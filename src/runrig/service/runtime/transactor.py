@@ -17,7 +17,7 @@ from runrig.domain.errors import FailedAt, InvalidInput, RunrigError, ServerFaul
 from runrig.domain.observed import Observation
 from runrig.domain.plan import LAWS, Plan
 from runrig.domain.records import Event
-from runrig.domain.subjects import workflow_of
+from runrig.domain.subjects import failed_at, workflow_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.engine.cycle import STEP, CycleInParts
 from runrig.engine.lifecycle.setting_aside import abandon, set_aside
@@ -242,9 +242,8 @@ class Transactor:
         except (Unavailable, ServerFault):
             raise
         except Exception as error:
-            workflow = workflow_of(plan.actions[0])
             if budget == ALONE:
-                raise (_NotStored() if workflow is None else FailedAt(workflow)) from error
+                raise (failed_at(plan.actions[0]) or _NotStored()) from error
             raise _NotStored from error
         return part
 
