@@ -110,8 +110,10 @@ class Service:
         self.asker = Asker(self._transactor, mirror, self.metrics)
         sweeps = drain_sweep.DrainSweep(self._transactor, store, clock, drain_sweep_s)
         self.usage = Follower(store, clock)
-        held = partial(held_so_far, store.usage, self.usage)
-        self._reconciler = Reconciler(self._transactor, backend, clock, sweeps, node_labels or {}, self.metrics, held)
+        self._held_before = partial(held_so_far, store.usage, self.usage)
+        self._reconciler = Reconciler(
+            self._transactor, backend, clock, sweeps, node_labels or {}, self.metrics, self._held_before
+        )
         self._backend = backend
         self._store = store
         self.retention = retention.Retention(store, backend, clock, retention_days, self.metrics)
@@ -142,7 +144,15 @@ class Service:
         )
         self.totals = Totals(store, clock, self.workflow_queries)
         self.dry_runs = DryRuns(self.asker, self.workflow_queries, clock)
-        self.plans = Plans(self._transactor, clock, self.asker, self.declarations, self.submissions, self.dry_runs)
+        self.plans = Plans(
+            self._transactor,
+            clock,
+            self.asker,
+            self.declarations,
+            self.submissions,
+            self.dry_runs,
+            self._held_before,
+        )
         self.change_queries = ChangeQueries(self.asker, self.workflow_queries, clock)
         self.task_queries = TaskQueries(store)
         self.pool_revisions = PoolRevisions(store)

@@ -213,3 +213,16 @@ def test_planned_submission_has_the_verdict_of_its_check(tmp_path: Path, gpus: i
         found = _plan(it, submission=body).json()["verdict"]
         assert found == it.http.post("/api/v1/workflows:check", json=body).json()["verdict"]
         assert found["verdict"] == verdict
+
+
+def test_plan_of_a_first_budget_counts_what_was_held_this_month(tmp_path: Path) -> None:
+    """W7. The pool has held 2 GPUs for an hour: a budget of 2 GPU-hours is reached, one of 3 is not."""
+    with api(tmp_path) as it:
+        it.desk.submit("ends", gpus=2, duration=3600.0)
+        it.desk.later(0)
+        it.desk.later(4000)
+        assert it.desk.status("ends-1") == "COMPLETED"
+        it.desk.submit("waits", gpus=2)
+        file = "pools: [{{name: pool1, quota: 2, budget: {}}}, {{name: pool2, quota: 2}}]"
+        found = [_plan(it, file=file.format(budget)).json() for budget in (2, 3)]
+        assert [_gangs(each["waits"]) for each in found] == [["waits-1"], []]

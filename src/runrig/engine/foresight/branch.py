@@ -6,6 +6,7 @@ Work that must stop has stopped immediately, and nothing ends by itself. Pure: t
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from runrig.domain.budgets import HeldBefore
 from runrig.domain.gangs import Placement
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, MoveGroup, Preempt, Queue, Refuse, Release, Replace, Stop
@@ -38,13 +39,14 @@ class Edit:
     """An edit that a plan tries. *actions*: as the command would commit them. *specs*: those that they need, by hash.
 
     *lost*: nodes that lose their pods; the actions remove them from service. *drained*: nodes that are drained (rule
-    N2).
+    N2). *held*: what new budgets begin with; None: they are not in force (rule W7).
     """
 
     actions: tuple[Action, ...] = ()
     specs: Mapping[str, WorkflowSpec] = field(default_factory=dict)
     lost: frozenset[str] = frozenset()
     drained: frozenset[str] = frozenset()
+    held: HeldBefore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class StateBranch:
             for task in state.current_tasks((workflow, group)):
                 if task.key in state.active:
                     facts[task.key] = _STOPPED
-        return Observation(facts, running=state.active - facts.keys())
+        return Observation(facts, running=state.active - facts.keys(), held=self._edit.held)
 
     # ------------------------------------------------------------ what happened
 

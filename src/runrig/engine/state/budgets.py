@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from runrig.domain.budgets import Owner, Scope, Spent, month_of, next_month
 from runrig.domain.gangs import Priority
-from runrig.domain.plan import Declaration, PutLimits, PutPool, SetSpent
+from runrig.domain.plan import Action, Declaration, PutLimits, PutPool, SetSpent
 from runrig.domain.pools import BudgetReached, Pool, PoolState, paused_through, top_level
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import Workflow
@@ -42,14 +42,15 @@ class Budgets:
             self.set(SetSpent(spent, 0), entries)
 
     def declare(self, action: Declaration) -> None:
-        match action:
-            case PutPool(pool) if pool.parent is None:
-                alive = pool.state is not PoolState.ARCHIVED
-                self._declare(
-                    (Owner.POOL, pool.name), pool.budget if alive else None, pool.budget_reached or BudgetReached.STOP
-                )
-            case PutLimits(limits):
-                self._declare((Owner.USER, limits.user), limits.budget, BudgetReached.STOP)
+        if declared := _declared(action):
+            self._declare(*declared)
+
+    def new(self, actions: Iterable[Action]) -> set[Scope]:
+        """The budgets that are not in force yet, with those that *actions* declare."""
+        declared = [each for each in map(_declared, actions) if each is not None]
+        return self.uncounted | {
+            scope for scope, budget, _ in declared if budget is not None and scope not in self.spent
+        }
 
     def _declare(self, scope: Scope, budget: int | None, reached: BudgetReached) -> None:
         before = self.declared.pop(scope, None)
@@ -113,6 +114,16 @@ class Budgets:
         """True if nothing of *workflow* starts: its pool is paused (rule S8), or a budget is reached. O(1)."""
         reached = self.that_stop(workflow.pool, workflow.submitted_by, workflow.priority)
         return paused_through(pools, workflow.pool) is not None or any(reached)
+
+
+def _declared(action: Action) -> tuple[Scope, int | None, BudgetReached] | None:
+    match action:
+        case PutPool(pool) if pool.parent is None:
+            budget = None if pool.state is PoolState.ARCHIVED else pool.budget
+            return (Owner.POOL, pool.name), budget, pool.budget_reached or BudgetReached.STOP
+        case PutLimits(limits):
+            return (Owner.USER, limits.user), limits.budget, BudgetReached.STOP
+    return None
 
 
 def scopes_of(entry: Entry) -> tuple[Scope, Scope]:

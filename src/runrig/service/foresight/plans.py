@@ -3,9 +3,10 @@
 Nothing is stored, and the state of the server is only read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
+from runrig.domain.budgets import HeldBefore, Scope
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.gangs import Gang
 from runrig.domain.plan import Submit
@@ -52,6 +53,8 @@ class Planned:
 
 
 class Plans:
+    """*held_before*: as in `Reconciler`."""
+
     def __init__(
         self,
         transactor: Transactor,
@@ -60,7 +63,9 @@ class Plans:
         declarations: Declarations,
         submissions: Submissions,
         dry_runs: DryRuns,
+        held_before: Callable[[Collection[Scope]], HeldBefore | None],
     ) -> None:
+        self._held_before = held_before
         self._transactor = transactor
         self._clock = clock
         self._asker = asker
@@ -94,9 +99,11 @@ class Plans:
             with self._transactor.reading() as state:
                 revision = state.revision
                 deed, edit, changes = self._reader.understood(state, question, user, visibility, now)
+                budgets = state.budgets.new(edit.actions)
+            held = self._held_before(budgets) if budgets else None
             params = (concerns_nodes(edit), now, Budget(), leaving)
             found, _ = self._asker.ask_branches(
-                (outcome_without, params), (outcome_with, (deed, *params)), within_s=LONGEST_S, sent=leaving.sent
+                (outcome_without, params), (outcome_with, (deed, held, *params)), within_s=LONGEST_S, sent=leaving.sent
             )
             without, with_it = found
             if not (isinstance(without, Outcome) and isinstance(with_it, Outcome)):
@@ -136,11 +143,13 @@ def outcome_without(state: State, nodes: bool, now: float, budget: Budget, leavi
     return _outcome(state, lambda _: Edit(), nodes, now, budget, leaving)
 
 
-def outcome_with(state: State, deed: Deed, nodes: bool, now: float, budget: Budget, leaving: Leaving) -> Outcome | str:
+def outcome_with(
+    state: State, deed: Deed, held: HeldBefore | None, nodes: bool, now: float, budget: Budget, leaving: Leaving
+) -> Outcome | str:
     """Returns the outcome with *deed*; a message if it is no longer possible, because *state* is newer than the
-    question.
+    question. *held*: see `Edit`.
     """
-    return _outcome(state, lambda each: edit_of(each, deed, now), nodes, now, budget, leaving)
+    return _outcome(state, lambda each: replace(edit_of(each, deed, now), held=held), nodes, now, budget, leaving)
 
 
 def _outcome(
