@@ -91,7 +91,7 @@ def test_pages_contain_no_hidden_names(seen: str, work: list[tuple[str, Priority
             it.desk.service.settle()
         hidden = [name for name in NAMES if name != seen]
         told = list(answers(it, seen))
-        assert all(len(answer) > 10 for _, answer in told)
+        assert all(len(answer) > 10 for path, answer in told if "/output.txt" not in path)
         assert [(path, name) for path, text in told for name in hidden if name in text] == []
 
 
