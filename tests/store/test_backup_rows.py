@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,7 @@ from runrig.domain.gangs import Priority
 from runrig.store import SqlStore
 from runrig.wiring.backup import check_backup, restore_backup, write_backup
 from tests.exploring import tries
-from tests.store.backups import some_users
+from tests.store.backups import everything, some_users
 from tests.worlds.service import desk
 
 Lines = list[Any]
@@ -77,6 +78,23 @@ def changed(table: str, column: str, value: Any, *, number: int = 1) -> Lines:
         if (name, at) == (table, number):
             row[columns.index(column)] = value
     return found
+
+
+def test_columns_may_be_named_in_another_order(tmp_path: Path) -> None:
+    """As in a backup of another release with the same tables."""
+    turned = [
+        {**entry, "columns": entry["columns"][::-1]}
+        if isinstance(entry, dict) and "table" in entry
+        else entry[::-1]
+        if isinstance(entry, list)
+        else entry
+        for entry in lines()
+    ]
+    for name, found in (("as-it-was", lines()), ("turned", turned)):
+        restore_backup(write(found, tmp_path / f"{name}.gz"), tmp_path / f"{name}.db", None)
+    was, is_now = (SqlStore.look(tmp_path / f"{name}.db") for name in ("as-it-was", "turned"))
+    with closing(was), closing(is_now):
+        assert everything(is_now) == everything(was)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.database import Database
 from runrig.store.dialect import before_migration, insert_plain
 from runrig.store.faults import translated
-from runrig.store.plain_rows import RowChecker
+from runrig.store.plain_rows import RowChecker, ordering
 from runrig.store.rows import Row
 from runrig.store.text import text_of
 
@@ -193,19 +193,17 @@ class BackupReader:
     def check(self) -> Contents:
         """Returns what the file contains.
 
-        Raises InvalidInput for a file that is not a backup, is damaged, comes from another version, or has an invalid
-        row.
+        Raises InvalidInput if it is not a backup, is damaged, comes from another version, or has an invalid row.
         """
         with self._damage():
-            lines = self._lines()
-            first = next(lines, b"")
-            header, digest = self._header(first), hashlib.sha256(first)
+            entries = self._entries()
+            first, start = next(entries, (b"", None))
+            header, digest = self._header(start), hashlib.sha256(first)
             content = _Content(header.revision)
-            for line in lines:
-                entry = loads(line)
+            for line, entry in entries:
                 if isinstance(entry, dict) and "sha256" in entry:
                     expected = {"rows": content.rows, "files": content.files, "sha256": digest.hexdigest()}
-                    if entry != expected or next(lines, b""):
+                    if entry != expected or next(entries, None):
                         raise Undecodable("its checksum does not match")
                     content.end()
                     return Contents(header, content.rows, content.files, tuple(content.lost))
@@ -224,8 +222,7 @@ class BackupReader:
     def files(self) -> Iterator[tuple[str, bytes]]:
         """Yields (path, piece); the first piece of each file is empty."""
         path = ""
-        for line in self._lines():
-            entry = loads(line)
+        for _, entry in self._entries():
             if isinstance(entry, dict):
                 path = entry.get("file", "")
                 if path:
@@ -236,22 +233,26 @@ class BackupReader:
     def _batches(self) -> Iterator[tuple[Table, list[Row]]]:
         table: Table | None = None
         rows: list[Row] = []
-        for line in self._lines():
-            entry = loads(line)
-            if isinstance(entry, list):
-                rows.append(tuple(entry))
-            if rows and table is not None and (len(rows) == _at_once(table) or not isinstance(entry, list)):
+        for _, entry in self._entries():
+            if isinstance(entry, tuple):
+                rows.append(entry)
+            if rows and table is not None and (len(rows) == _at_once(table) or not isinstance(entry, tuple)):
                 yield table, rows
                 rows = []
             if isinstance(entry, dict):
                 table = _named(entry) if "table" in entry else None
 
-    def _lines(self) -> Iterator[bytes]:
+    def _entries(self) -> Iterator[tuple[bytes, Any]]:
+        """Yields each line and its value; a row is a tuple in the order of our columns, whatever order its table names."""
+        ordered: Callable[[list[Any]], Row] = tuple
         self._stream.seek(0)
-        yield from gzip.GzipFile(fileobj=self._stream, mode="rb")
+        for line in gzip.GzipFile(fileobj=self._stream, mode="rb"):
+            entry = loads(line)
+            if isinstance(entry, dict) and "table" in entry:
+                ordered = ordering(_named(entry).columns.keys(), entry["columns"])
+            yield line, ordered(entry) if isinstance(entry, list) else entry
 
-    def _header(self, line: bytes) -> Header:
-        entry = loads(line)
+    def _header(self, entry: Any) -> Header:
         if not isinstance(entry, dict) or "runrig_backup" not in entry:
             raise self._no_backup()
         found = Header(**{name: entry[name] for name in HEAD if name in entry})
@@ -298,7 +299,7 @@ class _Content:
 
     def take(self, entry: Any) -> None:
         match entry:
-            case list() if self._table is not None:
+            case tuple() if self._table is not None:
                 self.rows[self._table.name] += 1
                 self._check_row(self._table, entry)
                 if self._table is schema.credentials:
@@ -324,7 +325,7 @@ class _Content:
         if self._wrong is not None:
             raise self._wrong
 
-    def _check_row(self, table: Table, values: list[Any]) -> None:
+    def _check_row(self, table: Table, values: Row) -> None:
         if self._wrong is not None:
             return
         try:
@@ -349,7 +350,7 @@ def check_path(path: object) -> None:
 def _named(entry: Mapping[str, Any]) -> Table:
     """Returns the table of *entry*. Raises Undecodable if it has other columns."""
     table = {each.name: each for each in TABLES}.get(entry["table"])
-    if table is None or entry["columns"] != table.columns.keys():
+    if table is None or sorted(entry["columns"]) != sorted(table.columns.keys()):
         raise Undecodable(f"table {entry['table']!r} does not have the columns of this version")
     return table
 
@@ -368,8 +369,7 @@ def _fill_meta(connection: Connection, row: Row) -> None:
 def restore(database: Database, reader: BackupReader, then: Callable[[Mapping[str, str]], None]) -> None:
     """Restores into *database*, which is empty and owned by this process, in one transaction.
 
-    *then*: called last, with the uuid of each workflow; if it fails, nothing is restored. Raises Conflict unless it is
-    empty.
+    *then*: called last, with the uuid of each workflow; if it fails, nothing is restored. Raises Conflict if it is not empty.
     """
     with translated(database.place), database.writer.begin() as connection:
         before_migration(connection, database.place)

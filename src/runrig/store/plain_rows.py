@@ -43,6 +43,14 @@ _FROM_ONE = frozenset({"number"})
 _FROM_MINUS = frozenset({"exit_code"})
 
 
+def ordering(ours: list[str], theirs: list[str]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Returns what puts a row into our order of columns: releases with the same tables may name them in different orders."""
+    if theirs == ours:
+        return tuple
+    places = [theirs.index(name) for name in ours]
+    return lambda row: tuple(row[at] for at in places) if len(row) == len(places) else tuple(row)
+
+
 class RowChecker:
     """Checks the rows of a whole backup, in the order of its tables. *revision*: from its header."""
 
