@@ -411,5 +411,5 @@ def test_no_blocker_names_a_hidden_pool_or_gang(data: st.DataObject) -> None:
 
 
 def test_log_of_a_submission_has_no_specification() -> None:
-    """Only the hash of it, so that nothing of what it holds can be told by the log."""
-    assert [name for name in Submit.__dataclass_fields__ if name not in ("workflow", "groups")] == []
+    """Only the hash of it, and how long it may wait and run: no text that a user wrote can be told by the log."""
+    assert [*Submit.__dataclass_fields__] == ["workflow", "groups", "exec_timeout_s", "queue_timeout_s"]
