@@ -130,9 +130,10 @@ def changes(lines: list[str], at: int, chance: random.Random) -> Iterator[tuple[
     """Yields the export with one other character in line *at*, for each of them."""
     text = lines[at]
     for place, old in enumerate(text):
-        new = old.swapcase() if old.isalpha() else chance.choice([each for each in '09a "[{:,' if each != old])
-        changed = f"{text[:place]}{new}{text[place + 1 :]}"
-        yield [*lines[:at], changed, *lines[at + 1 :]], changed
+        digit = str((int(old) + 1) % 10) if old.isdigit() else ""
+        for new in {old.swapcase() if old.isalpha() else chance.choice('09a "[{:,'), digit or old} - {old}:
+            changed = f"{text[:place]}{new}{text[place + 1 :]}"
+            yield [*lines[:at], changed, *lines[at + 1 :]], changed
 
 
 def test_one_changed_byte_in_a_line_of_each_kind_is_found(every_line: list[str]) -> None:

@@ -116,10 +116,11 @@ class Chain:
         self.last = self.whole = START
         self.first, self.broken, self.altered = 0, list[int](), list[int]()
         self._wanted, self.found = head, False
+        self._at = 0
         self._snapshots: dict[int, str] = {}
 
     def take(self, revision: int, events: Sequence[Event]) -> None:
-        stored = events[-1].hash
+        stored, self._at = events[-1].hash, revision
         if not stored and not self.first:
             return
         self.first = self.first or revision
@@ -141,6 +142,6 @@ class Chain:
         if begins:
             self.last = snapshot.hash
             self.first = snapshot.revision + 1
-        elif snapshot.hash != self.last:
+        elif (snapshot.revision, snapshot.hash) != (self._at, self.last):
             self.altered.append(snapshot.revision)
         self._snapshots[snapshot.revision] = snapshot.digest

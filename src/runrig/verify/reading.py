@@ -122,7 +122,7 @@ class Joined:
 
     def __init__(self, path: str, chain: Chain) -> None:
         self._path, self._chain = path, chain
-        self.last = self._snapshot = 0
+        self.last, self._snapshot = 0, -1
         self._says = False
 
     def commits(self, items: Iterable[Item]) -> Iterator[Commit | Snapshot]:
@@ -131,7 +131,7 @@ class Joined:
             snapshot = listed.pop() if type(listed[-1]) is Snapshot else None
             if listed:
                 yield from self._commit(revision, listed)  # type: ignore[arg-type]
-            if isinstance(snapshot, Snapshot) and revision > self._snapshot:
+            if isinstance(snapshot, Snapshot) and revision != self._snapshot:  # A reader that goes on meets it again.
                 begins, self._snapshot = not self.last, revision
                 self._chain.see(snapshot, begins=begins)
                 if begins:
