@@ -131,7 +131,9 @@ class Joined:
             snapshot = listed.pop() if type(listed[-1]) is Snapshot else None
             if listed:
                 yield from self._commit(revision, listed)  # type: ignore[arg-type]
-            if isinstance(snapshot, Snapshot) and revision != self._snapshot:  # A reader that goes on meets it again.
+            if (
+                isinstance(snapshot, Snapshot) and revision != self._snapshot
+            ):  # The next call may begin with the same one.
                 begins, self._snapshot = not self.last, revision
                 self._chain.see(snapshot, begins=begins)
                 if begins:
