@@ -9,7 +9,6 @@ the versions of uv.lock.
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -26,8 +25,7 @@ TESTS = (
     "tests/cli/test_day.py",
     "tests/cli/test_status.py",
 )
-"""Of the fast tier: values, the engine, the database, and a server with its API and commands, in 15 s. Under the newest Python;
-`make test` runs under this one, and what works under both works between them, but for the packages, which are installed."""
+"""Of the fast tier: values, the engine, the database, and a server with its API and commands, in 15 s."""
 PAGE = ROOT / "docs/how-to/torchrun.md"
 """Typed on a server that starts real processes."""
 LOCK = ("export", "--quiet", "--frozen", "--extra", "dev", "--no-emit-project", "--no-hashes", "--no-header")
@@ -40,13 +38,11 @@ def main(uv: str) -> None:
         pythons = {version: found(uv, version) for version in others}
         newest = others[-1]
         pythons[newest] = pythons[newest] or fetched(newest, folder / "debian")
-        newest = max((version for version in others if pythons[version]), key=others.index, default="")
         build_wheel(folder)
         (folder / "locked.txt").write_text(run(uv, *LOCK))
         for version, python in pythons.items():
             if python:
-                tests = TESTS if version == newest else ()
-                step(f"Python {version}", partial(try_python, uv, python, folder, version, tests))
+                step(f"Python {version}", partial(try_python, uv, python, folder, version))
     if missing := [version for version, python in pythons.items() if not python]:
         print(f"NOT TRIED, because it cannot be had here: Python {', '.join(missing)}")
 
@@ -59,14 +55,13 @@ def found(uv: str, version: str) -> str:
     return run(uv, "python", "find", "--no-python-downloads", version, expect=(0, 2), PATH=path).strip()
 
 
-def try_python(uv: str, python: str, folder: Path, version: str, tests: Sequence[str]) -> None:
-    """Types the page with the installed wheel, and runs *tests*."""
-    needed = [f"{wheel(folder)}[postgresql,kubernetes]"]
-    needed += ["pytest", "pytest-timeout", "hypothesis", "httpx2", "aiosmtpd"] if tests else []
+def try_python(uv: str, python: str, folder: Path, version: str) -> None:
+    """Types the page with the installed wheel, and runs TESTS."""
+    tools = ("pytest", "pytest-timeout", "hypothesis", "httpx2", "aiosmtpd")
+    needed = (f"{wheel(folder)}[postgresql,kubernetes]", *tools)
     programs = installed(uv, folder / version, "--constraint", folder / "locked.txt", *needed, python=python)
-    if tests:
-        command = (programs / "python", "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow and not soak", *tests)
-        run(*command, PYTHONDONTWRITEBYTECODE="1")
+    tests = ("-p", "no:cacheprovider", "-m", "not slow and not soak", *TESTS)
+    run(programs / "python", "-m", "pytest", *tests, PYTHONDONTWRITEBYTECODE="1")
     lab = folder / f"lab-{version}"
     lab.mkdir()
     if wrong := type_page(PAGE.read_text(), lab, programs):
