@@ -1,4 +1,4 @@
-"""Arrays across ``kill -9``, with a real server and real processes: each count of elements is what counting them again gives."""
+"""Arrays and limits across ``kill -9``, with a real server and real processes: each count is what counting again gives."""
 
 import json
 from collections import Counter
@@ -68,6 +68,9 @@ class Life:
         assert listed["array"] == whole["array"]
         assert whole["array"]["elements"] == ELEMENTS
         assert self.client.ok("GET", "/api/v1/pools/default")["gpus"]["total"] == running
+        limits = self.client.ok("GET", "/api/v1/limits")["items"]
+        pending = sum(each["status"] == "PENDING" for each in self.client.ok("GET", "/api/v1/workflows")["items"])
+        assert {each["limit"]: each["used"] for each in limits} == {"gpus": running, "waiting": pending}
 
     def _started(self) -> int:
         """How many elements have started, each once."""
@@ -80,11 +83,13 @@ class Life:
         self._server.kill()
 
 
-def test_counts_of_an_array_are_right_after_each_kill(tmp_path: Path) -> None:
-    """W2, W4."""
+def test_counts_of_an_array_and_of_limits_are_right_after_each_kill(tmp_path: Path) -> None:
+    """W2, W4, W6."""
     server = Server(tmp_path, 4)
     try:
         life = Life(server, tmp_path)
+        user = life.client.ok("GET", "/api/v1/me")["user"]
+        life.client.ok("PATCH", f"/api/v1/limits/users/{user}", {"gpus": 3, "waiting": 5})
         life.client.ok("POST", "/api/v1/workflows", {"file": file(tmp_path), "pool": "default"})
         life.killed()  # As soon as it was accepted.
         life = Life(server, tmp_path)
