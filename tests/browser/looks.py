@@ -25,11 +25,12 @@ CONTRAST = """() => {
   const opaque = (e) => e ? getComputedStyle(e).opacity * opaque(e.parentElement) : 1;
   const mixed = (ink, paper, e) => paper.map((value, i) => value + (ink[i] - value) * (ink[3] / 255) * opaque(e));
   const bad = [];
-  for (const e of document.querySelectorAll('main *, header *')) {
+  for (const e of document.querySelectorAll('body *')) {
     const text = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
     if (!(text || e.matches('input, select, textarea')) || !e.checkVisibility() || e.closest('.unseen, svg, option')) continue;
     const paper = ground(e).slice(0, 3);
-    const [one, other] = [light(mixed(parse(getComputedStyle(e).color), paper, e)), light(paper)];
+    const ink = getComputedStyle(e, e.placeholder && !e.value ? '::placeholder' : null).color;
+    const [one, other] = [light(mixed(parse(ink), paper, e)), light(paper)];
     const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
     if (ratio < 4.5) bad.push(`${e.tagName}.${e.className} ${e.textContent.trim().slice(0, 30)} ${ratio.toFixed(2)}`);
   }

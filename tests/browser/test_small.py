@@ -83,7 +83,7 @@ def test_every_form_is_complete_and_used_by_keyboard_alone_with_hostile_text(clu
         for path in FORMS:
             cluster.goto(page, path)
             assert page.locator("form[data-ask]").count() == 1, path
-            assert looks.faults(page, looks.VIEWS[::-1], axe=()) == [], path
+            assert looks.faults(page, looks.VIEWS[::-1], axe=looks.AXE[:1]) == [], path
             controls = page.evaluate(CONTROLS)
             page.locator("main").focus()
             for at, kind in enumerate(controls):

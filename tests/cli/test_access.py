@@ -111,6 +111,7 @@ def test_environment_and_named_folder_override_a_login(home: Home, tmp_path: Pat
     home.said("login", home.url, stdin=home.admin)
     assert home.run("token", "list", RUNRIG_TOKEN="wrong").code == 4
     assert home.run("token", "list", RUNRIG_SERVER="http://127.0.0.1:1", RUNRIG_RETRY_S="0").code == 10
+    (tmp_path / "server.json").write_text('{"url": "http://127.0.0.1:1"}')
     assert home.run("token", "list", "--data", str(tmp_path), RUNRIG_RETRY_S="0").code == 10
     done = home.run("login", home.url, stdin=home.admin, RUNRIG_TOKEN="x")
     assert (done.code, done.err) == (0, "RUNRIG_TOKEN is set and overrides this login\n")
