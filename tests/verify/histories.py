@@ -1,11 +1,13 @@
 """Random histories of a server, made over HTTP while its clock is moved by hand: `python -m tests.verify.histories [COUNT] [FIRST]`.
 
 What users write in any combination: graphs of groups, work of a pool beside that of its subpools, weights, flavors, partial counts,
-racks, holds, drains, edits, pauses, dependents, limits and retries. `runrig verify` judges each log. Equal seeds give equal histories.
+racks, arrays, holds, drains, edits, pauses, dependents, limits, budgets and retries. `runrig verify` judges each log. Equal seeds
+give equal histories.
 """
 
 import json
 import random
+import sqlite3
 import sys
 import time
 from collections import Counter
@@ -31,7 +33,9 @@ REFUSED = (400, 403, 404, 409, 422)
 
 
 class History:
-    """*workflows*: those that were submitted, newest last. *said*: how often the server answered with which status."""
+    """*workflows*: those that were submitted, newest last. *arrays*: those of them that are arrays.
+
+    *said*: how often the server answered with which status."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -41,6 +45,7 @@ class History:
         self.pools: list[str] = []
         self.cohorts: list[str] = []
         self.workflows: list[str] = []
+        self.arrays: list[str] = []
         self.nodes: dict[str, Node] = {}
         self.said: Counter[int] = Counter()
 
@@ -119,12 +124,16 @@ class History:
             pool |= {"user_waiting": self._chance.randint(3, 12)} if self._often(20) else {}
             pool |= {"gpus_per_workflow": self._chance.randint(4, 12)} if self._often(20) else {}
             pool |= {"user_gpus": self._chance.randint(1, 8)} if self._often(20) else {}
+            pool |= self._budget() if self._often(15) else {}
             pool |= {"max_run_time": f"{self._chance.randint(60, 600)}s"} if self._often(15) else {}
             pool |= {"default_exit_actions": {"RESCHEDULE": "3001"}} if self._often(25) else {}
             pools.append(pool)
         self.pools = [each["name"] for each in pools]
         flavors = [{"name": each, "node_labels": {"kind": each}} for each in self._flavors]
         return {"cohorts": cohorts, "pools": pools} | ({"flavors": flavors} if self._flavors[0] != "default" else {})
+
+    def _budget(self) -> dict[str, Any]:
+        return {"budget": self._chance.randint(1, 6)} | ({"budget_reached": "BORROW"} if self._often(50) else {})
 
     # ------------------------------------------------------------ work
 
@@ -173,6 +182,14 @@ class History:
         timeouts |= {"exec_timeout": f"{self._chance.randint(10, 600)}s"} if self._often(8) else {}
         return {"name": name, "groups": groups, "resources": resources, "timeout": timeouts}
 
+    def _array(self, name: str) -> dict[str, Any]:
+        """The same group for a few indices, some of them at a time."""
+        task = self._task("t")
+        array: dict[str, Any] = {"indices": f"0-{self._chance.randint(1, 8)}", "failFast": self._often(20)}
+        array |= {"most": self._chance.randint(1, 4)} if self._often(70) else {}
+        group = {"name": "g", "array": array, "tasks": [task]}
+        return {"name": name, "groups": [group], "resources": {"t": self._resource(task.get("count", 1))}}
+
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         """None if it was refused."""
         status, answer = self._client.call(method, path, body)
@@ -184,14 +201,17 @@ class History:
         self._server.desk.time[0] += self._one((0.0, 0.1, 1.0))
         self._client = self._one((*self._clients.values(),))
         body: dict[str, Any] = {"pool": self._one(self.pools), "priority": self._one(("HIGH", "NORMAL", "LOW", "LOW"))}
-        body["file"] = json.dumps({"workflow": self._workflow(f"w{self._chance.randrange(50)}")})
+        kind = self._array if self._often(15) else self._workflow
+        body["file"] = json.dumps({"workflow": kind(f"w{self._chance.randrange(50)}")})
         if self.workflows and self._often(12):
             names = self._chance.sample(self.workflows[-10:], min(2, len(self.workflows[-10:])))
+            names = [f"{each}/{self._chance.randrange(4)}" if each in self.arrays else each for each in names]
             body["after"] = [f"{name}:{self._one(('ok', 'any', 'fail'))}" for name in names]
         body |= {"retry": f"{self._chance.randint(1, 3)}:1,2"} if self._often(10) else {}
         answer = self._ask("POST", "/api/v1/workflows", body)
         if answer is not None:
             self.workflows.append(answer["id"])
+            self.arrays += [answer["id"]] if kind == self._array else []
 
     def _burst(self) -> None:
         for _ in range(self._chance.randint(3, 10)):
@@ -216,6 +236,14 @@ class History:
         self._on_workflow(
             "reassign", pool=self._one((None, *self.pools)), priority=self._one((None, "HIGH", "NORMAL", "LOW"))
         )
+
+    def _on_array(self) -> None:
+        """Its elements at a time change, or one of them ends."""
+        name = self._one(self.arrays[-6:] or ["none-1"])
+        if self._often(60):
+            self._ask("POST", f"/api/v1/workflows/{name}/array", {"most": self._chance.randint(1, 6)})
+        else:
+            self._ask("POST", f"/api/v1/workflows/{name}/elements/{self._chance.randrange(8)}/cancel", {})
 
     def _repeat(self) -> None:
         body = {"pool": self._one(self.pools), self._one(("failed_only", "keep_completed")): True}
@@ -270,6 +298,7 @@ class History:
                 {"cohort": self._one((None, *self.cohorts))},
                 {"user_waiting": self._one((None, 2, 8))},
                 {"user_gpus": self._one((None, None, 2, 8))},
+                {"budget": self._one((None, None, 3, 30))},
             )
         )
         self._ask("PATCH", f"/api/v1/pools/{self._one(self.pools)}", edit)
@@ -300,7 +329,10 @@ class History:
             self._ask("PATCH", f"/api/v1/cohorts/{self._one(self.cohorts)}", edit)
 
     def _edit_limits(self) -> None:
-        limits = self._one(({"gpus": 1}, {"gpus": 6}, {"waiting": 5}, {"gpus": None, "waiting": None}))
+        none = {"gpus": None, "waiting": None, "budget": None}
+        limits = self._one(
+            ({"gpus": 1}, {"gpus": 6}, {"waiting": 5}, {"budget": self._chance.randint(1, 20)}, none, none)
+        )
         self._ask("PATCH", f"/api/v1/limits/users/{self._one(sorted(self._clients))}", limits)
 
     def _doors(self) -> None:
@@ -321,6 +353,7 @@ class History:
             (2, self._hold),
             (3, self._release),
             (4, self._reassign),
+            (3, self._on_array),
             (4, self._repeat),
             (3, self._change_node),
             (3, self._nodes_ready),
@@ -338,12 +371,15 @@ class History:
 
 
 def judged(seed: int, decisions: int = DECISIONS) -> tuple[dict[str, Any], list[str]]:
-    """Returns the totals of one history and the reports about it."""
+    """Returns the totals of one history and the reports about it. No decision may fail, so nothing may be set aside."""
     with TemporaryDirectory() as folder:
         History(seed).run(Path(folder), decisions)
         lines: list[str] = []
-        check(str(Path(folder) / "runrig.db"), since=0, laws=(), head="", as_json=True, say=lines.append)
-    return json.loads(lines[-1]), lines[:-1]
+        database = Path(folder) / "runrig.db"
+        check(str(database), since=0, laws=(), head="", as_json=True, say=lines.append)
+        with closing(sqlite3.connect(database)) as connection:
+            aside = connection.execute("SELECT revision, action FROM events WHERE kind = 'SetAside'").fetchall()
+    return json.loads(lines[-1]), [*lines[:-1], *(f"revision {at}: set aside: {what}" for at, what in aside)]
 
 
 def main(count: int, first: int) -> int:

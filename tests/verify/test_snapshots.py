@@ -6,6 +6,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,15 @@ DAY = 86_400.0
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A server's database with a snapshot while LOW work runs, and one while a gang is nominated for its GPUs."""
+    """A server's database with a snapshot while LOW work runs and a budget was just removed, and one while a gang is nominated."""
     folder = tmp_path_factory.mktemp("server")
     with desk(folder) as server:
+        limit = partial(server.service.declarations.update_user_limits, "ann", by="ann", dry_run=False)
+        limit({"budget": 5})
         server.submit("low", "pool1", Priority.LOW, gpus=4)
         server.later(5)
         server.submit("steps", "pool1", text=STEPS)
+        limit({"budget": None})
         assert server.store.snapshots.take() == server.revision
         server.submit("firm", "pool2", Priority.NORMAL, gpus=2)
         server.service._reconciler.round()

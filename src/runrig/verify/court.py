@@ -83,6 +83,8 @@ class Court:
             elif kind == "Queue":
                 gang = Gang(action["gang"])
                 self.first_sets[gang.id] = gang.request
+            elif kind == "SetSpent":  # Counted until the next cycle, even if an edit has just removed the budget.
+                action = {**action, "budget": 0}
             self.apply(kind, action)
         for id, group in begun.items():  # `Queue` took the time of the snapshot for it.
             for cause, field in BEGINS.items():

@@ -85,11 +85,16 @@ def test_all_of_several_must_complete_and_one_failure_is_enough() -> None:
 
 def test_a_chain_fails_from_its_first_to_its_last() -> None:
     it = world()
-    it.submit("mail", "a", after=[After("report-1")])
+    array = Array(GroupSpec("runs", (task("main"),)), (0, 1, 2), 3, most=2)
+    it.submit("sweep", "a", spec=WorkflowSpec("sweep", array=array), after=[After("report-1")])
+    it.submit("mail", "a", after=[After("sweep-1", element="1")])
     it.submit("cleans", "a", after=[After("mail-1", FAIL)])
     ends(it, "train-1", 1)
     it.cycle()
     it.cycle()
+    it.cycle()
+    assert it.status("sweep-1") == 3 * [Status.FAILED_UPSTREAM]
+    assert it.state.workflows["sweep-1"].status is WorkflowStatus.FAILED
     assert it.status("mail-1") == [Status.FAILED_UPSTREAM]
     assert it.status("cleans-1") in ([Status.INITIALIZING], [Status.SCHEDULING], [Status.RUNNING])
 

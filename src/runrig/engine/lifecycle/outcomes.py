@@ -71,12 +71,12 @@ def array_outcome(workflow: Workflow, groups: Sequence[Group]) -> tuple[Workflow
         return WorkflowStatus.COMPLETED, ""
     said = [f"{len(failed)} of {len(groups)} failed: {_causes(failed)}"] if failed else []
     said += [f"{len(cancelled)} of {len(groups)} cancelled: {_causes(cancelled)}"] if cancelled else []
-    statuses = {each.status.value for each in failed}
+    statuses = {each.status.alone for each in failed}
     if workflow.cancelled_by is not None or not failed:
-        status = WorkflowStatus.FAILED_CANCELED
+        status: WorkflowStatus | None = WorkflowStatus.FAILED_CANCELED
     else:
-        status = WorkflowStatus(statuses.pop()) if len(statuses) == 1 else WorkflowStatus.FAILED
-    return status, "; ".join(said)
+        status = statuses.pop() if len(statuses) == 1 else None
+    return status or WorkflowStatus.FAILED, "; ".join(said)
 
 
 def _causes(groups: Iterable[Group]) -> str:
