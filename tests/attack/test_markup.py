@@ -141,7 +141,13 @@ def crawled(target: Target) -> Iterator[tuple[str, str]]:
     """(path, text) of all pages that can be reached, and of what pages load; each with the headers that make a browser believe it."""
     cookie, seen = sign_in(target), set[str]()
     odd = quote(EVIL, safe="")
-    left = ["/", f"/workflows?name={odd}&user={odd}&pool={odd}", f"/waiting?pool={odd}", f"/login?next={odd}"]
+    left = [
+        "/",
+        f"/find?q={odd}",
+        f"/workflows?name={odd}&user={odd}&pool={odd}",
+        f"/waiting?pool={odd}",
+        f"/login?next={odd}",
+    ]
     left += [f"/pool/{odd}", f"/node/{odd}", f"/workflow/{odd}", "/page/state", "/page/layout"]
     while left and len(seen) < 200:
         path = left.pop()

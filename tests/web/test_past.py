@@ -73,7 +73,7 @@ def test_past_page_shows_its_time_and_links_to_the_same_time_and_to_now(tmp_path
         links = [
             each for each in elements.addresses if not each.startswith(("/static/", "/me", "/page/", "#", "/logout"))
         ]
-        assert {each for each in links if "at=" not in each} == {"/", "/usage"}
+        assert {each for each in links if "at=" not in each} == {"/", "/usage", "/find", "/submit"}
         assert "State at <time" in found
         assert f'data-at="{first + 1}"' in found
         assert 'name="at"' in visitor.page(f"/waiting?at={first + 1}").partition('class="filters"')[2]

@@ -102,6 +102,7 @@ class Elements(HTMLParser):
 
 def fields_of(page: str) -> dict[str, str]:
     """What the form on *page* would send if nobody touched it: hidden fields and what was typed, without the buttons."""
+    page = page.partition("<main")[2]  # Without the field in the header.
     elements = Elements(page)
     inputs = [each for each in elements.named("input") if each.get("type") != "checkbox" or "checked" in each]
     found = {str(each["name"]): each.get("value") or "" for each in inputs if each.get("name")}

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from runrig import __version__
-from runrig.domain.access import Identity
+from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.laws import titled
 from runrig.domain.printable import printable
 from runrig.domain.quantities import counted, format_quantity, listed
@@ -57,6 +57,7 @@ def html(request: Request, template: str, *, status: int = 200, secret: bool = F
     refreshes = is_refresh(request)
     text = _environment.get_template(template).render(
         user=None if identity is None or refreshes else identity.user,
+        submits=identity is not None and allows(identity, Permission.SEND_CODE),
         here=request.url.path,
         revision=getattr(request.state, "revision", None),
         **values,

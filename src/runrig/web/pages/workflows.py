@@ -95,7 +95,7 @@ def workflows(
         problems=problems,
         page=page,
         first=(page - 1) * PAGE + 1,
-        acts=[("/submit", "Submit"), ("/run", "Run a command")] if asker.submits_to() and not at else [],
+        acts=[("/run", "Run a command")] if asker.submits_to() and not at else [],
         chooses=bool(asker.submits_to()) and not at,
         bar=bar,
         said_of=said_of,

@@ -113,6 +113,11 @@ document.addEventListener("visibilitychange", () => {
     again();
   }
 });
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog, [role=application]")) return;
+  (document.getElementById("q") ?? document.getElementById("find-all")).focus();
+  event.preventDefault();
+});
 // The slider over earlier times is fetched when somebody wants it.
 const travel = document.getElementById("travel");
 const slider = () => import("./time.js").then((time) => time.uses({ fetched, swap }));

@@ -12,8 +12,7 @@ document.addEventListener("keydown", (event) => {
   const all = rows();
   const here = all.indexOf(document.activeElement?.closest("tr"));
   if (here >= 0) at = here;
-  if (event.key === "/") document.getElementById("q").focus();
-  else if (event.key === "j" || event.key === "k") {
+  if (event.key === "j" || event.key === "k") {
     at = Math.max(0, Math.min(all.length - 1, at + (event.key === "j" ? 1 : -1)));
     if (all[at]) link(all[at]).focus();
   } else if (event.key === "x" && here >= 0) all[here].querySelector("[name=id]")?.click();
