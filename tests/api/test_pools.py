@@ -285,7 +285,7 @@ def test_invalid_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None
             "/api/v1/pools",
             {"name": "p", "quota": 1, "borrowing_limit": -2},
             422,
-            "borrowing_limit: -2 is negative: at least 0",
+            "borrowing_limit: -2 is negative. Use at least 0",
         ),
         (
             "POST",
@@ -550,4 +550,4 @@ def test_limits_of_a_pool_refuse_what_exceeds_them(tmp_path: Path) -> None:
             ("user_waiting", 2, None)
         ]
         status, said = it.error("PATCH", "/api/v1/pools/pool1", {"user_waiting": 0})
-        assert (status, said["message"]) == (422, "user_waiting: 0 is too small: at least 1")
+        assert (status, said["message"]) == (422, "user_waiting: 0 is too small. Use at least 1")

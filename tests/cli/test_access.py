@@ -83,7 +83,7 @@ def test_invalid_token_is_not_stored(home: Home) -> None:
     )
     assert not home.file.exists()
     done = home.run("login", home.url, stdin="\n")
-    assert (done.code, done.err[:33]) == (2, "Error: there is no token in stdin")
+    assert (done.code, done.err[:24]) == (2, "Error: no token in stdin")
 
 
 @pytest.mark.parametrize("url", ["http://gpu.example.org", "http://10.0.0.7:8700"])

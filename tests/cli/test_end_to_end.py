@@ -108,7 +108,7 @@ def test_pool_limits_run_times(server: Up) -> None:
     longer = text.replace('"name": "long"', '"name": "long", "timeout": {"exec_timeout": "2h"}', 1)
     refused = server.runrig("workflow", "submit", "-", *limited, stdin=longer)
     assert refused.code == 1
-    assert "long sets an exec_timeout of 2h, but pool short allows at most 90m. Set an exec_timeout" in refused.err
+    assert "long has a time limit of 2h, but pool short allows at most 90m. Set `--time`" in refused.err
     ids = [submitted(server, text, *limited), submitted(server, text, "--pool", "default")]
     assert [server.json("workflow", "query", id)["exec_timeout"] for id in ids] == [1.0, None]
     assert server.runrig("workflow", "cancel", ids[1]).code == 0

@@ -285,7 +285,7 @@ def test_a_file_that_is_far_too_large_is_refused_quickly(folder: Path) -> None:
     with huge.open("wb") as file:
         file.truncate(50 * 1024 * 1024)
     done = runrig("simulate", str(huge))
-    assert (done.code, done.err) == (2, "huge.yaml: the scenario has 52,428,800 bytes: the limit is 524,288\n")
+    assert (done.code, done.err) == (2, "huge.yaml: the scenario is too large (52,428,800 bytes, maximum 524,288)\n")
     huge.write_text("apiVersion: v1\n" + "#" * 30 * 1024 * 1024)
     done = runrig("simulate", str(huge))
     says = "huge.yaml: the file huge.yaml has 31,457,295 bytes: the limit for YAML is 20,971,520. Use JSON"
@@ -332,7 +332,7 @@ def test_error_in_a_folder_names_the_file(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     done = runrig("simulate", "-f", str(empty))
-    assert (done.code, done.err) == (2, f"empty: there is no file in {empty} that ends in .yaml, .yml, .json\n")
+    assert (done.code, done.err) == (2, f"empty: no file in {empty} ends in .yaml, .yml, .json\n")
     bad = written(tmp_path, "a: [", "bad.yaml")
     done = runrig("simulate", "-f", str(tmp_path))
     assert (done.code, done.out) == (2, "")

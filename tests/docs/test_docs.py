@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,11 @@ def test_every_named_test_exists() -> None:
     assert missing == set()
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def test_every_named_path_exists() -> None:
     laws = re.findall(r"`((?:domain|engine|spec|service|store|backends)/[\w/]*(?:\.py)?)`", PAGES["docs/laws.md"])
     others = re.findall(r"`(src/runrig/[\w/]+(?:\.py)?|tests/[\w/]+(?:\.py)?)`", "\n".join(PAGES.values()))
@@ -145,7 +151,7 @@ def names_of_the_code() -> Iterator[str]:
         module = file.relative_to(ROOT / "src" / "runrig").with_suffix("").parts
         tails = [".".join(module[start:]) for start in range(len(module))]
         yield file.name
-        for top in ast.parse(file.read_text(encoding="utf-8")).body:
+        for top in parsed(file).body:
             names = [top.name] if isinstance(top, DEFINITIONS) else [name.id for name in assigned(top)]
             yield from (f"{tail}.{name}" for tail in tails for name in names)
             if isinstance(top, ast.ClassDef):

@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.docs.test_docs import CODE, PAGES, ROOT
+from tests.docs.test_docs import CODE, PAGES, ROOT, parsed
 
 LONGEST_FILE = 400
 LONGEST_README = 120
@@ -20,7 +20,7 @@ def test_nine_functions_in_ten_have_at_most_20_lines() -> None:
     lengths = sorted(
         node.end_lineno - node.lineno + 1
         for file in CODE
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(file))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
     )
     assert lengths[len(lengths) * 9 // 10] <= LONGEST_FUNCTION_P90

@@ -153,7 +153,7 @@ def test_leader_whose_session_was_taken_over_steps_down(here: Site) -> None:
     postgres.server().sql("UPDATE meta SET epoch = epoch + 1; UPDATE leader SET epoch = epoch + 1", name)
     until(lambda: not leader.ready, longest(4))
     until(lambda: leader.ready)  # no other server runs: it begins a new term
-    assert "event=leading_no_more told=False" in leader.log()
+    assert "event=leading_ended stopping=False" in leader.log()
 
 
 def test_on_sqlite_a_second_server_refuses_and_names_the_first(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ OTHER = "  - name: other\n    tasks: [{name: b, image: i, command: [c]}]\n"
     ("{indices: 0-999999999}", "indices: index 999999999 is too large (maximum 999999)"),
     ('{indices: "1,0-2"}', "indices: index 1 occurs twice. Omit one."),
     ('{indices: "0-8:0"}', "indices: the range 0-8:0 has a step of 0. Use at least 1."),
-    ("{indices: 0-3, most: 0}", "most: 0 is too small: at least 1"),
+    ("{indices: 0-3, most: 0}", "most: 0 is too small. Use at least 1"),
     ("{}", 'array: has either indices, such as indices: "0-9", or values, such as values: [{lr: 0.1}, {lr: 0.01}].'),
     ("{values: []}", "values: is empty. An array needs at least one element."),
     ("{values: [{a: 1}, {a: 1}]}", "values[1]: has the same values as element 0. Omit one."),

@@ -158,7 +158,7 @@ def _of_kinds(quota: Any, flavors: list[str]) -> str:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (-8, "quota: -8 is negative: at least 0"),
+        (-8, "quota: -8 is negative. Use at least 0"),
         (1.5, "quota: expected a whole number, got 1.5"),
         (True, "quota: expected a whole number, got true"),
         ("many", "quota: 'many' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
@@ -200,7 +200,7 @@ def test_amounts_are_read_before_their_owner_is_known() -> None:
         ("h100=1.5", "'h100=1.5' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
         ("h100/memory=1e400", "'1e400' does not fit in 64 bits"),
         ("h100=9223372036854775808", "'9223372036854775808' does not fit in 64 bits"),
-        (-1, "-1 is negative: at least 0"),
+        (-1, "-1 is negative. Use at least 0"),
     ],
 )  # fmt: skip
 def test_an_invalid_amount_is_refused_with_its_position(text: str | int, message: str) -> None:

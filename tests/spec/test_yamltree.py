@@ -52,9 +52,9 @@ UNREADABLE = [
     (
         "one megabyte",
         "a: " + "x" * 1_000_000,
-        (None, None, f"the file has 1,000,003 bytes: the limit is {LARGEST_TEXT:,}"),
+        (None, None, f"the file is too large (1,000,003 bytes, maximum {LARGEST_TEXT:,})"),
     ),
-    ("a bomb", BILLION, (5, 36, "the file unfolds to more than 100,000 values. Use fewer aliases.")),
+    ("a bomb", BILLION, (5, 36, "the file has more than 100,000 values once aliases are expanded. Use fewer aliases.")),
     ("too deep", "[" * 5000, (1, DEEPEST + 1, "nested more than 100 levels deep")),
     ("too deep in blocks", "- " * 5000, (1, 2 * DEEPEST + 1, "nested more than 100 levels deep")),
     ("an alias of nothing", "a: *x", (1, 4, "the alias *x has no anchor before it")),

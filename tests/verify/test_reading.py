@@ -116,7 +116,7 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
         (b"", "FILE is not a SQLite database, backup or export of runrig"),
         (b"hello", "FILE is not a SQLite database, backup or export of runrig"),
         (b"{}\n", "FILE is not an export of runrig's event log"),
-        (b'{"runrig_events": 3}\n', "FILE has format 3, and this release reads up to 2"),
+        (b'{"runrig_events": 3}\n', "FILE has format 3, but this release supports up to 2"),
         (HEADER + LINE, "FILE is cut off: it ends after 1 event"),
         (HEADER + LINE[:40], "FILE is damaged, or from another release: JSONDecodeError "),
         (
@@ -127,7 +127,10 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
             HEADER + LINE.replace(b'"pool"', b'"bowl"') + b'{"events": 1}\n',
             "revision 1 is damaged, or from another release: ",
         ),
-        (gzip.compress(b'{"runrig_backup": 1, "tables": "9999"}\n'), "FILE has tables 9999, and this release knows up"),
+        (
+            gzip.compress(b'{"runrig_backup": 1, "tables": "9999"}\n'),
+            "FILE has schema 9999, but this release supports up",
+        ),
         (gzip.compress(HEADER), "FILE is not a backup of runrig"),
         (gzip.compress(HEADER)[:12], "FILE cannot be read: "),
         (b"SQLite format 3\0" + b"x" * 4096, "FILE cannot be read: file is not a database"),
@@ -144,7 +147,7 @@ def test_databases_of_newer_releases_and_other_programs_are_not_read(server: Pat
     with closing(sqlite3.connect(newer)) as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
         database.commit()
-    assert unreadable(Path(newer), None).startswith("FILE has tables 9999, and this release knows up to")
+    assert unreadable(Path(newer), None).startswith("FILE has schema 9999, but this release supports up to")
     with closing(sqlite3.connect(tmp_path / "other.db")) as database:
         database.execute("CREATE TABLE things (name TEXT)")
     assert unreadable(tmp_path / "other.db", None) == "FILE is not a database of runrig"

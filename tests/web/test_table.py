@@ -75,7 +75,7 @@ def test_all_invalid_search_terms_are_reported_with_a_way_out() -> None:
         "invalid word 'since:soon'",
         "invalid word 'since:99999999w'",
         "invalid word 'pool:'",
-        "only one part of a name, not 'one and two'",
+        "use only one part of a name, not 'one and two'",
     ]
     with pytest.raises(InvalidInput, match="at most 1,000 characters"):
         read_words("x" * 5_000, NOON)

@@ -247,8 +247,8 @@ CASES = [
     ),
     ("database: {env: NOPE}", (3, "env: environment variable 'NOPE' is not set. Set it to the URL of the database")),
     ("database: {}", (3, "database: use a URL, {file: FILE} or {env: NAME}")),
-    ("retention_days: 0", (3, "retention_days: 0 is out of range: at least 0.01, at most 36,500")),
-    ("connections: 1", (3, "connections: 1 is too small: at least 10")),
+    ("retention_days: 0", (3, "retention_days: 0 is out of range. Use 0.01 to 36,500")),
+    ("connections: 1", (3, "connections: 1 is too small. Use at least 10")),
     ("read_timeout_s: soon", (3, "read_timeout_s: expected a number, got text 'soon'")),
 ]
 
@@ -298,7 +298,7 @@ def test_all_problems_are_reported_together_including_those_of_the_cluster_file(
             2,
             "backend: `serve` does not support local: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
         ),
-        (3, "cluster: bad.yaml:1:29: quota: -4 is negative: at least 0"),
+        (3, "cluster: bad.yaml:1:29: quota: -4 is negative. Use at least 0"),
         (3, "cluster: bad.yaml:2:1: a cluster file has no field 'pol'. Did you mean 'pools'?"),
         (
             4,

@@ -84,7 +84,7 @@ class TreeValue(ABC):
             self.expected("a whole number")
         elif value < least:
             self.wrong(
-                f"{shortened(str(value))} is {'negative' if value < 0 <= least else 'too small'}: at least {least}"
+                f"{shortened(str(value))} is {'negative' if value < 0 <= least else 'too small'}. Use at least {least}"
             )
         elif value > most:
             self.wrong(f"{shortened(str(value))} is too large (maximum {most})")
@@ -147,7 +147,7 @@ class Field(TreeValue):
             self.expected("a number")
             return None
         if not least <= value <= most:
-            self.wrong(f"{self.node.text} is out of range: at least {least:,.10g}, at most {most:,.10g}")
+            self.wrong(f"{self.node.text} is out of range. Use {least:,.10g} to {most:,.10g}")
             return None
         return float(value)
 

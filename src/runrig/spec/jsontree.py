@@ -122,4 +122,6 @@ def _check_text(documents: tuple[Document, ...], what: str) -> None:
             nodes += value
         for text in texts:
             if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-                raise InvalidInput.one(f"the {what} has text with a NUL character or half a character: {text!a}")
+                raise InvalidInput.one(
+                    f"the {what} contains text that is not valid Unicode, or has a NUL character: {text!a}"
+                )

@@ -59,5 +59,5 @@ def with_after(spec: WorkflowSpec, texts: Sequence[str]) -> WorkflowSpec:
     except ValueError as error:
         raise InvalidInput.one(f"after: {error}", "after") from None
     if len(after) > MOST_AFTER:
-        raise InvalidInput.one(f"after: names {len(after)} workflows: at most {MOST_AFTER}", "after")
+        raise InvalidInput.one(f"after: too many workflows ({len(after)}, maximum {MOST_AFTER})", "after")
     return replace(spec, after=after) if texts else spec

@@ -156,7 +156,7 @@ def _counts(fields: Fields, name: str) -> tuple[int | None, int | None]:
     if given is not None and fields.get("count") is None:
         given.wrong("requires count: count is the number of pods, minCount the minimum to start with")
     elif given is not None and count is not None and minimum is not None and minimum > count:
-        given.wrong(f"{minimum} is more than count, which is {count}")
+        given.wrong(f"{minimum} is more than count ({count})")
     if count is not None and len(last := f"{name}-{count - 1}") > LONGEST_NAME:
         fields.field.wrong(
             f"the name of its last pod, {last!r}, would be too long ({len(last)} characters, maximum {LONGEST_NAME})"

@@ -52,7 +52,7 @@ def _render(template: str, variables: dict[str, object] | None) -> dict[str, obj
         for part in environment.from_string(template).generate(variables):
             size += len(part)
             if size > OUTPUT_CHARACTERS:
-                return {"error": f"it renders to more than {OUTPUT_CHARACTERS:,} characters", "line": None}
+                return {"error": f"the result is longer than {OUTPUT_CHARACTERS:,} characters", "line": None}
             parts.append(part)
         return {"text": "".join(parts), "used": used}
     except TemplateSyntaxError as error:

@@ -129,7 +129,7 @@ def _after(fields: Fields) -> tuple[After, ...]:
     found = [item.parsed(parse_after) for item in fields.items("after")]
     read = tuple(dict.fromkeys(each for each in found if each is not None))
     if len(read) > MOST_AFTER and (field := fields.get("after")):
-        field.wrong(f"names {len(read)} workflows: at most {MOST_AFTER}")
+        field.wrong(f"too many workflows ({len(read)}, maximum {MOST_AFTER})")
     return read
 
 

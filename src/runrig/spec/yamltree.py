@@ -141,7 +141,7 @@ def checked_text(text: str, what: str, largest: int = LARGEST_TEXT) -> str:
     """Returns *text* without a byte order mark. Raises InvalidInput if it is too long or has characters that YAML forbids."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > largest:
-        raise InvalidInput.one(f"the {what} has {size:,} bytes: the limit is {largest:,}")
+        raise InvalidInput.one(f"the {what} is too large ({size:,} bytes, maximum {largest:,})")
     text = text.removeprefix("\ufeff")
     if found := _FORBIDDEN.search(text):
         start = found.start()
@@ -224,7 +224,9 @@ class _Reader:
         """Adds *node* at the current position. *counted*: its parts were counted when they were added."""
         self.nodes += 1 if counted else size
         if self.nodes > self._most:
-            message = f"the {self._what} unfolds to more than {self._most:,} values. Use fewer aliases."
+            message = (
+                f"the {self._what} has more than {self._most:,} values once aliases are expanded. Use fewer aliases."
+            )
             raise InvalidInput((Problem(message, "", *(node.place or (None, None))),))
         if anchor is not None:
             self._anchors[anchor] = (node, size)

@@ -287,7 +287,7 @@ def of_lines(lines: Iterable[str], path: str, after: int = 0) -> Iterator[Item]:
     if "runrig_events" not in header:
         raise Unreadable(f"{path} is not an export of runrig's event log")
     if header["runrig_events"] > FORMAT:
-        raise Unreadable(f"{path} has format {header['runrig_events']}, and this release reads up to {FORMAT}")
+        raise Unreadable(f"{path} has format {header['runrig_events']}, but this release supports up to {FORMAT}")
     count = 0
     for line in rest:
         text = line.rstrip("\n")
@@ -309,7 +309,7 @@ def of_lines(lines: Iterable[str], path: str, after: int = 0) -> Iterator[Item]:
 
 def _check_version(path: str, version: str) -> None:
     if version > NEWEST:
-        raise Unreadable(f"{path} has tables {version}, and this release knows up to {NEWEST}. Use a newer release")
+        raise Unreadable(f"{path} has schema {version}, but this release supports up to {NEWEST}. Use a newer release")
 
 
 def _upstream(spec: Any) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def read_words(text: str, now: datetime) -> WorkflowQuery:
     if len(text) > LONGEST:
         problems.append(Problem(f"too long: at most {LONGEST:,} characters", "q"))
     if len(parts) > 1:
-        problems.append(Problem(f"only one part of a name, not {' and '.join(parts)!r:.80}", "q"))
+        problems.append(Problem(f"use only one part of a name, not {' and '.join(parts)!r:.80}", "q"))
     if problems:
         raise InvalidInput(tuple(problems))
     return WorkflowQuery(name=parts[0] if parts else None, **found)

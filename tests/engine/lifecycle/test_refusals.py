@@ -176,13 +176,13 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     # ------------------------------------------------------------ run times
     (
         lambda: runs(limited(1), None),
-        "w sets no exec_timeout, but pool lab allows at most 1h. Set an exec_timeout of at most 1h, or use "
-        "another pool",
+        "w has no time limit, but pool lab allows at most 1h. Set `--time` (exec_timeout in a workflow file) "
+        "to at most 1h, or use another pool",
     ),
     (
         lambda: runs(limited(2), 7201.0),
-        "w sets an exec_timeout of 7201s, but pool lab allows at most 2h. Set an exec_timeout of at most 2h, "
-        "or use another pool",
+        "w has a time limit of 7201s, but pool lab allows at most 2h. Set `--time` (exec_timeout in a workflow "
+        "file) to at most 2h, or use another pool",
     ),
     # ------------------------------------------------------------ flavors
     (

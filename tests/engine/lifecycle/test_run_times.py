@@ -20,7 +20,7 @@ def running(seconds: float | None) -> WorkflowSpec:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "wants"), [(3600.25, "sets an exec_timeout of 3600250ms"), (None, "sets no exec_timeout")]
+    ("seconds", "wants"), [(3600.25, "has a time limit of 3600250ms"), (None, "has no time limit")]
 )
 def test_exceeding_the_maximum_is_rejected_with_both_numbers_and_a_way_out(seconds: float | None, wants: str) -> None:
     world = World({"lab": LAB})

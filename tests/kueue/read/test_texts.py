@@ -84,8 +84,8 @@ def test_json_may_be_nested_a_hundred_levels_deep() -> None:
     [
         ("[}", "1:1100017: the file a.json is not valid JSON: Expecting value"),
         ('{"b": 1, "b": 2}}', "the file a.json is not valid JSON: the key 'b' is defined twice"),
-        ('"a\\u0000"}', "the file a.json has text with a NUL character or half a character: 'a\\x00'"),
-        ('"a\\ud800"}', "the file a.json has text with a NUL character or half a character: 'a\\ud800'"),
+        ('"a\\u0000"}', "the file a.json contains text that is not valid Unicode, or has a NUL character: 'a\\x00'"),
+        ('"a\\ud800"}', "the file a.json contains text that is not valid Unicode, or has a NUL character: 'a\\ud800'"),
     ],
 )
 def test_long_json_is_not_parsed_as_yaml(tail: str, message: str) -> None:

@@ -40,7 +40,7 @@ def test_notice_arrives_over_each_kind_of_connection(tmp_path: Path, security: S
     assert got.get_content().splitlines() == [
         "train-2 in pool vision was preempted at 2026-01-31 12:00:00 UTC.",
         "",
-        "was preempted by work of another pool (Reclaim, rule R2)",
+        "Reason: preempted by work of another pool (Reclaim, rule R2)",
         "",
         "https://runrig.example.org/workflow/train-2",
     ]

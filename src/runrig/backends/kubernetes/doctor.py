@@ -233,10 +233,12 @@ def _nodes(cluster: Cluster, uses: Uses) -> Iterator[Finding]:
         return
     with_gpus = [each for each in nodes if each.get("status", {}).get("allocatable", {}).get(uses.gpu, "0") != "0"]
     if not with_gpus:
-        words = f"None of {counted(len(nodes), 'node')} reports {uses.gpu}: no GPU plugin runs, or it finds no GPU"
+        words = f"No node reports {uses.gpu}: no GPU plugin runs, or it finds no GPU"
         yield Finding("gpus", Verdict.PROBLEM, words, _PLUGIN)
         return
-    yield Finding("gpus", Verdict.OK, f"{len(with_gpus)} of {counted(len(nodes), 'node')} report {uses.gpu}")
+    yield Finding(
+        "gpus", Verdict.OK, f"{counted(len(with_gpus), 'node reports', 'nodes report')} {uses.gpu} (of {len(nodes):,})"
+    )
     yield from _labels(with_gpus, uses)
 
 

@@ -86,7 +86,7 @@ def _token(file: str | None) -> str:
     token = one_line(text, source)
     if token is None:
         raise InvalidInput.one(
-            f"there is no token in {source}. Create one with `runrig token create` on a machine that is logged in."
+            f"no token in {source}. Create one with `runrig token create` on a machine that is logged in."
         )
     return token
 

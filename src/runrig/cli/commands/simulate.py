@@ -148,7 +148,7 @@ def _run_together(paths: tuple[str, ...], scenario: str, options: "Options") -> 
 
     files = [file for path in paths for file in _files(path)]
     if not files:
-        raise InvalidInput.one(f"there is no file in {', '.join(paths)} that ends in {', '.join(_TEXTS)}")
+        raise InvalidInput.one(f"no file in {', '.join(paths)} ends in {', '.join(_TEXTS)}")
     return _outcome(
         start_together(((file, _bytes(file)) for file in dict.fromkeys(files)), scenario, options), scenario
     )

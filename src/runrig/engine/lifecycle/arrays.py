@@ -51,7 +51,7 @@ def set_most(state: State, workflow_id: str, most: int) -> Plan:
     workflow = living(state, workflow_id)
     _array(workflow_id, state.spec_of(workflow_id))
     if not 1 <= most <= MOST_ELEMENTS:
-        raise InvalidInput.one(f"most: {most} is out of range: at least 1, at most {MOST_ELEMENTS}", "most")
+        raise InvalidInput.one(f"most: {most} is out of range. Use 1 to {MOST_ELEMENTS:,}", "most")
     if most == workflow.most:
         raise Conflict(f"{workflow_id} already runs at most {most} of its elements at a time")
     after = replace(workflow, most=most)

@@ -134,10 +134,10 @@ def _check_run_time(pool: Pool, spec: WorkflowSpec, who: str) -> None:
     asked, most = spec.exec_timeout_s, pool.max_run_time_s
     if most is None or (asked is not None and asked <= most):
         return
-    wants = "sets no exec_timeout" if asked is None else f"sets an exec_timeout of {format_duration(asked)}"
+    wants = "has no time limit" if asked is None else f"has a time limit of {format_duration(asked)}"
     raise Refused(
-        f"{who} {wants}, but pool {pool.name} allows at most {format_duration(most)}. Set an exec_timeout of at most "
-        f"{format_duration(most)}, or use another pool",
+        f"{who} {wants}, but pool {pool.name} allows at most {format_duration(most)}. Set `--time` (exec_timeout in a "
+        f"workflow file) to at most {format_duration(most)}, or use another pool",
         "P6",
         {"pool": pool.name, "asked": asked, "limit": most},
     )

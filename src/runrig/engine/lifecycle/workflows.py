@@ -317,8 +317,8 @@ def time_out(state: State, now: float) -> Iterator[Action | None]:
 
 
 _TIMED_OUT = {
-    Status.FAILED_QUEUE_TIMEOUT: "waited longer than its queue_timeout",
-    Status.FAILED_EXEC_TIMEOUT: "ran longer than its exec_timeout",
+    Status.FAILED_QUEUE_TIMEOUT: "waited longer than its time limit (queue_timeout)",
+    Status.FAILED_EXEC_TIMEOUT: "ran longer than its time limit (--time, or exec_timeout)",
 }
 
 

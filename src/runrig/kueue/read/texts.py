@@ -44,7 +44,7 @@ def read_files(files: Iterable[File], report: Report, what: str) -> Iterator[Val
 
 def _documents(data: bytes | str, what: str) -> tuple[Document, ...]:
     if len(data) > LARGEST_JSON:
-        raise InvalidInput.one(f"the {what} has {len(data):,} bytes: the limit is {LARGEST_JSON:,}")
+        raise InvalidInput.one(f"the {what} is too large ({len(data):,} bytes, maximum {LARGEST_JSON:,})")
     text = decoded(data, what) if isinstance(data, bytes) else data
     if not _LIKE_JSON.match(text):
         if len(text) > LARGEST_YAML:

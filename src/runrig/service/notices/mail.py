@@ -175,13 +175,17 @@ def _subject(told: Mapping[str, Any]) -> str:
 def _text(told: Mapping[str, Any]) -> str:
     if "id" not in told:
         return f"{_TEST}\n"
-    cause = f"\n{told['cause']}\n" if told["cause"] else ""
+    cause = f"\nReason: {_cause(told)}\n" if told["cause"] else ""
     return f"{told['id']} in pool {told['pool']} {_words(told)} at {_at(told)}.\n{cause}\n{told['address']}\n"
 
 
 def _line(told: Mapping[str, Any]) -> str:
-    cause = f": {told['cause']}" if told["cause"] else ""
+    cause = f": {_cause(told)}" if told["cause"] else ""
     return f"{_at(told)}  {told['id']} {_words(told)}{cause}"
+
+
+def _cause(told: Mapping[str, Any]) -> str:
+    return str(told["cause"]).removeprefix("was ")
 
 
 def _at(told: Mapping[str, Any]) -> str:

@@ -169,7 +169,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
                 self.when_led(leader_term)
                 while heart.alive and not self._stopped.wait(_LOOK_S):
                     pass
-                _log.info("event=leading_no_more told=%s", self._stopped.is_set())
+                _log.info("event=leading_ended stopping=%s", self._stopped.is_set())
             finally:
                 self._leader_term = None
                 self._say(STANDING_BY)

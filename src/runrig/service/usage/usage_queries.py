@@ -83,7 +83,7 @@ class UsageQueries:
                             of[column] = of.get(column, 0) + amount
         if len(found) > MOST_ROWS:
             raise InvalidInput.one(
-                f"{len(found):,} rows are too many (maximum {MOST_ROWS:,}). Use a shorter time, fewer keys or longer steps",
+                f"too many rows ({len(found):,}, maximum {MOST_ROWS:,}). Use a shorter time, fewer keys or longer steps",
                 "by",
             )
         by = tuple(query.by)
@@ -237,7 +237,9 @@ def _starts(begin: int, end: int, every: Every | None) -> list[int]:
     while (start := _after(found[-1], every)) < end:
         found.append(start)
         if len(found) > MOST_ROWS:
-            raise InvalidInput.one(f"more than {MOST_ROWS:,} steps. Use a shorter time or longer steps", "every")
+            raise InvalidInput.one(
+                f"too many steps (maximum {MOST_ROWS:,}). Use a shorter time or longer steps", "every"
+            )
     return found
 
 

@@ -6,7 +6,6 @@ from alembic import op
 revision = "0003"
 down_revision = "0002"
 
-# As in r0001.
 PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 

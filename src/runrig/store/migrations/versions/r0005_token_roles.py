@@ -6,7 +6,6 @@ from alembic import op
 revision = "0005"
 down_revision = "0004"
 
-# As in r0001.
 TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 

@@ -6,7 +6,6 @@ from alembic import op
 revision = "0008"
 down_revision = "0007"
 
-# As in r0001.
 TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 ONE_OF = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")

@@ -6,7 +6,6 @@ from alembic import op
 revision = "0009"
 down_revision = "0008"
 
-# As in r0001.
 PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 

@@ -6,7 +6,6 @@ from alembic import op
 revision = "0011"
 down_revision = "0010"
 
-# As in r0001.
 TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 

@@ -6,7 +6,6 @@ from alembic import op
 revision = "0015"
 down_revision = "0014"
 
-# As in r0001.
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 

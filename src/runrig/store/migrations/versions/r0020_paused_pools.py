@@ -6,7 +6,6 @@ from alembic import op
 revision = "0020"
 down_revision = "0019"
 
-# As in r0001.
 WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 

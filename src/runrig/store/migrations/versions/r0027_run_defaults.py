@@ -6,7 +6,6 @@ from alembic import op
 revision = "0027"
 down_revision = "0026"
 
-# As in r0001.
 WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 

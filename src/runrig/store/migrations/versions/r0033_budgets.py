@@ -6,7 +6,6 @@ from alembic import op
 revision = "0033"
 down_revision = "0032"
 
-# As in r0001.
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 ONE_OF = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
