@@ -1,6 +1,7 @@
 """`runrig doctor` on a real API server: what is missing is named, with the command that mends it."""
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from e2e.api import Object, path_of
 from runrig.backends.kubernetes.cluster import connect
-from runrig.backends.kubernetes.doctor import missing_rights
+from runrig.backends.kubernetes.doctor import _ready, missing_rights
 from runrig.backends.kubernetes.rights import RIGHTS, Right
 from tests.kubernetes.comparing import agree
 from tests.kubernetes.faults import gang, submit
@@ -52,13 +53,18 @@ def examined(world: World, *options: str) -> tuple[int, list[Mapping[str, Any]]]
     return done.code, said["checks"]
 
 
-def kai(world: World, version: str, *args: str) -> Object:
-    """A pod as KAI's operator makes it.  Nobody binds it."""
-    pod = bare_pod(world.namespace, "kai", gpus=0)
+def kai(world: World, version: str, *args: str) -> None:
+    """A pod as KAI's operator makes it, on node n0."""
+    made = world.api.create(kai_pod(world, "kai", version, *args, node="n0"))
+    world.plane.until(lambda: _ready(world.api.read(made) or {}), "KAI's pod is ready")
+
+
+def kai_pod(world: World, name: str, version: str, *args: str, node: str = "") -> Object:
+    pod = bare_pod(world.namespace, name, gpus=0, node=node)
     pod["spec"]["containers"] = [
         {"name": "scheduler", "image": f"ghcr.io/kai-scheduler/kai-scheduler/scheduler:{version}", "args": [*args]}
     ]
-    return world.api.create(pod | {"spec": pod["spec"] | {"schedulerName": "nobody"}})
+    return pod | {"spec": pod["spec"] | {"schedulerName": "nobody"}}
 
 
 def test_complete_cluster_has_no_findings(account: World, tmp_path: Path) -> None:
@@ -78,10 +84,14 @@ def test_complete_cluster_has_no_findings(account: World, tmp_path: Path) -> Non
 
 def test_missing_parts_of_a_cluster_are_named_with_the_command_that_fixes_them(account: World, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
+    account.create([kai_pod(account, "other", "v0.17.0", "--scheduler-name=other", *GOOD[:2])])
     _, checks = examined(account)
     assert found(checks, "problem") == {"kai": ("helm upgrade",), "gpus": ("helm upgrade",)}
     file.write_text(NODES)
     account.nodes(file)
+    account.create([kai_pod(account, "waits", "v0.17.0", *GOOD)])
+    _, checks = examined(account)
+    assert found(checks, "problem") == {"kai": ("kubectl describe",)}
     kai(account, "v0.12.9", "--full-hierarchy-fairness=false")
     file.write_text(USES)
     code, checks = examined(account, "--cluster", str(file))
@@ -150,13 +160,14 @@ def rounds() -> Iterator[dict[Right, tuple[str, ...]]]:
 
 
 def named(checks: list[Mapping[str, Any]]) -> set[str]:
-    """The first sentence of each finding about rights."""
-    return {each["message"].partition(". Until")[0] for each in checks if each["check"] == "rights"}
+    """Each finding about rights, without what it means."""
+    return {each["message"].partition(":")[0] for each in checks if each["check"] == "rights"}
 
 
 def missing(world: World, right: Right, verbs: tuple[str, ...]) -> str:
     where = f"in namespace {world.namespace}" if right.inside else "in the whole cluster"
-    return f"The account cannot {', '.join(verbs)} {right.name} {where}"
+    listed = re.sub(", ([a-z]+)$", r" or \1", ", ".join(verbs))
+    return f"The account cannot {listed} {right.name} {where}"
 
 
 def left(rules: Collection[Mapping[str, Any]], taken: Mapping[Right, tuple[str, ...]]) -> Iterator[Object]:

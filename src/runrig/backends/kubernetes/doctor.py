@@ -109,12 +109,16 @@ def _rights(cluster: Cluster, namespace: str) -> Iterator[Finding]:
     lacks = missing_rights(cluster, namespace)
     for right, verbs in lacks.items():
         where = f"in namespace {namespace}" if right.inside else "in the whole cluster"
-        words = f"The account cannot {', '.join(verbs)} {right.name} {where}. Until it can, {right.without}"
+        words = f"The account cannot {_any_of(verbs)} {right.name} {where}: {right.without}"
         file = rights.SESSIONS if right.sessions else rights.MANIFEST
         verdict = Verdict.OPTIONAL if right.optional else Verdict.PROBLEM
         yield Finding("rights", verdict, words, f"kubectl apply -f {file}")
     if not lacks:
-        yield Finding("rights", Verdict.OK, f"The account has all rights, in namespace {namespace} and in the cluster")
+        yield Finding(
+            "rights",
+            Verdict.OK,
+            f"The account has all rights that runrig needs, in namespace {namespace} and in the cluster",
+        )
 
 
 def missing_rights(cluster: Cluster, namespace: str) -> dict[rights.Right, tuple[str, ...]]:
@@ -148,12 +152,14 @@ def _kai(cluster: Cluster) -> Iterator[Finding]:
             "kai", Verdict.UNKNOWN, "KAI Scheduler could not be checked, because the account cannot list pods"
         )
         return
-    found = [each for pod in pods if _alive(pod) for each in pod["spec"]["containers"] if _schedules(each)]
+    kai = [(pod, each) for pod in pods if _alive(pod) for each in pod["spec"]["containers"] if _is_kai(each)]
+    found = [(pod, each) for pod, each in kai if _binds_tasks(each)]
     if not found:
-        words = f"No pod runs KAI Scheduler as {SCHEDULER} for nodes without the label {NODE_POOL}, so no pod of a task is bound"
-        yield Finding("kai", Verdict.PROBLEM, words, INSTALL_KAI)
+        for_others = f"KAI Scheduler does not run as {SCHEDULER} for nodes without the label {NODE_POOL}"
+        words = for_others if kai else "No pod runs KAI Scheduler"
+        yield Finding("kai", Verdict.PROBLEM, f"{words}: tasks do not start", INSTALL_KAI)
         return
-    container = found[0]
+    pod, container = next((each for each in found if _ready(each[0])), found[0])
     version = container.get("image", "").rpartition(":")[2]
     if (numbers := _numbers(version)) is None:
         yield Finding(
@@ -164,15 +170,21 @@ def _kai(cluster: Cluster) -> Iterator[Finding]:
             "kai", Verdict.PROBLEM, f"KAI Scheduler {version} is too old: runrig needs v0.13 or later", INSTALL_KAI
         )
     else:
-        yield Finding("kai", Verdict.OK, f"KAI Scheduler {version} runs")
+        yield Finding("kai", Verdict.OK, f"KAI Scheduler {version} is installed")
+    if not _ready(pod):
+        about = pod["metadata"]
+        words = f"Pod {about['name']} of KAI Scheduler is not ready: tasks do not start"
+        command = f"kubectl describe pod {about['name']} --namespace {about['namespace']}"
+        yield Finding("kai", Verdict.PROBLEM, words, command)
     yield from _flags_of(container)
 
 
-def _schedules(container: Object) -> bool:
-    """Returns True for the scheduler of KAI that binds runrig's pods."""
+def _is_kai(container: Object) -> bool:
     image = container.get("image", "").partition("@")[0]
-    if "scheduler" not in image.rpartition("/")[2] or "kai" not in image:
-        return False
+    return "scheduler" in image.rpartition("/")[2] and "kai" in image
+
+
+def _binds_tasks(container: Object) -> bool:
     flags = _flags(container)
     return flags.get("scheduler-name", SCHEDULER) == SCHEDULER and not flags.get("partition-label-value")
 
@@ -249,9 +261,9 @@ def _labels(nodes: Iterable[Object], uses: Uses) -> Iterator[Finding]:
         bare = [name for name in sorted(labels) if label not in labels[name]]
         command = f"kubectl label node {bare[0]} {label}=VALUE" if bare else ""
         if len(bare) == len(labels):
-            yield Finding("labels", Verdict.PROBLEM, f"No node has the label {label} of {used_by}", command)
+            yield Finding("labels", Verdict.PROBLEM, f"No node with GPUs has the label {label} of {used_by}", command)
         elif bare:
-            words = f"{_names(bare)} without the label {label} of {used_by} get no gangs that require it"
+            words = f"{_names(bare)} without the label {label} of {used_by} cannot run gangs that require it"
             yield Finding("labels", Verdict.OPTIONAL, words, command)
         else:
             yield Finding("labels", Verdict.OK, f"All nodes with GPUs have the label {label} of {used_by}")
@@ -270,6 +282,15 @@ def _alive(pod: Object) -> bool:
     return not ended and "deletionTimestamp" not in pod["metadata"]
 
 
+def _ready(pod: Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _any_of(verbs: tuple[str, ...]) -> str:
+    return " or ".join([", ".join(verbs[:-1]), verbs[-1]] if verbs[1:] else verbs)
+
+
 def _numbers(version: str) -> tuple[int, int] | None:
     found = _NUMBERS.match(version)
     return None if found is None else (int(found[1]), int(found[2]))
@@ -277,4 +298,6 @@ def _numbers(version: str) -> tuple[int, int] | None:
 
 def _names(nodes: list[str]) -> str:
     shown = ", ".join(nodes[:_NAMED])
-    return f"Nodes {shown}" + (f" and {counted(len(nodes) - _NAMED, 'other')}" if len(nodes) > _NAMED else "")
+    return f"Node{'s' * (len(nodes) > 1)} {shown}" + (
+        f" and {counted(len(nodes) - _NAMED, 'other')}" if len(nodes) > _NAMED else ""
+    )
