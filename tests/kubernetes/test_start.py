@@ -26,6 +26,7 @@ from tests.kubernetes.world import OURS, World
 ROOT = Path(__file__).parents[2]
 SLOW_S = 120
 PAGE = ROOT / "docs" / "kubernetes-start.md"
+WAITS = "kubectl rollout status deployment/runrig --namespace runrig"
 SHARD = {"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard", "metadata": {"name": "default"}}
 NODES = 'nodes: [{name: "n{0..1}", resources: {gpu: 1}}]\n'
 POSTS = """#!/bin/sh
@@ -152,6 +153,8 @@ def test_the_ten_commands_end_with_a_gang_that_runs_and_uninstall_leaves_what_th
         world.plane.until(here.look, "the server runs", timeout_s=SLOW_S)
         world.plane.until(lambda: here.servers[0].ready, "it is ready", timeout_s=SLOW_S)
         here.account_of_pods(world.plane.pod_kubeconfig)
+        assert f"`{WAITS}`" in PAGE.read_text()
+        assert "successfully rolled out" in reader.types(WAITS)
         assert "problem" not in reader.types(doctor)
         first_admin(world, here)
         token = reader.types(logs).strip()
