@@ -11,7 +11,7 @@ from e2e.api import Object
 from tests.kubernetes.comparing import agree
 from tests.kubernetes.faults import CLUSTER, gang, patch, submit, take_by_force, witness
 from tests.kubernetes.runrigs import Rig, rig, stopped
-from tests.kubernetes.world import OURS, World, stand_in_only
+from tests.kubernetes.world import OURS, World
 
 QUEUE, TOPOLOGY, POD_GROUP = "scheduling.run.ai/v2", "kai.scheduler/v1alpha1", "scheduling.run.ai/v2alpha2"
 
@@ -47,7 +47,6 @@ def test_running_pod_that_is_deleted_has_failed_and_does_not_return(world: World
 
 @pytest.mark.parametrize("force", [False, True])
 def test_pod_deleted_before_it_is_bound_has_failed(world: World, tmp_path: Path, force: bool) -> None:
-    stand_in_only(world)
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
         with stopped(world.plane.scheduler):
             id = submit(here, gang("w", 1))

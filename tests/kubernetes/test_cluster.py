@@ -16,7 +16,7 @@ from runrig.backends.kubernetes import cluster as kubernetes
 from runrig.backends.kubernetes.cluster import NODE, POD, SECRET, ApiRefusal, Cluster, Timeouts, connect
 from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
 from tests.kubernetes.wire import doorkeeper, kubeconfig
-from tests.kubernetes.world import EXAMPLES, World, bare_pod, stand_in_only
+from tests.kubernetes.world import EXAMPLES, World, bare_pod
 
 LABELS = {"app.kubernetes.io/managed-by": "runrig"}
 
@@ -213,9 +213,8 @@ def test_watch_ends_by_itself(plane: ControlPlane, world: World) -> None:
 
 
 def test_log_of_a_container_is_returned_unchanged(cluster: Cluster, world: World) -> None:
-    stand_in_only(world)
     world.nodes(EXAMPLES / "01-cluster.yaml")
-    world.create([bare_pod(world.namespace, "p")])
+    world.create([bare_pod(world.namespace, "p", node="node1")])
     world.all_run()
     world.plane.pod_log.write_text("".join(f"2026-01-01T00:00:0{n}.000000000Z stdout F line {n}\n" for n in range(4)))
     with cluster.log(world.namespace, "p", "main") as whole:

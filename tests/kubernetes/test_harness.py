@@ -38,8 +38,7 @@ def test_nodes_are_those_of_the_cluster_file(world: World) -> None:
 
 
 def test_rendered_pods_that_are_pinned_run_on_their_nodes(world: World) -> None:
-    """What the stand-in for KAI is good for: the placement is ours, and it binds."""
-    stand_in_only(world)
+    """The placement is ours; the scheduler only binds."""
     world.nodes(CLUSTER)
     objects = world.rendered(EXAMPLES / "01-single-rack.yaml", CLUSTER)
     pods = [each for each in objects if each["kind"] == "Pod"]
@@ -61,19 +60,17 @@ def test_pod_pinned_to_a_full_node_waits_and_the_scheduler_says_why(world: World
 
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("7", "Failed")])
 def test_pod_ends_as_its_annotations_say(world: World, code: str, phase: str) -> None:
-    stand_in_only(world)
     world.nodes(CLUSTER)
     ends = {"e2e.runrig/ends-after": "100ms", "e2e.runrig/exit-code": code}
-    world.create([bare_pod(world.namespace, "p", annotations=ends)])
+    world.create([bare_pod(world.namespace, "p", node="node1", annotations=ends)])
     world.plane.until(lambda: world.phases() == {"p": phase}, f"the pod is {phase}")
     (status,) = world.pods()["p"]["status"]["containerStatuses"]
     assert status["state"]["terminated"]["exitCode"] == int(code)
 
 
 def test_pod_ends_when_a_test_writes_its_status(world: World) -> None:
-    stand_in_only(world)
     world.nodes(CLUSTER)
-    (pod,) = world.create([bare_pod(world.namespace, "p")])
+    (pod,) = world.create([bare_pod(world.namespace, "p", node="node1")])
     world.all_run()
     ended = {"exitCode": 137, "reason": "OOMKilled"}
     states = [{"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0}]
@@ -83,16 +80,14 @@ def test_pod_ends_when_a_test_writes_its_status(world: World) -> None:
 
 
 def test_deleted_pod_disappears(world: World) -> None:
-    stand_in_only(world)
     world.nodes(CLUSTER)
-    (pod,) = world.create([bare_pod(world.namespace, "p")])
+    (pod,) = world.create([bare_pod(world.namespace, "p", node="node1")])
     world.all_run()
     world.api.delete(pod)
     world.plane.until(lambda: world.api.read(pod) is None, "the pod is gone")
 
 
 def test_finalizer_keeps_a_stopped_pod_until_it_is_removed(world: World) -> None:
-    stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {})])
     world.all_run()
@@ -106,7 +101,6 @@ def test_finalizer_keeps_a_stopped_pod_until_it_is_removed(world: World) -> None
 
 @pytest.mark.parametrize(("grace_s", "waits"), [(None, True), (0, False)])
 def test_pod_can_ignore_a_stop_during_its_grace_period(world: World, grace_s: int | None, waits: bool) -> None:
-    stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {"e2e.runrig/ignores-stop": "2s"})])
     world.all_run()
@@ -118,7 +112,6 @@ def test_pod_can_ignore_a_stop_during_its_grace_period(world: World, grace_s: in
 
 
 def test_finished_pod_keeps_its_exit_code_when_it_is_deleted(world: World) -> None:
-    stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {"e2e.runrig/ends-after": "1ms", "e2e.runrig/exit-code": "7"})])
     world.plane.until(lambda: world.phases() == {"p": "Failed"}, "it has ended")
@@ -129,7 +122,6 @@ def test_finished_pod_keeps_its_exit_code_when_it_is_deleted(world: World) -> No
 
 
 def test_pod_that_never_ran_ends_without_an_exit_code(world: World) -> None:
-    stand_in_only(world)
     world.nodes(CLUSTER)
     (pod,) = world.create([kept_pod(world, "p", {})])
     world.all_run()
@@ -144,9 +136,8 @@ def test_pod_that_never_ran_ends_without_an_exit_code(world: World) -> None:
 
 
 def test_log_of_a_pod_is_served_by_the_api_server(world: World) -> None:
-    stand_in_only(world)
     world.nodes(CLUSTER)
-    world.create([bare_pod(world.namespace, "p")])
+    world.create([bare_pod(world.namespace, "p", node="node1")])
     world.all_run()
     world.plane.pod_log.write_text("".join(f"2026-01-01T00:00:0{n}.000000000Z stdout F line {n}\n" for n in range(4)))
     log = f"/api/v1/namespaces/{world.namespace}/pods/p/log"
@@ -202,7 +193,7 @@ def pinned(pod: Object, node: str) -> Object:
 
 def kept_pod(world: World, name: str, annotations: Mapping[str, str]) -> Object:
     """One with a finalizer: it stays until that is taken away, whoever deletes it."""
-    pod = bare_pod(world.namespace, name, annotations=annotations)
+    pod = bare_pod(world.namespace, name, node="node1", annotations=annotations)
     return pod | {"metadata": pod["metadata"] | {"finalizers": ["runrig/e2e"]}}
 
 

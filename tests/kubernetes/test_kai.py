@@ -62,8 +62,7 @@ def domains(labels: Mapping[str, Mapping[str, str]], placed: Mapping[str, str | 
 
 def pinned(world: World, node: str) -> Object:
     """Somebody else's pod: it is on *node* already, and has all its GPUs."""
-    pod = bare_pod(world.namespace, f"foreign-{node}", gpus=4)
-    return pod | {"spec": pod["spec"] | {"nodeName": node, "schedulerName": "default-scheduler"}}
+    return bare_pod(world.namespace, f"foreign-{node}", gpus=4, node=node)
 
 
 def conditions(world: World, group: Object) -> list[Object]:

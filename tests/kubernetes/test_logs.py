@@ -17,7 +17,7 @@ from runrig.backends.kubernetes.names import CONTAINER
 from runrig.domain.nodes import Node
 from runrig.domain.workflows import TaskKey
 from tests.kubernetes.runrigs import one_task, rig
-from tests.kubernetes.world import World, bare_pod, stand_in_only
+from tests.kubernetes.world import World, bare_pod
 from tests.web.visitor import Visitor
 from tests.worlds.service import KEYS
 
@@ -34,7 +34,6 @@ def cluster(world: World) -> Iterator[Cluster]:
 
 @pytest.fixture
 def kept(world: World, cluster: Cluster, tmp_path: Path) -> Iterator[KeptLogs]:
-    stand_in_only(world)
     world.plane.pod_log.write_text("")  # which other tests have written to
     here = KeptLogs(tmp_path, lambda pod, follow: cluster.log(world.namespace, pod, CONTAINER, follow=follow))
     yield here
@@ -43,7 +42,7 @@ def kept(world: World, cluster: Cluster, tmp_path: Path) -> Iterator[KeptLogs]:
 
 def runs(world: World) -> None:
     world.plane.add_nodes([Node("n1", ROOM)])
-    world.create([bare_pod(world.namespace, "p")])
+    world.create([bare_pod(world.namespace, "p", node="n1")])
     world.all_run()
 
 
@@ -102,7 +101,7 @@ def test_reader_has_all_output_when_it_is_saved(world: World, kept: KeptLogs) ->
 
 def test_finished_pod_with_a_finalizer_still_has_its_output(world: World, kept: KeptLogs) -> None:
     world.plane.add_nodes([Node("n1", ROOM)])
-    pod = bare_pod(world.namespace, "p")
+    pod = bare_pod(world.namespace, "p", node="n1")
     (pod,) = world.create([pod | {"metadata": pod["metadata"] | {"finalizers": ["runrig/e2e"]}}])
     world.all_run()
     say(world, "last words")
@@ -131,7 +130,7 @@ def test_output_of_a_deleted_pod_is_not_requested_again_and_the_file_says_why(wo
 def test_unresponsive_node_does_not_hold_a_pod_forever(world: World, kept: KeptLogs) -> None:
     (nobody,) = free_ports(1)
     world.api.create(node_object(Node("n1", ROOM), nobody))
-    world.create([bare_pod(world.namespace, "p")])
+    world.create([bare_pod(world.namespace, "p", node="n1")])
     world.all_run()
     assert [kept.keep(KEY, "p") for _ in range(logs.TRIES)] == [False] * (logs.TRIES - 1) + [True]
     said = content(kept.file(KEY, None)) or ""

@@ -90,7 +90,6 @@ def test_placed_example_is_accepted_unchanged(world: World, workflow: Path) -> N
 
 def test_placed_pods_run_where_they_were_placed(world: World) -> None:
     """So the pin is one that a scheduler reads."""
-    stand_in_only(world)
     cluster = EXAMPLES / "02-cluster.yaml"
     world.nodes(cluster)
     (desired,) = rounds(EXAMPLES / "02-two-racks.yaml", cluster.read_text(), priority=Priority.HIGH)

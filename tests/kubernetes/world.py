@@ -101,14 +101,17 @@ class World:
             self.api.call("PATCH", path_of(pod), nobody, kind="application/merge-patch+json")
 
 
-def bare_pod(namespace: str, name: str, *, gpus: int = 1, annotations: Mapping[str, str] | None = None) -> Object:
-    """A pod of one container, as small as it can be."""
+def bare_pod(
+    namespace: str, name: str, *, gpus: int = 1, node: str = "", annotations: Mapping[str, str] | None = None
+) -> Object:
+    """A pod of one container, as small as it can be. On *node*, which runs it without a scheduler, or on none yet."""
     container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    bound = {"nodeName": node, "schedulerName": "nobody"} if node else {"schedulerName": SCHEDULER}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "annotations": dict(annotations or {})},
-        "spec": {"schedulerName": SCHEDULER, "restartPolicy": "Never", "containers": [container]},
+        "spec": {**bound, "restartPolicy": "Never", "containers": [container]},
     }
 
 
