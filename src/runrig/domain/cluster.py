@@ -11,6 +11,8 @@ BACKENDS = (SIMULATED, LOCAL, KUBERNETES)
 """Where tasks run, by the names in cluster files and `serve` files."""
 BACKENDS_OF_UP = (LOCAL, SIMULATED)
 """The backends that `up` can start. The first is the default."""
+FLAT = (LOCAL,)
+"""Those whose nodes have no topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,7 @@ class ClusterSpec:
     resource_names: Mapping[str, str] = field(default_factory=dict)
     roles: tuple[RoleGrant, ...] = ()
     speed: float = 1.0
+
+    @property
+    def topology(self) -> bool:
+        return self.backend_type not in FLAT

@@ -24,6 +24,7 @@ from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, start_supervisor, supervisors
 from runrig.backends.local.strays import strays_of
 from runrig.backends.local.wake_pipe import WakePipe
+from runrig.domain.cluster import FLAT, LOCAL
 from runrig.domain.errors import Conflict, NotFound, NotLoggedIn, ServerFault
 from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
@@ -47,9 +48,9 @@ _log = logging.getLogger(__name__)
 class LocalBackend:
     """*folder*: for its exclusive use. *gpus*: see `machine.inspect`. Raises ServerFault if it cannot work here."""
 
-    name = "local"
+    name = LOCAL
     fixed_nodes = True
-    topology = False
+    topology = LOCAL not in FLAT
     queues = False
     outputs = True
     datagrams = True
