@@ -38,7 +38,7 @@ def is_page(path: str) -> bool:
 
 
 def wants_page(headers: Headers) -> bool:
-    """Returns True if the client is a browser that shows the response; programs do not request HTML."""
+    """Whether the client is a browser that shows the response; programs do not request HTML."""
     return "text/html" in headers.get("accept", "")
 
 
@@ -58,7 +58,7 @@ def cookie(headers: Headers, scheme: str) -> str | None:
 
 
 def counts_alone(method: str, path: str, headers: Headers) -> bool:
-    """Returns True if a cookie is sufficient: the request only reads a page and does not come from another site's page.
+    """Whether a cookie is sufficient: the request only reads a page and does not come from another site's page.
 
     Links from other sites work, because those sites cannot read the page that opens.
     """

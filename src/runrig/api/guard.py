@@ -197,7 +197,7 @@ def _check_path(path: str, raw: bytes) -> None:
 
 
 def _is_direct(headers: Headers, address: str) -> bool:
-    """Returns True if a program on this machine sent the request for itself; browsers and proxies do not."""
+    """Whether a program on this machine sent the request for itself; browsers and proxies do not."""
     between = any(name.startswith(_PASSED_ON) for name in headers)
     try:
         return ipaddress.ip_address(address).is_loopback and not between

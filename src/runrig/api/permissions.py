@@ -69,7 +69,7 @@ async def _sent(request: Request) -> dict[str, Any]:
 
 
 def _nodes(sent: dict[str, Any]) -> str | None:
-    """Returns the nodes in a body, in words; None if there are none."""
+    """Returns the nodes in a body, in words, or None."""
     found = sent.get("nodes")
     names = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
     rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""

@@ -7,7 +7,7 @@ import click
 
 
 def asks() -> bool:
-    """Returns True if stdin and stdout are a terminal."""
+    """Whether stdin and stdout are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

@@ -163,7 +163,7 @@ def _warn(text: str) -> None:
 
 
 def _json_asked(args: Sequence[str]) -> bool:
-    """Returns True if *args* contain -t json. Reads them as text, because an invalid command line is never parsed."""
+    """Whether *args* contain -t json. Reads them as text, because an invalid command line is never parsed."""
     before = list(args[: args.index("--")] if "--" in args else args)
     pairs = itertools.pairwise(before)
     return (

@@ -55,7 +55,7 @@ class Request(NamedTuple):
 
     @property
     def harmless(self) -> bool:
-        """Returns True if it is safe to send twice."""
+        """Whether it is safe to send twice."""
         return self.method in ("GET", "HEAD") or self.key is not None
 
 

@@ -76,7 +76,7 @@ class Exchange:
         return event
 
     def renewed(self) -> bool:
-        """Returns True if the response is complete and the connection can be reused."""
+        """Whether the response is complete and the connection can be reused."""
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
             return False
         self._http.start_next_cycle()

@@ -21,12 +21,12 @@ class KeptToken(Protocol):
 
     @property
     def token(self) -> str | None:
-        """Returns the token; None if there is none."""
+        """Returns the token, or None."""
         ...
 
     @property
     def is_due(self) -> bool:
-        """Returns True if it should be renewed now."""
+        """Whether it should be renewed now."""
         ...
 
     @property

@@ -62,7 +62,7 @@ class ServerAddress:
         return Address(DEFAULT_URL, "the default")
 
     def token(self, address: Address) -> str | None:
-        """Returns the token; None if there is none. The token of a data folder is sent only to this machine."""
+        """Returns the token, or None. The token of a data folder is sent only to this machine."""
         if in_environment := os.environ.get("RUNRIG_TOKEN"):
             return one_line(in_environment, "RUNRIG_TOKEN")
         if not (self._chosen_data and address.loopback) and (kept := saved.read().token(address.url)):

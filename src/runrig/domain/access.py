@@ -69,7 +69,7 @@ class Grant:
         assert self.kind is not RoleKind.POOL_ADMIN or self.pool is not None, "an admin of all pools is ADMIN"
 
     def covers(self, pool: str | None) -> bool:
-        """True if the role covers *pool*; None means anything that does not belong to a pool."""
+        """Whether the role covers *pool*; None means anything that does not belong to a pool."""
         if self.pool is None or pool is None:
             return self.pool is None
         parent, delimiter, short = pool.partition(SUBPOOL_DELIMITER)
@@ -112,7 +112,7 @@ class User:
 
     @property
     def removed(self) -> bool:
-        """True if the user is disabled and has no roles."""
+        """Whether the user is disabled and has no roles."""
         return self.disabled and not self.grants
 
 
@@ -235,7 +235,7 @@ class Identity:
         return self.token not in (DEV_LOGIN, SPOKEN_FOR)
 
     def reaches(self, roles: Collection[str] | None) -> bool:
-        """True if this identity may end or change something of its user that grants *roles*; None: all roles of the user."""
+        """Whether this identity may end or change something of its user that grants *roles*; None: all roles of the user."""
         return self.narrowed is None or self.admin or (roles is not None and set(roles) <= set(self.narrowed))
 
 
@@ -287,7 +287,7 @@ def allows(
     parent: str | None = None,
     owner: str | None = None,
 ) -> bool:
-    """True if *identity* has *permission*.
+    """Whether *identity* has *permission*.
 
     *pool*: full name of the pool. *parent*: parent of a subpool that does not exist yet. *owner*: owner of the workflow or
     token.

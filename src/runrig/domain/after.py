@@ -47,7 +47,7 @@ class After:
 
     @property
     def missed(self) -> bool:
-        """True if it can no longer be met."""
+        """Whether it can no longer be met."""
         return self.ended is not None and not self.met
 
     def __str__(self) -> str:

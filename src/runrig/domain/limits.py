@@ -62,5 +62,5 @@ class Limits(LimitValues):
 
     @property
     def none(self) -> bool:
-        """True if nothing is limited."""
+        """Whether nothing is limited."""
         return self == Limits(user=self.user)

@@ -71,7 +71,7 @@ def parse_quantity(resource: str, value: str | int) -> int:
 
 
 def is_bytes(resource: str) -> bool:
-    """True if *resource*, by runrig's name or Kubernetes', is measured in bytes."""
+    """Whether *resource*, by runrig's name or Kubernetes', is measured in bytes."""
     return resource in BYTES or resource == "ephemeral-storage" or resource.startswith("hugepages-")
 
 
@@ -115,7 +115,7 @@ def amount_in_words(resource: str, amount: int) -> str:
 
 
 def has_several_flavors(keys: Iterable[FlavorResource], resource: str) -> bool:
-    """True if more than one of *keys* is of *resource*, so that sentences must name the flavor."""
+    """Whether more than one of *keys* is of *resource*, so that sentences must name the flavor."""
     return sum(key.resource == resource for key in keys) > 1
 
 

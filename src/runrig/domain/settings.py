@@ -353,7 +353,7 @@ PROMISED = frozenset({*PARTS.values(), *(each.asked for each in SETTINGS if each
 
 
 def named(name: str) -> Setting | None:
-    """The setting with the name *name*; None if there is none."""
+    """The setting with the name *name*, or None."""
     return next((each for each in SETTINGS if each.name == name), None)
 
 

@@ -342,17 +342,17 @@ class Workflow:
 
     @property
     def waits_for_others(self) -> bool:
-        """True if a workflow of *after* has not ended as it must."""
+        """Whether a workflow of *after* has not ended as it must."""
         return not all(each.met for each in self.after)
 
     @property
     def set_aside(self) -> bool:
-        """True if the server set it aside after an internal error (rule W8)."""
+        """Whether the server set it aside after an internal error (rule W8)."""
         return self.held_by == THE_SERVER
 
 
 def left_out(group: Group, latest: Task) -> bool:
-    """True if the pod is not part of the latest attempt of *group*, which was admitted with fewer pods (rule A3).
+    """Whether the pod is not part of the latest attempt of *group*, which was admitted with fewer pods (rule A3).
 
     *latest*: the pod's latest attempt. If the pod is left out, it ended before the group was last queued.
     """

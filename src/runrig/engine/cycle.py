@@ -95,7 +95,7 @@ class CycleInParts:
 
     @property
     def saw_everything(self) -> bool:
-        """True if the whole observation has been processed."""
+        """Whether the whole observation has been processed."""
         return not self._seen
 
     @property

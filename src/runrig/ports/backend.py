@@ -265,7 +265,7 @@ class Backend(Protocol):
         """Returns where an attempt writes; None if it has not written anything yet."""
 
     def keeps_output(self, key: TaskKey) -> bool:
-        """Returns True if what an attempt that has ended wrote to ``{{output}}`` can still be read."""
+        """Whether what an attempt that has ended wrote to ``{{output}}`` can still be read."""
 
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
         """Returns node → the use of its GPUs, by index; or why it is unknown, as the end of a sentence. Does not wait."""

@@ -15,7 +15,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """Returns True if *error* means that the disk or the user's disk quota is full."""
+    """Whether *error* means that the disk or the user's disk quota is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -178,7 +178,7 @@ class Log(Protocol):
 
 class EventLog(Log, Protocol):
     def last_time(self) -> float | None:
-        """Returns the time of the last event; None if there is none."""
+        """Returns the time of the last event, or None."""
 
     def head(self) -> str:
         """Returns the hash of the newest commit; "" if no commit has one."""
@@ -357,7 +357,7 @@ class Store(WorkflowReads, Protocol):
     def usage(self) -> UsageStore: ...
 
     def repeat_of(self, id: str) -> str | None:
-        """Returns the id of the newest workflow that repeats workflow *id*; None if there is none."""
+        """Returns the id of the newest workflow that repeats workflow *id*, or None."""
 
     def totals(self, query: WorkflowQuery, at: float, most: int) -> WorkflowTotals:
         """Reads the newest *most* matches, whatever page the query asks for. *at*: now."""

@@ -49,7 +49,7 @@ class UsageStore(Protocol):
         """
 
     def log_is_whole(self) -> bool:
-        """Returns True if nothing was ever deleted from the log, so that usage can begin with its first event."""
+        """Whether nothing was ever deleted from the log, so that usage can begin with its first event."""
 
     def steps(self, after: int, limit: int) -> tuple[Event, ...]:
         """Returns the first declarations and decisions after revision *after*, at least *limit* if there are as many. Revisions
@@ -60,7 +60,7 @@ class UsageStore(Protocol):
         """Returns who submitted these *workflows*."""
 
     def unfolded_since(self) -> float | None:
-        """Returns the time of the first event after the stored position; None if there is none."""
+        """Returns the time of the first event after the stored position, or None."""
 
     def sums(self, query: SumsQuery) -> Sequence[Summed]:
         """Returns the sums of closed hours, in any order."""

@@ -153,7 +153,7 @@ async def _read(read: Callable[[], T]) -> T:
 
 
 def _only_one(attempts: Sequence[Task]) -> bool:
-    """Returns True if the workflow never has more than one pod: with a `count`, others may be missing for now (rule
+    """Whether the workflow never has more than one pod: with a `count`, others may be missing for now (rule
     A3).
     """
     names = {(task.name, task.spec) for task in attempts}

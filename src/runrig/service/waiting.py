@@ -34,7 +34,7 @@ def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus |
 
 
 async def soon(event: asyncio.Event, timeout_s: float) -> bool:
-    """Returns True if *event* is set within *timeout_s*; clears it."""
+    """Whether *event* is set within *timeout_s*; clears it."""
     try:
         async with asyncio.timeout(timeout_s):  # In Python 3.11, `wait_for` can lose a cancellation.
             await event.wait()

@@ -88,7 +88,7 @@ def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
 
 
 def _names_flavor(item: Field) -> bool:
-    """Returns True if an unknown key must be a flavor, because its value is not a quota."""
+    """Whether an unknown key must be a flavor, because its value is not a quota."""
     return isinstance(item.node.value, Mapping) and not any(name in item.node.value for name in _QUOTA)
 
 

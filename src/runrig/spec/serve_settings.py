@@ -88,12 +88,12 @@ class ServeSpec:
 
     @property
     def loopback(self) -> bool:
-        """Returns True if other machines cannot reach it directly."""
+        """Whether other machines cannot reach it directly."""
         return is_loopback(self.host)
 
     @property
     def https(self) -> bool:
-        """Returns True if clients use https."""
+        """Whether clients use https."""
         return self.tls is not None or self.proxies is not None
 
 

@@ -35,7 +35,7 @@ def read_settings(fields: Fields, kinds: Kinds) -> dict[str, Any]:
 def settings_from_json(sent: Mapping[str, Any], kinds: Kinds) -> dict[str, Any]:
     """`read_settings` of a request.  Null takes a removable setting away, and means nothing elsewhere.
 
-    Raises InvalidInput with all problems.
+    Raises InvalidInput.
     """
     problems = Problems()
     fields = Field(node_of(sent), "", problems).fields("a pool", sent)

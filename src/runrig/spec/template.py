@@ -61,7 +61,7 @@ def check_settings(text: str, set_variables: Sequence[str] = (), set_string_vari
 
 
 def is_template(text: str) -> bool:
-    """Returns True if *text* has markers other than tokens."""
+    """Whether *text* has markers other than tokens."""
     without = TOKEN.sub("", text)
     return any(marker in without for marker in _MARKERS)
 

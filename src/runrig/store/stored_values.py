@@ -35,7 +35,7 @@ finds more.
 
 
 def problem(connection: Connection) -> str | None:
-    """Describes the first row with an invalid value or a dangling reference; None if there is none. O(rows), in SQLite itself."""
+    """Describes the first row with an invalid value or a dangling reference, or None. O(rows), in SQLite itself."""
     for table in _TABLES:
         there = {row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({_quoted(table.name)})")}
         columns = [column for column in table.columns if column.name in there]

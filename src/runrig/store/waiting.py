@@ -109,7 +109,7 @@ def first_needed(connection: Connection, revision: int | None = None) -> int | N
 
 
 def is_whole_due(connection: Connection, workflows: int) -> bool:
-    """Returns True if a whole must be written: there is none, or the changes since then cover as many workflows.
+    """Whether a whole must be written: there is none, or the changes since then cover as many workflows.
     *workflows*: of the newest.
     """
     first = first_needed(connection)

@@ -305,7 +305,7 @@ class Court:
         return room is not None and gpus_of(gang, sizes(gang)[-1]) > room
 
     def may_start(self, gang: Gang) -> bool:
-        """Returns True if only quota and nodes can block it: P4, Q5, T7, W3, W6 and W8 allow it to start."""
+        """Whether only quota and nodes can block it: P4, Q5, T7, W3, W6 and W8 allow it to start."""
         row = self.world.workflows.get(gang.workflow, {})
         if gang.refused or row.get("held_by") or row.get("aside") or self.world.tree.in_circle(gang.pool):
             return False

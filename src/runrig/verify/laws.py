@@ -261,7 +261,7 @@ def edits_stop_nothing(court: Court, commit: Commit) -> Iterator[str]:
 
 
 def _declares(kind: str, action: Action) -> bool:
-    """Returns True if it creates, resizes or deletes a pool. A pause ends within a cycle, which may preempt (rule S8)."""
+    """Whether it creates, resizes or deletes a pool. A pause ends within a cycle, which may preempt (rule S8)."""
     if kind != "PutPool" or action["pool"]["state"] != "ACTIVE":
         return False
     pool, before = action["pool"], action.get("before") or {}

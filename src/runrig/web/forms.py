@@ -50,7 +50,7 @@ def tag_of(fields: Fields) -> str:
 
 
 def is_to_be_done(fields: Fields) -> bool:
-    """Returns True if the user confirmed exactly what was shown."""
+    """Whether the user confirmed exactly what was shown."""
     return fields.get("step") == "send" and hmac.compare_digest(
         fields.get("shown", "").encode(), tag_of(fields).encode()
     )

@@ -282,7 +282,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._read()
 
     def _is_sending(self) -> bool:
-        """Returns True if the client may still be sending when its connection is closed."""
+        """Whether the client may still be sending when its connection is closed."""
         return self._refused or self._awaits is _Awaits.BODY
 
     def _hurry(self) -> None:

@@ -14,7 +14,7 @@ _WISH = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
 
 
 def asks_for_socket(head: bytes) -> bool:
-    """Returns True if the request with *head* asks for a WebSocket on a path that has one; elsewhere the upgrade is
+    """Whether the request with *head* asks for a WebSocket on a path that has one; elsewhere the upgrade is
     ignored.
     """
     return _LINE.match(head) is not None and _WISH.search(head) is not None

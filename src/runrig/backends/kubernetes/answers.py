@@ -40,18 +40,18 @@ class ApiRefusal(Exception):
 
     @property
     def final(self) -> bool:
-        """Returns True if a retry would give the same answer for this object. Permissions, quotas and webhooks can change."""
+        """Whether a retry would give the same answer for this object. Permissions, quotas and webhooks can change."""
         passes = self.lacks_right or self.over_quota or "is being terminated" in self.message
         return self.status in (400, 413, 422) or (self.status == 403 and not passes)
 
     @property
     def lacks_right(self) -> bool:
-        """Returns True if it concerns the caller's permissions, not the object."""
+        """Whether it concerns the caller's permissions, not the object."""
         return self.status == 403 and "is forbidden: User " in self.message
 
     @property
     def over_quota(self) -> bool:
-        """Returns True if a ResourceQuota of the namespace is full."""
+        """Whether a ResourceQuota of the namespace is full."""
         return self.status == 403 and "exceeded quota" in self.message
 
 

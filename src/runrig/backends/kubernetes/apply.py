@@ -369,6 +369,6 @@ def _alive(pod: Object) -> bool:
 
 
 def _ends_within(pod: Object, grace_s: float) -> bool:
-    """Returns True if it is already being deleted with at most *grace_s*."""
+    """Whether it is already being deleted with at most *grace_s*."""
     meta: Mapping[str, Any] = pod["metadata"]
     return "deletionTimestamp" in meta and float(meta.get("deletionGracePeriodSeconds") or 0) <= max(1.0, grace_s)

@@ -390,7 +390,7 @@ class KubernetesBackend:
         return True
 
     def _alive(self, pod: Object) -> bool:
-        """Returns True if any of it runs, unless its node has been silent since the pod should have ended."""
+        """Whether any of it runs, unless its node has been silent since the pod should have ended."""
         phase, node = pod.get("status", {}).get("phase"), pod["spec"].get("nodeName")
         if phase in ("Succeeded", "Failed") or node is None or not self._view.has_node(node):
             return False

@@ -126,7 +126,7 @@ class Cluster:
         return self._review("authentication", "TokenReview", {"token": token, "audiences": [audience]})
 
     def get(self, each: Object) -> Object | None:
-        """Returns the current object with the kind and name of *each*; None if there is none."""
+        """Returns the current object with the kind and name of *each*, or None."""
         try:
             return answers.lean(self._call("GET", _path(each)))
         except ApiRefusal as refusal:

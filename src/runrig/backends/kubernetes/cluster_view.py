@@ -74,12 +74,12 @@ class ClusterView:
     # ------------------------------------------------------------ objects
 
     def there(self, wanted: Object) -> Object | None:
-        """Returns the live object with the kind and name of *wanted*; None if there is none."""
+        """Returns the live object with the kind and name of *wanted*, or None."""
         kind, namespace, name = names.wanted_id(wanted)
         return self._watches[kind].objects().get((namespace, name))
 
     def has(self, id: tuple[str, str, str]) -> bool:
-        """True if the object with this (kind, namespace, name) exists."""
+        """Whether the object with this (kind, namespace, name) exists."""
         kind, *place = id
         return tuple(place) in self._watches[kind].objects()
 

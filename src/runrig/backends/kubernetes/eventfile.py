@@ -43,7 +43,7 @@ class EventFile:
 
     @property
     def written(self) -> bool:
-        """Returns True if nothing is left to write."""
+        """Whether nothing is left to write."""
         return not self._unwritten
 
     def note(self, uid: str, event: ClusterEvent) -> None:

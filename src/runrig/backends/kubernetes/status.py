@@ -80,7 +80,7 @@ def _with_last_words(container: Object, words: Callable[[str], str]) -> Object:
 
 
 def over(pod: Object) -> bool:
-    """Returns True if nothing of the task runs or will run. A pod on a node ends when its kubelet reports it, even if
+    """Whether nothing of the task runs or will run. A pod on a node ends when its kubelet reports it, even if
     it was deleted.
     """
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or _terminated(pod):
@@ -89,7 +89,7 @@ def over(pod: Object) -> bool:
 
 
 def given_up(pod: Object, now: float) -> bool:
-    """Returns True if it was deleted by force and a live kubelet would have reported its end.
+    """Whether it was deleted by force and a live kubelet would have reported its end.
 
     Then only runrig's finalizer keeps it. runrig itself gives a running pod at least one second.
     """
@@ -99,7 +99,7 @@ def given_up(pod: Object, now: float) -> bool:
 
 
 def bound(pod: Object) -> bool:
-    """Returns True if it has a node."""
+    """Whether it has a node."""
     return bool(pod["spec"].get("nodeName"))
 
 
@@ -164,7 +164,7 @@ def _started(pod: Object) -> bool:
 
 
 def _stuck(pod: Object, now: float) -> _End | None:
-    """Returns a problem that will not go away by itself; None if there is none."""
+    """Returns a problem that will not go away by itself, or None."""
     found = []
     for container, state in _states(pod):
         waiting = state.get("waiting", {})
@@ -237,7 +237,7 @@ def _taken_away(pod: Object) -> _End | None:
 
 
 def _evicted(pod: Object) -> bool:
-    """Returns True if the cluster removed it for a reason that is not its own; False if its node is gone (rule T1)."""
+    """Whether the cluster removed it for a reason that is not its own; False if its node is gone (rule T1)."""
     return bool(_disruption(pod).get("reason", _NODE_GONE) != _NODE_GONE)
 
 
@@ -289,7 +289,7 @@ def _deleted(pod: Object, *, stopping: bool) -> _End | None:
 
 
 def _ended_by_itself(pod: Object) -> bool:
-    """Returns True if its command certainly ended before it was asked to stop."""
+    """Whether its command certainly ended before it was asked to stop."""
     if not _terminated(pod) or _main(pod)["terminated"].get("reason") == "ContainerStatusUnknown" or _taken_away(pod):
         return False
     metadata = pod["metadata"]
@@ -369,7 +369,7 @@ def _terminated(pod: Object) -> bool:
 
 
 def _ended_before(pod: Object, when: float) -> bool:
-    """Returns True if the task's container had ended before *when*, or everything that ran if it never began.
+    """Whether the task's container had ended before *when*, or everything that ran if it never began.
 
     Times in a cluster are whole seconds: the same second does not count as before.
     """

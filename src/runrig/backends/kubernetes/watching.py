@@ -148,7 +148,7 @@ class Watch:
         self._pause(None)
 
     def _take(self, batch: Batch) -> bool:
-        """Returns True if anything changed."""
+        """Whether anything changed."""
         before = self.generation
         with self._lock:
             if self._stopped.is_set():
@@ -209,5 +209,5 @@ def _version(each: Object) -> str:
 
 
 def _newer(each: Object, version: str) -> bool:
-    """Returns True if *each* is newer than *version*: versions are integers that increase across all objects of a kind."""
+    """Whether *each* is newer than *version*: versions are integers that increase across all objects of a kind."""
     return int(_version(each)) > int(version)

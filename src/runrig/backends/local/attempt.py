@@ -30,7 +30,7 @@ _LONGEST_MESSAGE = 1000
 
 
 def is_folder_name(part: str) -> bool:
-    """Returns True if *part* is a valid folder name, and not that of a parent."""
+    """Whether *part* is a valid folder name, and not that of a parent."""
     return _PART.fullmatch(part) is not None
 
 
@@ -54,12 +54,12 @@ class Attempt:
 
     @property
     def prepared(self) -> bool:
-        """Returns True if a supervisor may have been started for it."""
+        """Whether a supervisor may have been started for it."""
         return os.path.lexists(self.folder / "launch")
 
     @property
     def claimed(self) -> bool:
-        """Returns True if a supervisor runs it, or has run it."""
+        """Whether a supervisor runs it, or has run it."""
         try:
             found = os.lstat(self.folder / "claim")
         except (FileNotFoundError, NotADirectoryError):
@@ -83,7 +83,7 @@ class Attempt:
         return TaskFact(Phase.ENDED, int(code), message[:_LONGEST_MESSAGE], by_itself=how == supervisor.BY_ITSELF)
 
     def running(self) -> bool:
-        """Returns True if its command was started, whether or not it still runs."""
+        """Whether its command was started, whether or not it still runs."""
         return os.path.lexists(self.folder / "started")
 
     def end(self, code: int, message: str) -> TaskFact:
@@ -109,7 +109,7 @@ class Attempt:
             os.close(descriptor)
 
     def supervised(self) -> bool:
-        """Returns True if a supervisor is alive. Call it only if claimed; otherwise it could prevent a supervisor from beginning."""
+        """Whether a supervisor is alive. Call it only if claimed; otherwise it could prevent a supervisor from beginning."""
         with self.claim() as held:
             return held is None
 
@@ -168,7 +168,7 @@ class Live:
 
 
 def supervised(folder: Path) -> bool:
-    """Returns True if the attempt in *folder* has a live supervisor."""
+    """Whether the attempt in *folder* has a live supervisor."""
     task = folder.parent
     try:
         attempt = Attempt(task.parent.parent, TaskKey(task.parent.name, task.name, int(folder.name)))
@@ -186,7 +186,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def output_of(tasks: Path, key: TaskKey) -> Output | None:
-    """Returns the output files of *key*, whose folder is below *tasks*; None if there are none."""
+    """Returns the output files of *key*, whose folder is below *tasks*, or None."""
     try:
         folder = Attempt(tasks, key).folder
     except ValueError:

@@ -32,7 +32,7 @@ def own(tasks: Path, workflow: str, uuid: str) -> None:
 
 
 def belongs_to(tasks: Path, workflow: str, uuid: str, wanted: Iterable[TaskKey], *, alive: bool) -> bool:
-    """Returns True if the folder of *workflow* belongs to *uuid* or has no owner.
+    """Whether the folder of *workflow* belongs to *uuid* or has no owner.
 
     *wanted*: its attempts to run or stop. *alive*: some were unfinished when the server started. Together they
     distinguish a folder without an owner from a leftover one: an attempt that never began has no folder.

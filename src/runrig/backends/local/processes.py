@@ -61,7 +61,7 @@ def of_attempts(belongs: Belongs) -> dict[Path, list[int]]:
 
 
 def abandoned(pid: int, folder: Path) -> bool:
-    """Returns True if the data folder of the attempt was deleted, as *pid* sees files: no server can manage the attempt
+    """Whether the data folder of the attempt was deleted, as *pid* sees files: no server can manage the attempt
     again.
 
     A moved data folder still exists: the supervisor works in it, under its new name.
@@ -112,7 +112,7 @@ def start_supervisor(folder: Path) -> int:
 
 
 def reaped(pid: int, folder: Path) -> bool:
-    """Returns True if supervisor *pid* of the attempt in *folder* has ended."""
+    """Whether supervisor *pid* of the attempt in *folder* has ended."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:  # An earlier server started it, or its exit status was collected elsewhere.

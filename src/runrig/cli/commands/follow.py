@@ -125,7 +125,7 @@ def exit_code_of(answer: Answer) -> int:
 
 
 def reached(answer: Answer, status: str) -> bool:
-    """Returns True if the workflow has *status*. RUNNING includes workflows that ran in the meantime, FAILED all failures."""
+    """Whether the workflow has *status*. RUNNING includes workflows that ran in the meantime, FAILED all failures."""
     now = answer["status"]
     if status == WorkflowStatus.RUNNING.value and finished(answer):
         return answer["start_time"] is not None

@@ -76,7 +76,7 @@ def _asked(client: Transport) -> dict[str, Any]:
 
 
 def _today(ended: str | None) -> bool:
-    """Returns True if *ended* is today in the zone of this machine."""
+    """Whether *ended* is today in the zone of this machine."""
     return ended is not None and _local(ended).date() == datetime.now().astimezone().date()
 
 

@@ -96,7 +96,7 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
 
 
 def _limited(why: Answer) -> bool:
-    """True if a limit of its user stops it now (rule W6), and it fits within the limit."""
+    """Whether a limit of its user stops it now (rule W6), and it fits within the limit."""
     blockers = [blocker for group in why["groups"] for blocker in group["blockers"]]
     return any(each["reason"]["code"] == Code.USER_LIMIT and each["tier"] == "quota" for each in blockers)
 

@@ -92,7 +92,7 @@ def last_lines(workflow: Answer) -> Iterator[str]:
 
 
 def cause_tells(workflow: Answer) -> bool:
-    """Returns True if its cause says why it failed. A time limit or an array has a message that says more."""
+    """Whether its cause says why it failed. A time limit or an array has a message that says more."""
     return bool(workflow["cause"]) and workflow["status"] == "FAILED" and not workflow.get("array")
 
 

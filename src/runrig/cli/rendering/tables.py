@@ -160,7 +160,7 @@ def fitting(table: Table, width: int) -> Table:
 
 
 def _apart(table: Table, width: int) -> bool:
-    """Returns True if *table* fits only without its first column."""
+    """Whether *table* fits only without its first column."""
     return len(table.columns) > 1 and not _fits(table, width)
 
 

@@ -166,7 +166,7 @@ class Standstill(Shown):
     since: datetime
     why: str
     unreachable: bool = False
-    """True if it cannot reach its database or its cluster; False for an internal error."""
+    """Whether it cannot reach its database or its cluster; False for an internal error."""
 
 
 shown_as(Standstill(_SUBMITTED, "the API server does not answer: connection refused"))

@@ -140,7 +140,7 @@ def _whole(lines: Sequence[tuple[int, str]], place: int) -> tuple[int, str]:
 
 
 def _chained(lines: Sequence[tuple[int, str]], last: int, first: int) -> bool:
-    """True if the traceback that begins at *first* is chained to the one that ended at *last*."""
+    """Whether the traceback that begins at *first* is chained to the one that ended at *last*."""
     between = [text.strip() for at, text in lines if last < at <= first]
     return len(between) < 8 and any(text.startswith(_CHAINS) for text in between)
 

@@ -156,7 +156,7 @@ def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...
 
 
 def _draws_beside(leaf: QuotaLeaf, other: QuotaNode, index: int) -> bool:
-    """True if guaranteed work of *leaf* draws on quota of a cohort that also shares it with *other*."""
+    """Whether guaranteed work of *leaf* draws on quota of a cohort that also shares it with *other*."""
     if leaf.twin is None or other.guarantee is None or not leaf.drawn(index, CHARGED):
         return False
     return any(

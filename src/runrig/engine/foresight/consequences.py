@@ -28,7 +28,7 @@ K = TypeVar("K", bound=PlanGang)
 
 
 def concerns_nodes(edit: Edit) -> bool:
-    """True if the edit can change what fits on empty nodes."""
+    """Whether the edit can change what fits on empty nodes."""
     return any(
         isinstance(each, PutNode | DropNode | SetFlavors) or (isinstance(each, PutPool) and _other_nodes(each))
         for each in edit.actions
@@ -103,7 +103,7 @@ class _Both:
             yield _planned(PlanLoss, self._new.parties[gang], cause="" if why is None else why.cause, then=then)
 
     def _same(self, gang: str) -> bool:
-        """True if it stops or ends in the same way without the edit."""
+        """Whether it stops or ends in the same way without the edit."""
         old, new = self._old, self._new
         return (old.stopped.get(gang), old.ended.get(gang)) == (new.stopped.get(gang), new.ended.get(gang))
 

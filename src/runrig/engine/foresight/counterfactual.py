@@ -216,7 +216,7 @@ class Search:
         return TrialCycle(verdict, placement, tuple(stops), fates)
 
     def _too_late(self) -> bool:
-        """True if others have taken what it needs. Nothing that LOW work could use is released during a cycle."""
+        """Whether others have taken what it needs. Nothing that LOW work could use is released during a cycle."""
         return not self._entry.bucket.firm and lacks(self._ledger, self._entry) > 0
 
     # ------------------------------------------------------------ refuting
@@ -239,7 +239,7 @@ class Search:
         return lacks(self._ledger, self._entry) == NEVER
 
     def _owner_in_vain(self, changes: Sequence[Change]) -> bool:
-        """True if the gate would reject the changed gang or, in a settled state, if evaluating it finds nothing."""
+        """Whether the gate would reject the changed gang or, in a settled state, if evaluating it finds nothing."""
         ledger, changed = self._ledger, self._gang
         for change in changes:
             changed = changed_gang(changed, change)

@@ -57,7 +57,7 @@ def starting_changes(
 
 
 def _accepted(state: State, gang: Gang) -> bool:
-    """True if the gate would accept *gang*. The capacity of empty nodes is not checked: if it is too small, the search
+    """Whether the gate would accept *gang*. The capacity of empty nodes is not checked: if it is too small, the search
     finds nothing.
     """
     if refusal(state, Entry(gang), nodes=False) is not None:

@@ -16,7 +16,7 @@ CHARGED_AND_HELD = LAYERS
 
 
 def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placement | None:
-    """A placement with which *entry* can start immediately with *counts* pods; None if there is none.
+    """A placement with which *entry* can start immediately with *counts* pods, or None.
 
     While a gang is nominated, others must fit in both layers: next to what is decided, and next to what is still running (rule
     R4).
@@ -39,12 +39,12 @@ def layers_of(ledger: Ledger) -> tuple[int, ...]:
 
 
 def starts_now(ledger: Ledger, entry: Entry) -> bool:
-    """True if the gangs that had to stop for the nominated *entry* no longer use its quota and nodes."""
+    """Whether the gangs that had to stop for the nominated *entry* no longer use its quota and nodes."""
     return would_start(ledger, entry, entry.placement, entry.request)
 
 
 def would_start(ledger: Ledger, entry: Entry, placement: Placement, request: Request) -> bool:
-    """True if *placement*, which requests *request* from the tree, fits next to everything that is still running."""
+    """Whether *placement*, which requests *request* from the tree, fits next to everything that is still running."""
     leaf = ledger.leaf(entry)
     if not leaf.active or not fits(leaf, request, REAL):
         return False
@@ -92,7 +92,7 @@ def with_nodes(choice: Placement, layout: Layout) -> Placement | None:
 
 
 def room_on_nodes(ledger: Ledger, entry: Entry, choice: Placement, within: Domain | None = None) -> bool:
-    """True if `place_on_nodes` finds a placement for *choice*."""
+    """Whether `place_on_nodes` finds a placement for *choice*."""
     if not ledger.place:
         return True
     constraints = ledger.constraints(entry, tuple(each.count for each in choice))
@@ -102,7 +102,7 @@ def room_on_nodes(ledger: Ledger, entry: Entry, choice: Placement, within: Domai
 
 
 def may_lie(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, ...]) -> bool:
-    """True if in *layers* some domain has room for each group of pods of *choice*, each shape taken alone."""
+    """Whether in *layers* some domain has room for each group of pods of *choice*, each shape taken alone."""
     if not ledger.place:
         return True
     constraints = ledger.constraints(entry, tuple(each.count for each in choice))

@@ -50,7 +50,7 @@ class HoldingColumns(GangColumns):
         return ordered
 
     def knows(self, workflow: str) -> bool:
-        """True if *workflow* uses anything, or did recently."""
+        """Whether *workflow* uses anything, or did recently."""
         return workflow in self._numbers
 
     def among(self, entries: Sequence[Entry]) -> Bools:

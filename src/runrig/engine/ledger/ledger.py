@@ -56,7 +56,7 @@ class Ledger(Accounts):
 
     @property
     def settled(self) -> bool:
-        """True if a cycle cannot free anything: no gang is preemptible, stopping or nominated. O(pools)."""
+        """Whether a cycle cannot free anything: no gang is preemptible, stopping or nominated. O(pools)."""
         return not (self.nominated or self.stopping or any(self.preemptible.values()))
 
     def user_room(self, entry: Entry) -> int:
@@ -65,7 +65,7 @@ class Ledger(Accounts):
         return self.users.room(self.pools[entry.gang.pool], user) if user else LARGEST
 
     def user_holds_too_much(self, bucket: Bucket) -> bool:
-        """True if a limit of its user stops the gangs of *bucket*, even at their smallest size (rule W6). O(pod sets)."""
+        """Whether a limit of its user stops the gangs of *bucket*, even at their smallest size (rule W6). O(pod sets)."""
         return bool(bucket.key.user) and bucket.least_gpus > self.user_room(bucket.waiting[0])
 
     def waiting_for(self, gang: str) -> Collection[Entry]:

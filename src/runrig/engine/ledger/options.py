@@ -45,7 +45,7 @@ def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed
 
 
 def choices_left_out(ledger: Ledger, entry: Entry) -> bool:
-    """True if not all combinations are tried, so that a placement may have been missed (rule T1)."""
+    """Whether not all combinations are tried, so that a placement may have been missed (rule T1)."""
     pool = ledger.pools[entry.gang.pool]
     pod_sets = entry.gang.pod_sets
     if len(pod_sets) == 1:

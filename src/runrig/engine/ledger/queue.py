@@ -93,7 +93,7 @@ class Barrier:
         return (bucket for *_, bucket in self._places[turn].get(need, ()) if self._sleeps(bucket, turn, need))
 
     def first(self, turn: Pass, need: int) -> Place | None:
-        """The first bucket in the queue that sleeps for *need*, with its position; None if there is none."""
+        """The first bucket in the queue that sleeps for *need*, with its position, or None."""
         places = self._places[turn].get(need, [])
         while places:
             order, _, bucket = places[0]
@@ -224,7 +224,7 @@ class PoolQueue:
 
     @property
     def counted(self) -> bool:
-        """True if `gpus` has been requested."""
+        """Whether `gpus` has been requested."""
         return self._gpus is not None
 
     def add(self, entry: "Entry") -> None:

@@ -46,11 +46,11 @@ class Sleepers:
         self._at_source: dict[Hashable, dict[Barrier, None]] = {}
 
     def __bool__(self) -> bool:
-        """True if any bucket sleeps."""
+        """Whether any bucket sleeps."""
         return bool(self.asleep)
 
     def left_alone(self, bucket: Bucket) -> bool:
-        """True if the next cycle would skip *bucket*."""
+        """Whether the next cycle would skip *bucket*."""
         return bucket.asleep is not None or bucket.parked == self.changes
 
     # ------------------------------------------------------------ waiting

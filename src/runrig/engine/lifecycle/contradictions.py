@@ -27,7 +27,7 @@ _BEFORE_NODES = (Status.WAITING, Status.SCHEDULING)
 
 
 def contradiction(loaded: Loaded) -> str | None:
-    """The first contradiction, as a sentence that names the rows; None if there is none. O(rows)."""
+    """The first contradiction, as a sentence that names the rows, or None. O(rows)."""
     rows = _Rows(loaded)
     return next(chain(rows.of_workflows(), rows.of_gangs()), None)
 

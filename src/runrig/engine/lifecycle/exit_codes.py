@@ -27,7 +27,7 @@ def _rule(state: State, task: Task, code: int) -> ExitRule | None:
 
 
 def requeued_if_evicted(state: State, task: Task, code: int) -> bool:
-    """True if the rules leave it to runrig what follows an eviction: the whole gang is requeued (rule T7)."""
+    """Whether the rules leave it to runrig what follows an eviction: the whole gang is requeued (rule T7)."""
     if task.restarting:
         return False
     rule = _rule(state, task, code)
@@ -35,14 +35,14 @@ def requeued_if_evicted(state: State, task: Task, code: int) -> bool:
 
 
 def starts_again(state: State, task: Task, code: int) -> bool:
-    """True if a task that ends with *code* restarts: because its siblings do, or by its rules, within its limit."""
+    """Whether a task that ends with *code* restarts: because its siblings do, or by its rules, within its limit."""
     if task.restarting:
         return True
     return exit_action(state, task, code) is ExitAction.RESCHEDULE and limit_reached(state, task, code) is None
 
 
 def concerns_all(state: State, task: Task) -> bool:
-    """True if the end of this task decides about the whole group."""
+    """Whether the end of this task decides about the whole group."""
     return task.lead or not state.group_spec((task.workflow, task.group)).ignore_nonlead_status
 
 

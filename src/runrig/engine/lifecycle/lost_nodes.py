@@ -90,7 +90,7 @@ def in_turn(state: State, active: Iterable[TaskKey], lost: Lost) -> list[TaskKey
 
 
 def find_new_nodes(state: State, task: Task, lost: Lost) -> Generator[Action, None, bool]:
-    """Returns True if the pod has a node to restart on. If its node is lost, all lost pods of the gang are moved together."""
+    """Whether the pod has a node to restart on. If its node is lost, all lost pods of the gang are moved together."""
     slot = state.slot(task)
     if task.key not in lost or slot is None or slot.node != task.node:
         return True
@@ -109,7 +109,7 @@ def find_new_nodes(state: State, task: Task, lost: Lost) -> Generator[Action, No
 
 
 def _moves(state: State, task: Task, fact: TaskFact, *, by: Task) -> bool:
-    """True if *task* restarts, by its own rules or because *by* does."""
+    """Whether *task* restarts, by its own rules or because *by* does."""
     code = ExitCode.UNKNOWN if fact.exit_code is None else fact.exit_code
     return concerns_all(state, by) or starts_again(state, task, code)
 

@@ -14,7 +14,7 @@ BY_OTHERS = (*FOR_OTHERS, Status.FAILED_CANCELED, Status.FAILED_EXEC_TIMEOUT)
 
 
 def stop_was_late(state: State, key: GroupKey) -> bool:
-    """True if the group was stopped from outside after everything that counts had already ended."""
+    """Whether the group was stopped from outside after everything that counts had already ended."""
     stopping, tasks = state.groups[key].stopping, state.current_tasks(key)
     if stopping in FOR_OTHERS and any(task.lead and task.status is Status.COMPLETED for task in tasks):
         return True

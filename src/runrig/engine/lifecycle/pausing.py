@@ -94,7 +94,7 @@ def touched(state: State, name: str) -> tuple[int, int]:
 
 
 def starts_nothing(state: State, workflow: Workflow) -> bool:
-    """True if groups of *workflow* stay outside the queue: it is on hold (rule W3), its pool is paused (rule S8), or a budget
+    """Whether groups of *workflow* stay outside the queue: it is on hold (rule W3), its pool is paused (rule S8), or a budget
     is reached (rule W7).
     """
     return workflow.held_by is not None or state.budgets.keep_back(state.pools, workflow)

@@ -248,7 +248,7 @@ def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
 
 
 def _breaks(state: State, entry: Entry, choice: Placement) -> tuple[int, int, int] | None:
-    """(index, limit, amount requested) of the first resource whose limit the request can never meet; None if there is none."""
+    """(index, limit, amount requested) of the first resource whose limit the request can never meet, or None."""
     leaf = state.ledger.leaf(entry)
     for index, amount in state.ledger.request_of(entry, choice):
         most = promise(leaf, index) if entry.bucket.firm else potential(leaf, index)
@@ -323,7 +323,7 @@ def _in_words(ways: Sequence[str], most: int) -> str:
 
 
 def _affords(state: State, entry: Entry, index: int, most: Callable[[int], int]) -> bool:
-    """True if some choice of flavors needs resource *index*, and at most *most* of each resource."""
+    """Whether some choice of flavors needs resource *index*, and at most *most* of each resource."""
     choices = flavor_choices(state.ledger, entry, least_counts(entry.gang.pod_sets), mixed=True)
     requests = (dict(state.ledger.request_of(entry, choice)) for choice in choices)
     return any(

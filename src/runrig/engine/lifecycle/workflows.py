@@ -324,7 +324,7 @@ _TIMED_OUT = {
 
 def next_deadline(state: State, aside: Set[Scope] = frozenset()) -> float | None:
     """The earliest time at which a group may time out, a refused gang is retried, a pause ends, or a budget is reached or renews, but
-    of those *aside*; None if there is none.
+    of those *aside*, or None.
 
     It may be too early, never too late. O(pools that are paused for a time, budgets).
     """

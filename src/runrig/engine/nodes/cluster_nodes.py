@@ -121,7 +121,7 @@ class ClusterNodes:
         return cache
 
     def takes(self, name: str, flavor: str) -> bool:
-        """True if the node exists, has *flavor*, and accepts new pods."""
+        """Whether the node exists, has *flavor*, and accepts new pods."""
         room = self.by_name.get(name)
         return room is not None and room.node.open and room.node.flavor == flavor and self.tolerated(room.node)
 

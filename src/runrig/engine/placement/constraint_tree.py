@@ -294,7 +294,7 @@ def _task(branch: Branch) -> str:
 
 
 def holds_on(constraints: PlacementConstraints, topology: TopologyIndex, nodes: Sequence[Sequence[str]]) -> bool:
-    """True if pods on these nodes meet all requirements. *nodes*: per pod set, the node name of each pod, in order."""
+    """Whether pods on these nodes meet all requirements. *nodes*: per pod set, the node name of each pod, in order."""
     if not constraints.asks:
         return True
     if any(topology.index.get(name, topology.labelled) >= topology.labelled for names in nodes for name in names):

@@ -219,7 +219,7 @@ def score_of(topology: TopologyIndex, root: Demand, placements: Sequence[PodPlac
 
 
 def is_best(root: Demand, score: Score) -> bool:
-    """True if no other placement can score better, so that a second attempt is pointless."""
+    """Whether no other placement can score better, so that a second attempt is pointless."""
     return score[1] <= max(1, sum(1 for _ in _preferred(root)))
 
 

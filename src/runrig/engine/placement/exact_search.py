@@ -24,7 +24,7 @@ class RequiredGroup(NamedTuple):
     """A required group, or the whole gang (group 0, *parent* -1).
 
     *own*: its demand without the required groups inside it; *leaves*: the leaves of that demand. *same_as*: the closest earlier
-    group below the same parent with an identical tree; None if there is none.
+    group below the same parent with an identical tree, or None.
     """
 
     level: int
@@ -258,7 +258,7 @@ class ExactSearch:
         return (tuple(outer[:2] for outer in path[:-1]), tuple(nodes))
 
     def _overlap(self, key: tuple[int, int], domain: Domain) -> bool:
-        """True if the domain of *key*, (level, index), is *domain* or inside it."""
+        """Whether the domain of *key*, (level, index), is *domain* or inside it."""
         level, index = key
         if level < domain.level:
             return False

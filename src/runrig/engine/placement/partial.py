@@ -31,7 +31,7 @@ def largest(
     attempt: Callable[[Counts], Result],
     possible: Callable[[Counts], bool] | None = None,
 ) -> Result | None:
-    """The result of *attempt* for the largest counts below the full ones for which it is not None; None if there are none.
+    """The result of *attempt* for the largest counts below the full ones for which it is not None, or None.
 
     *possible*: False for counts that can never be accepted, which are skipped. Up to ALL_TRIED remaining steps are tried one by
     one, largest first. More are bisected, with log2(N) + 1 attempts; this gives the same result if every step below an accepted

@@ -77,7 +77,7 @@ class TrialCapacity:
         return int(self._counts[shape].levels[-1][domain.first : domain.last].sum())
 
     def fits(self, node: int, demand: Sequence[tuple[int, int]]) -> bool:
-        """True if all of *demand*, (shape, pods), fits together on one node."""
+        """Whether all of *demand*, (shape, pods), fits together on one node."""
         if not all(self._counts[shape].takes[node] for shape, _ in demand):
             return False
         total: dict[str, int] = {}

@@ -137,7 +137,7 @@ class Candidates:
         return True
 
     def may_take(self, candidate: Entry) -> bool:
-        """True if rule R2 does not protect *candidate*, given the targets taken so far."""
+        """Whether rule R2 does not protect *candidate*, given the targets taken so far."""
         if candidate.gang.pool == self._entry.gang.pool or candidate.gang.id in self._ledger.unclaimed:
             return True
         below: list[QuotaNode] = []
@@ -187,7 +187,7 @@ class Candidates:
                 yield entry
 
     def _may_go(self, candidate: Entry) -> bool:
-        """True if *candidate* still counts and uses something that is short. All preemptible gangs have a lower rank (rule P1)."""
+        """Whether *candidate* still counts and uses something that is short. All preemptible gangs have a lower rank (rule P1)."""
         return candidate.charged and self._holds_contested(candidate)
 
     def _holds_contested(self, candidate: Entry) -> bool:
@@ -198,7 +198,7 @@ class Candidates:
         return self._in_the_way(candidate)
 
     def _in_the_way(self, candidate: Entry) -> bool:
-        """True if *candidate* uses resources on nodes that the preemptor needs, even if no quota counts them (rule R1).
+        """Whether *candidate* uses resources on nodes that the preemptor needs, even if no quota counts them (rule R1).
 
         The current flavor of the node counts; it may have changed since the candidate was admitted.
         """

@@ -106,12 +106,12 @@ class DomainPreemption:
         return QuotaLacks(self._ledger, self._entry, self._request, running)
 
     def place_in(self, capacity: TrialCapacity, root: Demand, domain: Domain) -> Placement | None:
-        """A placement of the preemptor inside *domain* with the room in *capacity*; None if there is none. Ignores quota."""
+        """A placement of the preemptor inside *domain* with the room in *capacity*, or None. Ignores quota."""
         self._ledger.effort += PER_TRIAL
         return with_nodes(self._choice, place_in(capacity, root, pod_requests(self._entry, self._choice), domain))
 
     def quota_without(self, chosen: Sequence[Entry]) -> bool:
-        """True if each of *chosen* can be preempted after those before it, and quota is then enough. Does not touch nodes."""
+        """Whether each of *chosen* can be preempted after those before it, and quota is then enough. Does not touch nodes."""
         self._ledger.effort += 1
         gone: list[Entry] = []
         try:
@@ -308,13 +308,13 @@ class _Search:
             self._choose(size, index + 1, [*chosen, self._choices[index]], rest, limit)
 
     def _too_expensive(self, chosen: Sequence[int], index: int, left: int, limit: Cost | None) -> bool:
-        """True if no completion from *index* on can cost less than the best so far. Candidates are sorted by cost."""
+        """Whether no completion from *index* on can cost less than the best so far. Candidates are sorted by cost."""
         bar = self._best.cost if self._best is not None else limit
         return bar is not None and self._over.cost([*chosen, *self._choices[index : index + left]]) >= bar
 
 
 def _outermost_required(root: Demand) -> Demand | None:
-    """The one required group that contains all pods; the root if there are several; None if there is none."""
+    """The one required group that contains all pods; the root if there are several, or None."""
     demand = root
     while not demand.required:
         if len(demand.parts) != 1:

@@ -123,7 +123,7 @@ class _TargetSearch:
             yield candidate
 
     def _would_fit(self) -> bool:
-        """True if it fits without all remaining candidates, regardless of rule R2. If not, no subset is enough."""
+        """Whether it fits without all remaining candidates, regardless of rule R2. If not, no subset is enough."""
         others = Candidates(self._ledger, self._entry, self._choice, self._request).everybody()
         return self._trial.would_fit_without(others.entries())
 

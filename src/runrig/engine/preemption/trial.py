@@ -65,7 +65,7 @@ class Trial:
         self._gone = {}
 
     def fits(self, domain: Domain | None = None) -> bool:
-        """True if quota and nodes (those of *domain*) are enough without the candidates taken."""
+        """Whether quota and nodes (those of *domain*) are enough without the candidates taken."""
         self._ledger.effort += PER_TRIAL
         if not fits(self._leaf, self._request):
             return False

@@ -40,7 +40,7 @@ class DeclaredTree:
         self._changed_pools: set[str] = set()
 
     def put_cohort(self, cohort: Cohort) -> bool:
-        """Returns True if only quotas changed."""
+        """Whether only quotas changed."""
         before = self.cohorts.get(cohort.name)
         self.cohorts[cohort.name] = cohort
         self._changed_cohorts.add(cohort.name)
@@ -51,7 +51,7 @@ class DeclaredTree:
         self._changed_cohorts.add(name)
 
     def put_pool(self, pool: Pool) -> bool:
-        """Returns True if only quotas or the queueing policy changed; the tree does not depend on the latter."""
+        """Whether only quotas or the queueing policy changed; the tree does not depend on the latter."""
         before = self.pools.get(pool.name)
         self.pools[pool.name] = pool
         self._changed_pools.add(pool.name)

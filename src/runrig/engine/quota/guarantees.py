@@ -148,5 +148,5 @@ def overdrawn(node: QuotaNode, index: int) -> int:
 
 
 def is_cut(twin: QuotaNode, index: int) -> bool:
-    """True if guaranteed work uses more than the guarantee of *twin* or a node above it. O(depth²)."""
+    """Whether guaranteed work uses more than the guarantee of *twin* or a node above it. O(depth²)."""
     return any(headroom(node, index) < 0 for node in twin.path)

@@ -169,7 +169,7 @@ def keys_of(uses: Mapping[FlavorResource, int], capacity: Mapping[FlavorResource
 
 
 def draws_on_nodes(node: QuotaNode) -> bool:
-    """True if the nominal quota of *node* comes from the capacity of the cluster: a cohort or a top-level pool."""
+    """Whether the nominal quota of *node* comes from the capacity of the cluster: a cohort or a top-level pool."""
     return node.kind is NodeKind.COHORT or (node.pool is not None and node.pool.parent is None)
 
 

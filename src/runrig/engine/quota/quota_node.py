@@ -111,7 +111,7 @@ class QuotaNode:
         return f"<{self.kind.value} {self.name}>"
 
     def over_nominal(self, indices: Iterable[int]) -> bool:
-        """True if the node uses more of any of *indices* than its subtree's quota and the quota that its guaranteed work draws."""
+        """Whether the node uses more of any of *indices* than its subtree's quota and the quota that its guaranteed work draws."""
         usage, subtree = self.usage[CHARGED], self.subtree
         for index in indices:
             over = usage[index] - subtree[index]
@@ -167,7 +167,7 @@ class QuotaLeaf(QuotaNode):
 
 
 def fits(leaf: QuotaLeaf, request: Request, layer: int = CHARGED) -> bool:
-    """True if *request* is within the headroom of *leaf* (rule Q4) and, for guaranteed work, within its guarantee (rule P2).
+    """Whether *request* is within the headroom of *leaf* (rule Q4) and, for guaranteed work, within its guarantee (rule P2).
 
     Equivalent to ``amount <= headroom`` for each index, without computing the headroom. O(nodes above with limits) per
     resource.
@@ -189,7 +189,7 @@ def fits(leaf: QuotaLeaf, request: Request, layer: int = CHARGED) -> bool:
 
 
 def within_promise(leaf: QuotaLeaf, request: Request) -> bool:
-    """True if guaranteed work could use *request* if no pool borrowed: rule P2 without Q3."""
+    """Whether guaranteed work could use *request* if no pool borrowed: rule P2 without Q3."""
     if leaf.twin is None:
         usage = leaf.usage[CHARGED]
         for index, amount in request:

@@ -96,7 +96,7 @@ class _Looked:
         return False
 
     def enough_of(self, pool: str) -> bool:
-        """True if this cycle has tried the maximum number of gangs of *pool*."""
+        """Whether this cycle has tried the maximum number of gangs of *pool*."""
         return self._most is not None and self._count[pool] >= self._most
 
     def failed(self, entry: Entry, turn: Pass) -> None:
@@ -108,7 +108,7 @@ class _Looked:
             put_to_sleep(self._ledger, entry, turn)
 
     def opens_again(self) -> bool:
-        """True if the head of a STRICT_FIFO pool no longer counts: since it failed, its user has reached a limit elsewhere."""
+        """Whether the head of a STRICT_FIFO pool no longer counts: since it failed, its user has reached a limit elsewhere."""
         heads = {pool: entry for pool, entry in self._closed.items() if entry is not None and entry.bucket.key.user}
         opened = [pool for pool, entry in heads.items() if _waits_for_its_user(self._ledger, entry)]
         for pool in opened:
@@ -147,7 +147,7 @@ def next_step(ledger: Ledger, entry: Entry) -> Admit | Withdraw | None:
 
 
 def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
-    """True if all nodes of its placement exist, accept pods, have the granted flavor and are in the required domain."""
+    """Whether all nodes of its placement exist, accept pods, have the granted flavor and are in the required domain."""
     if not all(
         ledger.nodes.takes(share.node, assignment.flavor)
         for assignment in entry.placement

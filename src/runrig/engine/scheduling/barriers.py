@@ -53,7 +53,7 @@ def _of_user(ledger: Ledger, entry: Entry) -> Iterator[Short]:
 
 
 def _draws_less_than_asked(ledger: Ledger, entry: Entry) -> bool:
-    """True if guaranteed work of its pool exceeds what cohorts share: LOW then borrows less as other guaranteed work ends (rule P2)."""
+    """Whether guaranteed work of its pool exceeds what cohorts share: LOW then borrows less as other guaranteed work ends (rule P2)."""
     pool = ledger.tree.pools[entry.gang.pool]
     return pool.guarantee is not None and any(
         pool.asked_above(index, CHARGED) != pool.drawn(index, CHARGED) for index in range(len(pool.nominal))

@@ -138,7 +138,7 @@ def borrowing_heads(ledger: Ledger, buckets: Iterable[Bucket]) -> QueueHeads | H
 
 
 def would_borrow(ledger: Ledger, entry: Entry) -> bool:
-    """True if the full gang would take its pool above nominal, with the pool's first flavor for it."""
+    """Whether the full gang would take its pool above nominal, with the pool's first flavor for it."""
     pool = ledger.tree.pools[entry.gang.pool]
     return any(amount > _left_of_nominal(pool, index) for index, amount in _first_request(ledger, entry))
 
@@ -292,7 +292,7 @@ def kind_of(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
 
 
 def goes_by_share(ledger: Ledger, kind: tuple[int, bool]) -> bool:
-    """True if shares, not submission times, determine which pool comes first among gangs of this kind."""
+    """Whether shares, not submission times, determine which pool comes first among gangs of this kind."""
     return kind[1] and ledger.tree.weighted
 
 

@@ -42,7 +42,7 @@ _UNKNOWN = Turn(None)
 
 
 def at_rest(ledger: Ledger) -> bool:
-    """True if the next cycle does nothing: nothing was submitted, ended or declared since the last one. O(awake buckets)."""
+    """Whether the next cycle does nothing: nothing was submitted, ended or declared since the last one. O(awake buckets)."""
     return not _acting(ledger) and next(_tried(ledger), None) is None
 
 
@@ -89,7 +89,7 @@ def _acting(ledger: Ledger) -> list[Admit | Withdraw]:
 
 
 def _comes_before(ledger: Ledger, bucket: Bucket, entry: Entry) -> bool:
-    """True if the head of *bucket* is, or may be, evaluated before *entry*. Shares of borrowers are not computed."""
+    """Whether the head of *bucket* is, or may be, evaluated before *entry*. Shares of borrowers are not computed."""
     kind, mine = kind_of(ledger, bucket), kind_of(ledger, entry.bucket)
     if kind != mine or goes_by_share(ledger, kind):
         return kind <= mine and bucket.waiting[0] is not entry

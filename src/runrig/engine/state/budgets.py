@@ -111,7 +111,7 @@ class Budgets:
                 yield spent
 
     def keep_back(self, pools: Mapping[str, Pool], workflow: Workflow) -> bool:
-        """True if nothing of *workflow* starts: its pool is paused (rule S8), or a budget is reached. O(1)."""
+        """Whether nothing of *workflow* starts: its pool is paused (rule S8), or a budget is reached. O(1)."""
         reached = self.that_stop(workflow.pool, workflow.submitted_by, workflow.priority)
         return paused_through(pools, workflow.pool) is not None or any(reached)
 

@@ -21,7 +21,7 @@ class TaskTable(MutableMapping[TaskKey, Task]):
         self._kinds: dict[str, Task] = {}  # workflow → its task, without the workflow
 
     def _waits(self, key: TaskKey) -> bool:
-        """True if only the kind of this attempt is stored."""
+        """Whether only the kind of this attempt is stored."""
         kind = self._kinds.get(key.workflow)
         return kind is not None and kind.name == key.task and not key.retry_id
 

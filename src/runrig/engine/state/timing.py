@@ -30,7 +30,7 @@ def times_of(workflow: Workflow) -> Times:
 
 
 def timed_by(action: Action) -> str | None:
-    """The workflow whose class of time *action* may change; None if there is none."""
+    """The workflow whose class of time *action* may change, or None."""
     match action:
         case Submit(workflow):
             return workflow.id

@@ -19,7 +19,7 @@ from runrig.kueue.engine.workload_placement import FindsPlacement
 
 
 def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -> bool:
-    """True if *policy* lets *preemptor* preempt *candidate*."""
+    """Whether *policy* lets *preemptor* preempt *candidate*."""
     mine, its = preemptor.spec.priority, candidate.spec.priority
     match policy:
         case Policy.NEVER:
@@ -33,7 +33,7 @@ def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -
 
 
 def nobody(queue: QueueState, preemptor: WorkloadState, contested: Collection[int]) -> bool:
-    """True if there is certainly no candidate. Cheap: reads only counters and the first holders."""
+    """Whether there is certainly no candidate. Cheap: reads only counters and the first holders."""
     policies = queue.spec.policies
     if policies.reclaim is not Policy.NEVER:
         over = queue.leaf.path[-1].pools_over_nominal
@@ -109,7 +109,7 @@ class CandidateSearch:
         return stay
 
     def fits(self) -> bool:
-        """True if the request fits without the targets taken, including its pods on nodes."""
+        """Whether the request fits without the targets taken, including its pods on nodes."""
         return fits(self.leaf, self.request) and (self.finds_placement is None or self.finds_placement())
 
     def held(self, workload: WorkloadState) -> Request:

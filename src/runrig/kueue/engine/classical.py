@@ -120,7 +120,7 @@ class ClassicalSearch(CandidateSearch):
                 yield WorkloadTarget(candidate, PreemptionReason.IN_QUEUE)
 
     def _below_threshold(self, candidate: WorkloadState) -> bool:
-        """True if it can be preempted although the preemptor ends up borrowing."""
+        """Whether it can be preempted although the preemptor ends up borrowing."""
         policies, priority = self.queue.spec.policies, candidate.spec.priority
         return (
             policies.borrow is not Policy.NEVER

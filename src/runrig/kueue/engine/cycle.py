@@ -89,7 +89,7 @@ class Cycle:
         workload.tried_in = (self._context.queues[workload.queue].generation, self._number)
 
     def _counts(self, entry: Nomination) -> bool:
-        """True if it has targets, or reserves quota for the rest of the cycle because it may be unable to reclaim it later."""
+        """Whether it has targets, or reserves quota for the rest of the cycle because it may be unable to reclaim it later."""
         return bool(entry.targets) or entry.promised or self._reclaim(entry.workload) is not Policy.ANY
 
     def _reclaim(self, workload: WorkloadState) -> Policy:
@@ -122,12 +122,12 @@ class Cycle:
             self._pass_over(entry)
 
     def _overlaps(self, entry: Nomination) -> bool:
-        """True if an earlier entry took one of the targets of *entry*."""
+        """Whether an earlier entry took one of the targets of *entry*."""
         gone = self._context.gone
         return bool(gone and entry.targets) and any(target.workload.spec.name in gone for target in entry.targets)
 
     def _place_is_taken(self, entry: Nomination) -> bool:
-        """True if *entry* has quota, but an earlier entry took the nodes of its placement."""
+        """Whether *entry* has quota, but an earlier entry took the nodes of its placement."""
         if not entry.assigned.placement.reservations or not (entry.targets or entry.assigned.mode == FIT):
             return False
         away = self._context.take_as_gone([target.workload for target in entry.targets])
@@ -165,7 +165,7 @@ class Cycle:
             self._pass_over(entry)
 
     def _still_fits(self, entry: Nomination) -> bool:
-        """True if it fits next to what this cycle decided before."""
+        """Whether it fits next to what this cycle decided before."""
         assigned = entry.assigned
         return fits(entry.workload.leaf, assigned.request) and can_reserve(assigned.placement.reservations)
 
@@ -287,7 +287,7 @@ class Cycle:
 
 
 def _checks_open(spec: Workload, queue: ClusterQueue, granted: Iterable[Granted]) -> bool:
-    """True if *spec* must wait for admission checks with what it was *granted*."""
+    """Whether *spec* must wait for admission checks with what it was *granted*."""
     flavors = {flavor for each in granted for _, flavor in each.flavors}
     return spec.checks_open or any(
         name not in spec.checks_ready and (not only or not flavors.isdisjoint(only)) for name, only in queue.checks

@@ -137,7 +137,7 @@ def _short(
 
 
 def _several(context: SchedulerContext, name: str) -> bool:
-    """True if several flavors have the resource of *name*, ``flavor/resource``."""
+    """Whether several flavors have the resource of *name*, ``flavor/resource``."""
     return has_several_flavors(context.tree.keys, name.partition("/")[2])
 
 

@@ -118,7 +118,7 @@ class FairSearch(CandidateSearch):
         return fitted
 
     def _within_nominal(self) -> bool:
-        """True if the preemptor's queue, including its request, is within nominal for everything contested."""
+        """Whether the preemptor's queue, including its request, is within nominal for everything contested."""
         usage, nominal = self.leaf.usage[CHARGED], self.leaf.nominal
         return self.context.gates["FairSharingPreemptWithinNominal"] and all(
             usage[index] <= nominal[index] for index in self.contested

@@ -154,7 +154,7 @@ class _Scan:
             self.refused = group_request.members
 
     def _fits(self, option: FlavorOption, amounts: Sequence[int]) -> bool:
-        """True if *option* is available without preemption."""
+        """Whether *option* is available without preemption."""
         used, leaf = self._used, self._workload.leaf
         return option.misfit is None and all(
             not amount or (index >= 0 and fits(leaf, ((index, amount + used.get(index, 0)),)))
@@ -340,7 +340,7 @@ def _rank(found: _Resource, rules: Fungibility) -> tuple[int, int, int]:
 
 
 def _stops(verdict: _Verdict, rules: Fungibility) -> bool:
-    """True if the scan stops at this option and uses it, whatever earlier ones were."""
+    """Whether the scan stops at this option and uses it, whatever earlier ones were."""
     if verdict.mode <= NO_CANDIDATES:
         return False
     if verdict.mode < FIT and rules.next_if_preempts:

@@ -30,7 +30,7 @@ def mismatch(flavor: ResourceFlavor, choice: NodeChoice) -> str | None:
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """True if *selector* matches *labels*; None matches nothing."""
+    """Whether *selector* matches *labels*; None matches nothing."""
     if selector is None:
         return False
     if not selector.labels and not selector.expressions:
@@ -41,12 +41,12 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
-    """True if *taint* does not repel pods with these *tolerations*."""
+    """Whether *taint* does not repel pods with these *tolerations*."""
     return taint.effect not in REPELLING_EFFECTS or _tolerated(taint, tolerations)
 
 
 def holds_on_node(expression: MatchExpression, name: str, labels: Mapping[str, str]) -> bool:
-    """True if *expression* matches the node *name*; *labels* are all of its labels."""
+    """Whether *expression* matches the node *name*; *labels* are all of its labels."""
     return _holds(expression, {NODE_NAME: name} if expression.key == NODE_NAME else labels)
 
 

@@ -91,7 +91,7 @@ class NodeTree:
         return self._cache.counts(PodShape(requests, name), (layer,), self._journal).levels[-1]
 
     def _accepts(self, node: Node, choice: NodeChoice) -> bool:
-        """True if pods with this *choice* can use *node*: taints, node selector, required node affinity."""
+        """Whether pods with this *choice* can use *node*: taints, node selector, required node affinity."""
         tolerations = (*choice.tolerations, *self._flavor.tolerations)
         return (
             all(tolerated(taint, tolerations) for taint in node.taints)
@@ -133,7 +133,7 @@ def release(reservations: Iterable[Reservation], layer: int = CHARGED) -> None:
 
 
 def can_reserve(reservations: Iterable[Reservation]) -> bool:
-    """True if all of *reservations* fit together."""
+    """Whether all of *reservations* fit together."""
     wanted: dict[tuple[int, str], int] = {}
     for leaf, requests, pods in reservations:
         for resource, amount in requests:

@@ -65,7 +65,7 @@ class DomainShare(NamedTuple):
 class LeafFit(NamedTuple):
     """One number per leaf. `beside`: pods that fit next to a leader, 0 if no leader fits.
 
-    *lead*: whether a leader fits. *score*: the weight of matching preferred affinity terms; None if there are none.
+    *lead*: whether a leader fits. *score*: the weight of matching preferred affinity terms, or None.
     Without a leader, `beside` and *lead* are None.
     """
 

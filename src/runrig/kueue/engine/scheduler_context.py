@@ -231,7 +231,7 @@ class SchedulerContext:
         self.changed(*[leaf for leaf, _, _ in changes])
 
     def plain(self, leaf: QuotaLeaf, request: Request) -> bool:
-        """True if only the free quota of the whole tree limits *request* at *leaf*, and all usage counts up to the
+        """Whether only the free quota of the whole tree limits *request* at *leaf*, and all usage counts up to the
         root.
         """
         if leaf.guarded or leaf.path[-1] in self._keeping:

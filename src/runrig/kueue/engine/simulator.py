@@ -267,12 +267,12 @@ class Simulator:
 
 
 def _held_back(workload: Workload) -> bool:
-    """True if the workload is not even queued: its local queue is stopped, or its owner or its status put it on hold."""
+    """Whether the workload is not even queued: its local queue is stopped, or its owner or its status put it on hold."""
     return workload.stop is not StopPolicy.NONE or not workload.active or bool(workload.held)
 
 
 def _has_to_stop(workload: Workload, queue: QueueState) -> bool:
-    """True if its queue or local queue is drained or was stopped before admission, or its owner deactivated it."""
+    """Whether its queue or local queue is drained or was stopped before admission, or its owner deactivated it."""
     stops = {workload.stop, queue.spec.stop}
     if StopPolicy.HOLD_AND_DRAIN in stops or not workload.active:
         return True

@@ -42,7 +42,7 @@ def needed(taken: Sequence[WorkloadTarget], left: Left, mine: QuotaLeaf, own: Le
 
 
 def _lacks(sums: Iterable[Left], held: Request) -> bool:
-    """True if one of *sums* is less than *held*."""
+    """Whether one of *sums* is less than *held*."""
     for each in sums:
         for index, amount in held:
             if amount > each.get(index, amount):

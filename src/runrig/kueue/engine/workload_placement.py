@@ -145,7 +145,7 @@ def _led(members: list[Member]) -> tuple[Member | None, list[Member]]:
 
 
 def _sound(levels: Sequence[str], request: TopologyRequest) -> bool:
-    """True if every slice has a size, and each inner layer has a finer level and a size that divides the outer one's."""
+    """Whether every slice has a size, and each inner layer has a finer level and a size that divides the outer one's."""
     layers = [(levels.index(layer.level), layer.size) for layer in request.slices]
     return all(size for _, size in layers) and all(
         outer < inner and not size % part for (outer, size), (inner, part) in pairwise(layers)

@@ -47,7 +47,7 @@ class Job:
 
     @property
     def synced(self) -> bool:
-        """True if completions follow parallelism."""
+        """Whether completions follow parallelism."""
         return _FLAGS.get(self.sync or "", False)
 
     @property
@@ -135,5 +135,5 @@ def suspended(job: AnyJob) -> Changes:
 
 
 def must_suspend(job: AnyJob, admitted: Mapping[str, int]) -> bool:
-    """True if *job* runs with other counts than *admitted*, by pod set; its Workload is then replaced."""
+    """Whether *job* runs with other counts than *admitted*, by pod set; its Workload is then replaced."""
     return not job.suspend and admitted.get(job.POD_SET, job.pods) != job.pods

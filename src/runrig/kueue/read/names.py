@@ -64,7 +64,7 @@ class Manifest:
         return (self.conditions or {}).get(name)
 
     def says(self, name: str) -> bool:
-        """True if the condition *name* exists and is True."""
+        """Whether the condition *name* exists and is True."""
         found = self.condition(name)
         return found is not None and found.status
 

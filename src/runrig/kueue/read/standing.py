@@ -60,7 +60,7 @@ def _draft(manifest: Manifest, kind: JobKind, queue: Queue, parts: Sequence[Part
 
 
 def _at(fields: Object, path: str) -> Value | None:
-    """The value at *path*; None if there is none."""
+    """The value at *path*, or None."""
     *steps, last = path.split(".")
     for name in steps:
         fields = fields.object(name)

@@ -32,7 +32,7 @@ def read_request(fields: Object) -> TopologyRequest | None:
 
 
 def read_annotations(fields: Object) -> TopologyRequest | None:
-    """Reads a topology request from the annotations of a pod template; None if there is none."""
+    """Reads a topology request from the annotations of a pod template, or None."""
     found = {name: fields.get(f"{_ANNOTATION}{name}") for name in ("required-topology", "preferred-topology")}
     free = fields.get(f"{_ANNOTATION}unconstrained-topology")
     layers = fields.get(f"{_ANNOTATION}slice-required-topology-constraints")

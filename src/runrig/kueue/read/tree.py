@@ -43,7 +43,7 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class Report:
-    """The findings in the files so far. *latest*: the latest time in them; None if there is none.
+    """The findings in the files so far. *latest*: the latest time in them, or None.
 
     *first*, *times*: where each warning was found first, and how often. The same message at the same field counts once
     per kind.

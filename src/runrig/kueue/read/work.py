@@ -47,11 +47,11 @@ class _Known:
     managed: set[Key] = field(default_factory=set)
 
     def has(self, manifest: Manifest) -> bool:
-        """True if its Workload is in the files."""
+        """Whether its Workload is in the files."""
         return (manifest.kind, manifest.key) in self.owned
 
     def leaves(self, manifest: Manifest) -> bool:
-        """True if it does not count by itself: another job created it, and either that job counts or *manifest* has no
+        """Whether it does not count by itself: another job created it, and either that job counts or *manifest* has no
         queue label.
         """
         if any(key in self.managed or key in self.owned for key in _owners(manifest)):
@@ -103,7 +103,7 @@ def _owners(manifest: Manifest) -> Iterator[Key]:
 
 
 def _queues(manifest: Manifest, around: Surroundings) -> bool:
-    """True if it has a queue of its own. The default queue does not apply to objects that another job created."""
+    """Whether it has a queue of its own. The default queue does not apply to objects that another job created."""
     if manifest.labels.get(marks.QUEUE):
         return True
     return manifest.namespace in around.defaulted and not _has_maker(manifest)
@@ -132,7 +132,7 @@ def _pods(
 
 
 def _is_of_gang(manifest: Manifest, known: _Known, names: set[str]) -> bool:
-    """True if its workload already counts it."""
+    """Whether its workload already counts it."""
     if marks.POD_SET in manifest.labels or marks.WORKLOAD in manifest.annotations:
         return True
     return known.has(manifest) or any(name in names for _, name in _owners(manifest))

@@ -100,7 +100,7 @@ class BrowserSessions:
         return now < session.ends_at and now - self._seen_at(session) < IDLE_S
 
     def _is_over(self, session: BrowserSession, now: float) -> bool:
-        """Returns True if the session can never become valid again."""
+        """Whether the session can never become valid again."""
         if session.hash not in self._renewals:
             return not self._is_good(session, now)
         return now - session.created_at >= LONGEST_S or now - self._seen_at(session) >= IDLE_S
@@ -164,7 +164,7 @@ class BrowserSessions:
         return ended + [each.hash for each in reached[:excess]]
 
     def _reaches(self, identity: Identity, session: BrowserSession) -> bool:
-        """Returns True if *identity* may end *session*, or it is no longer valid."""
+        """Whether *identity* may end *session*, or it is no longer valid."""
         found = self._authentication.begun_with(session)
         return found is None or identity.reaches(found.narrowed)
 
@@ -186,7 +186,7 @@ class BrowserSessions:
     # ------------------------------------------------------------ renewal by the provider
 
     def goes_on(self, cookie: str) -> bool:
-        """Returns True if the session of *cookie* comes from the provider and is valid, after a renewal if necessary.
+        """Whether the session of *cookie* comes from the provider and is valid, after a renewal if necessary.
         Waits for the provider.
         """
         hash = hash_of(cookie)
@@ -200,7 +200,7 @@ class BrowserSessions:
         return True
 
     def begins_anew(self, cookie: str) -> bool:
-        """Returns True if the session of *cookie* ended only because its refresh token is not here.
+        """Whether the session of *cookie* ended only because its refresh token is not here.
 
         The sign-in was on a command line, which keeps the refresh token, or before a restart.
         """

@@ -193,7 +193,7 @@ class Sessions:
             return used
 
     def expects(self, identity: Identity, about: About = None) -> bool:
-        """Returns True if *identity* has a control connection that can announce another key."""
+        """Whether *identity* has a control connection that can announce another key."""
         with self._lock:
             return any(each.is_control and _is_of(each, identity, about) for each in self._tickets.values())
 
@@ -224,7 +224,7 @@ class Sessions:
         return None
 
     def runs(self, ticket: Ticket) -> bool:
-        """Returns True if its attempt is still running. Queries the store."""
+        """Whether its attempt is still running. Queries the store."""
         task = ticket.task
         try:
             found = self._queries.attempts(task.workflow, task=task.name, retry_id=task.retry_id)

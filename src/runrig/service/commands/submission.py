@@ -115,7 +115,7 @@ class ParsedSubmission:
         )
 
     def sent_again(self, stored: Workflow) -> bool:
-        """Returns True if *stored* comes from the same request. The key of its specification includes the file's
+        """Whether *stored* comes from the same request. The key of its specification includes the file's
         priority.
         """
         same = (self.user, self.pool, self.parent, self.spec.hash[:SENT_LETTERS])
@@ -155,7 +155,7 @@ def read(submission: Submission) -> ParsedSubmission:
 
 
 def is_soon_read(submission: Submission) -> bool:
-    """Returns True if `read` is fast enough not to delay others: a short file that is not a template."""
+    """Whether `read` is fast enough not to delay others: a short file that is not a template."""
     return _is_short(submission.text) and not template.is_template(submission.template or submission.text)
 
 

@@ -227,7 +227,7 @@ class Submissions:
         return found
 
     def entered(self, parsed: ParsedSubmission) -> WorkflowSubmitted | None:
-        """Returns the response to an identical earlier submission; None if there is none. Raises Conflict if a
+        """Returns the response to an identical earlier submission, or None. Raises Conflict if a
         different submission has the uuid.
         """
         if parsed.uuid is None:

@@ -36,7 +36,7 @@ class Replica:
         self._read_at = 0.0
         self._looking: Iterator[Decision | None] | None = None
         self.settled = False
-        """True if `settle` has nothing to do until the next commit."""
+        """Whether `settle` has nothing to do until the next commit."""
 
     @property
     def state(self) -> State:

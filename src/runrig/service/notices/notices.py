@@ -239,7 +239,7 @@ class Notices:
             self._mailer.submit(self._deliver, mails, self._send_mails)
 
     def _has_many(self, user: str) -> bool:
-        """True if *user* got as many mails as allowed for now."""
+        """Whether *user* got as many mails as allowed for now."""
         sent = self._mailed.get(user, deque())
         while sent and sent[0] <= time.time() - MAILS_S:
             sent.popleft()

@@ -145,7 +145,7 @@ class Webhook:
 
 
 def is_public(address: Address) -> bool:
-    """Returns True if *address*, and the IPv4 address inside it if it has one, is reachable by everyone."""
+    """Whether *address*, and the IPv4 address inside it if it has one, is reachable by everyone."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if address in _NAT64:

@@ -143,7 +143,7 @@ def _declare(state: State, declared: Declared, at: float) -> None:
 
 
 def _stays(entry: Entry, row: GangRow | None) -> bool:
-    """Returns True if a gang needs no update. Gangs whose usage affects others (nominated or stopping) are removed and
+    """Whether a gang needs no update. Gangs whose usage affects others (nominated or stopping) are removed and
     added again, and so are gangs that new declarations would move, such as refused ones.
     """
     known = row is not None and row.state in (GangState.PENDING, GangState.ADMITTED) and not row.gang.refused

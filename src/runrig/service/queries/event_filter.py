@@ -53,7 +53,7 @@ class EventFilter:
         return after, newest
 
     def takes(self, event: Event) -> bool:
-        """Returns True if time, kind and workflow of *event* match; the rest requires a lookup (`Subjects.matches`)."""
+        """Whether time, kind and workflow of *event* match; the rest requires a lookup (`Subjects.matches`)."""
         early = self.since is not None and event.time < self.since
         late = self.until is not None and event.time > self.until
         other = self.workflow is not None and workflow_of(event.action) != self.workflow
@@ -129,7 +129,7 @@ class Subjects:
         return known
 
     def matches(self, event: Event, owner: Owner | None, query: EventFilter, placements: Placements) -> bool:
-        """Returns True if user and node of *event* match *query*."""
+        """Whether user and node of *event* match *query*."""
         people = {event.actor, event.actor.removeprefix(APPLY), owner.user if owner else None}
         if query.user is not None and query.user not in people:
             return False

@@ -65,7 +65,7 @@ _IS: Mapping[Kind, tuple[tuple[type[Action], ...], Callable[[Action], bool]]] = 
 
 
 def is_of(action: Action, kinds: Collection[Kind]) -> bool:
-    """Returns True if *action* is of one of *kinds*, or *kinds* is empty."""
+    """Whether *action* is of one of *kinds*, or *kinds* is empty."""
     return not kinds or any(isinstance(action, _IS[kind][0]) and _IS[kind][1](action) for kind in kinds)
 
 

@@ -26,7 +26,7 @@ def with_preemptions(workflow: Workflow, groups: Sequence[GroupWhy], events: Ite
 
 
 def _runs_on(group: GroupWhy) -> bool:
-    """Returns True if it is running and this attempt is not being preempted. Earlier attempts are among the events."""
+    """Whether it is running and this attempt is not being preempted. Earlier attempts are among the events."""
     return group.state in (Status.INITIALIZING, Status.RUNNING) and group.preempted_by is None
 
 

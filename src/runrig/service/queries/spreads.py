@@ -21,7 +21,7 @@ class Spread(NamedTuple):
 
 
 def prefers(spec: WorkflowSpec | None) -> bool:
-    """Returns True if a task of *spec* has a level that is only preferred."""
+    """Whether a task of *spec* has a level that is only preferred."""
     tasks = () if spec is None else [task for group in spec.groups for task in group.tasks]
     return any(not each.required for task in tasks for each in task.topology)
 

@@ -21,7 +21,7 @@ class Visibility:
 
     @property
     def whole(self) -> bool:
-        """True if it covers everything, including pools that do not exist yet."""
+        """Whether it covers everything, including pools that do not exist yet."""
         return self.identity is None or allows(self.identity, Permission.READ_POOL)
 
     @property
@@ -31,7 +31,7 @@ class Visibility:
 
     @property
     def everything(self) -> bool:
-        """True if it also covers what belongs to no pool, such as changes of nodes and cohorts."""
+        """Whether it also covers what belongs to no pool, such as changes of nodes and cohorts."""
         return self.identity is None or allows(self.identity, Permission.READ_EVERYTHING)
 
     def sees(self, pool: str) -> bool:

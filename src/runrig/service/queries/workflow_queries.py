@@ -117,7 +117,7 @@ class WorkflowQueries:
         return Names(visibility, self.pool_of, preemptors, gpus=gpus, alone=self._alone)
 
     def _alone(self, id: str) -> bool:
-        """Returns True if the workflow *id* has one group; False if it was deleted."""
+        """Whether the workflow *id* has one group; False if it was deleted."""
         with suppress(NotFound):
             hash = self._store.head(id).spec_hash
             return hash in (asked := self._asked_by({hash})) and asked[hash].groups == 1

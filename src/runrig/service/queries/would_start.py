@@ -110,7 +110,7 @@ def _foresee(
 
 
 def may_make(identity: Identity, change: Change) -> bool:
-    """Returns True if a route allows *change*: the administrators of a pool may change its subpools and its queueing
+    """Whether a route allows *change*: the administrators of a pool may change its subpools and its queueing
     policy, but not its guarantees.
     """
     if allows(identity, Permission.CHANGE_CLUSTER):

@@ -57,7 +57,7 @@ class Heart:
 
     @property
     def alive(self) -> bool:
-        """Returns True if this process leads, as far as it can know."""
+        """Whether this process leads, as far as it can know."""
         fresh = time.monotonic() - self._confirmed <= SILENT_S
         return fresh and not self._replaced and not self._term.overtaken
 

@@ -107,7 +107,7 @@ def _read_none(file: str) -> str:
 
 
 def is_kubernetes(data: bytes | str) -> bool:
-    """Returns True if a document in *data* has the field `apiVersion`, or if the file is empty."""
+    """Whether a document in *data* has the field `apiVersion`, or if the file is empty."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > LARGEST_TEXT and _WORD.search(raw):
         # Longer than any valid cluster file, so the position of the word does not matter.
@@ -118,7 +118,7 @@ def is_kubernetes(data: bytes | str) -> bool:
 
 
 def _top_has_it(raw: bytes) -> bool:
-    """Returns True if a document has the word as a top-level key. Reads as far as the text can be parsed."""
+    """Whether a document has the word as a top-level key. Reads as far as the text can be parsed."""
     open_maps: list[bool] = []
     is_key = True
     try:

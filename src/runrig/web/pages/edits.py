@@ -57,7 +57,7 @@ def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
 
 
 def may_promise(asker: Asker, name: str) -> bool:
-    """Returns True if the user can change, and so preview, the pool's quota."""
+    """Whether the user can change, and so preview, the pool's quota."""
     about = About(name)
     if not asker.may(Permission.CHANGE_POOL, about):
         return False

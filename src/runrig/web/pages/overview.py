@@ -110,7 +110,7 @@ def _overview(service: Service, views: Views, visibility: Visibility, reasons: E
 
 
 def _lives(views: Views, visibility: Visibility) -> bool:
-    """Returns True if there is work outside the queue that uses no GPUs: on hold, or without GPU requests."""
+    """Whether there is work outside the queue that uses no GPUs: on hold, or without GPU requests."""
     found, _ = views.workflow_queries.workflows(WorkflowQuery(statuses=("PENDING", "RUNNING"), limit=1), visibility)
     return bool(found)
 
