@@ -50,6 +50,10 @@ NAMES = {
     "W6": "Limits",
     "W7": "Budgets",
     "W8": "Set aside",
+    "U1": "Held",
+    "U2": "Lost",
+    "U3": "Lent",
+    "U4": "Closed hours",
 }
 OF_PREEMPTIONS = {"PRIORITY": "R1", "RECLAIM": "R2"}
 """The rule behind each `gangs.Law`, by its name in answers."""

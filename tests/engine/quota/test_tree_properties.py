@@ -4,6 +4,7 @@ knows declarations and the usage of leaves; it does not use the sums of the tree
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from random import Random
 
@@ -372,22 +373,41 @@ def test_changes_together_equal_changes_one_by_one(model: Model, leaving: Load, 
 @many
 @given(models(), loads)
 def test_lent_amounts_cover_borrowed_amounts_at_every_node(model: Model, load: Load) -> None:
-    """In any tree a node lends at most what it has idle and may lend, and the sums between siblings match."""
+    """In any tree a node lends at most what it has idle and may lend, and the sums between siblings match. Siblings lend in
+    proportion to that, within 1, whatever their names are (rule U3).
+    """
     both = Grown(model)
     for where, request in load:
         both.hold(where, request)
     lent_everywhere = lent_by_all(both.tree.root)
     for node in both.tree.nodes():
         for index in (0, 1):
-            given_away = lent_everywhere.get(node, (0, 0))[index]
-            assert lent(node, index) == given_away
+            given_away = lent(node, index)
+            assert isinstance(node, QuotaLeaf) or lent_everywhere.get(node, (0, 0))[index] == given_away
             limit = node.lending[index]
             idle = max(0, node.balance(index))
             assert 0 <= given_away <= (idle if limit is None else min(idle, limit))
             if node.children:
                 owes = given_away + sum(max(0, -child.balance(index)) for child in node.children)
-                gets = sum(lent_everywhere.get(child, (0, 0))[index] for child in node.children) + max(
-                    0, -node.balance(index)
-                )
+                gets = sum(lent(child, index) for child in node.children) + max(0, -node.balance(index))
                 own = 0 if node.kind is NodeKind.POOL else node.nominal[index]
                 assert 0 <= owes - gets <= own
+                rooms = {child: _lendable(child, index) for child in node.children if _lendable(child, index)}
+                lends = {child: lent(child, index) for child in rooms}
+                whole = sum(lends.values())
+                for child, room in rooms.items():
+                    assert abs(lends[child] - Fraction(whole * room, sum(rooms.values()))) < 1
+
+
+def _lendable(node: QuotaNode, index: int) -> int:
+    idle, limit = max(0, node.balance(index)), node.lending[index]
+    return idle if limit is None else min(idle, limit)
+
+
+def test_what_cannot_be_divided_is_lent_by_the_first_names() -> None:
+    """alpha, mid and zeta have 4 idle GPUs each, mid lends at most 2."""
+    quotas = {"alpha": Quota(4), "busy": Quota(0), "mid": Quota(4, lending_limit=2), "zeta": Quota(4)}
+    for borrowed, parts in ((1, [1, 0, 0]), (5, [2, 1, 2]), (6, [3, 1, 2]), (10, [4, 2, 4])):
+        tree = QuotaTree([], [Pool(name, {KEYS[1]: quota}) for name, quota in quotas.items()], {KEYS[1]: 12})
+        add(tree.low["busy"], ((0, borrowed),), REAL)
+        assert [lent(tree.pools[name], 0) for name in ("alpha", "mid", "zeta")] == parts

@@ -54,7 +54,7 @@ def lent(node: QuotaNode, index: int) -> int:
 
 
 def lent_by_all(root: QuotaNode) -> dict[QuotaNode, list[int]]:
-    """`lent` for every node below *root* that lends something, per index. O(nodes × indices)."""
+    """`lent` for every node below *root* that lends something, except the leaves of pools, per index. O(nodes × indices)."""
     width = len(root.nominal)
     found: dict[QuotaNode, list[int]] = {}
     stack = [root]
@@ -65,37 +65,49 @@ def lent_by_all(root: QuotaNode) -> dict[QuotaNode, list[int]]:
         borrow = False
         for child in node.children:
             borrow = borrow or any(map(gt, child.usage[REAL], child.subtree))
-            if child.children:
+            if child.children and child.kind is not NodeKind.OWN:
                 stack.append(child)
         if borrow or owed is not None:
             for index in range(width):
                 for child, part in debt_by_child(node, index, 0 if owed is None else owed[index]):
-                    found.setdefault(child, [0] * width)[index] = part
+                    if child not in found:
+                        found[child] = [0] * width
+                    found[child][index] = part
     return found
 
 
-def debt_by_child(
-    parent: QuotaNode, index: int, owed: int, by_name: Sequence[QuotaNode] | None = None
-) -> Iterator[tuple[QuotaNode, int]]:
+def debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[QuotaNode, int]]:
     """Yields (child, amount that it lends) for the children that lend anything. *owed*: what *parent* lends to the rest of the
-    tree. *by_name*: `children_by_name`, if known.
+    tree.
 
     Only the sums are certain; who borrows from whom is not recorded. The parent's own quota counts as lent first. The rest is
-    assigned to the idle children in the order of their names, up to their lending limits.
+    divided among the idle children, in proportion to what each can lend (rule U3).
     """
     over = sum([more for child in parent.children if (more := child.usage[REAL][index] - child.subtree[index]) > 0])
     debt = owed + over - (0 if parent.kind is NodeKind.POOL else parent.nominal[index])
     if debt <= 0:
         return
-    for child in children_by_name(parent) if by_name is None else by_name:
-        balance, limit = child.balance(index), child.lending[index]
-        part = min(debt, balance if limit is None else min(balance, limit))
-        if part > 0:
-            yield child, part
-            debt -= part
-            if not debt:
-                return
+    lenders, rooms = list[QuotaNode](), list[int]()
+    for child in parent.children:
+        room, limit = child.subtree[index] - child.usage[REAL][index], child.lending[index]
+        if limit is not None and limit < room:
+            room = limit
+        if room > 0:
+            lenders.append(child)
+            rooms.append(room)
+    yield from zip(lenders, rooms if debt >= sum(rooms) else _divided(debt, rooms, lenders), strict=True)
 
 
-def children_by_name(parent: QuotaNode) -> list[QuotaNode]:
-    return sorted(parent.children, key=lambda child: (child.name, child.kind.value))
+def _divided(debt: int, rooms: Sequence[int], lenders: Sequence[QuotaNode]) -> Sequence[int]:
+    """Whole parts of *debt* in proportion to *rooms*, by largest remainder, then by name. *debt* is less than their sum."""
+    whole = sum(rooms)
+    parts = [debt * room // whole for room in rooms]
+    if missing := debt - sum(parts):
+        cut = [debt * room % whole for room in rooms]
+        least = sorted(cut)[-missing]
+        last = [at for at, each in enumerate(cut) if each == least]
+        up = [at for at, each in enumerate(cut) if each > least]
+        last.sort(key=lambda at: (lenders[at].name, lenders[at].kind.value))
+        for at in (*up, *last[: missing - len(up)]):
+            parts[at] += 1
+    return parts

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from runrig.domain.usage import QUOTA, Key
-from runrig.engine.quota.numbers import borrowed, children_by_name, debt_by_child, lent_by_all
+from runrig.engine.quota.numbers import borrowed, debt_by_child, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaNode
 
@@ -15,12 +15,11 @@ class QuotaSums:
         self._known: dict[Key, int] = {}
         self._used: dict[tuple[str, int], int] = {}
         self._lent: dict[tuple[QuotaNode, int], dict[QuotaNode, int]] = {}
-        self._by_name: dict[QuotaNode, list[QuotaNode]] = {}
         self._drawing: set[str] = set()
 
     def declared(self, tree: QuotaTree) -> Iterator[tuple[Key, int]]:
         """After a declaration: everything. O(nodes × depth × flavors)."""
-        for known in (self._drawing, self._used, self._by_name, self._lent):
+        for known in (self._drawing, self._used, self._lent):
             known.clear()
         lends, nothing = lent_by_all(tree.root), [0] * len(tree.keys)
         for node, parts in lends.items():
@@ -73,15 +72,14 @@ class QuotaSums:
         waiting = [(tree.root, 0)]
         while waiting:
             node, owed = waiting.pop()
-            if node not in self._by_name:
-                self._by_name[node] = children_by_name(node)
-            now, before = dict(debt_by_child(node, index, owed, self._by_name[node])), self._lent.get((node, index), {})
+            now, before = dict(debt_by_child(node, index, owed)), self._lent.get((node, index), {})
             self._lent[node, index] = now
-            for child in {*now, *before, *below.get(node, ())}:
+            for child in {*(child for child, _ in now.items() ^ before.items()), *below.get(node, ())}:
                 part = now.get(child, 0)
-                if child.kind is NodeKind.OWN:
+                # A pool without subpools lends what its own node lends.
+                if child.kind is NodeKind.OWN or (child.kind is NodeKind.POOL and len(child.children) == 1):
                     yield from self._changed((QUOTA, child.name, tree.keys[index].flavor, "lent"), part)
-                elif part != before.get(child, 0) or child in below.get(node, ()):
+                else:
                     waiting.append((child, part))
 
     def _changed(self, key: Key, value: int) -> Iterator[tuple[Key, int]]:

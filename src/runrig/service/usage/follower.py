@@ -33,7 +33,7 @@ from runrig.ports.usage import Position
 from runrig.service.runtime import logs
 from runrig.service.runtime.background import Background
 
-VERSION = 1
+VERSION = 2
 """Changes with the rules by which usage is counted."""
 EVENTS_AT_ONCE = 200
 PAUSE_S = 1.0
