@@ -211,7 +211,8 @@ def test_static_files_are_cached_forever_under_a_unique_name(tmp_path: Path) -> 
         assert visitor.get("/static/another/page.css").status_code == 404
 
 
-def test_all_scripts_and_styles_together_stay_small() -> None:
+def test_all_scripts_and_styles_together_stay_small_and_are_sent_without_comments() -> None:
+    assert not [name for name, each in files._FILES.items() if b"\n//" in each.plain or each.plain.startswith(b"//")]
     assert sum(len(each.zipped) for each in files._FILES.values()) <= 24_000
 
 

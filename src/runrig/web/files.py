@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated
@@ -14,6 +15,8 @@ from runrig.api.routing import Found, Route
 from runrig.domain.errors import NotFound
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_COMMENT = re.compile(rb"^ *(//|/\*).*$", re.MULTILINE)
+"""A line that is a comment. Browsers get an empty one, so that line numbers in their messages are right."""
 _FOR_EVER = "public, max-age=31536000, immutable"
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -31,10 +34,13 @@ def zipped(text: bytes) -> bytes:
 
 
 def _read() -> dict[str, File]:
-    found = sorted(
-        (each.name, each.read_bytes()) for each in files(__package__).joinpath("static").iterdir() if each.is_file()
-    )
-    return {name: File(text, zipped(text), _TYPES[name[name.rindex(".") :]]) for name, text in found}
+    """A script `name.part.js` is sent as part of `name.js`, so that a page does not need another request for it."""
+    found: dict[str, bytes] = {}
+    for each in sorted(files(__package__).joinpath("static").iterdir(), key=lambda each: each.name):
+        if each.is_file():
+            name, ending = each.name.partition(".")[0], each.name[each.name.rindex(".") :]
+            found[name + ending] = found.get(name + ending, b"") + _COMMENT.sub(b"", each.read_bytes())
+    return {name: File(text, zipped(text), _TYPES[name[name.rindex(".") :]]) for name, text in found.items()}
 
 
 _FILES = _read()
