@@ -14,6 +14,7 @@ from runrig.domain.shown import (
     LogRecord,
     Me,
     PoolWhy,
+    ForeseenStart,
     TriedDial,
     WorkflowEvent,
     WorkflowHeadline,
@@ -469,6 +470,7 @@ CHANGES = {
         | {"who": "wait", "changes": ["until tune-812 has finished"], "stops": ["low-1"], "instead_of": []},
     ],
     "tried": [example_of(TriedDial) | {"dial": "priority", "values": 2, "refuted": 1, "run": 1}],
+    "starts": [example_of(ForeseenStart)],
 }
 ASK_WHY, ASK_CHANGES = "GET /api/v1/workflows/train-3/why", "GET /api/v1/workflows/train-3/changes"
 
@@ -528,6 +530,8 @@ def test_why_prints_the_summary_then_the_blockers_then_the_past() -> None:
         "WOULD START IF",
         "  you    request 7 pods for main (now 8); eval-5 waits instead",
         "  wait   until tune-812 has finished (stops low-1)",
+        "         nothing changes until 2026-01-31 17:40:00 UTC, when sft-75 reaches its",
+        "         time limit",
         "  not    priority: no value would start it",
         "         priority: 2 values, 1 ruled out, 1 run: WAITS",
         "",

@@ -89,7 +89,11 @@ def test_every_page_route_declares_its_permission() -> None:
 
 def test_workflow_page_has_the_whole_answer(tmp_path: Path) -> None:
     with site(tmp_path) as it:
-        busy(it)
+        limited = one_task("a", gpus=2).replace("  tasks:", "  timeout: {exec_timeout: 1h}\n  tasks:", 1)
+        it.desk.submit("a", text=limited)
+        it.desk.service.settle()
+        it.desk.submit("b", gpus=2)
+        it.desk.service.settle()
         shown = it.visitor().page("/workflow/b-1?would=own")
         text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", shown))
         why = it.desk.service.workflow_queries.why("b-1")
@@ -99,6 +103,7 @@ def test_workflow_page_has_the_whole_answer(tmp_path: Path) -> None:
             for blocker in group.blockers:
                 assert str(blocker.reason) in text
         assert "set its priority to LOW" in text or "move it to pool pool2" in text
+        assert re.search("wait nothing changes until [0-9: -]{19} UTC, when a-1 reaches its time limit", text)
 
 
 def test_user_text_is_escaped(tmp_path: Path) -> None:

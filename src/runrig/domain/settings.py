@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
-from runrig.domain.pools import MOST_WEIGHT, BudgetReached, Pool, Queueing, TopologyKey, exit_actions
+from runrig.domain.pools import MARKS, MOST_WEIGHT, BudgetReached, Pool, Queueing, TopologyKey, exit_actions
 from runrig.domain.spans import format_duration
-from runrig.domain.value import Word
+from runrig.domain.value import Word, at, utc
 
 NOTHING = "none"
 MOST_LIMIT = 1_000_000
@@ -378,7 +378,7 @@ def default(setting: Setting) -> Any:
 def called(name: str) -> str:
     """The label of a field of a pool or cohort, for people."""
     setting = named(name)
-    return name.replace("_", " ") if setting is None else setting.title or setting.label
+    return PARTS.get(name, name).replace("_", " ") if setting is None else setting.title or setting.label
 
 
 def in_words(name: str, shown: Any) -> str:
@@ -386,6 +386,8 @@ def in_words(name: str, shown: Any) -> str:
     setting = named(name)
     if setting is not None:
         return setting.in_words(shown)
+    if name in MARKS and isinstance(shown, float):
+        return utc(at(shown))
     return NOTHING if shown in (None, "", [], (), {}) else str(shown)
 
 

@@ -19,7 +19,8 @@ def section(answer: Answer, *, verbose: bool, limited: bool = False) -> Iterator
     """
     if not answer["tried"]:
         return
-    if answer["would_start"]:
+    starts = answer.get("starts", ())
+    if answer["would_start"] or starts:
         yield "WOULD START IF"
     elif any(each["who"] != "owner" for each in answer["tried"]):
         yield "No single change would start it."
@@ -33,6 +34,9 @@ def section(answer: Answer, *, verbose: bool, limited: bool = False) -> Iterator
         who = _WHO[each["who"]]
         yield from _row(who if who != before else "", _change(each, several=several))
         before = who
+    for each in starts:
+        yield from _row(_WHO["wait"] if before != "wait" else "", _start(each, several=several))
+        before = "wait"
     yield from _none([each for each in answer["tried"] if each["verdict"] == "WAITS"], "not", "no value would start it")
     unproven = [each for each in answer["tried"] if each["verdict"] == "NOT_PROVEN"]
     yield from _none(unproven, "?", "not fully searched (search limit)")
@@ -54,6 +58,10 @@ def _change(each: Answer, *, several: bool) -> str:
         others = [f"{other['gang']} {other['becomes']}" for other in each["instead_of"]]
         text += f"; {listed(others)} instead"
     return text
+
+
+def _start(each: Answer, *, several: bool) -> str:
+    return f"{each['group']}: {each['sentence']}" if several else str(each["sentence"])
 
 
 def _none(dials: Sequence[Answer], label: str, why: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ from runrig.domain.shown.access import (
     User,
     UserPage,
 )
-from runrig.domain.shown.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
+from runrig.domain.shown.changes import ForeseenEffect, ForeseenStart, TriedDial, WorkflowChanges, WouldStart
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
 from runrig.domain.shown.events import ClusterEvent, ClusterEventPage, RuledOut, WorkflowEvent, WorkflowEventPage

@@ -1,10 +1,12 @@
 """Changes that would start a waiting workflow, each with its effects."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from runrig.domain.blockers import Verdict
 from runrig.domain.changes import Fate, Who
-from runrig.domain.value import Shown, example, shown_as
+from runrig.domain.quantities import listed
+from runrig.domain.value import Shown, at, example, shown_as, utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,38 @@ shown_as(TriedDial("main-group", Who.ADMIN, "quota of pool vision (default/gpu)"
 
 
 @dataclass(frozen=True, slots=True)
+class ForeseenStart(Shown):
+    """When a waiting group starts if nothing is submitted or changed, and all work runs until its time limit.
+
+    *after*: workflows that reach their limit then. *sentence*: the condition and the time.
+    """
+
+    group: str
+    at: datetime
+    after: tuple[str, ...]
+    sentence: str
+
+
+MOST_NAMED = 3
+
+
+def foreseen_start(group: str, moment: float, after: tuple[str, ...]) -> ForeseenStart:
+    named, more = after[:MOST_NAMED], len(after) - MOST_NAMED
+    who = listed((*named, f"{more:,} more") if more > 0 else named)
+    reach = "reaches its time limit" if len(after) == 1 else "reach their time limits"
+    when = f", when {who} {reach}" if after else ""
+    return ForeseenStart(group, at(moment), after, f"nothing changes until {utc(at(moment))}{when}")
+
+
+shown_as(foreseen_start("main-group", 1769881200.0, ("sft-75",)))
+
+
+@dataclass(frozen=True, slots=True)
 class WorkflowChanges(Shown):
     """*at_rest* false: the next cycle does something even without a change. *revision*: the state that was examined.
+
+    *starts*: groups that start at a later time without a change. A group is not in it if it waits for work without a time
+    limit, or if the answer would need too many steps.
 
     Workflows in pools that you cannot see appear as `work of another pool`.
     """
@@ -82,6 +114,7 @@ class WorkflowChanges(Shown):
     at_rest: bool
     would_start: tuple[WouldStart, ...]
     tried: tuple[TriedDial, ...]
+    starts: tuple[ForeseenStart, ...]
 
 
-shown_as(WorkflowChanges(18342, True, (example(WouldStart),), (example(TriedDial),)))
+shown_as(WorkflowChanges(18342, True, (example(WouldStart),), (example(TriedDial),), (example(ForeseenStart),)))

@@ -58,10 +58,13 @@ class Budget:
 
 
 class StateBranch:
-    """Changes *state*. Exhaust `run`, then call `outcome`."""
+    """Changes *state*. Exhaust `run`, then call `outcome`. *starting_runs*: admitted tasks run at once."""
 
-    def __init__(self, state: State, edit: Edit, now: float, budget: Budget = Budget()) -> None:
+    def __init__(
+        self, state: State, edit: Edit, now: float, budget: Budget = Budget(), *, starting_runs: bool = False
+    ) -> None:
         self._state, self._now, self._budget = state, now, budget
+        self._starting = _RUNNING if starting_runs else _STARTING
         self._edit = edit
         self._at_first = {gang: entry.placement for gang, entry in admitted(state).items()}
         self._touched: dict[str, None] = {}
@@ -96,7 +99,7 @@ class StateBranch:
         state, tasks = self._state, self._state.tasks
         facts: dict[TaskKey, TaskFact] = {}
         for key in state.unsteady:
-            facts[key] = _STARTING if tasks[key].status is Status.INITIALIZING else _RUNNING
+            facts[key] = self._starting if tasks[key].status is Status.INITIALIZING else _RUNNING
         for key in state.active if lost else ():
             if (node := tasks[key].node) in lost:
                 facts[key] = TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {node} is gone")
@@ -108,6 +111,19 @@ class StateBranch:
         return Observation(facts, running=state.active - facts.keys(), held=self._edit.held)
 
     # ------------------------------------------------------------ what happened
+
+    @property
+    def rests(self) -> bool:
+        return self._rests
+
+    @property
+    def steps(self) -> int:
+        return self._steps
+
+    def stopped_by(self, cause: Status) -> tuple[str, ...]:
+        """Returns the workflows of which something was stopped with this status."""
+        stopped = (gang for gang, why in self._stopped.items() if why.cause == cause.value)
+        return tuple(dict.fromkeys(gang.partition("/")[0] for gang in stopped))
 
     def _note(self, actions: Iterable[Action]) -> None:
         for action in actions:

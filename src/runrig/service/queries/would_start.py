@@ -8,9 +8,10 @@ from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.changes import BestEffort, Change, Ended, Fate, MoreGpusOfUser, MoreNominal, Who
 from runrig.domain.errors import Unavailable
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
-from runrig.domain.shown.changes import ForeseenEffect, WorkflowChanges, WouldStart
+from runrig.domain.shown.changes import ForeseenEffect, WorkflowChanges, WouldStart, foreseen_start
 from runrig.domain.steps import drained
 from runrig.engine.foresight.counterfactual import Counterfactual
+from runrig.engine.foresight.first_start import FirstStart, first_starts
 from runrig.engine.foresight.outcome import plan_gang
 from runrig.engine.foresight.would_start import Foresight, starting_changes
 from runrig.engine.ledger.queue import Entry
@@ -33,8 +34,8 @@ MOST_WAIT = 32
 WAIT_S = 10.0
 """Seconds for which each of them waits."""
 
-Searched = tuple[Foresight, dict[str, int]]
-"""The answers, and the GPUs of the work that they mention, by name of workflow or gang."""
+Searched = tuple[Foresight, dict[str, int], tuple[FirstStart, ...]]
+"""The answers, the GPUs of the work that they mention, by name of workflow or gang, and what starts without a change."""
 
 
 class ChangeQueries:
@@ -64,8 +65,7 @@ class ChangeQueries:
             raise Unavailable(
                 f"no change that would start {workflow} was found within {WITHIN_S:g} s. Try again, or search only the owner's changes"
             ) from error
-        found, gpus = answer
-        return _shown(revision, found, self._workflows.names(visibility, gpus=gpus))
+        return _shown(revision, answer, self._workflows.names(visibility, gpus=answer[1]))
 
     def _search(
         self, workflow: str, identity: Identity, who: tuple[Who, ...], depth: int, leaving: Leaving
@@ -87,8 +87,9 @@ class ChangeQueries:
 
 
 def foresee(state: State, workflow: str, identity: Identity, who: Sequence[Who], depth: int, now: float) -> Searched:
-    """Returns `starting_changes`, limited to those that *identity* may make."""
-    return drained(_foresee(state, workflow, identity, who, depth, now))
+    """Returns `starting_changes`, limited to those that *identity* may make, and `first_starts`. Uses *state* up."""
+    found, gpus = drained(_foresee(state, workflow, identity, who, depth, now))
+    return found, gpus, drained(first_starts(state, workflow, now))
 
 
 def look(state: State, workflow: str, identity: Identity, now: float) -> Generator[None, None, Searched | None]:
@@ -97,12 +98,13 @@ def look(state: State, workflow: str, identity: Identity, now: float) -> Generat
     """
     if not at_rest(state.ledger):
         return None
-    return (yield from _foresee(state, workflow, identity, (Who.OWNER,), 1, now))
+    found, gpus = yield from _foresee(state, workflow, identity, (Who.OWNER,), 1, now)
+    return found, gpus, ()
 
 
 def _foresee(
     state: State, workflow: str, identity: Identity, who: Sequence[Who], depth: int, now: float
-) -> Generator[None, None, Searched]:
+) -> Generator[None, None, tuple[Foresight, dict[str, int]]]:
     active = sorted(name for name, pool in state.pools.items() if pool.state is PoolState.ACTIVE)
     pools = [name for name in active if allows(identity, Permission.SUBMIT, pool=name)]
     found = yield from starting_changes(state, workflow, pools, who, depth, now, partial(may_make, identity))
@@ -140,12 +142,14 @@ def _gpus(entry: Entry) -> int:
     return plan_gang(entry.gang, entry.placement).gpus
 
 
-def _shown(revision: int, found: Foresight, names: Names) -> WorkflowChanges:
+def _shown(revision: int, answer: Searched, names: Names) -> WorkflowChanges:
+    found, _, starts = answer
     return WorkflowChanges(
         revision,
         all(foreseen.at_rest for _, foreseen in found),
         tuple(_answer(group, answer, names) for group, foreseen in found for answer in foreseen.answers),
         tuple(tried for _, foreseen in found for tried in foreseen.tried),
+        tuple(foreseen_start(each.group, each.at, names.several(each.after)) for each in starts),
     )
 
 
