@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from runrig.domain.shown import (
+    ForeseenStart,
     LogRecord,
     Me,
     PoolWhy,
-    ForeseenStart,
     TriedDial,
     WorkflowEvent,
     WorkflowHeadline,

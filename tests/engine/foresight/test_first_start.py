@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from runrig.domain.steps import drained
 import pytest
 
+from runrig.domain.steps import drained
 from runrig.engine.foresight import first_start
 from runrig.engine.foresight.first_start import first_starts
 from runrig.engine.state.state import State

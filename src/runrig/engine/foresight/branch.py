@@ -58,7 +58,7 @@ class Budget:
 
 
 class StateBranch:
-    """Changes *state*. Exhaust `run`, then call `outcome`. *starting_runs*: admitted tasks run at once."""
+    """Changes *state*. Exhaust `run`, then call `outcome`. *starting_runs*: admitted tasks run immediately."""
 
     def __init__(
         self, state: State, edit: Edit, now: float, budget: Budget = Budget(), *, starting_runs: bool = False
@@ -121,7 +121,7 @@ class StateBranch:
         return self._steps
 
     def stopped_by(self, cause: Status) -> tuple[str, ...]:
-        """Returns the workflows of which something was stopped with this status."""
+        """Returns the workflows with groups that were stopped with this status."""
         stopped = (gang for gang, why in self._stopped.items() if why.cause == cause.value)
         return tuple(dict.fromkeys(gang.partition("/")[0] for gang in stopped))
 

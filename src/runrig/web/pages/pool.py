@@ -96,6 +96,7 @@ def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility
         "cards": sorted(cards_of(whys), key=lambda card: (-card.held.gangs, card.pool, card.law)),
         "waiting": sum(queued.get(each, 0) for each in family),
         "asked": sum(each.gpus for each in board.queued if each.pool in family),
+        "held": sum(sum(each.gangs for each in why.held) + why.unasked - why.gangs for why, _ in whys),
         "unasked": sum(why.unasked for why, _ in whys),
         "running": _listed(views, visibility, family, "RUNNING"),
         "places": _places(views, visibility, whys),

@@ -69,10 +69,10 @@ function sized(zones, width, height, room, tall, pixel) {
   let [columnWidth, rows, nodeHeight, best] = [room, 1, pixel, -1];
   for (let tried = Math.min(room, width); tried <= Math.min(room * 12, width); tried += room / 2) {
     const count = rowsOf(zones, tried, width);
-    const tallness = Math.min(14, Math.floor((height / count - HEAD) / tall / pixel) * pixel);
+    const tallness = Math.min(22, Math.floor((height / count - HEAD) / tall / pixel) * pixel);
     const value = Math.min(tried / room, tallness * 1.3);
     if (value > best) [columnWidth, rows, nodeHeight, best] = [tried, count, Math.max(pixel, tallness), value];
   }
-  for (let tried = columnWidth; tried <= Math.min(room * 20, width) && rowsOf(zones, tried, width) === rows; tried += 1) columnWidth = tried;
+  for (let tried = columnWidth; tried <= Math.min(room * 60, width) && rowsOf(zones, tried, width) === rows; tried += 1) columnWidth = tried;
   return [columnWidth, rows, nodeHeight];
 }
