@@ -61,7 +61,7 @@ def classes(package: ModuleType) -> list[Any]:
 
 def test_every_example_is_valid_for_its_model() -> None:
     for model in (*classes(wire), *classes(v1)):
-        if issubclass(model, Model) and model not in (v1.Shown, v1.Page):
+        if issubclass(model, Model) and not model.__module__.endswith(".base"):
             model.model_validate(model.example())
 
 

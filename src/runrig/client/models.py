@@ -19,6 +19,6 @@ def __getattr__(name: str) -> Any:
 
     for module in (shown, v1, wire):
         found = getattr(module, name, None)
-        if isinstance(found, type):
+        if isinstance(found, type) and found.__module__.startswith("runrig."):
             return found
     raise AttributeError(f"unknown model {name!r}")
