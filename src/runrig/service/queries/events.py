@@ -1,6 +1,6 @@
 """The event log as sentences: one line per entry, with the rule behind its action."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import singledispatch
 
@@ -56,10 +56,29 @@ def granted_in_words(gang: Gang, placement: Placement) -> str:
     return f", with {listed(parts)}" if parts else ""
 
 
+_WORDS: Mapping[type[plan.Action], str] = {
+    plan.DropNode: "node {0.name} left the cluster",
+    plan.DropCohort: "deleted cohort {0.before.name}",
+    plan.PutLimits: f"limits of {{0.limits.user}}: {{0.before}} → {{0.limits}} {cited('W6')}",
+    plan.Submit: "{0.workflow.id} submitted to pool {0.workflow.pool} by {0.workflow.submitted_by} (priority {0.workflow.priority.value})",
+    plan.RestartTask: "task {0.key.task} is stopping, to restart with the other tasks of its group",
+    plan.Unqueue: "{0.gang} left the queue",
+    plan.Hold: f"{{0.workflow}} put on hold by {{0.by}} {cited('W3')}",
+    plan.EndHold: "{0.workflow} released",
+    plan.SetAside: f"{{0.workflow}} set aside after an internal error ({{0.error}}); all other workflows continue {cited('W8')}",
+    plan.Reassign: "{0.workflow} moved to pool {0.pool}, priority {0.priority.value}",
+    plan.SetMost: f"{{0.workflow}} may run {{0.most}} of its elements at a time {cited('W4')}",
+    plan.Withdraw: "{0.gang} lost its reservation and is pending again",
+    plan.TryAgain: f"{{0.gang}} is retried after an earlier rejection by the cluster's scheduler {cited('T7')}",
+    plan.Release: "{0.gang} released its resources",
+}
+"""Sentences that only insert fields."""
+
+
 @singledispatch
 def in_words(action: plan.Action) -> str:
     """Returns *action* as a sentence without a full stop."""
-    raise AssertionError(f"no words for {action!r}")
+    return _WORDS[type(action)].format(action)
 
 
 @in_words.register
@@ -76,19 +95,9 @@ def _(action: plan.PutNode) -> str:
 
 
 @in_words.register
-def _(action: plan.DropNode) -> str:
-    return f"node {action.name} left the cluster"
-
-
-@in_words.register
 def _(action: plan.PutCohort) -> str:
     verb = "created" if action.before is None else "updated"
     return f"{verb} cohort {action.cohort.name}: {_quotas(action.cohort.quotas)}"
-
-
-@in_words.register
-def _(action: plan.DropCohort) -> str:
-    return f"deleted cohort {action.before.name}"
 
 
 @in_words.register
@@ -129,17 +138,6 @@ def _(action: plan.SetSpent) -> str:
 
 
 @in_words.register
-def _(action: plan.PutLimits) -> str:
-    return f"limits of {action.limits.user}: {action.before} → {action.limits} {cited('W6')}"
-
-
-@in_words.register
-def _(action: plan.Submit) -> str:
-    workflow = action.workflow
-    return f"{workflow.id} submitted to pool {workflow.pool} by {workflow.submitted_by} (priority {workflow.priority.value})"
-
-
-@in_words.register
 def _(action: plan.MoveTask) -> str:
     told = action.exit_code is None or action.message.startswith(f"exit code {action.exit_code}")
     code = "" if told else f" with exit code {action.exit_code}"
@@ -149,11 +147,6 @@ def _(action: plan.MoveTask) -> str:
 @in_words.register
 def _(action: plan.RetryTask) -> str:
     return f"task {action.key.task} is retried (attempt {action.key.retry_id + 1})"
-
-
-@in_words.register
-def _(action: plan.RestartTask) -> str:
-    return f"task {action.key.task} is stopping, to restart with the other tasks of its group"
 
 
 @in_words.register
@@ -178,49 +171,14 @@ def _(action: plan.Queue) -> str:
 
 
 @in_words.register
-def _(action: plan.Unqueue) -> str:
-    return f"{action.gang} left the queue"
-
-
-@in_words.register
-def _(action: plan.Hold) -> str:
-    return f"{action.workflow} put on hold by {action.by} {cited('W3')}"
-
-
-@in_words.register
-def _(action: plan.EndHold) -> str:
-    return f"{action.workflow} released"
-
-
-@in_words.register
-def _(action: plan.SetAside) -> str:
-    return f"{action.workflow} set aside after an internal error ({action.error}); all other workflows continue {cited('W8')}"
-
-
-@in_words.register
 def _(action: plan.Abandon) -> str:
     return f"{action.workflow} is FAILED_CANCELED{_because(action.message)}"
-
-
-@in_words.register
-def _(action: plan.Reassign) -> str:
-    return f"{action.workflow} moved to pool {action.pool}, priority {action.priority.value}"
-
-
-@in_words.register
-def _(action: plan.SetMost) -> str:
-    return f"{action.workflow} may run {action.most} of its elements at a time {cited('W4')}"
 
 
 @in_words.register
 def _(action: plan.Nominate) -> str:
     waits = f"; waiting for {listed(action.targets)} to stop" if action.targets else ""
     return f"{action.gang} reserved {_places(action.placement)}{waits} {cited('R4')}"
-
-
-@in_words.register
-def _(action: plan.Withdraw) -> str:
-    return f"{action.gang} lost its reservation and is pending again"
 
 
 @in_words.register
@@ -259,19 +217,9 @@ def _(action: plan.Refuse) -> str:
 
 
 @in_words.register
-def _(action: plan.TryAgain) -> str:
-    return f"{action.gang} is retried after an earlier rejection by the cluster's scheduler {cited('T7')}"
-
-
-@in_words.register
 def _(action: plan.SetPriority) -> str:
     what = "can be preempted now" if action.priority.preemptible else "cannot be preempted"
     return f"{action.gang} keeps its nodes with priority {action.priority.value}, and {what} {cited('P2')}"
-
-
-@in_words.register
-def _(action: plan.Release) -> str:
-    return f"{action.gang} released its resources"
 
 
 def _because(message: str) -> str:
