@@ -263,7 +263,7 @@ def long_sentences(path: str, texts: Iterable[tuple[int, str]]) -> Iterator[Find
 
 
 def read_table(text: str) -> dict[str, Limit]:
-    """Of a row that a merge conflict left twice, the larger limits count, so that `--lower` resolves the conflict."""
+    """If a merge conflict left a row twice, the larger limits count, so that `--lower` resolves the conflict."""
     limits: dict[str, Limit] = {}
     for line in text.splitlines():
         if not line.startswith(NO_ROW):

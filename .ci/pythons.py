@@ -25,7 +25,7 @@ TESTS = (
     "tests/cli/test_day.py",
     "tests/cli/test_status.py",
 )
-"""Of the fast tier: values, the engine, the database, and a server with its API and commands, in 15 s."""
+"""Tests of the fast tier: values, the engine, the database, and a server with its API and commands, in 15 s."""
 PAGE = ROOT / "docs/how-to/torchrun.md"
 """Typed on a server that starts real processes."""
 LOCK = ("export", "--quiet", "--frozen", "--extra", "dev", "--no-emit-project", "--no-hashes", "--no-header")

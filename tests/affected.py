@@ -74,7 +74,7 @@ class Graph(NamedTuple):
 
 @cache
 def graph() -> Graph:
-    """Of the working tree.  Takes about three seconds."""
+    """The modules of the working tree. Takes about three seconds."""
     known = modules()
     edges, strings = {}, {}
     for name, file in known.items():

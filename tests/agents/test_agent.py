@@ -28,7 +28,7 @@ WOULD = {
     "cancel": {"stop_pods": 0, "free_gpus": 0, "never_start_groups": 1},
     "hold": {"leave_queue": ["main-group"]},
 }
-"""Of work that waits."""
+"""Effects on work that waits."""
 HOSTILE = """\
 import sys
 print("\\x1b[31mred\\x1b[0m \\x07bell")

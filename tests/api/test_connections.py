@@ -139,7 +139,7 @@ BEHIND_THE_LAST = (
     "the last one, with what is no request",
     "HTTP/1.0",
 )
-"""Who goes on sending behind the last request may lose its answer: the connection is closed, and what still comes resets it."""
+"""A client that keeps sending after its last request may lose the response: the connection is closed, and further data resets it."""
 
 
 @pytest.mark.parametrize("name", [name for name in READ if name not in BEHIND_THE_LAST])

@@ -1,4 +1,4 @@
-"""Who may talk to the server at all: token, Host, Origin, size."""
+"""The guard: token, Host, Origin and size of a request."""
 
 from collections.abc import Iterator
 from pathlib import Path

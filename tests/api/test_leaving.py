@@ -1,4 +1,4 @@
-"""Whoever hangs up while they wait for a search gives up their place, on a real connection."""
+"""A client that disconnects while it waits for a search leaves the queue; with real connections."""
 
 import http.client
 from contextlib import ExitStack

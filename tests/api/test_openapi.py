@@ -81,7 +81,7 @@ def test_every_value_has_its_own_example_and_writes_no_internal_field() -> None:
 
 
 def test_no_page_shows_an_internal_field() -> None:
-    """Of those whose names nothing else has."""
+    """Checks only internal fields whose names no shown field has."""
     kinds = classes(shown)
     told = {each.name for kind in kinds for each in fields(kind) if each.name not in kind.UNTOLD}
     told |= {name for each in classes(v1) if issubclass(each, Model) for name in each.model_fields}

@@ -109,7 +109,7 @@ def test_session_in_a_task_can_be_silent_for_longer_than_a_request(target: Targe
 
 
 def test_waiting_clients_do_not_delay_others(tmp_path: Path) -> None:
-    """Who is held up waits until those are hung up on, which here is far away."""
+    """A delayed client waits until these are disconnected, which is far away here."""
     with ExitStack() as stack:
         target = stack.enter_context(serve(tmp_path, read_timeout_s=PATIENCE_S, connections=CONNECTIONS))
         for number in range(CONNECTIONS - 10):

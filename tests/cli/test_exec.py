@@ -222,7 +222,7 @@ def test_no_rsync_copies_in_the_background(words: tuple[str, ...]) -> None:
     assert done == Done(0, "runrig has no background copies: each upload and download ends with its command\n", "")
 
 
-def test_no_rsync_copies_in_the_background_in_json_either() -> None:
+def test_json_also_says_that_no_rsync_copies_in_the_background() -> None:
     assert runrig("workflow", "rsync", "status", "-t", "json") == Done(0, "[]\n", "")
 
 

@@ -54,7 +54,7 @@ def test_a_user_enables_tests_and_disables_notices(there: tuple[Run, Receiver], 
     assert " ".join(run("off", width=width).out.split()) == off
 
 
-def test_secret_is_not_in_the_json_either(there: tuple[Run, Receiver], tmp_path: Path) -> None:
+def test_json_does_not_contain_the_secret(there: tuple[Run, Receiver], tmp_path: Path) -> None:
     run, receiver = there
     file = tmp_path / "secret"
     made = run("--to", receiver.url, "--secret-file", str(file), "-t", "json")

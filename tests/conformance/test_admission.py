@@ -1,4 +1,4 @@
-"""Who is admitted, with how many pods of which flavors, who is preempted, and why the others wait."""
+"""What is admitted, with how many pods of which flavors, what is preempted, and why the rest waits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who is preempted for one incoming workload, and by which right: through `simulate`, and by the search alone."""
+"""The workloads preempted for an incoming one, and by which policy: through `simulate`, and by the search alone."""
 
 import pytest
 

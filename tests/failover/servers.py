@@ -115,7 +115,7 @@ class Site:
         (folder / "cluster.yaml").write_text(CLUSTER)
 
     def arguments(self, *more: str) -> list[str]:
-        """Of `runrig`, with a file and a log of its own."""
+        """Arguments of `runrig`, with its own config file and log."""
         self._number += 1
         file = self.folder / f"serve{self._number}.yaml"
         file.write_text(

@@ -123,7 +123,7 @@ class Kubelet(Site):
         return found
 
     def account_of_pods(self, place: Path) -> None:
-        """Who is asked by a command in a pod is the account of the pod: writes its kubeconfig to *place*."""
+        """Commands in a pod use the account of the pod: writes its kubeconfig to *place*."""
         (pod,) = self._pods()
         kubeconfig_of(self.world, pod["spec"]["serviceAccountName"], place)
 

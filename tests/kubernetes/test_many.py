@@ -67,7 +67,7 @@ def observed(here: Rig) -> Iterator[Moments]:
         thread.join()
 
 
-def test_all_of_many_workflows_are_bound_and_no_gpu_twice(
+def test_many_workflows_are_all_bound_and_no_gpu_is_used_twice(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with rig(world, tmp_path, CLUSTER) as here, ThreadPoolExecutor(CLIENTS) as clients:

@@ -201,7 +201,7 @@ def test_broken_connection_is_reported_once_and_missed_changes_are_seen(
         far.sees({"new": "1"})
         world.plane.until(lambda: far.watch.trouble is None, "it is well again")
     said = [record.getMessage().split(" error=")[0] for record in caplog.records if "watch" in record.getMessage()]
-    assert said == ["event=watch_lost kind=secrets", "event=watch_back kind=secrets"]
+    assert said == ["event=watch_lost kind=secrets", "event=watch_resumed kind=secrets"]
 
 
 def test_expired_versions_are_listed_again(
@@ -225,7 +225,7 @@ def test_expired_versions_are_listed_again(
         assert refused.value.status == 410
         far.remove("new")
         far.sees({"changed": "2"})
-    assert any("event=watch_anew kind=secrets" in record.getMessage() for record in caplog.records)
+    assert any("event=watch_restarted kind=secrets" in record.getMessage() for record in caplog.records)
 
 
 def test_view_survives_a_server_restart_and_two_watches_agree(world: World, direct: Watched) -> None:

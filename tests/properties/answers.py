@@ -42,7 +42,7 @@ def answers(whys: Whys) -> dict[str, GroupWhy]:
 
 
 def starts(state: State) -> dict[str, Verdict]:
-    """Who starts in the next cycle, and how.  Runs it on *state*."""
+    """The gangs that start in the next cycle, and how. Runs it on *state*."""
     found: dict[str, Verdict] = {}
     for decision in decide(state.ledger):
         match decision:

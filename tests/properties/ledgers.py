@@ -100,7 +100,7 @@ def ledger_portrait(ledger: Ledger) -> dict[str, object]:
 
 
 def sleepers_portrait(sleepers: Sleepers) -> dict[str, object]:
-    """Who sleeps before what, and what is known of it."""
+    """The sleeping buckets with their barriers, and what is known about these."""
     buckets = {*sleepers.awake, *sleepers.asleep}
     return {
         "awake": {bucket.key for bucket in sleepers.awake},

@@ -52,7 +52,7 @@ def test_log_of_a_killed_server_gives_the_state_of_its_tables(session: Path, kin
 @each_session
 @on_each_kind
 def test_current_release_continues_where_a_killed_server_stopped(session: Path, kind: str, tmp_path: Path) -> None:
-    """Who waited for others to stop starts, and in the end everything that is alive ends."""
+    """Gangs that waited for others to stop start, and in the end everything alive ends."""
     with left_behind(session, kind, tmp_path) as url:
         store = SqlStore.open(url)
         left = store.load()

@@ -25,7 +25,7 @@ from tests.worlds.http import Client
 from tests.worlds.served import Served, served
 
 DECISIONS = 1_000
-"""Of a history, at least."""
+"""Minimum decisions of a history."""
 RACKS = [{"key": "zone", "label": "zone"}, {"key": "rack", "label": "rack"}]
 PATIENCE = 4_000
 """Most steps of a history."""

@@ -279,7 +279,7 @@ def _before_its_inputs(chance: random.Random, log: list[Commit]) -> list[Commit]
 
 
 def _order_of_priorities(chance: random.Random, log: list[Commit]) -> list[Commit] | None:
-    """Of two that start in one cycle and were both pending, LOW is first."""
+    """If two gangs that were pending start in one cycle, LOW starts first."""
     for at in chance.sample(range(len(log)), len(log)):
         nominated: set[str] = {
             action["gang"] for commit in log[:at] for kind, action in commit.events if kind == "Nominate"

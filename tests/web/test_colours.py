@@ -17,7 +17,7 @@ MIXED = re.findall(r"52%, var\(--(\w+)\)|mixed\(own, colours\.(\w+), 0\.52\)", S
 
 
 def luminance(colour: str, other: str = "#fff", part: float = 1.0) -> float:
-    """Of *part* of *colour* in *other*."""
+    """Luminance of a mixture: *part* of *colour*, the rest *other*."""
     red, green, blue = (
         part * one + (1 - part) * two for one, two in zip(_channels(colour), _channels(other), strict=True)
     )

@@ -70,7 +70,7 @@ def shared_of(it: Site) -> Refreshes:
 
 
 def test_users_with_other_roles_get_their_own_response(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asked before: what is refreshed is what is on the page of who asks."""
+    """A user gets the refreshed parts of their own page, whatever other users requested before."""
     with at_work(tmp_path, monkeypatch) as it:
         people = {name: it.person(name, *roles) for name, roles in PEOPLE.items()}
         allowed = {(n, p): v.get(p).status_code == 200 for (n, v), p in product(people.items(), SHARED + OWN)}

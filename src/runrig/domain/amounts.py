@@ -1,4 +1,4 @@
-"""Amounts in a request, read once by the door that got it.  What depends on the state is resolved under the lock."""
+"""Amounts in a request, parsed once by the API that received it.  What depends on the state is resolved under the lock."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -234,7 +234,7 @@ OUTCOMES: Mapping[str, Mapping[str, int]] = {
     "change cluster": _ADMIN,
     "access": _ADMIN,
 }
-"""Who may call a route, by the need that the document states, for a request about `team` and tom's work in it."""
+"""The users who may call a route, by the need that the document states, for a request about `team` and tom's work in it."""
 
 NOT_SEEN: Mapping[str, tuple[str, int]] = {
     "/api/v1/cohorts/org": ("uwe", NOT_THERE),  # contains only pools of other users

@@ -1,4 +1,4 @@
-"""Who sees what: one's own pools with their work; of all others amounts, and no name."""
+"""Users see their own pools and the work there; from other pools they see amounts without names."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor

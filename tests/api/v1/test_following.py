@@ -151,7 +151,7 @@ def test_slow_follower_gets_what_was_written_for_the_others(tmp_path: Path, monk
 
 
 def test_followers_get_only_what_they_may_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who uses every pool sees all work, and still not what belongs to no pool."""
+    """A user of every pool sees all work, but not events that belong to no pool."""
     with world(tmp_path, monkeypatch) as it:
 
         async def run() -> None:

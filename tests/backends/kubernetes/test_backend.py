@@ -46,7 +46,7 @@ def wanted(run: dict[TaskKey, Launch]) -> Wanted:
 
 
 class Overtaken(dict[TaskKey, Launch]):
-    """Who looks at what is to run is overtaken by the next `sync`, in which nothing is."""
+    """A reader of the desired state is overtaken by the next `sync`, which is empty."""
 
     backend: KubernetesBackend
 

@@ -98,12 +98,12 @@ def output_of(backend: LocalBackend, task: Launch, *, error: bool = False) -> st
 
 
 def ended(exit_code: int, message: str = "") -> TaskFact:
-    """Of a task that nobody had asked to stop."""
+    """For a task that was not asked to stop."""
     return TaskFact(Phase.ENDED, exit_code, message, by_itself=True)
 
 
 def stopped(exit_code: int, message: str = "") -> TaskFact:
-    """Of a task that was asked to stop, or of which nobody knows whether it was."""
+    """For a task that was asked to stop, or may have been."""
     return TaskFact(Phase.ENDED, exit_code, message)
 
 

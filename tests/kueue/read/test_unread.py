@@ -41,7 +41,7 @@ WARNED_OF = {
 }  # fmt: skip
 """What is warned of as a whole."""
 NOT_OURS = {"Pod", "List", "AppWrapper", "AdmissionCheck"}
-"""Of these only parts are for us: a pod that runs takes room, a list holds objects, a component may be of any kind.  Of the last none."""
+"""Only parts of these are used: a running pod uses capacity, a list contains objects, a component may be of any kind."""
 
 
 def mappings(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

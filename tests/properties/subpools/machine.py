@@ -111,7 +111,7 @@ def failing(store: SqlStore, fault: BaseException, *, after: int) -> Iterator[No
 
 
 class Rules:
-    """Who may do what, from the rows alone."""
+    """The permissions of each user, from the rows alone."""
 
     def __init__(self, server: RestartableServer) -> None:
         rows = server.rows()

@@ -1,4 +1,4 @@
-"""Who becomes admin, who stays one, and the roles that a cluster file declares."""
+"""How users become and stay administrators, and the roles that a cluster file declares."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -79,7 +79,7 @@ def test_cohort_recreated_by_hand_is_not_pruned(tmp_path: Path) -> None:
 
 
 def test_cost_of_pruning_depends_on_the_changes_of_the_cluster_and_not_on_the_log(tmp_path: Path) -> None:
-    """Who made a cohort is found among the events that belong to no workflow."""
+    """The creator of a cohort is found among the events that belong to no workflow."""
     with desk(tmp_path) as it:
         _told(it, "cohorts: [{name: org}]")
         with statements() as seen:

@@ -112,7 +112,7 @@ def test_nothing_is_sent_without_the_encryption_that_was_asked_for(tmp_path: Pat
         assert result == "localhost offers no encryption or no login. An admin can change notify.smtp in serve.yaml"
         assert there.got == []
     with mailbox(tmp_path) as (there, _):
-        (result,) = Mail(there.smtp()).send([letter()])  # Nobody vouches for its certificate.
+        (result,) = Mail(there.smtp()).send([letter()])  # Its certificate is not trusted.
         assert result is not None
         assert ("certificate" in result.lower() or "SSL" in result, there.got) == (True, [])
 

@@ -1,4 +1,4 @@
-"""Who waited is written by what has changed, and read as it was: much waits here, and little of it moves at a time."""
+"""Waiting gangs are stored as changes, and read back as they were: many gangs wait, and few change at a time."""
 
 import random
 from contextlib import suppress
@@ -42,7 +42,7 @@ def sums(rows: tuple[GangRow, ...]) -> tuple[int, int, int]:
 
 
 def wholes(store: SqlStore) -> list[bool]:
-    """Of each row, whether it tells of all that waited."""
+    """For each row, whether it lists everything that waited."""
     with store.transactions.reading() as connection:
         return list(connection.execute(select(schema.waiting.c.whole).order_by(schema.waiting.c.revision)).scalars())
 

@@ -1,4 +1,4 @@
-"""Of a workflow that failed, the task that failed first and the lines in which it says of what."""
+"""The task of a failed workflow that failed first, and the lines that show why."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ def of_tasks(*names: str, credentials: tuple[CredentialUse, ...] = ()) -> Specs:
 
 
 def failures_in(kept: "Kept") -> Failures:
-    """Of tasks that are handed nothing."""
+    """Failures of tasks without credentials."""
     return Failures(kept, of_tasks("a", "b", "c", "gone", "main"), lambda *_: ())
 
 

@@ -46,7 +46,7 @@ def test_permanent_error_is_logged_once_without_a_traceback_or_a_retry_notice(
 ) -> None:
     mistake = InvalidInput.one("kubeconfig k cannot be used: not valid YAML")
     assert led(tmp_path, mistake).failure is mistake
-    assert said(caplog) == [("event=never_leads error='kubeconfig k cannot be used: not valid YAML'", False)]
+    assert said(caplog) == [("event=cannot_lead error='kubeconfig k cannot be used: not valid YAML'", False)]
 
 
 def test_transient_failures_are_retried(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""Who renders a template when: counted, not timed."""
+"""The order in which users render templates: counted, not timed."""
 
 import threading
 from collections.abc import Callable, Iterator

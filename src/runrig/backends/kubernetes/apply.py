@@ -240,7 +240,7 @@ class Maker:
         except RunrigError:
             raise
         except Exception as error:  # noqa: BLE001 - one gang must not block the others
-            _log.exception("event=gang_not_made gang=%s", id)
+            _log.exception("event=gang_not_created gang=%s", id)
             wanted.impossible |= {launch.key: f"runrig could not create its objects: {error!r}" for launch in missing}
         else:
             ready.add(id)

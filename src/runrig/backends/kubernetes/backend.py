@@ -366,9 +366,9 @@ class KubernetesBackend:
         try:
             buried = self._bury(pod)
         except (ApiRefusal, RunrigError) as error:
-            _log.warning("event=pod_stays pod=%s error=%r", meta["name"], str(error))
+            _log.warning("event=pod_not_deleted pod=%s error=%r", meta["name"], str(error))
         except Exception:  # noqa: BLE001 - otherwise the thread would fail silently
-            _log.exception("event=pod_stays pod=%s", meta["name"])
+            _log.exception("event=pod_not_deleted pod=%s", meta["name"])
         finally:
             self._going.discard(meta["uid"])
         if not buried:

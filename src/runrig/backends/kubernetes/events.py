@@ -134,7 +134,7 @@ class KeptEvents:
             self._failing.discard(workflow)
         except OSError as error:
             if workflow not in self._failing:
-                _log.warning("event=events_not_kept workflow=%s error=%r", workflow, str(error))
+                _log.warning("event=events_not_stored workflow=%s error=%r", workflow, str(error))
             self._failing.add(workflow)
 
 
@@ -220,7 +220,7 @@ class ClusterEvents:
             try:
                 self.keep()
             except Exception:  # noqa: BLE001 - otherwise the thread would fail silently
-                _log.exception("event=events_not_kept")
+                _log.exception("event=events_not_stored")
 
     def _take(self) -> None:
         state = self._watch.generation, self._view.generation

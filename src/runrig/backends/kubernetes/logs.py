@@ -124,7 +124,7 @@ class KeptLogs:
         if not isinstance(problem, ApiRefusal) and self._tries[place.pod] < TRIES:
             return False
         del self._tries[place.pod]
-        _log.warning("event=log_not_kept pod=%s error=%r", place.pod, str(problem))
+        _log.warning("event=log_not_stored pod=%s error=%r", place.pod, str(problem))
         _give_up(place, problem)
         return True
 
@@ -353,7 +353,7 @@ def _give_up(place: _Place, problem: Exception) -> None:
             file.write(_note(said))
         place.part.replace(place.complete)
     except OSError as error:
-        _log.warning("event=log_not_kept pod=%s error=%r", place.pod, str(error))
+        _log.warning("event=log_not_stored pod=%s error=%r", place.pod, str(error))
 
 
 def _note(words: str) -> bytes:

@@ -103,7 +103,7 @@ class Watch:
                 self._follow()
             except ApiRefusal as refusal:
                 if refusal.status == 410:
-                    _log.info("event=watch_anew kind=%s why=%r", self._kind.plural, refusal.message)
+                    _log.info("event=watch_restarted kind=%s why=%r", self._kind.plural, refusal.message)
                     self._version = ""
                     self._pause(None)
                 else:
@@ -175,7 +175,7 @@ class Watch:
 
     def _heard(self) -> None:
         if self.trouble is not None:
-            _log.info("event=watch_back kind=%s", self._kind.plural)
+            _log.info("event=watch_resumed kind=%s", self._kind.plural)
             self.trouble = self._lost_at = self._told = None
 
     def _lost(self, error: Exception, why: str, retry_after_s: object = None) -> None:

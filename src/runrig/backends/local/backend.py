@@ -1,7 +1,6 @@
 """The local backend: attempts as process groups on this machine, each under a supervisor that outlives the server.
 
-`sync` takes the whole desired state; `observe` returns the whole current state. All important state is in files, so the
-server can be killed between any two steps; memory has only an index of the live attempts. Requires Linux.
+All important state is in files, so the server can be killed between any two steps. Requires Linux.
 """
 
 import asyncio
@@ -327,7 +326,7 @@ class LocalBackend:
                 self._collect()
                 for live in alive:
                     self._forget(live)
-                _log.warning("event=tasks_put_aside workflow=%s folder=%s", id, owners.put_aside(self._tasks, id))
+                _log.warning("event=tasks_moved_aside workflow=%s folder=%s", id, owners.put_aside(self._tasks, id))
             if owners.owner_of(self._tasks, id) != uuid:
                 owners.own(self._tasks, id, uuid)
         except OSError:

@@ -24,7 +24,7 @@ Answer = Mapping[str, Any]
 _POLL_S = 20.0
 _SHORTEST_POLL_S = 0.2
 ELEMENTS_S = 5.0
-"""How often the elements of an array are looked at."""
+"""How often the elements of an array are checked."""
 _LARGEST_EXIT_CODE = 255
 """Larger ones are runrig's own, such as 3006 for a preempted task."""
 _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
@@ -55,7 +55,7 @@ def wait(session: Session, ids: tuple[str, ...], status: str | None, timeout: fl
 
     The exit code is that of the command that failed first, 0 if none did; 124 if it reached its time limit; 125 if
     it was cancelled or could not run. Of several workflows, it is that of the first in your list that did not
-    complete. Prints each element of an array that fails, once.
+    complete. Prints each failed element of an array once.
 
     With --for: 0 when all have the status; 1 if one ended with another one, or had
     already ended when you wait for RUNNING. 75 on timeout.

@@ -1,4 +1,4 @@
-"""Commands that are tried: what they would commit."""
+"""Dry runs of commands: what they would commit."""
 
 from runrig.domain.errors import NotFound
 from runrig.domain.gangs import Gang

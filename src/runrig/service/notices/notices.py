@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 
 class Notices:
-    """*user_named*: looks a user up; None: unknown. *listening*: reports commits. *address*: of this server's pages."""
+    """*user_named*: finds a user; None: unknown. *listening*: reports commits. *address*: of this server's pages."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Notices:
         except (Unavailable, OSError):
             raise  # The store does not answer: the same page is read again.
         except Exception as error:  # noqa: BLE001
-            _log.error("%s", logs.line("notice_left_out", revision=event.revision, error=repr(error)), exc_info=error)
+            _log.error("%s", logs.line("notice_skipped", revision=event.revision, error=repr(error)), exc_info=error)
             return []
 
     def _deliveries(self, event: Event, settings: Mapping[str, NoticeSetting]) -> Iterator[Delivery]:

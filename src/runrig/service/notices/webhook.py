@@ -54,7 +54,7 @@ class Webhook:
         """Lookups that have not ended."""
 
     def check(self, url: str) -> None:
-        """As `check_address`; also refuses an IP address to which nothing would be sent. Looks no name up."""
+        """As `check_address`; also refuses an IP address to which nothing would be sent. Does not resolve names."""
         check_address(url)
         with suppress(ValueError):
             private = self._private(urlsplit(url).hostname or "", ipaddress.ip_address(urlsplit(url).hostname or ""))

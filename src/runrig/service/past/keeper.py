@@ -22,7 +22,7 @@ AGE_S = 3600.0
 PART = 50
 """A checkpoint is written only once the log has grown by this many times its size: 2 % overhead."""
 PAUSE_S = 2.0
-"""Seconds between two looks at the log."""
+"""Seconds between two reads of the log."""
 REST = 100.0
 """Pauses this many times as long as a look took, up to AGE_S, because others need the interpreter."""
 RETENTION_S = 60.0

@@ -17,7 +17,7 @@ from runrig.domain.errors import RunrigError, Unavailable
 from runrig.ports.election import Election, Term
 
 POLL_S = 0.5
-"""Seconds between a standby's looks at the owner."""
+"""Seconds between a standby's checks of the owner."""
 BEAT_S = 2.0
 SILENT_S = 6.0
 """Seconds without a heartbeat after which a leader stops itself, and a standby takes over."""
@@ -182,7 +182,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
         away = isinstance(error, Unavailable)
         self._say(UNREACHABLE if away else FAULT)
         if not away and not self._has_led and isinstance(error, RunrigError):
-            _log.error("event=never_leads error=%r", error.message)
+            _log.error("event=cannot_lead error=%r", error.message)
             self.failure = error
             self._stopped.set()
             self.when_failed()

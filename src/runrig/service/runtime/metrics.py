@@ -48,7 +48,7 @@ class Metrics:
         self._cycle = timed("runrig_cycle_seconds", "Duration of one part of a scheduling cycle.")
         self._lock = timed("runrig_lock_seconds", "Time that the state lock was held.")
         self._longest = Longest()
-        longest = "Longest hold of the state lock in the last five to ten minutes."
+        longest = "Longest time that the state lock was held, in the last five to ten minutes."
         gauge("runrig_lock_longest_seconds", longest).set_function(self._longest.seconds)
         self._commit = timed("runrig_commit_seconds", "Duration of one store transaction.")
         self._actions = counted("runrig_actions", "Actions committed, by kind: Admit, Preempt, Submit, ...", ["kind"])

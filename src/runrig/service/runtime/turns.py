@@ -49,7 +49,7 @@ class Turns:
             self._changed.wait_for(lambda: self._next() is ticket)
             self._waiting.remove(ticket)
             self._running[user] += 1
-            self._changed.notify_all()  # There may be another one for the next.
+            self._changed.notify_all()  # There may be room for the next one too.
         try:
             yield
         finally:

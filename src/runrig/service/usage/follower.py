@@ -37,7 +37,7 @@ VERSION = 2
 """Changes with the rules by which usage is counted."""
 EVENTS_AT_ONCE = 200
 PAUSE_S = 1.0
-"""Seconds between two looks at the log."""
+"""Seconds between two reads of the log."""
 REST = 50.0
 """Pauses this many times as long as a look took, because others need the interpreter."""
 SAVED_S = 600.0
@@ -153,7 +153,7 @@ class Follower:
                 if base is not None:
                     self._since, self._hours = base.at, []
                     self._save(Fold(base))
-                    _log.error("%s", logs.line("usage_left_out", revision=base.cluster.revision))
+                    _log.error("%s", logs.line("usage_skipped", revision=base.cluster.revision))
             except Exception as error:  # noqa: BLE001 - tried again after the next failures
                 _log.error("%s", logs.line("usage_failed", error=repr(error)), exc_info=error)
             self._fold, self._failures = None, 0
