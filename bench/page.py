@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import uvicorn
 from tests.worlds import seeded
@@ -46,6 +47,10 @@ A_SECOND = 5
 SECONDS = 30.0
 LEAST_S, SETTLES_S = 2.0, 20.0
 """The minimum pause of the script, and how long tabs are open before their cost is measured."""
+MOST_TABS, TURNS, EACH = 200, 3, 1_000
+"""Tabs that are open in every other turn, and submissions in a turn, one after another."""
+MORE = 1.1
+"""The processor time of a submission with MOST_TABS may be this many times as long."""
 COLD_BYTES, SCRIPT_MS, TABS_PERCENT = 50_000, 120.0, 5.0
 _REVISION, _SHOWN = re.compile(rb'"r":(\d+)'), re.compile(rb'data-revision="(\d+)"')
 ROOM = 1.0
@@ -53,7 +58,7 @@ ROOM = 1.0
 
 ABOUT = (
     f"the page at {NODES:,} nodes and {NODES * seeded.GPUS:,} GPUs: a first visit in Chromium, and what {TABS} open tabs cost the "
-    f"server, in percent of a processor, while {A_SECOND} workflows start in a second"
+    f"server, in percent of a processor, while {A_SECOND} workflows start in a second, and what {MOST_TABS} cost a submission"
 )
 
 
@@ -114,7 +119,7 @@ class _Tab:
         return self.told > self.shown and now >= self.due
 
 
-def _tabs(nodes: int, tabs: int, seconds: float) -> Iterator[dict[str, Cell]]:
+def _tabs(nodes: int, tabs: int, seconds: float, most: int = MOST_TABS, each: int = EACH) -> Iterator[dict[str, Cell]]:
     """The cost without tabs drifts within a run, so each figure is the excess over the mean just before and just after it."""
     with _server(nodes) as (port, process, cookie):
         _used(port, process, cookie, 0, False, 2.0)  # warms up
@@ -132,6 +137,7 @@ def _tabs(nodes: int, tabs: int, seconds: float) -> Iterator[dict[str, Cell]]:
             if refreshes:
                 yield _row(f"{what}: seconds between two refreshes of one", seconds * count / max(1, often), "-", "")
         yield _row("no tab, at the end", before, "-", "")
+        yield from _submissions(port, process, cookie, most, each, min(SETTLES_S, seconds))
 
 
 def _used(port: int, process: int, cookie: str, tabs: int, refreshes: bool, seconds: float) -> tuple[float, int]:
@@ -163,6 +169,51 @@ def _run(selector: selectors.BaseSelector, port: int, cookie: str, refreshes: bo
                 _refresh(tab, port, cookie)
                 asked += 1
     return asked
+
+
+def _submissions(
+    port: int, process: int, cookie: str, tabs: int, each: int, settles_s: float
+) -> Iterator[dict[str, Cell]]:
+    """ms of the server's processor for a submission. The tabs are open in a process of their own, and have been for a while."""
+    alone, beside = [], []
+    for _ in range(TURNS):
+        alone.append(_submitted(port, process, each))
+        command = [sys.executable, "-m", "bench.page", "tabs", str(port), cookie, str(tabs)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+            try:
+                assert other.stdout is not None
+                if not other.stdout.readline():
+                    raise RuntimeError("the tabs were not opened")
+                time.sleep(settles_s)
+                beside.append(_submitted(port, process, each))
+            finally:
+                other.terminate()
+    without, found = median(alone), median(beside)
+    yield _row("a submission without tabs: ms of the server's processor", without, "-", "")
+    most = MORE * without
+    yield _row(f"a submission with {tabs} tabs of /: the same", found, most, verdict(found <= most))
+
+
+def _submitted(port: int, process: int, each: int) -> float:
+    used = processor_s(process)
+    for _ in range(each):
+        _asked(port, "POST", "/api/pool/speech/workflow", {"Authorization": f"Bearer {TOKEN}"})
+    return 1000 * (processor_s(process) - used) / each
+
+
+def keep_open(port: int, cookie: str, tabs: int) -> None:
+    """Keeps tabs open until it is killed; prints a line when they are."""
+    open_tabs = [_Tab(_opened(port, cookie)) for _ in range(tabs)]
+    with selectors.DefaultSelector() as selector:
+        for each in open_tabs:
+            selector.register(each.stream, selectors.EVENT_READ, each)
+        print("open", flush=True)
+        while True:
+            for key, _ in selector.select(0.05):
+                key.data.hears(time.monotonic())
+            for tab in open_tabs:
+                if tab.is_due(time.monotonic()):
+                    _refresh(tab, port, cookie)
 
 
 def _refresh(tab: _Tab, port: int, cookie: str) -> None:
@@ -247,5 +298,7 @@ def serve(nodes: int, folder: str) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "tabs":
+        keep_open(int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
     with tempfile.TemporaryDirectory(prefix="runrig-bench-") as folder:
         serve(int(sys.argv[1]), folder)

@@ -277,6 +277,9 @@ def test_page_of_a_paused_pool_and_its_subpools_shows_who_paused_it(tmp_path: Pa
         words = words_of(it.person("eve", "pool1-user").page("/pool/pool1"))
         assert "(the disks are checked): nothing new starts until it is resumed." in words
         assert "Paused by ada at" in words
+        assert "0 1 paused or on hold" in words
+        assert "Nothing is in the queue; 1 group paused or on hold." in words
+        assert re.search("paused since: none → [0-9-]{10} [0-9:]{8} UTC", words)
 
 
 def test_openapi_document_has_no_pages(tmp_path: Path) -> None:
