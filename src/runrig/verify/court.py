@@ -1,21 +1,21 @@
 """Answers the questions of the rules: could a gang start, what blocks it, which is first."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
+from .barriers import Barrier, Column, Quota
 from .budgets import SPENDING, Spending
 from .chain import Snapshot
 from .gang import NOMINATED, Gang, Placement, Queue, gpus_of, holders
-from .places import Column, Search, as_placement, choices, fits, room_in, shared_levels, sizes
-from .quota import CHARGED, LAYERS, NO_LIMIT, REAL, Node, Tree
+from .places import Search, as_placement, choices, fits, room_in, shared_levels, sizes
+from .quota import CHARGED, LAYERS, REAL, Node, Tree
 from .timeouts import BEGINS, TIMING, Timeouts
 from .world import World
 
 Action = Mapping[str, Any]
 MOST_REQUEUES = 100
-Barrier = Column | tuple[Node, str, int, bool] | None
-"""A reason why work cannot start: room on nodes; quota of a leaf for a key in a layer, True: by P2; None: only a search tells."""
 
 
 class Commit(NamedTuple):
@@ -44,8 +44,8 @@ class Way(NamedTuple):
 
 
 class Court:
-    """A world and what was asked about it. *leaving*: workflows that the current commit sets aside, by W8. *arriving*: those that it
-    submits or moves.
+    """A world and what was asked about it. *kind*: of the action that is judged. *leaving*: workflows that the current commit sets
+    aside, by W8. *arriving*: those that it submits or moves.
 
     Answers that stay right for a while are kept with each queue: *ways*: how its smallest size could start, *full*: what its full
     size needs of quota in the first flavor. A queue that could not start is asked again when a barrier that stopped it, with what
@@ -57,16 +57,19 @@ class Court:
         self.world = World()
         self.spending, self.timeouts = Spending(), Timeouts()
         self.preempted: dict[str, int] = {}
+        self.kind = ""
         self.leaving, self.arriving = set[str](), set[str]()
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[Any, Column] = {}
-        self._asleep: dict[Barrier, dict[int, dict[Queue, None]]] = {}
-        self._awake: dict[Queue, None] = {}
-        self._seen = self._changes = 0
+        self._quotas: dict[Any, Quota] = {}
+        self._unknown = Barrier()
+        self._beds: dict[Barrier, None] = {}
+        self._awake: tuple[dict[Queue, None], dict[Queue, None]] = ({}, {})
+        self._seen = self._at = -1
         self._tree: Tree | None = None
         self._empty: Tree | None = None
+        self._ever: dict[Any, bool] = {}
         self._epoch: object = None
-        self._numbers: dict[Any, Any] = {}
 
     def begin(self, snapshot: Snapshot) -> None:
         """Takes everything from *snapshot*."""
@@ -113,51 +116,36 @@ class Court:
 
     # ------------------------------------------------------------ could it start?
 
-    def short_of_quota(self, gang: Gang, amounts: Mapping[str, int], layers: Sequence[int]) -> bool:
+    def short_of_quota(self, gang: Gang, amounts: Mapping[str, int], layers: tuple[int, ...]) -> bool:
         """Quota does not allow *amounts* more, by Q3 or P2."""
-        return any(self._stops(*each) for each in self._of_quota(gang, amounts, layers))
+        return any(need > quota.most() for quota, need in self._of_quota(gang, amounts, layers))
 
-    def _of_quota(self, gang: Gang, amounts: Mapping[str, int], layers: Sequence[int]) -> list[tuple[Barrier, int]]:
-        leaf, kinds = self.world.leaf(gang), (False, True) if gang.firm else (False,)
+    def _of_quota(self, gang: Gang, amounts: Mapping[str, int], layers: tuple[int, ...]) -> list[tuple[Barrier, int]]:
+        tree, leaf = self.world.tree, self.world.leaf(gang)
+        asks = (tree.headroom, tree.promise) if gang.firm else (tree.headroom,)
         return [
-            ((leaf, key, layer, promised), amount)
+            (self._quota(ask, leaf, key, layer), amount)
             for key, amount in amounts.items()
             for layer in layers
-            for promised in kinds
+            for ask in asks
         ]
+
+    def _quota(self, ask: Callable[[Node, str, int], int], node: Node, key: str, layer: int) -> Barrier:
+        name = ask, node, key, layer
+        if name not in self._quotas:
+            firm = ask == self.world.tree.promise
+            self._quotas[name] = Quota(self.world, partial(ask, node, key, layer), firm=firm)
+        return self._quotas[name]
 
     def beyond_promise(self, way: Way) -> bool:
         """P2 does not allow it."""
-        return any(isinstance(each, tuple) and each[3] and self._stops(each, need) for each, need in way.needs)
+        return any(each.firm and need > each.most() for each, need in way.needs)
 
-    def _stops(self, barrier: Barrier, need: int) -> bool:
-        return need > self._room(barrier)
-
-    def _room(self, barrier: Barrier) -> int:
-        """How much *barrier* lets through now."""
-        if isinstance(barrier, Column):
-            return barrier.most()
-        if barrier is None:
-            return NO_LIMIT
-        numbers = self._kept_numbers()
-        if barrier not in numbers:
-            leaf, key, layer, promised = barrier
-            ask = self.world.tree.promise if promised else self.world.tree.headroom
-            numbers[barrier] = ask(leaf, key, layer)
-        return int(numbers[barrier])
-
-    def _kept_numbers(self) -> dict[Any, Any]:
-        """Headroom and what pools hold, until something changes."""
-        if self._changes != self.world.changes:
-            self._changes = self.world.changes
-            self._numbers.clear()
-        return self._numbers
-
-    def way(self, gang: Gang, flavors: Sequence[str], counts: Sequence[int], layers: Sequence[int] = LAYERS) -> Way:
+    def way(self, gang: Gang, flavors: Sequence[str], counts: Sequence[int], layers: tuple[int, ...] = LAYERS) -> Way:
         needs = self._of_quota(gang, self.world.asked(gang, as_placement(gang, flavors, counts)), layers)
         depth = shared_levels(self.world, gang)
         if depth is None:
-            return Way(flavors, counts, [*needs, (None, 0)])
+            return Way(flavors, counts, [*needs, (self._unknown, 0)])
         picky = bool(gang.sets[0]["topology"])
         labels = tuple(each["label"] for each in self.world.pools[gang.pool]["topology_keys"]) if picky else ()
         key = flavors[0], repr(gang.sets[0]["requests"]), labels, depth, tuple(layers)
@@ -165,16 +153,16 @@ class Court:
             self._columns[key] = Column(self.world, flavors[0], gang.requests[0], labels, depth, layers)
         return Way(flavors, counts, [*needs, (self._columns[key], counts[0])])
 
-    def barrier(self, gang: Gang, way: Way, layers: Sequence[int] = LAYERS) -> tuple[Barrier, int] | None:
+    def barrier(self, gang: Gang, way: Way, layers: tuple[int, ...] = LAYERS) -> tuple[Barrier, int] | None:
         """Returns why it cannot start in this way now, and how much it needs there; None: it can. *layers*: those of the way."""
         for barrier, need in way.needs:
-            if self._stops(barrier, need):
+            if need > barrier.most():
                 return barrier, need
-        if way.needs[-1][0] is None and Search(self.world, gang, way.counts, way.flavors, layers).run() is None:
-            return None, 0
+        if barrier is self._unknown and Search(self.world, gang, way.counts, way.flavors, layers).run() is None:
+            return barrier, 0
         return None
 
-    def fits(self, gang: Gang, way: Way, layers: Sequence[int] = LAYERS) -> bool:
+    def fits(self, gang: Gang, way: Way, layers: tuple[int, ...] = LAYERS) -> bool:
         """It could start in this way now."""
         return self.barrier(gang, way, layers) is None
 
@@ -190,8 +178,10 @@ class Court:
         """After an edit of pools, everything is asked again."""
         if self._tree is not self.world.tree:
             self._tree, self._epoch, self._empty = self.world.tree, object(), None
-            self._asleep.clear()
-            self._awake.clear()
+            for barrier in self._beds:
+                barrier.asleep.clear()
+            for each in (self._beds, self._quotas, *self._awake):
+                each.clear()
             for queue in self.world.queues.values():
                 queue.at = []
             self.world.fresh = {queue: None for queues in self.world.waiting.values() for queue in queues}
@@ -199,23 +189,30 @@ class Court:
     def could_ever_start(self, gang: Gang) -> bool:
         """Quota would allow its smallest size if nothing else ran."""
         self._new_tree()
-        if self._empty is None:
-            self._empty = Tree(self.world.pools, self.world.cohorts, self.world.capacity)
-        leaf = (self._empty.firm if gang.firm else self._empty.low)[gang.pool]
-        room = self._empty.promise if gang.firm else self._empty.headroom
-        ways = [as_placement(gang, flavors, sizes(gang)[-1]) for flavors in choices(self.world, gang)]
-        asked = [self.world.asked(gang, way) for way in ways]
-        return any(all(amount <= room(leaf, key, CHARGED) for key, amount in each.items()) for each in asked)
+        capacity = dict(self.world.capacity)
+        if self._empty is None or self._empty.capacity != capacity:
+            self._empty, self._ever = Tree(self.world.pools, self.world.cohorts, capacity), {}
+        if gang.alike not in self._ever:
+            leaf = (self._empty.firm if gang.firm else self._empty.low)[gang.pool]
+            room = self._empty.promise if gang.firm else self._empty.headroom
+            ways = [as_placement(gang, flavors, sizes(gang)[-1]) for flavors in choices(self.world, gang)]
+            asked = [self.world.asked(gang, way) for way in ways]
+            self._ever[gang.alike] = any(
+                all(amount <= room(leaf, key, CHARGED) for key, amount in each.items()) for each in asked
+            )
+        return self._ever[gang.alike]
 
     def _asked(self, gang: Gang) -> Queue:
         """Its queue, with its ways."""
-        self._new_tree()
         queue = gang.queue
+        self._new_tree()
         if queue.asked is not self._epoch:
             flavors, (full, *_, least) = choices(self.world, gang), [*sizes(gang), sizes(gang)[-1]]
             queue.asked, queue.if_stopped = self._epoch, None
             queue.ways = [self.way(gang, each, least) for each in flavors]
-            queue.full = self.world.asked(gang, as_placement(gang, flavors[0], full))
+            tree, amounts = self.world.tree, self.world.asked(gang, as_placement(gang, flavors[0], full))
+            node = tree.pools[gang.pool]
+            queue.full = [(self._quota(tree.spare, node, key, CHARGED), amount) for key, amount in amounts.items()]
         return queue
 
     def could_start(self, gang: Gang) -> Sequence[str] | None:
@@ -227,27 +224,36 @@ class Court:
                 flavors: Sequence[str] = way.flavors
                 return flavors
             found.append(barrier)
-        for each, need in queue.at:
-            del self._asleep[each][need][queue]
+        self._wake(queue)
         queue.at = list(dict.fromkeys(found))
         for each, need in queue.at:
-            self._asleep.setdefault(each, {}).setdefault(need, {})[queue] = None
-        self._awake.pop(queue, None)
+            self._beds[each] = None
+            each.asleep.setdefault(need, {})[queue] = None
         self.world.fresh.pop(queue, None)
         return None
 
-    def awake(self, *, again: bool = False) -> Iterable[Queue]:
-        """Queues that no barrier is known to stop. *again*: as it is now, and not when something last became free."""
+    def _wake(self, queue: Queue) -> None:
+        for each, need in queue.at:
+            del each.asleep[need][queue]
+        queue.at = []
+        self._awake[queue.firm].pop(queue, None)
+
+    def awake(self, *, again: bool = False, low: bool = True) -> Iterable[Queue]:
+        """Queues that no barrier is known to stop. *again*: as it is now, and not when something last became free. *low*: also LOW."""
         self._new_tree()
-        if again or self._seen != self.world.loosened:
-            self._seen = self.world.loosened
-            self._awake.clear()
-            for barrier, needs in self._asleep.items():
-                room = self._room(barrier)
-                for need, queues in needs.items():
-                    if need <= room:
-                        self._awake |= queues
-        return chain(self._awake, self.world.fresh)
+        if self._seen != self.world.loosened or (again and self._at != self.world.changes):
+            self._seen, self._at = self.world.loosened, self.world.changes
+            for each in self._awake:
+                each.clear()
+            for barrier in self._beds:
+                room = barrier.most()
+                for need, queues in barrier.asleep.items():
+                    for queue in list(queues) if need <= room else ():
+                        if queue.row:
+                            self._awake[queue.firm][queue] = None
+                        else:
+                            self._wake(queue)
+        return chain(self._awake[True], self._awake[False] if low else (), self.world.fresh)
 
     def had_its_turn(self, gang: Gang) -> bool:
         """P5: a gang later in the order was nominated in this cycle, and claimed what stops; that can help only in the next one."""
@@ -292,17 +298,19 @@ class Court:
         rooms = [most - held for _, most, held in self.limits_of_user(gang)]
         return min(rooms) if rooms else None
 
-    def limits_of_user(self, gang: Gang) -> Iterator[tuple[str, int, int]]:
-        """Yields where the GPUs of the user of *gang* are limited, "" for all pools, how many are allowed and held."""
-        own = self.world.limits.get(gang.user, {}).get("gpus")
-        for where, most in zip(holders(gang), (self.world.pools[gang.pool].get("user_gpus"), own), strict=True):
-            if most is not None:
-                yield where[0], most, self.world.held.get(where, 0)
+    def limits_of_user(self, gang: Gang) -> list[tuple[str, int, int]]:
+        """Where the GPUs of the user of *gang* are limited, "" for all pools, how many are allowed and held."""
+        world = self.world
+        most = world.pools[gang.pool].get("user_gpus"), world.limits.get(gang.user, {}).get("gpus")
+        if most == (None, None):
+            return []
+        each = zip(holders(gang), most, strict=True)
+        return [(where[0], limit, world.held.get(where, 0)) for where, limit in each if limit is not None]
 
     def stopped_by_limit(self, gang: Gang) -> bool:
         """Law W6: a limit of its user stops the gang even at its smallest size, and others pass it."""
-        room = self.user_room(gang)
-        return room is not None and gpus_of(gang, sizes(gang)[-1]) > room
+        limits = self.limits_of_user(gang)
+        return bool(limits) and gpus_of(gang, sizes(gang)[-1]) > min(most - held for _, most, held in limits)
 
     def may_start(self, gang: Gang) -> bool:
         """Whether only quota and nodes can block it: P4, Q5, T7, W3, W6 and W8 allow it to start."""
@@ -312,26 +320,21 @@ class Court:
         return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.is_head(gang)
 
     def firsts(self, queues: Iterable[Queue], asked: Callable[[Gang], bool] = lambda _: True) -> Iterator[Gang]:
-        """The first of each that may start, of those that *asked* accepts."""
+        """The first of each that no limit stops, of those that *asked* accepts."""
         for queue in queues:
-            if queue.row and asked(queue.row[0][1]):
-                first = self.first(queue, refused=False)
-                if first is not None and asked(first) and self.may_start(first):
-                    yield first
+            first = self.first(queue, refused=False)
+            if first is not None and asked(first):
+                yield first
 
     def within(self, gang: Gang) -> bool:
         """Law P4: LOW that stays within the nominal of its pool, by its full size in the first flavor that it can use."""
-        if gang.queue.over == self.world.loosened:
-            return False
-        tree, numbers = self.world.tree, self._kept_numbers()
-        for key, amount in self._asked(gang).full.items():
-            if (gang.pool, key) not in numbers:
-                numbers[gang.pool, key] = tree.over(tree.pools[gang.pool], key)
-            held, nominal = numbers[gang.pool, key]
-            if held + amount > nominal:
-                gang.queue.over = self.world.loosened
-                return False
-        return True
+        queue, loosened = gang.queue, self.world.loosened
+        if queue.over != loosened:
+            for quota, need in self._asked(gang).full:
+                if need > quota.most():
+                    queue.over = loosened
+                    return False
+        return queue.over != loosened
 
     def mine(self, action: Action) -> list[Gang]:
         """Returns the targets of a nomination for which no other gang is waiting."""
@@ -344,7 +347,7 @@ class Court:
 
 
 def no_room(
-    court: Court, gang: Gang, places: Placement, layers: Sequence[int], *, closed_is_fine: bool = False
+    court: Court, gang: Gang, places: Placement, layers: tuple[int, ...], *, closed_is_fine: bool = False
 ) -> Iterator[str]:
     """Law T1: room for each pod. Law N1: on nodes that take new pods. *closed_is_fine*: on those where it is already."""
     world = court.world

@@ -11,7 +11,7 @@ Placement = list[dict[str, Any]]
 class Gang:
     """*order*: its position in the queue by P4, except for LOW that borrows. *state* None: it is not in the queue and holds nothing.
 
-    *layers*: those in which it is charged. *since*: time of its placement.
+    *layers*: those in which it is charged. *since*: time of its placement. *alike*: equal for gangs of one `Queue`.
     *amounts*: what it needs of quota; None: not computed yet.
     """
 
@@ -24,6 +24,7 @@ class Gang:
         self.sets: list[dict[str, Any]] = row["pod_sets"]
         self.rank_as(row["priority"])
         self.queue: Queue
+        self.alike = self.pool, self.priority, repr(self.sets)
         self.refused: bool = bool(row.get("refused"))
         self.requests = [dict(each["requests"]) for each in self.sets]
         self.counts = [each["count"] for each in self.sets]
@@ -50,7 +51,7 @@ class Queue:
         self.pool, self.firm = pool, firm
         self.row: list[tuple[tuple[int, float, str], Gang]] = []
         self.at, self.ways, self.if_stopped = list[Any](), list[Any](), list[Any]() or None
-        self.full: dict[str, int] = {}
+        self.full = list[Any]()
         self.asked: object = None
         self.over = self.vain = -1
 

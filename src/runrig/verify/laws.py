@@ -81,7 +81,7 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """
     if gang.state != PENDING:
         return
-    standing, weighted = court.standing(gang), court.world.tree.weighted
+    standing, weighted, loosened = court.standing(gang), court.world.tree.weighted, court.world.loosened
 
     def ahead(other: Gang) -> bool:
         judged = gang.firm or other.firm or not weighted
@@ -89,12 +89,16 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
     queues = [
         queue
-        for queue in court.awake()
+        for queue in court.awake(low=not gang.firm)
         if queue.row
-        and (queue.row[0][0] < gang.order or (standing[0] and not queue.firm and queue.over != court.world.loosened))
+        and (
+            queue.row[0][0] < gang.order
+            or (standing[0] and not queue.firm and queue.over != loosened and court.within(queue.row[0][1]))
+        )
     ]
     for other in court.firsts(queues, ahead):
-        if court.could_start(other) is not None and not (court.had_its_turn(other) or court.was_behind(other)):
+        could = court.could_start(other) is not None and court.may_start(other)
+        if could and not (court.had_its_turn(other) or court.was_behind(other)):
             yield f"it starts before {other.id}, which is ahead of it and could start"
 
 
@@ -130,7 +134,7 @@ def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
     for gang in court.firsts([*court.awake(again=True)]):
         flavors = court.could_start(gang)
-        if flavors is not None and not court.had_its_turn(gang):
+        if flavors is not None and court.may_start(gang) and not court.had_its_turn(gang):
             yield gang, f"it is still waiting at the end of a cycle, but fits on {' and '.join(sorted({*flavors}))}"
 
 
@@ -152,6 +156,8 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
     asked: dict[str, list[tuple[Gang, list[Way]]]] = {}
     firm = (queue for pool in world.low for queue in world.waiting.get(pool, ()) if queue.firm)
     for gang in court.firsts(queue for queue in firm if queue.vain != world.loosened):
+        if not court.may_start(gang):
+            continue
         # LOW work makes no difference to the guarantee.
         ways = [way for way in court.ways_if_stopped(gang) if not court.beyond_promise(way)]
         asked.setdefault(gang.pool, []).append((gang, ways))

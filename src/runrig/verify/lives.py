@@ -98,8 +98,8 @@ _STEPS = {
 
 def legal_step(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Gangs start whole, W1: a gang waits, is nominated, runs and stops in the order of docs/architecture.md."""
-    if gang.state not in _STEPS[action["kind"]]:
-        yield f"{action['kind']} of a gang that is {gang.state}"
+    if gang.state not in _STEPS[court.kind]:
+        yield f"{court.kind} of a gang that is {gang.state}"
 
 
 def inputs_are_done(court: Court, gang: Gang, action: Action) -> Iterator[str]:

@@ -3,7 +3,7 @@
 A placement that is found is a proof; that none is found proves nothing, so the rules ask only *could it have started?*
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -64,9 +64,9 @@ class Search:
     """A try to place *counts* pods of a gang with these *flavors*, best fit, in the room that is left in *layers*."""
 
     def __init__(
-        self, world: World, gang: Gang, counts: Sequence[int], flavors: Sequence[str], layers: Iterable[int] = LAYERS
+        self, world: World, gang: Gang, counts: Sequence[int], flavors: Sequence[str], layers: tuple[int, ...] = LAYERS
     ) -> None:
-        self.world, self.gang, self.counts, self.flavors, self.layers = world, gang, counts, flavors, tuple(layers)
+        self.world, self.gang, self.counts, self.flavors, self.layers = world, gang, counts, flavors, layers
         self.levels = [each["label"] for each in world.pools[gang.pool]["topology_keys"]]
         picky = any(each["topology"] for each in gang.sets)
         self.left: dict[str, dict[str, int]] = {}
@@ -141,27 +141,22 @@ class Search:
 
     def _room(self, name: str) -> dict[str, int]:
         if name not in self.left:
-            self.left[name] = room_in(self.world, name, self.layers)
+            self.left[name] = dict(room_in(self.world, name, self.layers))
         return self.left[name]
 
 
-def room_in(world: World, name: str, layers: Iterable[int]) -> dict[str, int]:
-    """Returns the free amounts of a node that all *layers* have."""
-    first, *others = (_room(world, name, layer) for layer in layers)
-    for other in others:
-        for resource, amount in other.items():
-            first[resource] = min(first.get(resource, amount), amount)
-    return first
-
-
-def _room(world: World, name: str, layer: int) -> dict[str, int]:
-    """Resource → what the node has left; a resource that it does not limit is missing."""
-    listed, used = world.nodes[name]["resources"], world.free[layer].get(name, {})
-    return {
-        resource: listed.get(resource, 0) + used.get(resource, 0)
-        for resource in {*listed, *used}
-        if resource in listed or resource not in UNLIMITED_IF_UNLISTED
-    }
+def room_in(world: World, name: str, layers: tuple[int, ...]) -> dict[str, int]:
+    """Resource → what a node has left in all *layers*; a resource that it does not limit is missing."""
+    kept = world.rooms[layers]
+    if name not in kept:
+        listed = world.nodes[name]["resources"]
+        used = [world.free[layer].get(name, {}) for layer in layers]
+        kept[name] = {
+            resource: listed.get(resource, 0) + min(each.get(resource, 0) for each in used)
+            for resource in {*listed}.union(*used)
+            if resource in listed or resource not in UNLIMITED_IF_UNLISTED
+        }
+    return kept[name]
 
 
 def fits(room: dict[str, int], need: dict[str, int]) -> int:
@@ -172,64 +167,6 @@ def fits(room: dict[str, int], need: dict[str, int]) -> int:
             most = min(most, room[resource] // amount)
         elif resource not in UNLIMITED_IF_UNLISTED:
             return 0
-    return max(0, most)
-
-
-class Column:
-    """How many pods of one shape fit into the domain that has most room; only nodes that changed are counted again.
-
-    *labels*: all that a node needs; the first *depth* of them name its domain. 0: all nodes are one domain.
-    """
-
-    def __init__(
-        self,
-        world: World,
-        flavor: str,
-        need: dict[str, int],
-        labels: Sequence[str] = (),
-        depth: int = 0,
-        layers: Sequence[int] = LAYERS,
-    ) -> None:
-        self._world, self._flavor, self._need, self._layers = world, flavor, need, layers
-        self._labels, self._depth = labels, depth
-        self._of: dict[str, tuple[Any, int]] = {}
-        self._totals: dict[Any, int] = {}
-        self._recount(list(world.nodes))
-        self._seen = len(world.touched)
-
-    def most(self) -> int:
-        touched = self._world.touched
-        if self._seen < len(touched):
-            self._recount({*touched[self._seen :]})
-            self._seen = len(touched)
-        return max(self._totals.values(), default=0)
-
-    def _recount(self, names: Iterable[str]) -> None:
-        for name in names:
-            domain, count = self._of.pop(name, (None, 0))
-            if count:
-                self._totals[domain] -= count
-            if self._world.open(name, self._flavor):
-                count = pods_on(self._world, name, self._need, self._layers)
-                labels = self._world.nodes[name]["labels"]
-                if count and all(label in labels for label in self._labels):
-                    domain = tuple(labels[label] for label in self._labels[: self._depth])
-                    self._of[name] = domain, count
-                    self._totals[domain] = self._totals.get(domain, 0) + count
-
-
-def pods_on(world: World, name: str, need: dict[str, int], layers: Iterable[int] = LAYERS) -> int:
-    """How many pods fit on a node, in all *layers*."""
-    listed, most = world.nodes[name]["resources"], MOST_PODS
-    used = [world.free[layer].get(name, {}) for layer in layers]
-    for resource, amount in need.items():
-        whole = listed.get(resource)
-        if whole is None:
-            if resource in UNLIMITED_IF_UNLISTED:
-                continue
-            whole = 0
-        for each in used:
-            most = min(most, (whole + each.get(resource, 0)) // amount)
     return max(0, most)
 
 

@@ -3,12 +3,13 @@
 Amounts are kept per key, ``flavor/resource``, and per layer: CHARGED is what was decided, REAL is what is held.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 CHARGED, REAL = 0, 1
 LAYERS = (CHARGED, REAL)
 NO_LIMIT = 1 << 62
+UNLIMITED = 0, NO_LIMIT, NO_LIMIT
 ROOT, OWN = "the cluster", "own work of "
 
 
@@ -16,13 +17,14 @@ class Node:
     """A node of the tree. *held*: by its subtree; *used*: by HIGH and NORMAL work of it; *wanted*: what reaches it of *used*.
 
     *balance*: T of law Q3. All four per layer and key. *quota*: key → (nominal, borrowing limit, lending limit). *whole*: key → the
-    nominal of a pool with its subpools.
+    nominal of a pool with its subpools. *path*: from itself to the root.
     """
 
-    __slots__ = ("balance", "held", "is_pool", "name", "parent", "quota", "used", "wanted", "whole")
+    __slots__ = ("balance", "held", "is_pool", "name", "parent", "path", "quota", "used", "wanted", "whole")
 
     def __init__(self, name: str, parent: "Node | None", quota: Mapping[str, Any], *, is_pool: bool = False) -> None:
         self.name, self.parent, self.is_pool = name, parent, is_pool
+        self.path: tuple[Node, ...] = (self, *(parent.path if parent is not None else ()))
         self.quota = {key: limits(each) for key, each in quota.items()}
         self.balance: tuple[dict[str, int], dict[str, int]] = ({}, {})
         self.held: tuple[dict[str, int], dict[str, int]] = ({}, {})
@@ -31,13 +33,7 @@ class Node:
         self.whole: dict[str, int] = {}
 
     def limits(self, key: str) -> tuple[int, int, int]:
-        return self.quota.get(key, (0, NO_LIMIT, NO_LIMIT))
-
-    def path(self) -> "Iterable[Node]":
-        node: Node | None = self
-        while node is not None:
-            yield node
-            node = node.parent
+        return self.quota.get(key, UNLIMITED)
 
 
 def limits(quota: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -63,6 +59,7 @@ class Tree:
         self.assigned: dict[str, int] = {}
         self.circular: set[str] = set()
         self._declared = cohorts
+        self._governed: dict[str, set[str]] = {}
         there = {name: pool for name, pool in pools.items() if pool["state"] != "ARCHIVED"}
         for name in cohorts:
             self._cohort(name)
@@ -102,7 +99,7 @@ class Tree:
         leaf.quota = {key: (nominal, NO_LIMIT, NO_LIMIT) for key, nominal in own.items()}
         self.low[name] = Node(name, inner, {})
         for key, nominal in own.items():
-            for each in leaf.path():
+            for each in leaf.path:
                 each.whole[key] = each.whole.get(key, 0) + nominal
         self._node(leaf)
 
@@ -128,7 +125,7 @@ class Tree:
         """*amount* below zero gives it back."""
         self._move(leaf, key, -amount, layer)
         asked = amount
-        for node in leaf.path():
+        for node in leaf.path:
             node.held[layer][key] = node.held[layer].get(key, 0) + amount
             if firm:
                 node.used[layer][key] = node.used[layer].get(key, 0) + amount
@@ -141,18 +138,23 @@ class Tree:
 
     def governs(self, pool: str, resource: str) -> bool:
         """A resource without quota in the pool and the cohorts above it is limited by the nodes alone."""
-        return any(key.partition("/")[2] == resource for node in self.firm[pool].path() for key in node.quota)
+        if pool not in self._governed:
+            self._governed[pool] = {key.partition("/")[2] for node in self.firm[pool].path for key in node.quota}
+        return resource in self._governed[pool]
 
     def in_circle(self, pool: str) -> bool:
-        return bool(self.circular) and any(node.name in self.circular for node in self.pools[pool].path())
+        return bool(self.circular) and any(node.name in self.circular for node in self.pools[pool].path)
 
     def headroom(self, node: Node, key: str, layer: int) -> int:
-        """Law Q4."""
-        balance = node.balance[layer].get(key, 0)
-        if node.parent is None:
-            return balance + max(0, self.capacity.get(key, 0) - self.assigned.get(key, 0))
-        _, borrow, lend = node.limits(key)
-        return min(balance + borrow, max(0, balance - lend) + self.headroom(node.parent, key, layer))
+        """Law Q4, from the root down."""
+        room = max(0, self.capacity.get(key, 0) - self.assigned.get(key, 0))
+        for each in reversed(node.path):
+            balance, (_, borrow, lend) = each.balance[layer].get(key, 0), each.quota.get(key, UNLIMITED)
+            if each.parent is None:
+                room += balance
+            else:
+                room = min(balance + borrow, room + balance - lend if balance > lend else room)
+        return room
 
     def may_draw(self, node: Node, key: str, layer: int) -> int:
         """Returns how much HIGH and NORMAL work below *node* can draw from the nodes above it, by P2, including what it draws now."""
@@ -170,7 +172,7 @@ class Tree:
     def promise(self, leaf: Node, key: str, layer: int) -> int:
         """Law P2: how much more HIGH and NORMAL work of *leaf* may use; below zero after a cut."""
         most, free = NO_LIMIT, 0
-        for node in leaf.path():
+        for node in leaf.path:
             nominal, borrow, _ = node.limits(key)
             spare = nominal - node.wanted[layer].get(key, 0)
             free += max(0, spare)
@@ -186,8 +188,12 @@ class Tree:
         drawn = min(self.asks(node, key, layer), self.may_draw(node, key, layer))
         return node.held[layer].get(key, 0) - drawn, node.whole.get(key, 0)
 
+    def spare(self, node: Node, key: str, layer: int) -> int:
+        held, nominal = self.over(node, key, layer)
+        return nominal - held
+
     def outermost(self, preempted: str, preemptor: str) -> Node:
         """Returns the pool of *preempted* that counts for *preemptor* by R2: the outermost one below the node that both have in common."""
-        common = {id(node) for node in self.firm[preemptor].path()}
-        below = [node for node in self.firm[preempted].path() if id(node) not in common and node.is_pool]
+        common = {id(node) for node in self.firm[preemptor].path}
+        below = [node for node in self.firm[preempted].path if id(node) not in common and node.is_pool]
         return below[-1]

@@ -45,8 +45,18 @@ _NAMED = (
 _SNAPSHOT = re.compile(r'(?<!\\)"snapshot":\[([0-9]+),')
 _EPOCH = datetime.fromisoformat("1970-01-01")
 Item = Event | Snapshot
-loads = json.JSONDecoder().decode
-"""Half as long as `json.loads`, which asks for options first."""
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+
+
+def loads(text: str) -> Any:
+    """Takes a third of the time of `json.loads`. Raises ValueError, also for spaces around *text*."""
+    try:
+        found, end = _scan(text, 0)
+    except StopIteration:
+        end = -1
+    if end != len(text):
+        raise ValueError(f"{text:.80} is not JSON")
+    return found
 
 
 class Unreadable(Exception):
@@ -144,29 +154,26 @@ class Joined:
         if revision <= self.last:
             raise Unreadable(f"{self._path}: revision {revision} comes after revision {self.last}")
         self._chain.take(revision, listed)
-        kept = [event for event in listed if event.kind]
-        if not kept:
-            return
-        for event in kept:
-            if event.kind not in KINDS:
-                raise Unreadable(
-                    f"{self._path}: revision {revision} has an event of unknown kind {event.kind!r:.40}. Use a newer release"
-                )
-        gap = revision != self.last + 1 or len(kept) != listed[-1].seq + 1
         about = listed[-1].about
         self._says = self._says or "laws" in about
-        plain = [_plain(event, about.get("needs", NOTHING) if self._says else None) for event in kept]
+        needs, plain = about.get("needs", NOTHING), list[tuple[str, Any]]()
+        for event in listed:
+            kind, action = event.kind, event.action
+            if kind == "Submit":
+                row = action["workflow"]
+                row["upstream"] = needs.get(row["id"], {}) if self._says else (event.needs or {})
+            elif kind and kind not in KINDS:
+                what = f"has an event of unknown kind {kind!r:.40}. Use a newer release"
+                raise Unreadable(f"{self._path}: revision {revision} {what}")
+            if kind:  # Otherwise retention has deleted it.
+                plain.append((kind, action))
+        if not plain:
+            return
+        gap = revision != self.last + 1 or len(plain) != listed[-1].seq + 1
+        first = next(event for event in listed if event.kind)
         rest = about["rest"] / 1_000_000 if "rest" in about else None
-        yield Commit(revision, kept[0].time / 1_000_000, kept[0].actor, plain, None, gap, self._says, rest)
+        yield Commit(revision, first.time / 1_000_000, first.actor, plain, None, gap, self._says, rest)
         self.last = revision
-
-
-def _plain(event: Event, needs: Any) -> tuple[str, Any]:
-    """*needs*: of the workflows of the commit; None: the event itself has them."""
-    if event.kind == "Submit":
-        row = event.action["workflow"]
-        row["upstream"] = (event.needs or {}) if needs is None else needs.get(row["id"], {})
-    return event.kind, event.action
 
 
 @contextmanager

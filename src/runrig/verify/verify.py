@@ -18,7 +18,7 @@ if not __package__:  # Run as a file: its folder is the package.
 
 from .chain import LAST, Chain, Snapshot
 from .court import Commit, Court
-from .gang import Gang, counted
+from .gang import counted
 from .reading import Unreadable, commits, snapshots
 from .snapshots import difference
 from .table import AT_REST, CODES, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
@@ -85,6 +85,10 @@ class Checker:
         self.first: float | None = None
         self.last = 0.0
         self._since, self._laws = since, frozenset(laws) or frozenset(CODES)
+        self._of_gangs = {kind: [law for law in each if law[0] in self._laws] for kind, each in OF_GANGS.items()}
+        self._of_declarations = {
+            kind: [law for law in each if law[0] in self._laws] for kind, each in OF_DECLARATIONS.items()
+        }
         self._told: set[tuple[str, str]] = set()
         self._before: Commit | None = None
 
@@ -158,21 +162,19 @@ class Checker:
             yield from self._rest(self._before, None)
 
     def _judge(self, revision: int, kind: str, action: Any) -> Iterator[Report]:
-        for law, declared in OF_DECLARATIONS.get(kind, ()):
-            if law in self._laws:
-                yield from (Report(revision, law, "", what) for what in declared(self.court, action))
+        for law, declared in self._of_declarations.get(kind, ()):
+            yield from (Report(revision, law, "", what) for what in declared(self.court, action))
         if kind not in OF_GANGS:
             return
-        gang = Gang(action["gang"]) if kind == "Queue" else self.court.world.gangs.get(action["gang"])
+        world, self.court.kind = self.court.world, kind
+        gang = world.queued(action) if kind == "Queue" else world.gangs.get(action["gang"])
         if gang is None:
             if "W1" in self._laws:
                 yield Report(revision, "W1", action["gang"], f"{kind} of a gang that is not in the queue")
             return
-        action = {**action, "kind": kind}
-        for law, judge in OF_GANGS[kind]:
-            if law in self._laws:
-                for what in judge(self.court, gang, action):
-                    yield Report(revision, law, gang.id, what)
+        for law, judge in self._of_gangs[kind]:
+            for what in judge(self.court, gang, action):
+                yield Report(revision, law, gang.id, what)
 
     def _rest(self, commit: Commit, then: Commit | None) -> Iterator[Report]:
         at = _rested(commit, then)

@@ -21,13 +21,16 @@ class World:
 
     *waiting*, *low*: by pool; *low*: LOW gangs in state ADMITTED. *fresh*: queues that were not asked yet. *loosened*: how often
     something became free. *changes*: another number after each change of quota or what is held, and the old one after a trial.
-    *touched*: names of nodes whose room changed, in order.
+    *touched*: names of nodes whose room changed, in order. *rooms*: layers → node → its room (`places.room_in`).
     """
 
     def __init__(self) -> None:
         self.flavors: dict[str, dict[str, Any]] = {}
         self.nodes: dict[str, dict[str, Any]] = {}
         self.free: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
+        self.rooms: dict[tuple[int, ...], dict[str, dict[str, int]]] = {
+            each: {} for each in ((CHARGED,), (REAL,), LAYERS)
+        }
         self.pools: dict[str, dict[str, Any]] = {}
         self.cohorts: dict[str, dict[str, Any]] = {}
         self.limits: dict[str, dict[str, Any]] = {}
@@ -48,6 +51,7 @@ class World:
         self.loosened, self.changes, self.touched = 0, 0, list[str]()
         self._moments, self.now, self.revision = count(1), 0.0, 0
         self._tree: Tree | None = None
+        self._made: tuple[Any, Gang] | None = None
 
     # ------------------------------------------------------------ the tree
 
@@ -58,8 +62,7 @@ class World:
             self._tree = Tree(self.pools, self.cohorts, self.capacity)
             for gang in self.gangs.values():
                 gang.amounts = None
-                for layer in gang.layers:
-                    self._charge_quota(gang, layer, 1)
+                self._charge_quota(gang, gang.layers, 1)
         return self._tree
 
     def leaf(self, gang: Gang) -> Node:
@@ -75,24 +78,31 @@ class World:
                     found[key] = found.get(key, 0) + amount * each["count"]
         return {key: amount for key, amount in found.items() if self.tree.governs(gang.pool, key.partition("/")[2])}
 
-    def _charge_quota(self, gang: Gang, layer: int, sign: int) -> None:
-        if self._tree is not None and gang.pool in self._tree.firm:
+    def _charge_quota(self, gang: Gang, layers: tuple[int, ...], sign: int) -> None:
+        if layers and self._tree is not None and gang.pool in self._tree.firm:
             leaf = self.leaf(gang)
             if gang.amounts is None:
                 gang.amounts = self.asked(gang, gang.placement)
             for key, amount in gang.amounts.items():
-                self._tree.charge(leaf, key, sign * amount, layer, firm=gang.firm)
+                for layer in layers:
+                    self._tree.charge(leaf, key, sign * amount, layer, firm=gang.firm)
 
     # ------------------------------------------------------------ nodes
 
-    def _charge_nodes(self, gang: Gang, layer: int, sign: int) -> None:
+    def _charge_nodes(self, gang: Gang, layers: tuple[int, ...], sign: int) -> None:
         for requests, each in zip(gang.requests, gang.placement, strict=True):
             for share in each["shares"]:
-                name = share["node"]
-                free = self.free[layer].setdefault(name, {})
-                for resource, amount in requests.items():
-                    free[resource] = free.get(resource, 0) - sign * amount * share["count"]
-                self.touched.append(name)
+                name, number = share["node"], sign * share["count"]
+                for layer in layers:
+                    free = self.free[layer].setdefault(name, {})
+                    for resource, amount in requests.items():
+                        free[resource] = free.get(resource, 0) - amount * number
+                self._touch(name)
+
+    def _touch(self, name: str) -> None:
+        self.touched.append(name)
+        for kept in self.rooms.values():
+            kept.pop(name, None)
 
     def open(self, name: str, flavor: str) -> bool:
         """Law N1 and the rules of flavors: new pods of *flavor* can go there."""
@@ -119,16 +129,17 @@ class World:
     def settle(self, gang: Gang) -> None:
         """Charges the gang as its state says."""
         wanted = self._layers(gang)
-        for layer in LAYERS:
-            if (layer in wanted) != (layer in gang.layers):
-                self._charge(gang, layer, 1 if layer in wanted else -1)
-        gang.layers = wanted
+        if wanted != gang.layers:
+            self._charge(gang, tuple(each for each in gang.layers if each not in wanted), -1)
+            self._charge(gang, tuple(each for each in wanted if each not in gang.layers), 1)
+            gang.layers = wanted
 
-    def _charge(self, gang: Gang, layer: int, sign: int) -> None:
-        self.loosened += sign < 0
-        self.changes = next(self._moments)
-        self._charge_quota(gang, layer, sign)
-        self._charge_nodes(gang, layer, sign)
+    def _charge(self, gang: Gang, layers: tuple[int, ...], sign: int) -> None:
+        if layers:
+            self.loosened += sign < 0
+            self.changes = next(self._moments)
+            self._charge_quota(gang, layers, sign)
+            self._charge_nodes(gang, layers, sign)
 
     def set(
         self, gang: Gang, state: str | None, placement: Placement | None = None, targets: tuple[str, ...] = ()
@@ -163,7 +174,7 @@ class World:
         self.low.get(gang.pool, {}).pop(gang.id, None)
         if gang.state == PENDING:
             row = gang.queue.row
-            del row[bisect_left(row, gang.order, key=itemgetter(0))]
+            del row[bisect_left(row, (gang.order,))]
             if not row:
                 del self.waiting[gang.pool][gang.queue]
                 self.fresh.pop(gang.queue, None)
@@ -177,7 +188,7 @@ class World:
             if not gang.queue.row:
                 self.waiting.setdefault(gang.pool, {})[gang.queue] = None
                 self.fresh |= {} if gang.queue.at else {gang.queue: None}
-            insort(gang.queue.row, (gang.order, gang), key=itemgetter(0))
+            insort(gang.queue.row, (gang.order, gang))
         elif gang.state is None:
             self.gangs.pop(gang.id, None)
             self.refused.pop(gang.id, None)
@@ -200,15 +211,15 @@ class World:
     def without(self, gangs: list[Gang], layers: tuple[int, ...] = (CHARGED,)) -> Iterator[None]:
         """A trial: *gangs* are gone, and come back at the end."""
         assert self.tree is not None  # It was built with all gangs, before any is removed.
-        taken = [(gang, layer) for gang in gangs for layer in gang.layers if layer in layers]
+        taken = [(gang, tuple(each for each in gang.layers if each in layers)) for gang in gangs]
         loosened, changes = self.loosened, self.changes
-        for gang, layer in taken:
-            self._charge(gang, layer, -1)
+        for gang, gone in taken:
+            self._charge(gang, gone, -1)
         try:
             yield
         finally:
-            for gang, layer in taken:
-                self._charge(gang, layer, 1)
+            for gang, gone in taken:
+                self._charge(gang, gone, 1)
             self.loosened, self.changes = loosened, changes
 
     # ------------------------------------------------------------ actions
@@ -236,7 +247,7 @@ class World:
         self.loosened += 1
 
     def _count(self, node: Mapping[str, Any], sign: int) -> None:
-        self.touched.append(node["name"])
+        self._touch(node["name"])
         self._open.pop(node["name"], None)
         self.changes = next(self._moments)
         for resource, amount in node["resources"].items():
@@ -280,14 +291,23 @@ class World:
         self._change_workflow(action, status=action["status"])
         self.awaited.move(action["workflow"], action["status"])
 
+    def queued(self, action: Mapping[str, Any]) -> Gang:
+        """Returns the gang that *action* queues, made once."""
+        row = action["gang"]
+        if self._made is None or self._made[0] is not row:
+            user = self.workflows.get(row["id"].partition("/")[0], {}).get("submitted_by", "")
+            self._made = row, Gang(row, user)
+        return self._made[1]
+
     def _queue(self, action: Mapping[str, Any]) -> None:
         old = self.gangs.get(action["gang"]["id"])
         if old is not None:
             self.set(old, None)
-        user = self.workflows.get(action["gang"]["id"].partition("/")[0], {}).get("submitted_by", "")
-        gang = self.gangs[action["gang"]["id"]] = Gang(action["gang"], user)
-        alike = gang.pool, gang.priority, repr(gang.sets)
-        gang.queue = self.queues.setdefault(alike, Queue(gang.pool, firm=gang.firm))
+        gang = self.queued(action)
+        self.gangs[gang.id], self._made = gang, None
+        if gang.alike not in self.queues:
+            self.queues[gang.alike] = Queue(gang.pool, firm=gang.firm)
+        gang.queue = self.queues[gang.alike]
         self.refused |= {gang.id: gang} if gang.refused else {}
         self._list(gang)
         if gang.workflow in self.workflows:
