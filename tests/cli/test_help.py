@@ -45,6 +45,7 @@ RELEASE = """
     | workflow exec | workflow port-forward | workflow rsync upload | workflow rsync download
     | workflow rsync status | workflow rsync stop
     | credential list | credential set | credential delete | admin credential-key | admin reseal-credentials
+    | admin usage check | admin usage rebuild
     | workflow wait | workflow watch | workflow why | why | simulate | plan | example list | example show | example run"""
 
 
@@ -64,6 +65,7 @@ def test_commands_equal_the_documented_list() -> None:
         "user",
         "role",
         "admin",
+        "admin usage",
         "example",
         "limits",
     ]

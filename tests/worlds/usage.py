@@ -4,7 +4,7 @@
 sam's gang stops, is gone at 10:46, and waits. 11:30 ann's first gang ends, and sam's starts again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,9 +24,11 @@ from runrig.ports.store import SpecText
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.stores import with_tables
+from tests.worlds.service import Desk
 
 TEN = 1790244000
 """2026-09-24 10:00 UTC."""
+DAY = 24 * 3600
 
 SUBMITTERS = {"rnn-1": "sam", "cnn-1": "ann", "vit-1": "ann"}
 
@@ -110,3 +112,21 @@ def example_service(folder: Path, *, clock_at: float = TEN + 7200.0) -> Iterator
         yield service
     finally:
         service.close()
+
+
+def busy_days(there: Desk, after_each: Callable[[], None]) -> None:
+    """Two and a half days with borrowing, a preemption, a queue, and work that runs through the night."""
+    steps = [
+        ("low", "pool2", Priority.LOW, 4, 3.0 * DAY, 5000.0),
+        ("mine", "pool1", Priority.NORMAL, 2, 40_000.0, 3000.0),
+        ("more", "pool1", Priority.NORMAL, 2, 900.0, 60_000.0),
+        ("night", "pool2", Priority.NORMAL, 1, 70_000.0, 90_000.0),
+        ("last", "pool2", Priority.NORMAL, 1, 10.0, 50_000.0),
+        ("end", "pool1", Priority.HIGH, 1, 10.0, 4000.0),
+    ]
+    for name, pool, priority, gpus, duration, seconds in steps:
+        there.submit(name, pool, priority, gpus=gpus, duration=duration)
+        there.service.settle()
+        after_each()
+        there.later(seconds)
+        after_each()

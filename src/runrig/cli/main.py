@@ -82,7 +82,7 @@ class _Root(LazyGroup):
         "doctor": ("runrig.cli.commands.doctor:doctor", "Show what a Kubernetes cluster lacks for runrig."),
         "open": ("runrig.cli.commands.open:open_page", "Print a one-time URL of the web page."),
         "version": ("runrig.cli.commands.version:version", "Print the versions of this program and the server."),
-        "admin": ("runrig.cli.commands.admin:admin", "Administer a running server."),
+        "admin": ("runrig.cli.commands.admin:admin", "Administer a server."),
         "backup": ("runrig.cli.commands.backup:backup", "Back up a server to a file."),
         "restore": ("runrig.cli.commands.backup:restore", "Restore a backup into an empty database."),
         "verify": ("runrig.cli.commands.verify:verify", "Check the decisions in an event log against the rules."),

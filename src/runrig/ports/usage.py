@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from runrig.domain.records import Event
-from runrig.domain.usage import Folded, Hour
+from runrig.domain.usage import Folded, Hour, Sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,12 @@ class UsageStore(Protocol):
         """Writes the closed *hours* and the *position*, in one transaction. Hours and days that begin before *keep_hours* and
         *keep_days*, in seconds since the epoch, are deleted. Writing the same twice has no further effect.
         """
+
+    def stored(self, hours: int, begin: int) -> Sums:
+        """Returns the sums of the hour or day (*hours*: 1 or 24) that begins at *begin*."""
+
+    def replace(self, position: Position, sums: Iterable[tuple[int, Hour]]) -> None:
+        """Replaces the *sums* of hours and days, each with its length in hours, and the *position*, in one transaction."""
 
     def log_is_whole(self) -> bool:
         """Whether nothing was ever deleted from the log, so that usage can begin with its first event."""

@@ -9,7 +9,7 @@ from sqlalchemy import literal as constant
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Loaded
-from runrig.domain.usage import COLUMNS, FLAVOR, HOUR_S, KEYS, MICROSECONDS, QUOTA, WORK, Folded, Hour
+from runrig.domain.usage import COLUMNS, FLAVOR, HOUR_S, KEYS, MICROSECONDS, QUOTA, WORK, Folded, Hour, Key, Sums
 from runrig.ports.past import Declared
 from runrig.ports.usage import Position, Summed, SumsQuery
 from runrig.store import schema
@@ -53,19 +53,36 @@ class SqlUsage:
 
     def save(self, position: Position, hours: Iterable[Hour], *, keep_hours: int, keep_days: int) -> None:
         # All rows are encoded first: commits of the server wait for this transaction.
-        folded, cursor, written = position.folded, _row(position), [(hour.begin, _rows(hour)) for hour in hours]
+        folded, cursor, written = position.folded, _row(position), [(hour.begin, _rows(1, hour)) for hour in hours]
         with self._transactions.writing() as connection:
             before = connection.execute(select(_CURSOR.at)).scalar_one_or_none()
             for begin, rows in written:
-                _write(connection, begin, rows)
+                _write(connection, 1, begin, rows)
             day = _day((position.since if before is None else before) // MICROSECONDS)
             for begin in range(day, _day(folded.at // MICROSECONDS), DAY_S):
                 _add_up(connection, begin)
             for table in TABLES.values():
                 for length, keep in ((1, keep_hours), (24, keep_days)):
                     connection.execute(delete(table).where(table.c.hours == length, table.c.begin < keep))
-            connection.execute(delete(schema.usage_cursor))
-            connection.execute(insert(schema.usage_cursor).values(cursor))
+            _move(connection, cursor)
+
+    def stored(self, hours: int, begin: int) -> Sums:
+        found: dict[Key, int] = {}
+        with self._transactions.reading() as connection:
+            for name, table in TABLES.items():
+                keys, columns = [table.c[key] for key in KEYS[name]], COLUMNS[name]
+                rows = select(*keys, *(table.c[column] for column in columns))
+                for row in connection.execute(rows.where(table.c.hours == hours, table.c.begin == begin)):
+                    sums = zip(columns, row[len(keys) :], strict=True)
+                    found.update(((name, *row[: len(keys)], column), amount) for column, amount in sums if amount)
+        return found
+
+    def replace(self, position: Position, sums: Iterable[tuple[int, Hour]]) -> None:
+        cursor, written = _row(position), [(hours, hour.begin, _rows(hours, hour)) for hours, hour in sums]
+        with self._transactions.writing() as connection:
+            for hours, begin, rows in written:
+                _write(connection, hours, begin, rows)
+            _move(connection, cursor)
 
     def log_is_whole(self) -> bool:
         with self._transactions.reading() as connection:
@@ -147,21 +164,26 @@ def _row(position: Position) -> Row:
     return 1, folded.revision, folded.at, position.since, position.version, declared, gangs, packed
 
 
-def _rows(hour: Hour) -> Mapping[str, Sequence[Row]]:
-    """The rows of an hour, by table."""
+def _rows(hours: int, hour: Hour) -> Mapping[str, Sequence[Row]]:
+    """The rows of an hour or day, by table."""
     found: dict[tuple[str, ...], dict[str, int]] = {}
     for (*key, column), amount in hour.sums.items():
         found.setdefault(tuple(key), {})[column] = amount
     rows: dict[str, list[Row]] = {name: [] for name in TABLES}
     for (name, *key), sums in sorted(found.items()):
-        rows[name].append((1, hour.begin, *key, *(sums.get(column, 0) for column in COLUMNS[name])))
+        rows[name].append((hours, hour.begin, *key, *(sums.get(column, 0) for column in COLUMNS[name])))
     return rows
 
 
-def _write(connection: Connection, begin: int, rows: Mapping[str, Sequence[Row]]) -> None:
-    """Replaces the sums of an hour."""
+def _move(connection: Connection, cursor: Row) -> None:
+    connection.execute(delete(schema.usage_cursor))
+    connection.execute(insert(schema.usage_cursor).values(cursor))
+
+
+def _write(connection: Connection, hours: int, begin: int, rows: Mapping[str, Sequence[Row]]) -> None:
+    """Replaces the sums of an hour or day."""
     for name, table in TABLES.items():
-        connection.execute(delete(table).where(table.c.hours == 1, table.c.begin == begin))
+        connection.execute(delete(table).where(table.c.hours == hours, table.c.begin == begin))
         insert_rows(connection, table, rows[name])
 
 

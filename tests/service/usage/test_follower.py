@@ -1,6 +1,5 @@
 """The follower: folds the log of a server into tables, from wherever it was stopped."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,8 @@ from runrig.store import SqlStore, schema
 from runrig.store.usage import TABLES, SqlUsage
 from tests.patience import until
 from tests.stores import KINDS, store_url
-from tests.worlds.service import T0, Desk, desk
+from tests.worlds.service import T0, desk
+from tests.worlds.usage import busy_days
 
 DAY = 24 * HOUR_S
 Rows = dict[str, list[tuple[object, ...]]]
@@ -43,24 +43,6 @@ def _folded_revision(store: SqlStore) -> int | None:
     return found
 
 
-def _days(there: Desk, after_each: Callable[[], None]) -> None:
-    """Two and a half days with borrowing, a preemption, a queue, and work that runs through the night."""
-    steps = [
-        ("low", "pool2", Priority.LOW, 4, 3.0 * DAY, 5000.0),
-        ("mine", "pool1", Priority.NORMAL, 2, 40_000.0, 3000.0),
-        ("more", "pool1", Priority.NORMAL, 2, 900.0, 60_000.0),
-        ("night", "pool2", Priority.NORMAL, 1, 70_000.0, 90_000.0),
-        ("last", "pool2", Priority.NORMAL, 1, 10.0, 50_000.0),
-        ("end", "pool1", Priority.HIGH, 1, 10.0, 4000.0),
-    ]
-    for name, pool, priority, gpus, duration, seconds in steps:
-        there.submit(name, pool, priority, gpus=gpus, duration=duration)
-        there.service.settle()
-        after_each()
-        there.later(seconds)
-        after_each()
-
-
 def _fold_all(follower: Follower) -> None:
     while follower.step():
         pass
@@ -68,7 +50,7 @@ def _fold_all(follower: Follower) -> None:
 
 def test_follower_stopped_anywhere_writes_what_an_uninterrupted_one_does(tmp_path: Path) -> None:
     with desk(tmp_path) as there:
-        _days(there, lambda: _fold_all(Follower(there.store, there.service.clock)))
+        busy_days(there, lambda: _fold_all(Follower(there.store, there.service.clock)))
         often = _rows(there.store)
         assert {row[0] for row in often[WORK]} == {1, 24}
         with there.store.transactions.writing() as connection:
@@ -83,7 +65,7 @@ def test_tables_and_open_hours_together_cover_the_whole_log(tmp_path: Path) -> N
     """By hours, by days, and as one sum."""
     with desk(tmp_path) as there:
         follower = Follower(there.store, there.service.clock)
-        _days(there, lambda: _fold_all(follower))
+        busy_days(there, lambda: _fold_all(follower))
         events = [e for e in there.store.log.events() if isinstance(e.action, Decision | Declaration)]
         queued = {e.action.gang.workflow: "ann" for e in events if isinstance(e.action, Queue)}
         fold = Fold(nothing_folded(microseconds(events[0].time)))
@@ -152,7 +134,7 @@ def test_failure_in_the_middle_loses_and_repeats_nothing(tmp_path: Path, monkeyp
 
         with monkeypatch.context() as patched:
             patched.setattr(SqlUsage, "save", fails_first)
-            _days(there, fold)
+            busy_days(there, fold)
         assert failures > 4
         _fold_all(follower)
         found = _rows(there.store)
@@ -220,7 +202,7 @@ def test_usage_begins_at_the_first_checkpoint_if_older_workflows_are_gone(tmp_pa
 def test_both_databases_return_the_position_and_the_sums_that_were_written(kind: str, tmp_path: Path) -> None:
     with store_url(kind, tmp_path) as url, desk(tmp_path, database=url) as there:
         follower = Follower(there.store, there.service.clock)
-        _days(there, lambda: _fold_all(follower))
+        busy_days(there, lambda: _fold_all(follower))
         assert follower._fold is not None
         folded = follower._fold.folded()
         position = Position(folded, 5 * MICROSECONDS, VERSION)

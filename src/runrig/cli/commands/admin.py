@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from runrig.cli.commands.admin_usage import usage
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say
@@ -17,9 +18,18 @@ from runrig.domain.quantities import counted
 from runrig.osmo.shape import naive
 
 
-@click.group(epilog=examples("runrig admin accept-clock", "runrig admin credential-key /etc/runrig/credential.key"))
+@click.group(
+    epilog=examples(
+        "runrig admin accept-clock",
+        "runrig admin credential-key /etc/runrig/credential.key",
+        "runrig admin usage check",
+    )
+)
 def admin() -> None:
-    """Administer a running server."""
+    """Administer a server."""
+
+
+admin.add_command(usage)
 
 
 @admin.command("accept-clock", epilog=examples("runrig admin accept-clock", "runrig admin accept-clock -t json"))

@@ -37,7 +37,7 @@ def backup(context: click.Context, config: str | None, data: str | None, output:
     """
     from runrig.wiring.backup import in_words, write_backup
 
-    database, folder = _place(context, config, data)
+    database, folder = place(context, config, data)
     contents = write_backup(database, folder, Path(output), log_files=not no_logs)
     say(f"{output}: {in_words(contents)}")
 
@@ -67,7 +67,7 @@ def restore(context: click.Context, file: Path, config: str | None, data: str | 
         say(f"{file} is whole: {in_words(contents)}")
     else:
         moved: list[Path] = []
-        contents = restore_backup(file, *_place(context, config, data), moved.extend)
+        contents = restore_backup(file, *place(context, config, data), moved.extend)
         say(f"restored {in_words(contents)}")
         if moved:
             whose = counted(len(moved), "workflow that is", "workflows that are")
@@ -76,7 +76,7 @@ def restore(context: click.Context, file: Path, config: str | None, data: str | 
         say(sanitize.line(lost))
 
 
-def _place(context: click.Context, config: str | None, data: str | None) -> tuple[str | Path, Path]:
+def place(context: click.Context, config: str | None, data: str | None) -> tuple[str | Path, Path]:
     """Returns the database and the data folder."""
     before = context.find_object(ServerAddress) or ServerAddress()
     if config is None:

@@ -11,27 +11,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from runrig.domain.errors import Unavailable
-from runrig.domain.plan import Queue
-from runrig.domain.records import Event, GangRow, Loaded
+from runrig.domain.records import Event
 from runrig.domain.usage import (
     HOUR_S,
     MICROSECONDS,
-    UNKNOWN,
     WORK,
-    Folded,
     Hour,
     Key,
     Sums,
     microseconds,
-    nothing_folded,
 )
 from runrig.engine.usage.fold import Fold
 from runrig.ports.clock import Clock
-from runrig.ports.past import ClusterAt, Declared
 from runrig.ports.store import Store
 from runrig.ports.usage import Position
 from runrig.service.runtime import logs
 from runrig.service.runtime.background import Background
+from runrig.service.usage import beginning
 
 VERSION = 2
 """Changes with the rules by which usage is counted."""
@@ -149,7 +145,7 @@ class Follower:
         """Leaves out what is not folded yet, for an event that cannot be folded. Usage is complete again from now on."""
         with self.lock:
             try:
-                base = self._present()
+                base = beginning.present(self._store)
                 if base is not None:
                     self._since, self._hours = base.at, []
                     self._save(Fold(base))
@@ -164,7 +160,7 @@ class Follower:
         """Continues from the stored position. Without one, writes the first."""
         position = self._store.usage.position()
         if position is None:
-            base = self._first()
+            base = beginning.first(self._store)
             if base is None:
                 return None
             self._since = base.at
@@ -174,44 +170,8 @@ class Follower:
         self._fold = Fold(position.folded)
         return self._fold
 
-    def _first(self) -> Folded | None:
-        """From where usage can be known: the first event, or the first checkpoint, or now."""
-        store = self._store
-        if store.usage.log_is_whole():
-            first = store.usage.steps(0, 1)
-            return nothing_folded(microseconds(first[0].time)) if first else None
-        checkpoint = store.past.first_checkpoint()
-        base = None if checkpoint is None else store.past.base(checkpoint.revision)
-        if base is not None:
-            return self._of_checkpoint(base)
-        return self._present()
-
-    def _present(self) -> Folded | None:
-        present = self._store.past.now()
-        if present is None:
-            return None
-        gangs = {each.gang.id for each in present.gangs}
-        queued = [gang for gangs_of in present.queued.values() for gang in gangs_of if gang.id not in gangs]
-        rows = (*present.gangs, *(GangRow.waiting(gang) for gang in queued))
-        return self._folded(present.revision, present.time, present.declared, rows)
-
-    def _of_checkpoint(self, base: ClusterAt) -> Folded:
-        known = {row.gang.id for row in base.gangs}
-        waiting = [GangRow.waiting(gang) for gang in base.waiting.gangs() if gang.id not in known]
-        return self._folded(base.revision, base.time, base.declared, (*base.gangs, *waiting))
-
-    def _folded(self, revision: int, at: float, declared: Declared, rows: Sequence[GangRow]) -> Folded:
-        of = self._store.usage.submitters({row.gang.workflow for row in rows})
-        cluster = Loaded(
-            revision, declared.flavors, declared.nodes, declared.cohorts, declared.pools, gangs=tuple(rows)
-        )
-        return Folded(
-            cluster, microseconds(at), {row.gang.id: of.get(row.gang.workflow, UNKNOWN) for row in rows}, {}, {}
-        )
-
     def _apply(self, fold: Fold, events: Sequence[Event]) -> None:
-        queued = {each.action.gang.workflow for each in events if isinstance(each.action, Queue)}
-        self._hours += fold.apply(events, self._store.usage.submitters(queued) if queued else {})
+        self._hours += fold.apply(events, beginning.submitters(self._store, events))
 
     def _save(self, fold: Fold) -> None:
         begin = fold.at // MICROSECONDS // DAY_S * DAY_S
