@@ -84,6 +84,17 @@ def test_what_the_next_cycle_starts_has_no_time_of_its_own() -> None:
     assert foreseen(it, "w") == []
 
 
+def test_a_workflow_that_cannot_be_decided_ends_the_run() -> None:
+    it = world()
+    submit(it, "runs", 4, 100.0)
+    it.cycle()
+    submit(it, "w", 4, None)
+    it.cycle()
+    copy = State.load(it.state.rows())
+    del copy.specs["hash of runs"]
+    assert drained(first_starts(copy, "w-1", it.now)) == ()
+
+
 def test_a_run_that_needs_too_many_deadlines_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     it = world()
     submit(it, "runs", 4, 100.0)

@@ -7,6 +7,7 @@ never ends here, so a gang that waits for it has no time.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from runrig.domain.errors import FailedAt
 from runrig.domain.gangs import GangState
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import Status
@@ -39,7 +40,10 @@ def first_starts(state: State, workflow: str, now: float) -> Steps[tuple[FirstSt
         if not waiting:
             break
         branch = StateBranch(state, Edit(), moment, Budget(steps=MOST_STEPS - steps), starting_runs=True)
-        yield from branch.run()
+        try:
+            yield from branch.run()
+        except FailedAt:
+            break  # The server will set this workflow aside then, so what follows is unknown.
         steps += branch.steps
         for gang in [gang for gang in waiting if _settled(state, gang)]:
             group = waiting.pop(gang)
