@@ -121,6 +121,12 @@ class Service:
         backend.use_credentials(self.access.credentials.opened, self.access.credentials.pulls)
         self.codes = Codes(store.code, clock, backend)
         backend.use_code(self.codes.code)
+        self._make_commands(store, backend)
+        self._make_queries(store, backend, clock)
+        self._make_followers(store, clock, notify, address)
+        self.metrics.attach(self._monitor_snapshot, self.usage.counters)
+
+    def _make_commands(self, store: Store, backend: Backend) -> None:
         self.submissions = Submissions(
             self._transactor, store, backend, self._reconciler, self.access.credentials, self.codes
         )
@@ -130,9 +136,6 @@ class Service:
         self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
         self.nodes = Nodes(self.declarations.editing)
-        self._make_queries(store, backend, clock)
-        self._make_followers(store, clock, notify, address)
-        self.metrics.attach(self._monitor_snapshot, self.usage.counters)
 
     def _make_queries(self, store: Store, backend: Backend, clock: Clock) -> None:
         self.queries = ResourceQueries(self._transactor, backend.name)

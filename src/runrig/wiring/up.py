@@ -7,8 +7,8 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,11 +87,7 @@ def up(
         listener = stack.enter_context(door(port, guests))
         number = listener.getsockname()[1]
         stack.enter_context(logging_to(folder / "server.log"))
-        empty = first_start(folder, "choose another folder with --data")
-        store = SqlStore.open(folder / "runrig.db", exclusive=True, when_empty=empty)
-        stack.callback(store.close)
-        note_database(folder)
-        keep_backend(folder, settings.backend, "choose another folder with --data")
+        store = stack.enter_context(_store(folder, settings.backend))
         parts = _parts(settings, folder, store)
         user = _user()
         service = Service(
@@ -107,8 +103,7 @@ def up(
         service.prepare(settings.cluster, user=user)
         app = create_app(service, token=_token(folder), port=number, user=user)
         install(app, service)
-        if settings.backend == "local" and gpus is None and not service.queries.gpus():
-            sys.stderr.write(f"Warning: no GPUs to share: {why_no_gpus()}; --gpus N simulates N\n")
+        _warn_of_no_gpus(settings, service)
         if dev_login is not None:
             _allow_dev_login(service, dev_login, user)
         keep_what_is_loaded()
@@ -221,6 +216,17 @@ def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
 # ---------------------------------------------------------------- the data folder
 
 
+@contextmanager
+def _store(folder: Path, backend: str) -> Iterator[SqlStore]:
+    """Opens the database of *folder*, which from now on belongs to *backend*."""
+    elsewhere = "choose another folder with --data"
+    empty = first_start(folder, elsewhere)
+    with closing(SqlStore.open(folder / "runrig.db", exclusive=True, when_empty=empty)) as store:
+        note_database(folder)
+        keep_backend(folder, backend, elsewhere)
+        yield store
+
+
 def _token(folder: Path) -> str:
     """Returns the folder's token, created at the first start."""
     return _kept_text(folder / "token", secrets.token_urlsafe(32)).strip()
@@ -265,6 +271,11 @@ def _allow_dev_login(service: Service, name: str, user: str) -> None:
     warning = f"all programs and users on this machine can act as {name} without a token (--dev-login)"
     _log.warning("event=dev_login user=%s warning=%r", name, warning)
     sys.stderr.write(f"Warning: {warning}\n")
+
+
+def _warn_of_no_gpus(settings: _Settings, service: Service) -> None:
+    if settings.backend == "local" and settings.gpus is None and not service.queries.gpus():
+        sys.stderr.write(f"Warning: no GPUs to share: {why_no_gpus()}; --gpus N simulates N\n")
 
 
 def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:

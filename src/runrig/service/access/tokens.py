@@ -66,14 +66,7 @@ class Tokens:
         *text*: of the token, if a repeated request must get the same one for some time. *roles*: the user's roles that
         it grants; None: all. *by*: id of the caller's token, which cannot create one with more permissions.
         """
-        found = {
-            "name": token_name_problem(name),
-            "expires_in_s": _expiry_problem(expires_in_s),
-            "description": _description_problem(description),
-        }
-        problems = tuple(Problem(text, path) for path, text in found.items() if text is not None)
-        if problems:
-            raise InvalidInput(problems)
+        _check_new(name, expires_in_s, description)
         with self._accounts.lock:
             wanted = self._wanted(user, roles, by)
             if text is not None and (made := self._made_before(text, user, name, expires_in_s)) is not None:
@@ -87,13 +80,8 @@ class Tokens:
                 check_user(user)
                 change.user(User(user, (), change.now), AccessEventKind.USER_CREATED)
                 change.grant(user, Grant(RoleKind.ADMIN))
-            elif self._users.get(user).disabled:
-                raise Conflict(f"user {user} is disabled. Enable it first: `runrig user enable {user}`")
-            elif self._users.get(user).account is not None:
-                raise Conflict(
-                    f"{user} uses single sign-on and cannot have access tokens, because they would outlive the sign-in. "
-                    "For a program, an administrator can create a user with `runrig user create`"
-                )
+            else:
+                _check_may_have(self._users.get(user))
             self._check_room(user, name, change.now)
             if roles is not None:
                 self._check_given(user, roles, by)
@@ -232,6 +220,28 @@ def _description_problem(description: str) -> str | None:
     if len(description) <= LONGEST_DESCRIPTION and description.isprintable():
         return None
     return f"invalid description {description!r:.80}. Use at most {LONGEST_DESCRIPTION} characters and no line breaks"
+
+
+def _check_new(name: str, expires_in_s: float | None, description: str) -> None:
+    found = {
+        "name": token_name_problem(name),
+        "expires_in_s": _expiry_problem(expires_in_s),
+        "description": _description_problem(description),
+    }
+    problems = tuple(Problem(text, path) for path, text in found.items() if text is not None)
+    if problems:
+        raise InvalidInput(problems)
+
+
+def _check_may_have(user: User) -> None:
+    """Raises Conflict if *user* cannot have tokens."""
+    if user.disabled:
+        raise Conflict(f"user {user.name} is disabled. Enable it first: `runrig user enable {user.name}`")
+    if user.account is not None:
+        raise Conflict(
+            f"{user.name} uses single sign-on and cannot have access tokens, because they would outlive the sign-in. "
+            "For a program, an administrator can create a user with `runrig user create`"
+        )
 
 
 def _expiry_problem(expires_in_s: float | None) -> str | None:
