@@ -220,7 +220,7 @@ def test_invalid_datagram_ends_the_connection_with_a_message(world: World, messa
             connection.recv(PATIENCE_S)
     assert caught.value.rcvd is not None
     assert caught.value.rcvd.code == 1008
-    assert caught.value.rcvd.reason.startswith(f"invalid datagram message of {len(message)} bytes")
+    assert caught.value.rcvd.reason.startswith(f"invalid datagram message of {len(message):,} bytes")
 
 
 def test_datagrams_reach_only_their_target(world: World) -> None:

@@ -62,7 +62,7 @@ def test_submissions_while_ten_users_keep_requesting_why_in_a_large_cluster(tmp_
     assert found.figures.percentile("submit", 99) < P99_S, found.lines()
 
 
-def test_small_cluster_of_the_same_kind_is_queried_at_its_moments(tmp_path: Path) -> None:
+def test_questions_are_timed_on_a_small_cluster_of_the_same_kind(tmp_path: Path) -> None:
     """Shows that this measurement works too."""
     size = Size(nodes=240, pools=120, waiting=400)
     with metropolis(tmp_path, size) as target:

@@ -72,7 +72,7 @@ def read_nodes(fields: Fields, flavors: Sequence[Flavor]) -> tuple[Node, ...]:
         if names is None:
             continue
         if len(nodes) + len(names) > MOST_NODES:
-            name.wrong(f"more than {MOST_NODES:,} nodes are too many")
+            name.wrong(f"too many nodes (maximum {MOST_NODES:,})")
             break
         _check_names(name, names, seen)
         nodes.extend(_nodes(inner, names, flavors))

@@ -63,7 +63,7 @@ def _issuer_problem(text: str) -> str | None:
 def _groups(field: Field) -> dict[str, tuple[Grant, ...]]:
     entries = field.entries()
     if len(entries) > MOST_GROUPS:
-        field.wrong(f"{len(entries)} groups are too many (maximum {MOST_GROUPS})")
+        field.wrong(f"too many groups ({len(entries)}, maximum {MOST_GROUPS})")
         return {}
     return {group: _roles(found) for group, found in entries}
 

@@ -212,7 +212,7 @@ def test_why_says_what_was_held_and_when_it_renews() -> None:
 
 
 @pytest.mark.parametrize("hours", [1.0, 3.0])
-def test_a_state_from_rows_counts_on(hours: float) -> None:
+def test_a_state_loaded_from_rows_keeps_counting(hours: float) -> None:
     world = Month()
     world.submit("runs", "vision", NORMAL, 8)
     world.plan()

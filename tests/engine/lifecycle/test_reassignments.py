@@ -162,7 +162,7 @@ def test_running_low_work_stays_low_where_the_quota_has_no_room() -> None:
     world.submit("next", "a", NORMAL, 1)
     assert world.cycle() == ["nominate next", "preempt low for next (PRIORITY)"]
     before = world.state.rows()
-    with pytest.raises(Refused, match="big-1 holds 2 GPUs, but pool a has 1 of its quota left, so it stays LOW"):
+    with pytest.raises(Refused, match="big-1 uses 2 GPUs, but pool a has 1 of its quota left, so it stays LOW"):
         reassign(world.state, "big-1", priority=NORMAL)
     with pytest.raises(
         Conflict, match=r"low-1/t-group is stopping. Change the priority of low-1 once it is queued again"

@@ -409,7 +409,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     # ------------------------------------------------------------ running work
     (
         made_firm,
-        "w-1 holds 2 GPUs, but pool a has 1 of its quota left, so it stays LOW. Wait until other work of the pool has ended",
+        "w-1 uses 2 GPUs, but pool a has 1 of its quota left, so it stays LOW. Wait until other work of the pool has ended",
     ),
     # ------------------------------------------------------------ limits of a pool
     (

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from runrig.backends.local import task_ports
 from runrig.domain.errors import InvalidInput
+from runrig.domain.quantities import counted
 from runrig.ports.backend import OUT, SENDER, Size
 
 LARGEST = 65_507
@@ -55,7 +56,8 @@ class DatagramPassage:
         """Raises InvalidInput."""
         if not SENDER <= len(data) <= SENDER + LARGEST:
             raise InvalidInput.one(
-                f"invalid datagram message of {len(data)} bytes. Send an IPv4 address (4 bytes), a port (2) and at most {LARGEST} bytes"
+                f"invalid datagram message of {counted(len(data), 'byte')}. "
+                f"Send an IPv4 address (4 bytes), a port (2) and at most {LARGEST} bytes"
             )
         if time.monotonic() - self._looked_at > LOOK_S:
             self._is_there = await asyncio.to_thread(self._listens)

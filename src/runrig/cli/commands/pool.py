@@ -235,7 +235,7 @@ def resume(session: Session, name: str, dry_run: bool) -> None:
 
 
 def _plan(session: Session, name: str, act: str, until: str | None = None) -> dict[str, Any]:
-    from runrig.client.clients import PLAN_S  # With all models, for which other commands need not wait.
+    from runrig.client.clients import PLAN_S  # Imports all models, which other commands do not need.
 
     body = {"pool": name, "act": act} | ({"until": until} if until else {})
     answer: dict[str, Any] = session.client.call("POST", path("plan"), body=body, timeout_s=PLAN_S)

@@ -17,6 +17,7 @@ from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import JSON, TEXT
 from runrig.client.localpath import KEY, inlined
 from runrig.domain.errors import InvalidInput, RunrigError
+from runrig.domain.quantities import counted
 
 if TYPE_CHECKING:
     from runrig.service.simulate.simulate import Options, Run
@@ -220,7 +221,7 @@ def _progress(scenario: str) -> Iterator[Any]:
         now = time.monotonic()
         if now - started > _SILENT_S and now - told > _BETWEEN_S and sys.stderr.isatty():
             told = now
-            click.echo(f"\r\x1b[K{sanitize.line(scenario)}: {cycles:,} cycles", err=True, nl=False)
+            click.echo(f"\r\x1b[K{sanitize.line(scenario)}: {counted(cycles, 'cycle')}", err=True, nl=False)
 
     try:
         yield tell

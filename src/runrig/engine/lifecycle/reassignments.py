@@ -76,7 +76,7 @@ def _check_on_nodes(state: State, after: Workflow, entries: Sequence[Entry]) -> 
     key = state.ledger.tree.keys[index]
     needs = amount_of_flavor(str(key), amount, named=has_several_flavors(state.ledger.tree.keys, key.resource))
     raise Refused(
-        f"{after.id} holds {needs}, but pool {after.pool} has {amount_in_a_sentence(key.resource, max(0, left + amount))} of "
+        f"{after.id} uses {needs}, but pool {after.pool} has {amount_in_a_sentence(key.resource, max(0, left + amount))} of "
         f"its quota left, so it stays {state.workflows[after.id].priority.value}. Wait until other work of the pool has ended",
         "P2",
         {"pool": after.pool, "resource": str(key), "asked": amount, "limit": left + amount},
