@@ -28,7 +28,7 @@ PAGES = (
     "/me",
     "/limits",
     "/node/n1",
-    "/workflows",
+    "/workflows?open=points-1",
     "/workflow/points-1",
     "/pool/vision/what-if?quota=20",
 )
@@ -152,8 +152,27 @@ def test_the_overview_and_the_list_are_used_by_keyboard_alone(cluster: Large, ch
         page.keyboard.press("x")
         expect(row.locator("[name=id]")).to_be_checked()
         name = row.locator("th a").inner_text()
+        page.keyboard.press("j")
+        expect(page.get_by_role("link", name="points-1", exact=True)).to_be_focused()
+        page.keyboard.press("o")
+        fold = page.get_by_role("button", name="Elements of points-1")
+        expect(fold).to_be_focused()
+        expect(fold).to_have_attribute("aria-expanded", "true")
+        page.keyboard.press("j")
+        expect(page.get_by_role("link", name="points-1/0")).to_be_focused()
+        expect(row.locator("[name=id]")).to_be_checked()
+        page.get_by_role("link", name="Next elements").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name="points-1/10")).to_be_visible()
+        page.keyboard.press("k")
+        page.keyboard.press("k")
+        expect(row.locator("th a")).to_be_focused()
         page.keyboard.press("Enter")
         page.wait_for_url(f"**/workflow/{name}")
+        page.get_by_role("textbox", name="Find", exact=True).focus()
+        page.keyboard.type("vision")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/pool/vision")
         watched.is_content()
     finally:
         context.close()

@@ -8,6 +8,7 @@ from typing import Any
 from tests.patience import until
 from tests.worlds.http import Client
 from tests.worlds.lawful import judge
+from tests.worlds.sums import check_sums_in
 
 from .server import Server
 
@@ -116,5 +117,6 @@ def test_counts_of_an_array_and_of_limits_are_right_after_each_kill(tmp_path: Pa
         server.terminate()
         assert server.processes() == []
         judge(server.data / "runrig.db")
+        check_sums_in(server.data / "runrig.db")
     finally:
         server.kill()

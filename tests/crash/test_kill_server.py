@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.worlds.lawful import judge
+from tests.worlds.sums import check_sums_in
 
 from .campaign import Campaign
 
@@ -27,6 +28,7 @@ def _survives(folder: Path, *, kills: int, seed: int) -> None:
         campaign.server.terminate()
         assert campaign.server.processes() == []
         judge(campaign.server.data / "runrig.db")
+        check_sums_in(campaign.server.data / "runrig.db")
         assert "round_failed" not in campaign.server.log()
     finally:
         campaign.server.kill()

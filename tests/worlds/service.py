@@ -23,6 +23,7 @@ from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from tests.stores import with_tables
 from tests.worlds.lawful import judge
+from tests.worlds.sums import check_sums
 
 T0 = 1_800_000_000.0
 """2027-01-15 08:00:00 UTC."""
@@ -176,6 +177,7 @@ def desk(
         service.prepare(None if cluster is None else read_cluster(cluster), user="ann")
         service.settle()
         yield Desk(service, store, backend, moments)
+        check_sums(store)
     finally:
         service.close()
     if judged:

@@ -13,6 +13,7 @@ from runrig.ports.access import AccessStore
 from runrig.ports.code import CodeStore
 from runrig.ports.notices import NoticeStore
 from runrig.ports.past import PastStore
+from runrig.ports.places import Position
 from runrig.ports.usage import UsageStore
 
 
@@ -36,8 +37,8 @@ class WorkflowQuery:
     """A page of workflows, newest first. Empty tuples and None do not filter.
 
     *below*: in one of these top-level pools or their subpools. *labels*: has all of them. *no_labels*: has none of
-    these keys. *tags*: has at least one of them. *behind*: only those after the workflow with this submit time, number
-    and id. *order*: a column of `ORDERS`, the largest first with a minus; "": newest first.
+    these keys. *tags*: has at least one of them. *order*: a column of `ORDERS`, the largest first with a minus; "":
+    newest first. *behind*: the page after this place in the order, or, if *back*, the one before it.
     """
 
     pools: tuple[str, ...] = ()
@@ -53,23 +54,24 @@ class WorkflowQuery:
     submitted_before: float | None = None
     limit: int = 20
     offset: int = 0
-    behind: tuple[float, int, str] | None = None
+    behind: Position | None = None
+    back: bool = False
     order: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowTotals:
-    """Sums over the newest workflows that match a query. *statuses*: their number by status. *whole*: these are all
-    that match.
+    """Sums over the workflows that match a query. *statuses*: their number by status. *whole*: these are all that match,
+    and not only the newest.
 
-    Seconds: *waited_s* and *ran_s* of all together, *longest_s*: the longest wait of one.
+    Seconds: *waited_s* and *ran_s* of all together. *oldest*: submit time of the oldest match that is PENDING.
     """
 
     statuses: Mapping[str, int]
     waited_s: float
-    longest_s: float
     ran_s: float
     whole: bool
+    oldest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +362,9 @@ class Store(WorkflowReads, Protocol):
         """Returns the id of the newest workflow that repeats workflow *id*, or None."""
 
     def totals(self, query: WorkflowQuery, at: float, most: int) -> WorkflowTotals:
-        """Reads the newest *most* matches, whatever page the query asks for. *at*: now."""
+        """Sums over all matches, whatever page the query asks for; over the newest *most* if it filters by more than
+        pools, users, statuses and priorities. *at*: now.
+        """
 
     def load(self) -> Loaded: ...
 

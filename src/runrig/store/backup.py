@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from runrig.domain.code_archive import GZIP
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
-from runrig.store import chain, schema
+from runrig.store import chain, schema, sums
 from runrig.store.codec import Undecodable, dumps, loads
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.database import Database
@@ -50,11 +50,10 @@ PIECE = 64 * 1024
 """Bytes of a file per line."""
 STATE_FILES = ("backend", "clock.json", "tasks.json")
 """Files of backends in the data folder from which they resume."""
-_LEFT_OUT = (schema.leader, schema.browser_sessions, schema.checkpoints, schema.waiting, schema.deliveries)
+_WRITTEN_ANEW = (schema.checkpoints, schema.waiting, schema.workflow_sums)
+_LEFT_OUT = (schema.leader, schema.browser_sessions, schema.deliveries, *_WRITTEN_ANEW)
 LEFT_OUT = frozenset(table.name for table in _LEFT_OUT)
-"""The leader is only current at the time, a backup must not restore ended sessions or send old notices again, and
-checkpoints are written anew.
-"""
+"""The leader is only current at the time, and a backup must not restore ended sessions or send old notices again."""
 TABLES = tuple(table for table in schema.metadata.sorted_tables if table.name not in LEFT_OUT)
 
 
@@ -381,6 +380,7 @@ def restore(database: Database, reader: BackupReader, then: Callable[[Mapping[st
 
             upgrade(connection, None, database.place)
         reader.fill(connection)
+        sums.recount(connection)
         columns = schema.workflows.c
         then({row.id: row.uuid for row in connection.execute(select(columns.id, columns.uuid))})
 

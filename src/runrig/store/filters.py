@@ -14,31 +14,32 @@ _WORKFLOW = schema.workflows.c
 _TAG = schema.workflow_tags.c
 
 
-def filters(query: WorkflowQuery) -> list[Any]:
-    """*query.name* matches a part of the id, ignoring case."""
+def key_filters(query: WorkflowQuery, columns: Any) -> list[Any]:
+    """The conditions on the pool, user, status and priority. *columns*: of a table that has these."""
     found: list[Any] = []
     for column, values in (
-        (_WORKFLOW.pool, query.pools),
-        (_WORKFLOW.submitted_by, query.users),
-        (_WORKFLOW.status, query.statuses),
-        (_WORKFLOW.priority, query.priorities),
+        (columns.pool, query.pools),
+        (columns.submitted_by, query.users),
+        (columns.status, query.statuses),
+        (columns.priority, query.priorities),
     ):
         if values:
             found.append(column.in_(values))
     if query.below:
-        subpools = (_WORKFLOW.pool.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in query.below)
-        found.append(or_(_WORKFLOW.pool.in_(query.below), *subpools))
+        subpools = (columns.pool.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in query.below)
+        found.append(or_(columns.pool.in_(query.below), *subpools))
+    return found
+
+
+def filters(query: WorkflowQuery) -> list[Any]:
+    """*query.name* matches a part of the id, ignoring case. Which page the query asks for does not count."""
+    found = key_filters(query, _WORKFLOW)
     if query.name is not None:
         found.append(_WORKFLOW.id.icontains(query.name, autoescape=True))
     if query.submitted_after is not None:
         found.append(_WORKFLOW.submit_time >= query.submitted_after)
     if query.submitted_before is not None:
         found.append(_WORKFLOW.submit_time <= query.submitted_before)
-    if query.behind is not None:
-        time, number, id = query.behind
-        found.append(_WORKFLOW.submit_time <= time)
-        older = or_(_WORKFLOW.number < number, and_(_WORKFLOW.number == number, _WORKFLOW.id > id))
-        found.append(or_(_WORKFLOW.submit_time < time, older))
     found += (_has(selector) for selector in query.labels)
     found += (_label(key).is_(None) for key in query.no_labels)
     if query.tags:

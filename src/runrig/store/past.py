@@ -18,6 +18,7 @@ from runrig.store import waiting as who_waited
 from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
 from runrig.store.codec import decode, loads
 from runrig.store.filters import filters
+from runrig.store.ordering import paged
 from runrig.store.reading import Reader, as_stored
 from runrig.store.retention import counts
 from runrig.store.rows import KINDS, event_of
@@ -205,15 +206,9 @@ class SqlPast:
     # ------------------------------------------------------------ workflows
 
     def workflows(self, query: WorkflowQuery, at: float) -> tuple[Workflow, ...]:
-        statement = (
-            select(schema.workflows)
-            .where(
-                *filters(replace(query, statuses=())), _WORKFLOW.submit_time <= at, _may_have_been(query.statuses, at)
-            )
-            .order_by(_WORKFLOW.submit_time.desc(), _WORKFLOW.number.desc(), _WORKFLOW.id)
-            .limit(query.limit)
-            .offset(query.offset)
-        )
+        then = _WORKFLOW.submit_time <= at, _may_have_been(query.statuses, at)
+        every = select(schema.workflows).where(*filters(replace(query, statuses=())), *then)
+        statement = paged(every, replace(query, order=""), at, query.limit)
         of_row = KINDS["Workflow"].of_row
         with self._transactions.reading() as connection:
             return tuple(of_row(row) for row in connection.execute(statement).mappings())

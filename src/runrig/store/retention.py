@@ -15,7 +15,7 @@ from sqlalchemy import CTE, Connection, Table, Text, and_, cast, delete, exists,
 
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Pruned
-from runrig.store import chain, checkpoints, schema, snapshots
+from runrig.store import chain, checkpoints, schema, snapshots, sums
 from runrig.store.dialect import insert_rows, put_rows
 from runrig.store.transactions import Transactions
 
@@ -170,6 +170,7 @@ def _forget(connection: Connection, ids: Sequence[str]) -> None:
     put_rows(connection, schema.past_numbers, rows)
     specs = sorted(set(connection.execute(select(_WORKFLOW.spec_hash).where(chosen)).scalars()))
     connection.execute(delete(schema.workflow_tags).where(schema.workflow_tags.c.workflow.in_(ids)))
+    sums.take(connection, ids)
     connection.execute(delete(schema.workflows).where(chosen))
     used = exists().where(_WORKFLOW.spec_hash == _SPEC.hash)
     connection.execute(delete(schema.specifications).where(_SPEC.hash.in_(specs), ~used))

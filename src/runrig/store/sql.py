@@ -20,7 +20,7 @@ from runrig.domain.workflows import Status, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.notices import NoticeStore
 from runrig.ports.store import NOTHING, SpecText, StoredWorkflow, WorkflowQuery, WorkflowTotals
-from runrig.store import chain, ordering, schema
+from runrig.store import chain, ordering, schema, sums
 from runrig.store.access import AccessTables
 from runrig.store.code import SqlCode
 from runrig.store.codec import decode
@@ -157,10 +157,13 @@ class SqlStore:
             by_kind: dict[str, list[RowChange]] = {}
             for change in last.values():
                 by_kind.setdefault(change.kind, []).append(change)
+            counted = [str(change.key[0]) for change in by_kind.get("Workflow", ())]
+            sums.take(connection, counted)
             for kind in reversed(tuple(KINDS)):
                 _delete(connection, kind, [each.key for each in by_kind.get(kind, ()) if each.record is None])
             for kind in KINDS:
                 _write(connection, kind, [each.record for each in by_kind.get(kind, ()) if each.record is not None])
+            sums.add(connection, counted)
             _, before = self._chained if self._chained[0] == first - 1 else chain.head(connection)
             rows, head = chain.chained([event_row(event) for event in events], before, about)
             insert_rows(connection, schema.events, rows)
@@ -263,16 +266,11 @@ class SqlStore:
         """*query.name* matches a part of the id, ignoring case. Of workflows submitted at the same time, the higher
         number comes first.
         """
-        statement = (
-            select(schema.workflows)
-            .where(*filters(query))
-            .order_by(*ordering.order_of(query, at))
-            .limit(query.limit + 1)
-            .offset(query.offset)
-        )
+        statement = ordering.paged(select(schema.workflows).where(*filters(query)), query, at, query.limit + 1)
         with self.transactions.reading() as connection:
             page = _records(connection, "Workflow", statement)
-        return page[: query.limit], len(page) > query.limit
+        found = page[: query.limit]
+        return found[::-1] if query.back else found, len(page) > query.limit
 
     def holding(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
         return self._counted(_HOLDING, ids)

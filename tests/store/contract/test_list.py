@@ -1,5 +1,7 @@
 """The list of workflows: newest first, page by page, filtered."""
 
+import random
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -7,9 +9,13 @@ import pytest
 
 from runrig.domain.gangs import Priority
 from runrig.domain.records import RowChange
+from runrig.domain.times import Moment, Times
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Group, LabelSelector, Status, Task, left_out
-from runrig.ports.store import Store, WorkflowQuery
+from runrig.domain.workflows import Group, LabelSelector, Status, Task, Workflow, left_out
+from runrig.ports.places import TIMED, moment_of, place_of, spent_on
+from runrig.ports.store import ORDERS, Store, WorkflowQuery
+from runrig.store import SqlStore
+from tests.worlds.sums import check_sums
 
 from ..values import T0, fill, put, workflow
 from ..values import commit as make_commit
@@ -158,3 +164,80 @@ def test_workflows_counted_as_overtaking_are_in_its_pool_behind_it_and_started_l
     assert store.started_later(mine, since, 2) == 2
     assert store.started_later(replace(mine, priority=Priority.LOW), since, 100) == 1
     assert store.started_later(replace(mine, priority=Priority.HIGH), since, 100) == 4
+
+
+# ---------------------------------------------------------------- pages after and before a place, and sums
+
+NOW = T0 + 5_000.0
+ORDERED = [f"{sign}{name}" for name in ORDERS for sign in ("", "-")]
+
+
+def drawn(chance: random.Random, number: int) -> Workflow:
+    """A workflow with times that others may have too."""
+    waited, running = (chance.choice((0.0, 0.0015, 60.0, 60.25)) for _ in range(2))
+    times = Times(T0 + chance.randrange(4_000), chance.choice([*Moment, None]), waited=waited, running=running)
+    return replace(
+        workflow(chance.choice(("a", "b")), number, pool=chance.choice(("team--a", "team--b"))),
+        spec_hash=workflow("train", 1).spec_hash,
+        submitted_by=chance.choice(("ann", "bob")),
+        submit_time=T0 + chance.randrange(20),
+        status=chance.choice((WorkflowStatus.PENDING, WorkflowStatus.RUNNING, WorkflowStatus.COMPLETED)),
+        end_time=T0 + 9_000,
+        times=chance.choice((times, times, None)),
+    )
+
+
+def in_order(rows: Iterable[Workflow], order: str) -> list[str]:
+    """Sorted by hand."""
+    newest = sorted(rows, key=lambda each: (-each.submit_time, -each.number, each.id))
+    name, down = order.removeprefix("-"), order.startswith("-")
+    if name == "submitted":
+        found = newest if down else newest[::-1]
+    elif name == "workflow":
+        found = sorted(newest, key=lambda each: (each.name, each.number), reverse=down)
+    else:
+        spent = {each.id: spent_on(each, TIMED[name], NOW) for each in newest}
+        found = sorted(newest, key=lambda each: -spent[each.id] if down else spent[each.id])
+    return [each.id for each in found]
+
+
+def test_pages_in_each_order_miss_and_repeat_nothing_that_stays_while_others_come_and_go(store: SqlStore) -> None:
+    """Also backwards. The sums are always those of the rows that are there."""
+    fill(store)
+    chance = random.Random(1)
+    there = {each.id: each for each in store.workflows(WorkflowQuery(limit=100))[0]}
+    stay = {each.id: each for each in (drawn(chance, number) for number in range(100, 130))}
+    revision, others = 6, list[str]()
+    make_commit(revision, (), *(put(each) for each in stay.values())).to(store)
+    for order in ORDERED:
+        seen: list[str] = []
+        query = WorkflowQuery(order=order, limit=7)
+        more, number = True, 200
+        while more:
+            page, more = store.workflows(query, NOW if query.behind is None else NOW + number)
+            seen += [each.id for each in page]
+            query = replace(query, behind=place_of(page[-1], order, moment_of(query.behind, order, NOW)))
+            revision, number = revision + 1, number + 1
+            new, changed = drawn(chance, 1_000 + revision), replace(drawn(chance, 150), name="c", id="c-150")
+            make_commit(revision, (), put(new), put(changed)).to(store)
+            others.append(new.id)
+            if len(others) > 2:
+                store.retention.prune([others.pop(chance.randrange(len(others)))], 10)
+        check_sums(store)
+        assert [each for each in seen if each in stay] == in_order(stay.values(), order)
+        back: list[str] = []
+        query, more = replace(query, back=True), True
+        while more:
+            page, more = store.workflows(query, NOW)
+            back[:0] = [each.id for each in page]
+            query = replace(query, behind=place_of(page[0], order, NOW))
+        assert [each for each in (*back, seen[-1]) if each in stay] == in_order(stay.values(), order)
+    assert set(there) <= {each.id for each in store.workflows(WorkflowQuery(limit=1_000))[0]}
+    for query in (
+        WorkflowQuery(),
+        WorkflowQuery(users=("bob",), statuses=("PENDING",)),
+        WorkflowQuery(below=("team",)),
+    ):
+        kept, counted = (store.totals(each, NOW, 10_000) for each in (query, replace(query, submitted_after=0.0)))
+        assert (kept.statuses, kept.oldest, kept.whole) == (counted.statuses, counted.oldest, counted.whole)
+        assert [kept.waited_s, kept.ran_s] == pytest.approx([counted.waited_s, counted.ran_s], abs=0.1)

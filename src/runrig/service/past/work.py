@@ -11,6 +11,7 @@ from runrig.domain.workflows import Status, Task, Workflow, WorkflowSpec
 from runrig.engine.state.moves import workflow_moved
 from runrig.engine.state.state import State
 from runrig.ports.past import Moment
+from runrig.ports.places import place_of
 from runrig.ports.store import SpecText, Store, StoredWorkflow, WorkflowQuery
 from runrig.service.queries.lookup import no_workflow
 
@@ -140,10 +141,10 @@ class StoreThen:
             if skipped < query.offset:
                 skipped += 1
             elif len(page) == query.limit:
-                return tuple(page), True
+                return tuple(page[::-1] if query.back else page), True
             else:
                 page.append(self._timed(workflow) if moved else workflow)
-        return tuple(page), False
+        return tuple(page[::-1] if query.back else page), False
 
     def _timed(self, workflow: Workflow) -> Workflow:
         """Adds how the workflow spent its time, from its log, which a list reads anyway."""
@@ -166,7 +167,7 @@ class StoreThen:
                     yield then[row.id], True
             if len(rows) < AT_ONCE:
                 return
-            chunk = replace(chunk, offset=chunk.offset + AT_ONCE)
+            chunk = replace(chunk, behind=place_of(rows[-1], "", 0.0))
 
     def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
         return {id: self._pods(id) for id in ids}

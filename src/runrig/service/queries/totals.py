@@ -8,7 +8,7 @@ from runrig.service.queries.sources import Tells
 from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import WorkflowQueries, within
 
-NOTHING = WorkflowTotals({}, 0.0, 0.0, 0.0, whole=True)
+NOTHING = WorkflowTotals({}, 0.0, 0.0, whole=True)
 MOST_ALIVE = 500
 """Running and pending workflows whose GPUs are counted."""
 
@@ -20,7 +20,7 @@ class Totals:
         self._workflows = workflows
 
     def of(self, query: WorkflowQuery, most: int, visibility: Visibility) -> WorkflowTotals:
-        """Sums over the newest *most* visible matches, whatever page *query* asks for."""
+        """Sums over the visible matches, as in `Store.totals`."""
         seen = within(query, visibility)
         return NOTHING if seen is None else self._store.totals(seen, self._clock.now(), most)
 
@@ -30,7 +30,7 @@ class Totals:
         statuses = tuple(each for each in alive if not query.statuses or each in query.statuses)
         if not statuses:
             return 0, 0
-        page = replace(query, statuses=statuses, limit=MOST_ALIVE, offset=0, order="")
+        page = replace(query, statuses=statuses, limit=MOST_ALIVE, offset=0, order="", behind=None)
         found, more = self._workflows.workflows(page, visibility)
         running = sum(each.gpus or 0 for each in found if each.status is WorkflowStatus.RUNNING)
         return None if more else (running, sum(each.gpus or 0 for each in found) - running)

@@ -22,6 +22,7 @@ from runrig.domain.workflows import Task, TaskKey, Workflow
 from runrig.engine.explain.headlines import Headline, headlines
 from runrig.engine.explain.pool_why import MOST_ASKED
 from runrig.ports.backend import Output
+from runrig.ports.places import Position, moment_of, place_of
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowReads
 from runrig.service.queries import shown_workflows
 from runrig.service.queries.alive import alive_here, alive_in
@@ -163,11 +164,18 @@ class WorkflowQueries:
         self, query: WorkflowQuery, visibility: Visibility = ALL
     ) -> tuple[tuple[shown.WorkflowEntry, ...], bool]:
         """Returns (the page, whether there is more)."""
-        seen = within(query, visibility)
-        if seen is None:
-            return (), False
-        page, more = self._store.workflows(seen, self._clock.now())
-        return tuple(self._listed(page)), more
+        found, more, _ = self.page(query, visibility)
+        return found, more
+
+    def page(
+        self, query: WorkflowQuery, visibility: Visibility = ALL
+    ) -> tuple[tuple[shown.WorkflowEntry, ...], bool, tuple[Position, Position] | None]:
+        """Returns (the page, whether there is more, the places of its first and its last; None if it is empty)."""
+        seen, now = within(query, visibility), self._clock.now()
+        page, more = ((), False) if seen is None else self._store.workflows(seen, now)
+        at = moment_of(query.behind, query.order, now)
+        ends = (place_of(page[0], query.order, at), place_of(page[-1], query.order, at)) if page else None
+        return tuple(self._listed(page)), more, ends
 
     def cause(self, id: str) -> WorkflowCause | None:
         """Returns why a workflow failed, according to its output, which it reads. Raises NotFound."""

@@ -55,6 +55,21 @@ workflows = Table(
     Index(None, "parent"),
 )
 
+# Sums over workflows, kept in the transactions that change them (`store.sums`). In milliseconds; *waiting*, *running*: how many
+# do so now, since a time that is not yet in *waited* and *ran*.
+workflow_sums = Table(
+    "workflow_sums",
+    metadata,
+    Column("pool", Words, primary_key=True),
+    Column("submitted_by", Words, primary_key=True),
+    Column("status", OneOf(WorkflowStatus), primary_key=True),
+    Column("priority", OneOf(Priority), primary_key=True),
+    *(
+        Column(name, WHOLE, nullable=False)
+        for name in ("workflows", "waited", "ran", "waiting", "waiting_since", "running", "running_since")
+    ),
+)
+
 # Tags that users add to a workflow, even after it finished. They are not part of the cluster state.
 workflow_tags = Table(
     "workflow_tags",

@@ -37,6 +37,7 @@ from runrig.web.folding import folded
 from runrig.web.gpu_use import uses
 from runrig.web.output import MOST_ATTEMPTS, Output, Wanted, lines_each, output_of, request_of
 from runrig.web.pages.acts import acts_on
+from runrig.web.pages.elements import RANK
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.refreshing import is_refresh
@@ -54,7 +55,6 @@ MOST_TASKS = 50
 """Tasks on a page of their list."""
 MOST_LISTED = 100
 """Tasks in the list from which one is chosen; of more, the name is typed."""
-_RANK = {"failed": 0, "taken": 1, "runs": 2, "waits": 3, "done": 4}
 MOST_TABS = 6
 """Tasks with a tab of their own; more are in a list."""
 MOST_COMMANDS = 5
@@ -171,7 +171,7 @@ def _tasks(shown: Workflow, page: int) -> dict[str, Any]:
     """Of many tasks, what failed is first, then what runs."""
     rows = [(group.name, each) for group in shown.groups for each in group.tasks]
     if len(rows) > MOST_TASKS:
-        rows.sort(key=lambda row: _RANK[kind_of(row[1].status)])
+        rows.sort(key=lambda row: RANK[kind_of(row[1].status)])
     first = (page - 1) * MOST_TASKS
     latest = {each.name: each for _, each in rows}
     return {

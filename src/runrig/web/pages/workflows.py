@@ -2,11 +2,13 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 
@@ -18,28 +20,31 @@ from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.shown.why import WorkflowCause
 from runrig.domain.shown.workflows import WorkflowEntry, WorkflowPage
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.ports.places import kinds_of
 from runrig.ports.store import ORDERS, WorkflowQuery, WorkflowTotals
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.attempts import said_of
+from runrig.web.pages.elements import Opened, folds_of, opened_of, words_of
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.rendering import answer, html
 from runrig.web.words import read_words
+from runrig.wire.cursors import cursor_of, place_of
 from runrig.wire.json import to_json
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 PAGE = 50
-LARGEST = 1_000_000
 SUMMED = 10_000
-"""Matches in the sums, the newest ones, so that they cost the same however many there are."""
+"""Matches in sums that are not kept, the newest ones, so that they cost the same however many there are."""
 COUNTED = 1_000
-"""Matches of a chip."""
+"""Matches of such a chip."""
 SAVED = 1_000
 """Rows of a JSON or CSV file."""
+NOTHING: Mapping[str, Any] = {"items": (), "causes": {}, "is_first": True, "previous": None, "following": None}
 _READ = [needs(Permission.LIST_POOLS)]
 
 Words = Annotated[
@@ -65,7 +70,9 @@ def workflows(
     asker: Asking,
     q: Words = "",
     sort: Sort = "",
-    page: Annotated[int, Query(ge=1, le=LARGEST)] = 1,
+    after: Annotated[str | None, Query(max_length=2000, description="The page after this place")] = None,
+    before: Annotated[str | None, Query(max_length=2000, description="The page before this place")] = None,
+    open: Annotated[list[str], Query(description="Arrays whose elements are shown, as ID or ID:PAGE")] = [],  # noqa: B006
     pool: Older = "",
     status: Older = "",
     user: Older = "",
@@ -78,12 +85,16 @@ def workflows(
     words = " ".join(each for each in (q, *(f"{word}:{value}" for word, value in older.items() if value), name) if each)
     problems: list[str] = []
     query: WorkflowQuery | None = None
+    sort = "" if at else sort  # An earlier time has one order.
     try:
-        query = _ordered(read_words(words, now), sort)
+        query = _from(_ordered(read_words(words, now), sort), after, before)
     except InvalidInput as error:
         problems = [each.message for each in error.problems]
     with looking(request, service, at) as (views, bar):
-        shown = _found(views, asker.visibility, query, page) if query else {"items": (), "more": False, "causes": {}}
+        shown = _found(views, asker.visibility, query) if query else NOTHING
+        kept = {"q": words, "sort": sort} | {name: it for name, it in (("after", after), ("before", before)) if it}
+        address = partial(_address, kept)
+        folds = folds_of(views, shown["items"], opened_of(open), asker.visibility, address)
         summed = {} if isinstance(views, Then) else _summed(service, asker, query, now)
     return html(
         request,
@@ -93,15 +104,19 @@ def workflows(
         sort=sort,
         orders=ORDERS,
         problems=problems,
-        page=page,
-        first=(page - 1) * PAGE + 1,
         acts=[("/run", "Run a command")] if asker.submits_to() and not at else [],
         chooses=bool(asker.submits_to()) and not at,
         bar=bar,
         said_of=said_of,
-        **{"chips": [], "totals": None, "gpus": None, "total": 0, **summed},
+        folds=folds,
+        **{"chips": [], "totals": None, "gpus": None, "total": 0, "oldest_s": None, **summed},
         **shown,
     )
+
+
+def _address(kept: Mapping[str, str], opened: Opened) -> str:
+    """The address of this page with *opened* arrays."""
+    return f"/workflows?{urlencode([*kept.items(), *(('open', each) for each in words_of(opened))])}"
 
 
 def _ordered(query: WorkflowQuery, sort: str) -> WorkflowQuery:
@@ -112,13 +127,26 @@ def _ordered(query: WorkflowQuery, sort: str) -> WorkflowQuery:
     return replace(query, order=sort)
 
 
-def _found(views: Views, visibility: Visibility, query: WorkflowQuery, page: int) -> dict[str, Any]:
-    part = replace(_with_subpools(views, visibility, query), limit=PAGE, offset=(page - 1) * PAGE)
-    found, more = views.workflow_queries.workflows(part, visibility)
+def _from(query: WorkflowQuery, after: str | None, before: str | None) -> WorkflowQuery:
+    """The page after or before a place in the list, as links of its pages carry it."""
+    place = place_of(before or after, *kinds_of(query.order))
+    return replace(query, limit=PAGE, behind=place, back=before is not None)
+
+
+def _found(views: Views, visibility: Visibility, query: WorkflowQuery) -> dict[str, Any]:
+    part = _with_subpools(views, visibility, query)
+    found, more, ends = views.workflow_queries.page(part, visibility)
+    if part.back and not more:  # The first page is always full.
+        part = replace(part, behind=None, back=False)
+        found, more, ends = views.workflow_queries.page(part, visibility)
     if isinstance(views, Then):
         views.bring([each.id for each in found if not each.status.finished])
     items = views.workflow_queries.with_headlines(found, visibility)
-    return {"items": items, "more": more, "causes": causes_of(views, items)}
+    first, last = (None, None) if ends is None else map(cursor_of, ends)
+    previous = first if part.behind is not None else None
+    following = last if more or part.back else None
+    shown = {"items": items, "causes": causes_of(views, items), "is_first": part.behind is None}
+    return shown | {"previous": previous, "following": following}
 
 
 def causes_of(views: Views, items: Iterable[WorkflowEntry]) -> dict[str, WorkflowCause]:
@@ -156,10 +184,12 @@ def _summed(service: Service, asker: Asker, query: WorkflowQuery | None, now: da
     ]
     if query is None:
         return {"chips": counted}
-    whole = _with_subpools(service, visibility, query)
+    whole = replace(_with_subpools(service, visibility, query), behind=None)
     totals = service.totals.of(whole, SUMMED, visibility)
     gpus = service.totals.gpus(whole, visibility)
-    return {"chips": counted, "totals": totals, "gpus": gpus, "total": sum(totals.statuses.values())}
+    oldest_s = None if totals.oldest is None else now.timestamp() - totals.oldest
+    total = sum(totals.statuses.values())
+    return {"chips": counted, "totals": totals, "gpus": gpus, "total": total, "oldest_s": oldest_s}
 
 
 def _count(totals: WorkflowTotals) -> str:
