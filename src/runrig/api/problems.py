@@ -5,15 +5,7 @@ from collections.abc import Mapping
 
 from pydantic_core import to_jsonable_python
 
-from runrig.domain.errors import (
-    Conflict,
-    InvalidInput,
-    NotAllowed,
-    NotFound,
-    Refused,
-    ServerFault,
-    Unavailable,
-)
+from runrig.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound, Refused, ServerFault, Unavailable
 
 JSON, PROBLEM_JSON = "application/json", "application/problem+json"
 OURS = "/api/v1/"

@@ -15,16 +15,7 @@ from runrig.kueue.options import GATES as KNOWN_GATES
 from runrig.kueue.options import Options
 from runrig.kueue.read import Manifests
 from runrig.kueue.read.jobs import Changes, started, suspended
-from runrig.wire.simulate import (
-    COHORT,
-    Admitted,
-    Cycle,
-    Moment,
-    Numbers,
-    Outcome,
-    PodSetStarted,
-    TreeNode,
-)
+from runrig.wire.simulate import COHORT, Admitted, Cycle, Moment, Numbers, Outcome, PodSetStarted, TreeNode
 
 QUEUE = "ClusterQueue"
 _ALWAYS_ON = ("HierarchicalCohorts",)

@@ -77,8 +77,8 @@ def request_of(id: str, wanted: Wanted, each: int | None = None, *, follow: bool
     )
 
 
-def lines_each(attempts: int, most: int = _READ, least: int = 50) -> int:
-    return max(least, min(LINES, most // max(1, 2 * attempts)))
+def lines_each(attempts: int) -> int:
+    return max(50, min(LINES, _READ // max(1, 2 * attempts)))
 
 
 def output_of(service: Service, of: Workflow, wanted: Wanted, record: Record) -> Output:

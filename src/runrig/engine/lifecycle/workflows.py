@@ -43,13 +43,7 @@ from runrig.engine.lifecycle.finished_groups import end_waiting, go_on, holds_no
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.living import living
 from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in, never_begun, unsettled
-from runrig.engine.lifecycle.outcomes import (
-    BY_OTHERS,
-    FOR_OTHERS,
-    first_failure,
-    group_status,
-    stop_was_late,
-)
+from runrig.engine.lifecycle.outcomes import BY_OTHERS, FOR_OTHERS, first_failure, group_status, stop_was_late
 from runrig.engine.lifecycle.pausing import starts_nothing
 from runrig.engine.lifecycle.setting_aside import abandon
 from runrig.engine.state.deadlines import RETRY, deadlines_of

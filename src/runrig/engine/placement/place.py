@@ -17,14 +17,7 @@ from runrig.engine.nodes.fit_counts import MOST_PER_NODE, PodShape
 from runrig.engine.nodes.topology import ROOT, Domain
 from runrig.engine.placement.best_fit import nearest
 from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
-from runrig.engine.placement.demand import (
-    Demand,
-    PodPlacement,
-    PodRequest,
-    assign_to_pod_sets,
-    demand_of,
-    shapes_of,
-)
+from runrig.engine.placement.demand import Demand, PodPlacement, PodRequest, assign_to_pod_sets, demand_of, shapes_of
 from runrig.engine.placement.exact_search import ExactSearch
 from runrig.engine.placement.trial_capacity import TrialCapacity
 

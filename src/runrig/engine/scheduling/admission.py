@@ -25,13 +25,7 @@ from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets
 from runrig.engine.scheduling.barriers import put_to_sleep
 from runrig.engine.scheduling.put_off import is_promised, may_start
-from runrig.engine.scheduling.queue_order import (
-    HeadsByShare,
-    QueueHeads,
-    borrowing_heads,
-    low_heads,
-    would_borrow,
-)
+from runrig.engine.scheduling.queue_order import HeadsByShare, QueueHeads, borrowing_heads, low_heads, would_borrow
 
 EFFORT_PER_STEP = 25
 """Effort (`Ledger.effort`) that takes about as long as evaluating a gang that does not fit."""

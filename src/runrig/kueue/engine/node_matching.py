@@ -6,14 +6,7 @@ Of selectors and affinities, only keys of the flavor's own labels count; the oth
 from collections.abc import Mapping, Sequence
 
 from runrig.domain.nodes import REPELLING_EFFECTS, Taint
-from runrig.kueue.declared import (
-    NODE_NAME,
-    LabelSelector,
-    MatchExpression,
-    NodeChoice,
-    ResourceFlavor,
-    Toleration,
-)
+from runrig.kueue.declared import NODE_NAME, LabelSelector, MatchExpression, NodeChoice, ResourceFlavor, Toleration
 
 
 def mismatch(flavor: ResourceFlavor, choice: NodeChoice) -> str | None:

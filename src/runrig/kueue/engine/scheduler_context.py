@@ -8,16 +8,7 @@ from itertools import groupby, tee
 from operator import attrgetter
 
 from runrig.domain.kueue import Settings, Strategy
-from runrig.engine.quota.quota_node import (
-    CHARGED,
-    LAYERS,
-    QuotaLeaf,
-    QuotaNode,
-    Request,
-    add,
-    add_everywhere,
-    take,
-)
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, QuotaLeaf, QuotaNode, Request, add, add_everywhere, take
 from runrig.engine.quota.share import Amount, Shares
 from runrig.engine.quota.together import Change, change_together
 from runrig.kueue.declared import System

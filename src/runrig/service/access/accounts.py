@@ -10,15 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
-from runrig.domain.access import (
-    Grant,
-    GrantRow,
-    Identity,
-    RoleKind,
-    TokenRow,
-    User,
-    user_problem,
-)
+from runrig.domain.access import Grant, GrantRow, Identity, RoleKind, TokenRow, User, user_problem
 from runrig.domain.credentials import Credential
 from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.trail import AccessEvent, AccessEventKind

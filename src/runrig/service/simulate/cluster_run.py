@@ -31,16 +31,7 @@ from runrig.engine.scheduling.queue_order import waiting_in_order
 from runrig.engine.state.state import State
 from runrig.kueue.options import Options
 from runrig.service.simulate.scenario import USER, Arrival, Scenario
-from runrig.wire.simulate import (
-    COHORT,
-    Admitted,
-    Cycle,
-    Moment,
-    Numbers,
-    Outcome,
-    PodSetStarted,
-    Quotas,
-)
+from runrig.wire.simulate import COHORT, Admitted, Cycle, Moment, Numbers, Outcome, PodSetStarted, Quotas
 from runrig.wire.simulate import TreeNode as Shown
 
 DEFAULT_DURATION_S = 60.0

@@ -12,15 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from runrig.domain.errors import Unavailable
 from runrig.domain.records import Event
-from runrig.domain.usage import (
-    HOUR_S,
-    MICROSECONDS,
-    WORK,
-    Hour,
-    Key,
-    Sums,
-    microseconds,
-)
+from runrig.domain.usage import HOUR_S, MICROSECONDS, WORK, Hour, Key, Sums, microseconds
 from runrig.engine.usage.fold import Fold
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
