@@ -32,6 +32,7 @@ from bench import (
     submits,
     topology,
     usage,
+    usage_space,
     verify,
 )
 from bench.replay import REPLAYS
@@ -148,6 +149,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "busy": lambda runs: Section("busy", busy.ABOUT, busy.rows(runs)),
     "holds": lambda runs: Section("holds", holds.ABOUT, holds.rows(runs)),
     "usage": lambda runs: Section("usage", usage.ABOUT, usage.rows(runs)),
+    "usage_space": lambda _runs: Section("usage_space", usage_space.ABOUT, usage_space.rows()),
     "recording": lambda runs: Section("recording", recording.ABOUT, recording.rows(min(runs, 3))),
     "verify": lambda runs: Section("verify", verify.ABOUT, verify.rows(min(runs, 3))),
     "page": lambda runs: Section("page", page.ABOUT, page.rows(runs)),

@@ -1,6 +1,6 @@
 """The section about usage folds what it says, and asks of it."""
 
-from bench import recording, usage
+from bench import recording, usage, usage_space
 
 
 def test_every_query_runs_on_folded_usage() -> None:
@@ -21,3 +21,9 @@ def test_the_cost_of_recording_is_measured() -> None:
         "submission, 99 %",
     ]
     assert all(float(row[name]) > 0 for row in found for name in ("without, ms", "followed, ms"))
+
+
+def test_the_space_of_two_years_is_computed_from_an_hour_and_a_day() -> None:
+    (found,) = usage_space.rows(("sqlite",), (1, 1))
+    assert 30 < float(found["bytes a row"]) < 80
+    assert 0 < float(found["GB in 2 years"]) < float(found["GB if hours are kept too"])

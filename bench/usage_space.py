@@ -1,0 +1,100 @@
+"""Usage: the space that two years of it take, from the size of some hours and days."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+
+from sqlalchemy import text
+
+from bench.section import Rows, verdict
+from bench.store import KINDS, fresh
+from runrig.domain.usage import FLAVOR, HOUR_S, QUOTA, WORK, Hour, Key, Sums, nothing_folded
+from runrig.ports.usage import Position
+from runrig.service.usage.follower import KEEP_DAYS_S, KEEP_HOURS_S, VERSION
+from runrig.store import SqlStore
+from runrig.store.usage import TABLES
+
+POOLS, USERS, FLAVORS = 1_000, 5_000, ("h100", "b200")
+ROWS: Mapping[int, int] = {1: 3_000, 24: 12_600}
+"""Rows of work in an hour and in a day, by the length in hours; a row for each pool and flavor comes with them."""
+HOURS, DAYS = 24, 2
+BEGIN = 1_790_208_000
+GOAL_GB = {"sqlite": 0.7}
+ABOUT = (
+    f"{POOLS:,} pools, {USERS:,} users, {len(FLAVORS)} flavors; {ROWS[1]:,} rows of work an hour and {ROWS[24]:,} a day. {HOURS} hours and "
+    f"{DAYS} days are written, and multiplied; kept: hours for {KEEP_HOURS_S // 86_400} days, days for {KEEP_DAYS_S // 86_400}"
+)
+
+
+def rows(kinds: Sequence[str] = KINDS, many: tuple[int, int] = (HOURS, DAYS)) -> Rows:
+    """*many*: hours and days that are written."""
+    found: Rows = []
+    for kind in kinds:
+        with fresh(kind) as url:
+            store = SqlStore.open(url)
+            sizes = [_size(store, kind)]
+            for hours, count in zip((1, 24), many, strict=True):
+                written = [(hours, Hour(BEGIN + at * hours * HOUR_S, _sums(hours, at))) for at in range(count)]
+                store.usage.replace(Position(nothing_folded(BEGIN), BEGIN, VERSION), written)
+                sizes.append(_size(store, kind))
+            store.close()
+        per_hour, per_day = (sizes[1] - sizes[0]) / many[0], (sizes[2] - sizes[1]) / many[1]
+        per_row = per_hour / (ROWS[1] + POOLS * len(FLAVORS) + len(FLAVORS))
+        kept = (per_hour * KEEP_HOURS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
+        whole = (per_hour * KEEP_DAYS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
+        goal = GOAL_GB.get(kind)
+        row: dict[str, str | float] = {
+            "store": kind,
+            "bytes a row": round(per_row),
+            "kB an hour": round(per_hour / 1000),
+        }
+        row |= {
+            "kB a day": round(per_day / 1000),
+            "GB in 2 years": round(kept, 2),
+            "GB if hours are kept too": round(whole, 1),
+        }
+        found.append(row | {"goal": goal or "-", "is": "-" if goal is None else verdict(kept <= goal)})
+    return found
+
+
+def _sums(hours: int, seed: int) -> Sums:
+    """Amounts of the size that they have: some GPUs for some seconds, in microseconds."""
+    chance, sums = Random(f"{hours} {seed}"), dict[Key, int]()
+    work = list[Key]()
+    for key in _of_work(chance, ROWS[hours]):
+        work.append(key)
+        sums[(*key, "held")] = chance.randrange(10**9, 3 * 10**10 * hours)
+        if chance.random() < 0.2:
+            sums[(*key, "waited")] = chance.randrange(10**8, 10**10)
+        if chance.random() < 0.05:
+            sums[(*key, "lost_preempted")] = chance.randrange(10**8, 10**10)
+    for pool in range(POOLS):
+        for flavor in FLAVORS:
+            key = (QUOTA, f"pool{pool:04}", flavor)
+            sums[(*key, "quota")] = 8 * 3600 * 10**6 * hours
+            for column, often in (("borrowed", 0.3), ("lent", 0.5)):
+                if chance.random() < often:
+                    sums[(*key, column)] = chance.randrange(10**8, 10**10 * hours)
+    for flavor in FLAVORS:
+        sums |= {(FLAVOR, flavor, column): chance.randrange(10**12, 10**14) for column in ("capacity", "free")}
+    return sums
+
+
+def _of_work(chance: Random, count: int) -> Iterator[Key]:
+    found = dict[Key, None]()
+    while len(found) < count:
+        user = chance.randrange(USERS)
+        pool = (user * 7 + chance.randrange(3)) % POOLS
+        priority = chance.choice(("LOW", "NORMAL", "HIGH"))
+        found[WORK, f"pool{pool:04}", chance.choice(FLAVORS), priority, f"user{user:04}"] = None
+    return iter(found)
+
+
+def _size(store: SqlStore, kind: str) -> int:
+    """Bytes of the tables of usage."""
+    with store.transactions.reading() as connection:
+        if kind == "sqlite":
+            pages = connection.execute(text("PRAGMA page_count")).scalar_one()
+            free = connection.execute(text("PRAGMA freelist_count")).scalar_one()
+            return int((pages - free) * connection.execute(text("PRAGMA page_size")).scalar_one())
+        sizes = (connection.execute(text(f"SELECT pg_total_relation_size('{each.name}')")) for each in TABLES.values())
+        return sum(int(size.scalar_one()) for size in sizes)
