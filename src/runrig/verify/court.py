@@ -259,14 +259,6 @@ class Court:
         """P5: a gang later in the order was nominated in this cycle, and claimed what stops; that can help only in the next one."""
         return any(each.since == self.world.now and each.order > gang.order for each in self.world.nominated.values())
 
-    def was_behind(self, gang: Gang) -> bool:
-        """W6: it is in a STRICT_FIFO pool, and only in this cycle a limit began to stop one ahead of it. Its turn comes at the end."""
-        if self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO":
-            return False
-        users = {each.user for each in self.world.gangs.values() if each.placement and each.since == self.world.now}
-        ahead = (each for queue in self.world.waiting[gang.pool] for _, each in queue.row if each.user in users)
-        return any(self.standing(each) < self.standing(gang) and self.stopped_by_limit(each) for each in ahead)
-
     def standing(self, gang: Gang) -> tuple[bool, tuple[int, float, str]]:
         """Law P4: its position in the order of all pools, where weights do not differ."""
         return not gang.firm and not self.within(gang), gang.order

@@ -97,8 +97,7 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         )
     ]
     for other in court.firsts(queues, ahead):
-        could = court.could_start(other) is not None and court.may_start(other)
-        if could and not (court.had_its_turn(other) or court.was_behind(other)):
+        if court.could_start(other) is not None and court.may_start(other) and not court.had_its_turn(other):
             yield f"it starts before {other.id}, which is ahead of it and could start"
 
 

@@ -210,9 +210,10 @@ def test_a_head_that_reaches_a_limit_elsewhere_lets_others_pass_in_the_same_cycl
         ("head", "lab", "cy", 2),  # lab itself has 1 GPU left
         ("elsewhere", "lab--a", "cy", 2),
         ("next", "lab", "ann", 1),
+        ("later", "lab--a", "ann", 1),
     ):
-        world.submit(name, pool, NORMAL, gpus, user=user)
-    assert world.cycle() == ["admit runs", "admit elsewhere", "admit next"]
+        world.submit(name, pool, LOW if name == "later" else NORMAL, gpus, user=user)
+    assert world.cycle() == ["admit runs", "admit elsewhere", "admit next"]  # before LOW
 
 
 def test_a_limit_is_never_a_reason_to_preempt() -> None:

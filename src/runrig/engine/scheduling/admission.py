@@ -35,27 +35,34 @@ DRAWN_PER_STEP = 16
 
 
 def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[Decision | None, None, None]:
-    """Yields all decisions that are possible now, and None after each evaluated gang; several after a long search.
+    """Yields all decisions that are possible now, and None after each evaluated gang; several after a long search. If a gang that
+    starts lets others pass a STRICT_FIFO head (rule W6), begins again with the first in order.
 
     *heads_per_pool*: how many gangs of each pool to try; None: all.
     """
     yield from _nominated(ledger)
     looked = _Looked(ledger, heads_per_pool)
-    yield from _passes(ledger, looked)
-    while looked.opens_again():
-        yield from _passes(ledger, looked)
+    again = True
+    while again:
+        again = yield from _passes(ledger, looked)
 
 
-def _passes(ledger: Ledger, looked: "_Looked") -> Generator[Decision | None, None, None]:
+_Steps = Generator[Decision | None, None, bool]
+"""Returns True if the order has to be gone through again, because a gang that started let others pass."""
+
+
+def _passes(ledger: Ledger, looked: "_Looked") -> _Steps:
     _ = ledger.tree  # update the tree first: a rebuilt tree wakes all buckets
     firm = [bucket for bucket in ledger.sleepers.awake if bucket.firm]
     put_off = may_start(ledger, firm=True)
     if firm or put_off:  # their searches need all candidates; adding many of them takes a part of its own
         yield from repeat(None, ledger.candidates.refresh() // EFFORT_PER_STEP)
-    yield from _firm(ledger, QueueHeads(ledger.sleepers, [*firm, *put_off], Pass.FIRM), looked, set(put_off))
     borrowing: list[Bucket] = []
-    yield from _low(ledger, low_heads(ledger), looked, borrowing)
-    yield from _low(ledger, borrowing_heads(ledger, borrowing), looked, None)
+    return (
+        (yield from _firm(ledger, QueueHeads(ledger.sleepers, [*firm, *put_off], Pass.FIRM), looked, set(put_off)))
+        or (yield from _low(ledger, low_heads(ledger), looked, borrowing))
+        or (yield from _low(ledger, borrowing_heads(ledger, borrowing), looked, None))
+    )
 
 
 class _Looked:
@@ -70,9 +77,8 @@ class _Looked:
         self._ledger = ledger
         self._most = heads_per_pool
         self._count: dict[str, int] = {}
-        self._closed: dict[str, Entry | None] = dict.fromkeys(
-            strict_and_waiting(ledger)
-        )  # pool → its head, if it failed
+        self._closed = strict_and_waiting(ledger)
+        self._limited: dict[str, Entry] = {}  # closed pool → its head that failed, if its user has a limit
 
     def skips(self, entry: Entry, turn: Pass) -> bool:
         pool = entry.bucket.pool
@@ -97,16 +103,18 @@ class _Looked:
         """Skips the bucket of *entry* until something that it lacks may be available: all of its gangs would get the same answer."""
         if self._ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
             self._ledger.sleepers.park(entry.bucket)
-            self._closed[entry.gang.pool] = entry
+            self._closed.add(entry.gang.pool)
+            if entry.bucket.key.user:
+                self._limited[entry.gang.pool] = entry
         else:
             put_to_sleep(self._ledger, entry, turn)
 
     def opens_again(self) -> bool:
         """Whether the head of a STRICT_FIFO pool no longer counts: since it failed, its user has reached a limit elsewhere."""
-        heads = {pool: entry for pool, entry in self._closed.items() if entry is not None and entry.bucket.key.user}
-        opened = [pool for pool, entry in heads.items() if _waits_for_its_user(self._ledger, entry)]
+        opened = [pool for pool, entry in self._limited.items() if _waits_for_its_user(self._ledger, entry)]
         for pool in opened:
-            del self._closed[pool]
+            self._closed.discard(pool)
+            del self._limited[pool]
         return bool(opened)
 
 
@@ -153,7 +161,7 @@ def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
     return constraints is not None and holds_on(constraints, ledger.nodes.topology(constraints.labels), nodes)
 
 
-def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucket]) -> Iterator[Decision | None]:
+def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucket]) -> _Steps:
     """Starts or nominates guaranteed work.
 
     *put_off*: buckets among *heads* that sleep until their turn, and are then woken if any of their guarantee is left.
@@ -183,6 +191,9 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucke
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
         yield from _steps(ledger, before)
+        if looked.opens_again():
+            return True
+    return False
 
 
 def _effort(ledger: Ledger) -> int:
@@ -220,9 +231,7 @@ def look_at(ledger: Ledger, entry: Entry) -> Start | None:
     return full or largest(entry.gang.pod_sets, attempt, allowed)
 
 
-def _low(
-    ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borrowing: list[Bucket] | None
-) -> Iterator[Decision | None]:
+def _low(ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borrowing: list[Bucket] | None) -> _Steps:
     """*borrowing*: collects the buckets that would borrow, to be tried later; None: they may borrow."""
     turn = Pass.BORROWING if borrowing is None else Pass.WITHIN
     for drawn, entry in enumerate(heads, start=1):
@@ -249,6 +258,9 @@ def _low(
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
         yield from _steps(ledger, before)
+        if looked.opens_again():
+            return True
+    return False
 
 
 def _admit(ledger: Ledger, gang: Gang, placement: Placement) -> Admit:
