@@ -23,7 +23,7 @@ def submit(it: World, name: str, gpus: int, limit_s: float | None, pool: str = "
 def foreseen(it: World, name: str) -> list[tuple[float, tuple[str, ...]]]:
     """The answer of a branch, which is a copy: the world stays as it is."""
     copy = State.load(it.state.rows())
-    return [(each.at, each.after) for each in drained(first_starts(copy, f"{name}-1", it.now))]
+    return [(at, after) for _, at, after in drained(first_starts(copy, f"{name}-1", it.now))]
 
 
 def happens(it: World, name: str) -> tuple[float, tuple[str, ...]]:

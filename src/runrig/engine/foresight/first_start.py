@@ -5,7 +5,6 @@ never ends here, so a gang that waits for it has no time.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from runrig.domain.errors import FailedAt
 from runrig.domain.gangs import GangState
@@ -23,12 +22,8 @@ MOST_STEPS = 30_000
 HORIZON_S = 30 * 86_400.0
 
 
-class FirstStart(NamedTuple):
-    """*group* starts *at* this time. *after*: the workflows that reach their time limit then."""
-
-    group: str
-    at: float
-    after: tuple[str, ...]
+FirstStart = tuple[str, float, tuple[str, ...]]
+"""The group, when it starts, and the workflows that reach their time limit then."""
 
 
 def first_starts(state: State, workflow: str, now: float) -> Steps[tuple[FirstStart, ...]]:
@@ -48,12 +43,12 @@ def first_starts(state: State, workflow: str, now: float) -> Steps[tuple[FirstSt
         for gang in [gang for gang in waiting if _settled(state, gang)]:
             group = waiting.pop(gang)
             if moment > now and gang in state.ledger.placed:
-                found.append(FirstStart(group, moment, branch.stopped_by(Status.FAILED_EXEC_TIMEOUT)))
+                found.append((group, moment, branch.stopped_by(Status.FAILED_EXEC_TIMEOUT)))
         due = next_deadline(state)
         if not branch.rests or due is None or not moment < due <= now + HORIZON_S:
             break
         moment = due
-    return tuple(sorted(found, key=lambda each: order.index(each.group)))
+    return tuple(sorted(found, key=lambda each: order.index(each[0])))
 
 
 def _waiting(state: State, workflow: str) -> Iterator[tuple[str, str]]:

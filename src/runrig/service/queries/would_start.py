@@ -149,7 +149,7 @@ def _shown(revision: int, answer: Searched, names: Names) -> WorkflowChanges:
         all(foreseen.at_rest for _, foreseen in found),
         tuple(_answer(group, answer, names) for group, foreseen in found for answer in foreseen.answers),
         tuple(tried for _, foreseen in found for tried in foreseen.tried),
-        tuple(foreseen_start(each.group, each.at, names.several(each.after)) for each in starts),
+        tuple(foreseen_start(group, moment, names.several(after)) for group, moment, after in starts),
     )
 
 
