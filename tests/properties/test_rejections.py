@@ -22,6 +22,7 @@ from runrig.domain.plan import (
     Refuse,
     Release,
     TryAgain,
+    Unqueue,
 )
 from runrig.domain.pools import Queueing
 from runrig.engine import cycle
@@ -99,6 +100,8 @@ class DoubtedDriver(Driver):
                 self.marks -= set() if self._stands(entries[gang]) else {gang}
             case Release(gang) if entries[gang].state in (GangState.ADMITTED, GangState.STOPPING):
                 self.marks.clear()  # it frees nodes, and the scheduler may count some that are not counted here
+            case Unqueue(gang):
+                self.marks.discard(gang)  # who releases or resumes it wants it to be tried
             case Queue(gang):
                 assert bool(gang.refused) == (gang.id in self.marks), f"{gang.id}: {gang.refused!r}"
             case Admit(gang) | Nominate(gang):
@@ -113,7 +116,7 @@ class DoubtedDriver(Driver):
         for each in entry.placement:
             for share in each.shares:
                 node = self.shadow.nodes.get(share.node)
-                if node is None or not node.ready or node.flavor != each.flavor:
+                if node is None or not node.ready or node.cordoned or node.flavor != each.flavor:
                     return False
                 if any(left < 0 for left in oracle.free(share.node).values()):
                     return False

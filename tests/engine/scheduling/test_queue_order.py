@@ -4,6 +4,7 @@ import random
 
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor, Node
+from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource
@@ -87,6 +88,26 @@ def test_a_higher_priority_becomes_the_head_of_a_strict_pool() -> None:
     world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
     assert served(world, ("runs", "a", NORMAL, 1), ("wide", "a", NORMAL, 2)) == ["admit runs"]
     assert served(world, ("urgent", "a", HIGH, 1)) == ["admit urgent"]
+
+
+class Slow(World):
+    """Stopped gangs run on until `finish`."""
+
+    def observe(self) -> Observation:
+        return Observation({key: self.facts.get(key, TaskFact(Phase.RUNNING)) for key in self.state.active})
+
+
+def test_a_higher_priority_passes_a_nominated_head_of_a_strict_pool() -> None:
+    world = Slow({"a": Pool("a", gpu_quota(4), queueing=STRICT), "b": 0}, {"n0": 2, "n1": 2})
+    assert served(world, ("lent", "b", LOW, 2)) == ["admit lent"]
+    nominated = ["nominate wide", "preempt lent for wide (RECLAIM)"]
+    assert served(world, ("runs", "a", NORMAL, 1), ("wide", "a", NORMAL, 2), ("later", "a", NORMAL, 1)) == [
+        "admit runs",
+        *nominated,
+    ]
+    assert served(world, ("urgent", "a", HIGH, 1)) == ["admit urgent"]
+    world.finish("lent-1")
+    assert world.cycle() == ["admit wide"]
 
 
 def test_a_preempted_gang_keeps_its_submit_time() -> None:

@@ -6,10 +6,11 @@ the list is complete; of several choices, one is enough.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 from runrig.domain.blockers import Blocker, Tier
-from runrig.domain.gangs import Placement
+from runrig.domain.gangs import GangState, Placement
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import GPU, has_several_flavors
 from runrig.domain.reasons import Code, Concerned, Part, Reason
@@ -77,13 +78,15 @@ def strict_head(ledger: Ledger, pool: str) -> Entry | None:
     if ledger.pools[pool].queueing is not Queueing.STRICT_FIFO:
         return None
     nominated = [entry for entry in ledger.nominated.values() if entry.gang.pool == pool]
-    return min(nominated, key=lambda entry: entry.order, default=head_of(ledger, pool))
+    waiting = head_of(ledger, pool)
+    heads = nominated if waiting is None else [*nominated, waiting]
+    return min(heads, key=partial(_standing, ledger), default=None)
 
 
 def behind_head(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
     """The blocker of an *entry* behind the head of a STRICT_FIFO queue; empty for other gangs."""
     head = strict_head(ledger, entry.gang.pool)
-    if head is None or head is entry:
+    if head is None or head is entry or entry.state is GangState.NOMINATED:
         return ()
     if ledger.user_holds_too_much(entry.bucket) and _standing(ledger, entry) < _standing(ledger, head):
         return ()

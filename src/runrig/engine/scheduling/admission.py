@@ -9,7 +9,7 @@ Yields decisions; the caller applies each to the ledger before requesting the ne
 complete, and the cycle may be split here (`engine.cycle`). The number of Nones reflects how much work a gang took.
 """
 
-from collections.abc import Generator, Iterator, Set
+from collections.abc import Generator, Iterator, Mapping, Set
 from itertools import repeat
 
 from runrig.domain.errors import At, FailedAt
@@ -19,7 +19,7 @@ from runrig.domain.pools import Queueing
 from runrig.domain.quantities import LARGEST
 from runrig.engine.ledger.fit import find_place, starts_now, with_gpus
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.queue import Bucket, Entry, Pass, in_order
+from runrig.engine.ledger.queue import Bucket, Entry, Order, Pass, in_order
 from runrig.engine.placement.constraint_tree import holds_on
 from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets
@@ -77,12 +77,17 @@ class _Looked:
         self._ledger = ledger
         self._most = heads_per_pool
         self._count: dict[str, int] = {}
-        self._closed = strict_and_waiting(ledger)
+        self._nominated = strict_and_waiting(ledger)
+        self._closed = set[str]()
         self._limited: dict[str, Entry] = {}  # closed pool → its head that failed, if its user has a limit
 
     def skips(self, entry: Entry, turn: Pass) -> bool:
         pool = entry.bucket.pool
-        if pool in self._closed or entry.bucket.asleep is not None:
+        if (
+            pool in self._closed
+            or entry.bucket.asleep is not None
+            or (self._nominated and is_behind(self._nominated, entry))
+        ):
             return True
         if self._ledger.user_holds_too_much(entry.bucket):
             put_to_sleep(self._ledger, entry, turn)
@@ -122,10 +127,20 @@ def _waits_for_its_user(ledger: Ledger, entry: Entry) -> bool:
     return entry.state is GangState.PENDING and ledger.user_holds_too_much(entry.bucket)
 
 
-def strict_and_waiting(ledger: Ledger) -> set[str]:
-    """STRICT_FIFO pools whose head is nominated but has not started, so that it cannot be passed (rule P4)."""
-    waiting = {entry.gang.pool for entry in ledger.nominated.values()}
-    return {pool for pool in waiting if ledger.pools[pool].queueing is Queueing.STRICT_FIFO}
+def strict_and_waiting(ledger: Ledger) -> dict[str, Order]:
+    """STRICT_FIFO pools with a gang that is nominated but has not started, which no later one can pass (rule P4), and its order."""
+    found: dict[str, Order] = {}
+    for entry in ledger.nominated.values():
+        pool = entry.gang.pool
+        if ledger.pools[pool].queueing is Queueing.STRICT_FIFO:
+            found[pool] = min(entry.order, found.get(pool, entry.order))
+    return found
+
+
+def is_behind(nominated: Mapping[str, Order], entry: Entry) -> bool:
+    """Whether *entry* is later than the one in *nominated*, as from `strict_and_waiting`."""
+    first = nominated.get(entry.gang.pool)
+    return first is not None and entry.order > first
 
 
 def _nominated(ledger: Ledger) -> Iterator[Decision | None]:

@@ -18,7 +18,7 @@ from runrig.domain.steps import Steps
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Bucket, Entry, Order, Pass, in_order
 from runrig.engine.preemption.targets import Targets
-from runrig.engine.scheduling.admission import Start, look_at, next_step, strict_and_waiting
+from runrig.engine.scheduling.admission import Start, is_behind, look_at, next_step, strict_and_waiting
 from runrig.engine.scheduling.queue_order import goes_by_share, kind_of, would_borrow
 
 MOST_LOOKS = 16
@@ -98,7 +98,7 @@ def _comes_before(ledger: Ledger, bucket: Bucket, entry: Entry) -> bool:
 
 def _tried(ledger: Ledger) -> Iterator[Bucket]:
     """Yields buckets whose head the next cycle may try, in the current state; possibly more than once."""
-    closed = strict_and_waiting(ledger)
+    nominated = strict_and_waiting(ledger)
     heads: dict[str, Head] = {}
     for bucket in chain(ledger.sleepers.awake, _waking(ledger)):
         if ledger.user_holds_too_much(bucket):
@@ -106,7 +106,7 @@ def _tried(ledger: Ledger) -> Iterator[Bucket]:
         if ledger.pools[bucket.pool].queueing is not Queueing.STRICT_FIFO:
             if _may_start(ledger, bucket):
                 yield bucket
-        elif bucket.pool not in closed:
+        elif not is_behind(nominated, bucket.waiting[0]):
             standing = (kind_of(ledger, bucket), bucket.waiting[0].order)
             heads[bucket.pool] = min(heads.get(bucket.pool, (*standing, bucket)), (*standing, bucket), key=_standing)
     yield from (bucket for *_, bucket in heads.values() if _may_start(ledger, bucket))
