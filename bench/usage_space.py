@@ -1,6 +1,7 @@
 """Usage: the space that two years of it take, from the size of some hours and days."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from random import Random
 
 from sqlalchemy import text
@@ -11,11 +12,17 @@ from runrig.domain.usage import FLAVOR, HOUR_S, QUOTA, WORK, Hour, Key, Sums, no
 from runrig.ports.usage import Position
 from runrig.service.usage.follower import KEEP_DAYS_S, KEEP_HOURS_S, VERSION
 from runrig.store import SqlStore
+from runrig.store.schema import usage_keys
 from runrig.store.usage import TABLES
 
 POOLS, USERS, FLAVORS = 1_000, 5_000, ("h100", "b200")
 ROWS: Mapping[int, int] = {1: 3_000, 24: 12_600}
 """Rows of work in an hour and in a day, by the length in hours; a row for each pool and flavor comes with them."""
+KEYS: Sequence[Key] = [
+    (WORK, f"pool{(user * 7 + pool) % POOLS:04}", flavor, priority, f"user{user:04}")
+    for user, pool, flavor, priority in product(range(USERS), range(3), FLAVORS, ("LOW", "NORMAL", "HIGH"))
+]
+"""Each user has three pools."""
 HOURS, DAYS = 24, 2
 BEGIN = 1_790_208_000
 GOAL_GB = {"sqlite": 0.7}
@@ -31,6 +38,12 @@ def rows(kinds: Sequence[str] = KINDS, many: tuple[int, int] = (HOURS, DAYS)) ->
     for kind in kinds:
         with fresh(kind) as url:
             store = SqlStore.open(url)
+            empty = _size(store, kind)
+            # All keys first: they are written once, not in each hour.
+            everyone: Sums = {(*key, "held"): 1 for key in KEYS}
+            store.usage.replace(
+                Position(nothing_folded(BEGIN), BEGIN, VERSION), [(1, Hour(BEGIN + DAYS * 86_400 - HOUR_S, everyone))]
+            )
             sizes = [_size(store, kind)]
             for hours, count in zip((1, 24), many, strict=True):
                 written = [(hours, Hour(BEGIN + at * hours * HOUR_S, _sums(hours, at))) for at in range(count)]
@@ -38,9 +51,10 @@ def rows(kinds: Sequence[str] = KINDS, many: tuple[int, int] = (HOURS, DAYS)) ->
                 sizes.append(_size(store, kind))
             store.close()
         per_hour, per_day = (sizes[1] - sizes[0]) / many[0], (sizes[2] - sizes[1]) / many[1]
+        keys = (sizes[0] - empty) / 1e9
         per_row = per_hour / (ROWS[1] + POOLS * len(FLAVORS) + len(FLAVORS))
-        kept = (per_hour * KEEP_HOURS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
-        whole = (per_hour * KEEP_DAYS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
+        kept = keys + (per_hour * KEEP_HOURS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
+        whole = keys + (per_hour * KEEP_DAYS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
         goal = GOAL_GB.get(kind)
         row: dict[str, str | float] = {
             "store": kind,
@@ -60,7 +74,7 @@ def _sums(hours: int, seed: int) -> Sums:
     """Amounts of the size that they have: some GPUs for some seconds, in microseconds."""
     chance, sums = Random(f"{hours} {seed}"), dict[Key, int]()
     work = list[Key]()
-    for key in _of_work(chance, ROWS[hours]):
+    for key in chance.sample(KEYS, ROWS[hours]):
         work.append(key)
         sums[(*key, "held")] = chance.randrange(10**9, 3 * 10**10 * hours)
         if chance.random() < 0.2:
@@ -79,16 +93,6 @@ def _sums(hours: int, seed: int) -> Sums:
     return sums
 
 
-def _of_work(chance: Random, count: int) -> Iterator[Key]:
-    found = dict[Key, None]()
-    while len(found) < count:
-        user = chance.randrange(USERS)
-        pool = (user * 7 + chance.randrange(3)) % POOLS
-        priority = chance.choice(("LOW", "NORMAL", "HIGH"))
-        found[WORK, f"pool{pool:04}", chance.choice(FLAVORS), priority, f"user{user:04}"] = None
-    return iter(found)
-
-
 def _size(store: SqlStore, kind: str) -> int:
     """Bytes of the tables of usage."""
     with store.transactions.reading() as connection:
@@ -96,5 +100,8 @@ def _size(store: SqlStore, kind: str) -> int:
             pages = connection.execute(text("PRAGMA page_count")).scalar_one()
             free = connection.execute(text("PRAGMA freelist_count")).scalar_one()
             return int((pages - free) * connection.execute(text("PRAGMA page_size")).scalar_one())
-        sizes = (connection.execute(text(f"SELECT pg_total_relation_size('{each.name}')")) for each in TABLES.values())
+        sizes = (
+            connection.execute(text(f"SELECT pg_total_relation_size('{each.name}')"))
+            for each in (*TABLES.values(), usage_keys)
+        )
         return sum(int(size.scalar_one()) for size in sizes)

@@ -20,7 +20,7 @@ from tests.worlds.command_line import runrig
 from tests.worlds.service import desk
 from tests.worlds.usage import DAY, busy_days
 
-_WORK = schema.usage_work.c
+_WORK, _KEY = schema.usage_work.c, schema.usage_keys.c
 
 
 def _fold_all(store: SqlStore, clock: object) -> None:
@@ -42,14 +42,13 @@ def _damage(store: SqlStore) -> None:
     with store.transactions.writing() as connection:
         first = select(_WORK.begin).where(_WORK.hours == 1, _WORK.held > 0).order_by(_WORK.begin).limit(1)
         begin = connection.execute(first).scalar_one()
-        held = (_WORK.user == "ann", _WORK.held > 0)
+        held = (_WORK.key.in_(select(_KEY.id).where(_KEY.user == "ann")), _WORK.held > 0)
         for hours, at in ((1, begin), (24, begin - begin % DAY)):
             of = update(schema.usage_work).where(_WORK.hours == hours, _WORK.begin == at, *held)
             assert connection.execute(of.values(held=_WORK.held + 3_600_000_000)).rowcount > 0
         connection.execute(delete(schema.usage_flavor).where(schema.usage_flavor.c.begin == begin + 3600))
-        connection.execute(
-            insert(schema.usage_quota).values((1, begin + 7200, "ghost", "default", 1_800_000_000, 0, 0, 0))
-        )
+        connection.execute(insert(schema.usage_keys).values((1_000, begin - begin % DAY, "ghost", "default", "", "")))
+        connection.execute(insert(schema.usage_quota).values((1, begin + 7200, 1_000, 1_800_000_000, 0, 0, 0)))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from sqlalchemy import delete, select
 
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Submit
-from runrig.domain.usage import COLUMNS, HOUR_S, KEYS, WORK, Hour, Key
+from runrig.domain.usage import HOUR_S, WORK, Hour, Key
 from runrig.service.usage.follower import Follower
 from runrig.store import SqlStore, schema
 from runrig.store.usage import TABLES
@@ -71,11 +71,10 @@ def _sums(store: SqlStore, open_hours: list[Hour]) -> Table:
     """By hour, without users."""
     found: Counter[tuple[int, Key]] = Counter()
     with store.transactions.reading() as connection:
-        for name, table in TABLES.items():
-            for row in connection.execute(select(table).where(table.c.hours == 1)):
-                names = row[2 : 2 + len(KEYS[name])]
-                for column, amount in zip(COLUMNS[name], row[2 + len(names) :], strict=True):
-                    found[row[1], _without_user((name, *names, column))] += amount
+        begins = {begin for table in TABLES.values() for begin in connection.execute(select(table.c.begin)).scalars()}
+    for begin in begins:
+        for key, amount in store.usage.stored(1, begin).items():
+            found[begin, _without_user(key)] += amount
     for hour in open_hours:
         for key, amount in hour.sums.items():
             found[hour.begin, _without_user(key)] += amount

@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, inspect
+from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, select
 
 from runrig.domain.errors import ServerFault
+from runrig.domain.usage import Sums
 from runrig.domain.workflows import Workflow
 from runrig.engine.state.timing import times_of
 from runrig.store import SqlStore
 from runrig.store.rows import KINDS
-from runrig.store.schema import HEAD, metadata
+from runrig.store.schema import HEAD, metadata, usage_keys
 from tests import stores
 from tests.stores import store_url
 
@@ -128,6 +130,46 @@ def test_store_restored_from_a_dump_is_complete(tmp_path: Path, path: Path | Non
         assert (store.spec("hash-of-train"), store.spec("hash-of-eval")) == (TRAIN, EVAL)
         done = store.workflow("train-1")
         assert (_without_times(done.workflow), done.groups, done.tasks) == (DONE, DONE_GROUPS, DONE_TASKS)
+        store.close()
+
+
+@pytest.mark.parametrize("kind", stores.KINDS)
+def test_usage_by_names_becomes_usage_by_keys(tmp_path: Path, kind: str) -> None:
+    with store_url(kind, tmp_path, tables=False) as url:
+        (tmp_path / "data").mkdir()
+        engine = create_engine(url)
+        with engine.begin() as connection:
+            config = Config()
+            config.set_main_option("script_location", "runrig.store:migrations")
+            config.attributes["connection"] = connection
+            command.upgrade(config, "0034")
+            for table, *values in (
+                ("work", 1, 90_000, "a", "h100", "LOW", "zoë", 5, 0, 6, 0),
+                ("work", 1, 93_600, "a", "h100", "LOW", "ann", 7, 0, 0, 0),
+                ("work", 24, 86_400, "a", "h100", "LOW", "zoë", 5, 0, 6, 0),
+                ("quota", 1, 176_400, "a", "h100", 8, 0, 1, 0),
+                ("flavor", 1, 90_000, "h100", 9, 0, 3, 0),
+            ):
+                connection.execute(
+                    Table(f"usage_{table}", MetaData(), autoload_with=connection).insert().values(values)
+                )
+        engine.dispose()
+        store = SqlStore.open(url)
+        work = ("work", "a", "h100", "LOW")
+        zoë: Sums = {(*work, "zoë", "held"): 5, (*work, "zoë", "lost_preempted"): 6}
+        assert [store.usage.stored(1, begin) for begin in (90_000, 93_600, 176_400)] == [
+            {**zoë, ("flavor", "h100", "capacity"): 9, ("flavor", "h100", "free"): 3},
+            {(*work, "ann", "held"): 7},
+            {("quota", "a", "h100", "quota"): 8, ("quota", "a", "h100", "borrowed"): 1},
+        ]
+        assert store.usage.stored(24, 86_400) == zoë
+        with store.transactions.reading() as connection:
+            assert [tuple(row) for row in connection.execute(select(usage_keys).order_by(usage_keys.c.id))] == [
+                (1, 86_400, "", "h100", "", ""),
+                (2, 172_800, "a", "h100", "", ""),
+                (3, 86_400, "a", "h100", "LOW", "ann"),
+                (4, 86_400, "a", "h100", "LOW", "zoë"),
+            ]
         store.close()
 
 

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, insert, or_, select
@@ -15,7 +16,7 @@ from runrig.ports.usage import Position, Summed, SumsQuery
 from runrig.store import schema
 from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
 from runrig.store.codec import dumps, loads
-from runrig.store.dialect import insert_rows
+from runrig.store.dialect import insert_rows, put_rows
 from runrig.store.past import STEPS
 from runrig.store.rows import Row, event_of
 from runrig.store.transactions import Transactions
@@ -27,9 +28,14 @@ TABLES: Mapping[str, Table] = {
     FLAVOR: schema.usage_flavor,
 }
 _CURSOR = schema.usage_cursor.c
+_KEY = schema.usage_keys.c
+_NAMES = KEYS[WORK]
 _EVENT = schema.events.c
 _WORKFLOW = schema.workflows.c
 _AT_ONCE = 500
+
+Rows = Mapping[str, Sequence[Row]]
+"""By table: the key and the amounts of each row."""
 
 
 class SqlUsage:
@@ -53,36 +59,60 @@ class SqlUsage:
 
     def save(self, position: Position, hours: Iterable[Hour], *, keep_hours: int, keep_days: int) -> None:
         # All rows are encoded first: commits of the server wait for this transaction.
-        folded, cursor, written = position.folded, _row(position), [(hour.begin, _rows(1, hour)) for hour in hours]
+        folded, cursor, (keys, written) = position.folded, _row(position), self._encoded((1, hour) for hour in hours)
         with self._transactions.writing() as connection:
             before = connection.execute(select(_CURSOR.at)).scalar_one_or_none()
-            for begin, rows in written:
-                _write(connection, 1, begin, rows)
+            put_rows(connection, schema.usage_keys, keys)
+            for hour in written:
+                _write(connection, *hour)
             day = _day((position.since if before is None else before) // MICROSECONDS)
             for begin in range(day, _day(folded.at // MICROSECONDS), DAY_S):
                 _add_up(connection, begin)
             for table in TABLES.values():
                 for length, keep in ((1, keep_hours), (24, keep_days)):
                     connection.execute(delete(table).where(table.c.hours == length, table.c.begin < keep))
+            unused = _KEY.day <= min(keep_hours, keep_days) - DAY_S
+            connection.execute(delete(schema.usage_keys).where(unused))
             _move(connection, cursor)
 
     def stored(self, hours: int, begin: int) -> Sums:
         found: dict[Key, int] = {}
         with self._transactions.reading() as connection:
             for name, table in TABLES.items():
-                keys, columns = [table.c[key] for key in KEYS[name]], COLUMNS[name]
-                rows = select(*keys, *(table.c[column] for column in columns))
+                keys, columns = [_KEY[key] for key in KEYS[name]], COLUMNS[name]
+                rows = select(*keys, *(table.c[column] for column in columns)).where(table.c.key == _KEY.id)
                 for row in connection.execute(rows.where(table.c.hours == hours, table.c.begin == begin)):
                     sums = zip(columns, row[len(keys) :], strict=True)
                     found.update(((name, *row[: len(keys)], column), amount) for column, amount in sums if amount)
         return found
 
     def replace(self, position: Position, sums: Iterable[tuple[int, Hour]]) -> None:
-        cursor, written = _row(position), [(hours, hour.begin, _rows(hours, hour)) for hours, hour in sums]
+        cursor, (keys, written) = _row(position), self._encoded(sums)
         with self._transactions.writing() as connection:
-            for hours, begin, rows in written:
-                _write(connection, hours, begin, rows)
+            put_rows(connection, schema.usage_keys, keys)
+            for hour in written:
+                _write(connection, *hour)
             _move(connection, cursor)
+
+    def _encoded(self, sums: Iterable[tuple[int, Hour]]) -> tuple[list[Row], list[tuple[int, int, Rows]]]:
+        """Returns the rows of keys that are new or have a later day, and (hours, begin, rows) of the *sums*."""
+        with self._transactions.reading() as connection:
+            known = {tuple(row[2:]): (row[0], row[1]) for row in connection.execute(select(schema.usage_keys))}
+        free, changed = count(1 + max((id for id, _ in known.values()), default=0)), set[tuple[str, ...]]()
+        written = list[tuple[int, int, Rows]]()
+        for hours, hour in sums:
+            rows, day = _rows(hour), _day(hour.begin)
+            for names in sorted({names for each in rows.values() for names, _ in each}):
+                id, last = known.get(names) or (next(free), -1)
+                if last < day:
+                    known[names] = id, day
+                    changed.add(names)
+            # In the order of the primary key, which fills the pages of SQLite.
+            ordered = {
+                name: sorted((known[names][0], *amounts) for names, amounts in each) for name, each in rows.items()
+            }
+            written.append((hours, hour.begin, ordered))
+        return [(*known[names], *names) for names in sorted(changed)], written
 
     def log_is_whole(self) -> bool:
         with self._transactions.reading() as connection:
@@ -129,12 +159,12 @@ class SqlUsage:
         table = TABLES[query.table]
         bucket: ColumnElement[int] = constant(query.begin)
         if query.buckets is not None:
-            bucket = table.c.begin - table.c.begin % query.buckets
-        keys = [table.c[name] for name in query.by]
+            bucket = table.c.begin if query.buckets == HOUR_S else table.c.begin - table.c.begin % query.buckets
+        keys = [_KEY[name] for name in query.by]
         groups = keys if query.buckets is None else [bucket, *keys]
         statement = (
             select(bucket, *keys, *(func.sum(table.c[name]) for name in COLUMNS[query.table]))
-            .where(*_filters(table, query))
+            .where(table.c.key == _KEY.id, *_filters(query))
             .group_by(*groups)
         )
         if not groups:
@@ -164,14 +194,16 @@ def _row(position: Position) -> Row:
     return 1, folded.revision, folded.at, position.since, position.version, declared, gangs, packed
 
 
-def _rows(hours: int, hour: Hour) -> Mapping[str, Sequence[Row]]:
-    """The rows of an hour or day, by table."""
+def _rows(hour: Hour) -> Mapping[str, Sequence[tuple[tuple[str, ...], Sequence[int]]]]:
+    """By table: the names and the amounts of each row."""
     found: dict[tuple[str, ...], dict[str, int]] = {}
     for (*key, column), amount in hour.sums.items():
         found.setdefault(tuple(key), {})[column] = amount
-    rows: dict[str, list[Row]] = {name: [] for name in TABLES}
-    for (name, *key), sums in sorted(found.items()):
-        rows[name].append((hours, hour.begin, *key, *(sums.get(column, 0) for column in COLUMNS[name])))
+    rows: dict[str, list[tuple[tuple[str, ...], Sequence[int]]]] = {name: [] for name in TABLES}
+    for (name, *key), sums in found.items():
+        named = dict(zip(KEYS[name], key, strict=True))
+        names = tuple(named.get(each, "") for each in _NAMES)
+        rows[name].append((names, [sums.get(column, 0) for column in COLUMNS[name]]))
     return rows
 
 
@@ -180,21 +212,20 @@ def _move(connection: Connection, cursor: Row) -> None:
     connection.execute(insert(schema.usage_cursor).values(cursor))
 
 
-def _write(connection: Connection, hours: int, begin: int, rows: Mapping[str, Sequence[Row]]) -> None:
+def _write(connection: Connection, hours: int, begin: int, rows: Rows) -> None:
     """Replaces the sums of an hour or day."""
     for name, table in TABLES.items():
         connection.execute(delete(table).where(table.c.hours == hours, table.c.begin == begin))
-        insert_rows(connection, table, rows[name])
+        insert_rows(connection, table, [(hours, begin, *row) for row in rows[name]])
 
 
 def _add_up(connection: Connection, day: int) -> None:
     """Writes the sums of a day from those of its hours, which are all closed."""
     for name, table in TABLES.items():
         connection.execute(delete(table).where(table.c.hours == 24, table.c.begin == day))
-        keys = [table.c[key] for key in KEYS[name]]
         sums = [func.sum(table.c[column]) for column in COLUMNS[name]]
         of_day = and_(table.c.hours == 1, table.c.begin >= day, table.c.begin < day + DAY_S)
-        rows = select(constant(24), constant(day), *keys, *sums).where(of_day).group_by(*keys)
+        rows = select(constant(24), constant(day), table.c.key, *sums).where(of_day).group_by(table.c.key)
         connection.execute(insert(table).from_select(table.columns.keys(), rows))
 
 
@@ -213,10 +244,10 @@ def _spans(table: Table, query: SumsQuery, closed: int) -> ColumnElement[bool]:
     )
 
 
-def _filters(table: Table, query: SumsQuery) -> list[Any]:
-    found: list[Any] = [table.c[name].in_(values) for name, values in query.others.items() if values]
+def _filters(query: SumsQuery) -> list[Any]:
+    found: list[Any] = [_KEY[name].in_(values) for name, values in query.others.items() if values]
     if query.pools:
-        names = table.c.pool
+        names = _KEY.pool
         below = (names.startswith(f"{pool}{SUBPOOL_DELIMITER}", autoescape=True) for pool in query.pools)
         found.append(or_(names.in_(query.pools), *below))
     return found

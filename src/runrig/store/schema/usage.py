@@ -1,10 +1,23 @@
-"""Usage per hour and per day, and how far the log is folded into it (`engine.usage`). Amounts are GPU × microseconds."""
+"""Usage per hour and per day, and how far the log is folded into it (`engine.usage`). Amounts are GPU × microseconds.
 
-from sqlalchemy import BigInteger, Column, LargeBinary, Table
+These are the largest tables of a server with many users: a row has an id for its names, and is half as long with it.
+"""
+
+from sqlalchemy import BigInteger, Column, Integer, LargeBinary, Table, UniqueConstraint
 
 from runrig.domain.usage import COLUMNS, FLAVOR, KEYS, QUOTA, WORK
 from runrig.store.columns import WHOLE, Words
 from runrig.store.schema.base import metadata
+
+# Each combination of names that has rows; "" for what its rows do not have. *day*: the begin of the last day with a row.
+usage_keys = Table(
+    "usage_keys",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("day", BigInteger, nullable=False),
+    *(Column(name, Words, nullable=False) for name in KEYS[WORK]),
+    UniqueConstraint(*KEYS[WORK]),
+)
 
 
 def _usage(table: str) -> Table:
@@ -14,7 +27,7 @@ def _usage(table: str) -> Table:
         metadata,
         Column("hours", WHOLE, primary_key=True, autoincrement=False),
         Column("begin", BigInteger, primary_key=True, autoincrement=False),
-        *(Column(name, Words, primary_key=True) for name in KEYS[table]),
+        Column("key", Integer, primary_key=True, autoincrement=False),
         *(Column(name, BigInteger, nullable=False) for name in COLUMNS[table]),
         sqlite_with_rowid=False,
     )
