@@ -11,8 +11,8 @@ from tests.worlds.service import Desk, desk
 
 from bench.section import Rows, verdict
 from runrig.domain.gangs import Priority
-from runrig.verify.chain import LAST
-from runrig.verify.verify import judge
+from runrig.verify.reading import snapshots
+from runrig.verify.verify import judge, parts_of
 
 NODES, WAITING, ROUNDS = 256, 4_000, 300
 MILLION, GOALS_S = 1_000_000, (120.0, 60.0)
@@ -24,8 +24,8 @@ def rows(runs: int, waiting: int = WAITING, rounds: int = ROUNDS) -> Rows:
     """On two processors, the log is cut at a snapshot, and the longer part counts."""
     with TemporaryDirectory() as folder:
         database = Path(folder) / "runrig.db"
-        cut = history(Path(folder), waiting, rounds)
-        several = [[(0, LAST)], [(0, cut), (cut, LAST)]]
+        history(Path(folder), waiting, rounds)
+        several = [parts_of(snapshots(str(database)), 0, processors) for processors in (1, 2)]
         took = [min((timed(database, parts) for _ in range(runs)), key=lambda each: each[0]) for parts in several]
     return [
         {
@@ -53,23 +53,21 @@ def timed(database: Path, parts: Sequence[tuple[int, int]]) -> tuple[float, int]
     return longest, decisions
 
 
-def history(folder: Path, waiting: int, rounds: int) -> int:
-    """Writes the database of a server into *folder*.  As many workflows arrive as end.  Returns the revision of a snapshot halfway."""
-    cut = 0
+def history(folder: Path, waiting: int, rounds: int) -> None:
+    """Writes the database of a server into *folder*.  As many workflows arrive as end."""
     text, chance = cluster(NODES), Random(46)
     with desk(folder, nodes=nodes_of(text), cluster=text.partition("\n")[2].partition("\n")[2], judged=False) as server:
         for _ in range(waiting):
             _arrive(server, chance)
         server.later(60)
         for nth in range(rounds):
-            if nth == rounds // 2:
-                cut = server.store.snapshots.take() or 0
+            if nth == rounds // 3:  # About half of the events are before it.
+                server.store.snapshots.take()
             ended = len([each for each in server.backend.desired.run if chance.random() < 0.02])
             for _ in range(ended // 2):
                 _arrive(server, chance)
             for _ in range(3):
                 server.later(30)
-    return cut
 
 
 def _arrive(server: Desk, chance: Random) -> None:

@@ -71,7 +71,7 @@ def test_a_lawful_server_is_followed_until_ctrl_c(tmp_path: Path) -> None:
             "runrig_verify_revision": str(server.revision),
         }
         assert (code, len(said)) == (0, 1)
-        begin = snapshots(str(path))[-1]
+        begin = max(snapshots(str(path)))
         assert followed(server, path, begin=begin)[:2] != (code, said)
         assert followed(server, path, begin=begin)[0] == 0
 

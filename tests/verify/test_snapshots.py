@@ -91,7 +91,7 @@ def test_a_snapshot_is_the_same_in_a_backup_and_an_export(database: Path, tmp_pa
     write_backup(database, None, tmp_path / "a.backup", log_files=False)
     (tmp_path / "events.jsonl").write_text(exported(database))
     assert exported(tmp_path / "a.backup") == exported(tmp_path / "events.jsonl") == exported(database)
-    at = snapshots(str(database))[0]
+    at = next(iter(snapshots(str(database))))
     assert judged(tmp_path / "events.jsonl", at + 1) == judged(database, at + 1)
     assert judged(tmp_path / "a.backup", at + 1)[2]["not_proven"] > 0  # The log is read from its start.
 
@@ -120,7 +120,7 @@ def test_a_snapshot_that_no_commit_names_is_not_used(database: Path, tmp_path: P
         connection.commit()
     (tmp_path / "events.jsonl").write_text(exported(database))
     for path in (database, tmp_path / "events.jsonl"):
-        assert snapshots(str(path)) == [first]
+        assert list(snapshots(str(path))) == [first]
         code, reports, found = judged(path, newest + 1)
         assert (code, reports, found["snapshot"]) == (0, [], first)
 
@@ -128,14 +128,14 @@ def test_a_snapshot_that_no_commit_names_is_not_used(database: Path, tmp_path: P
 def test_a_log_that_differs_from_its_snapshot_is_found(database: Path) -> None:
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute(
-            "DELETE FROM events WHERE kind = 'Admit' AND revision < ?", (snapshots(str(database))[0],)
+            "DELETE FROM events WHERE kind = 'Admit' AND revision < ?", (next(iter(snapshots(str(database)))),)
         ).rowcount
         connection.commit()
     assert "the snapshot of this revision has another gang low-1/main-group than the log" in judged(database)[1]
 
 
 def test_an_unlawful_decision_is_found_from_a_snapshot(database: Path) -> None:
-    at = snapshots(str(database))[0]
+    at = next(iter(snapshots(str(database))))
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("UPDATE events SET action = replace(action, 'PRIORITY', 'RECLAIM') WHERE kind = 'Preempt'")
         connection.commit()
@@ -155,7 +155,7 @@ def test_retention_deletes_snapshots_whose_workflows_it_deletes(tmp_path: Path) 
         server.store.retention.prune(server.store.retention.expired(server.time[0] - 30, 2), 1000)
         while server.store.retention.prune_events(3).rows:
             pass
-    assert snapshots(str(tmp_path / "runrig.db")) == [kept]
+    assert snapshots(str(tmp_path / "runrig.db")).keys() == {kept}
     code, reports, found = judged(tmp_path / "runrig.db", kept + 1)  # type: ignore[operator]
     assert (code, reports, found["snapshot"]) == (0, [], kept)
 
@@ -173,17 +173,20 @@ def test_a_large_snapshot_is_due_after_more_revisions(tmp_path: Path) -> None:
 
 def test_a_long_log_is_cut_at_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    assert cuts([], 0) == [(0, LAST)]
-    assert cuts([5, PART], 0) == [(0, LAST)]
-    kept = [at * PART // 2 for at in range(1, 7)]
-    assert cuts(kept, 0) == [(0, kept[2]), (kept[2], LAST)]
-    assert cuts(kept, PART + 1) == [(PART, 2 * PART), (2 * PART, LAST)]
-    assert cuts(kept, 10 * PART) == [(kept[-1], LAST)]
+    assert cuts({}, 0) == [(0, LAST)]
+    assert cuts({5: 10, 9: PART}, 0) == [(0, LAST)]
+    kept = {at: at * at * PART // 16 for at in range(1, 9)}
+    assert cuts(kept, 0) == [(0, 4), (4, 6), (6, 7), (7, LAST)]
+    assert cuts(kept, 7) == [(6, LAST)]
+    assert cuts(kept, 100) == [(8, LAST)]
+    assert cuts({1: 2 * PART, 2: 3 * PART}, 0) == [(0, 1), (1, LAST)]
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert cuts(kept, 0) == [(0, LAST)]
 
 
 @pytest.mark.slow
 def test_parts_checked_in_processes_give_the_result_of_the_whole(database: Path) -> None:
-    at = snapshots(str(database))[0]
+    at = next(iter(snapshots(str(database))))
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("UPDATE events SET action = replace(action, 'PRIORITY', 'RECLAIM') WHERE kind = 'Preempt'")
         connection.commit()

@@ -3,12 +3,12 @@
 It is asked before a decision is carried out, or at the end of a cycle.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .court import MOST_REQUEUES, Action, Commit, Court, Way, no_room
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, gpus_of
 from .places import MOST_CHOICES, choices, sizes
-from .quota import CHARGED, LAYERS, REAL
+from .quota import CHARGED, LAYERS, REAL, Node
 
 # ---------------------------------------------------------------- quota
 
@@ -18,26 +18,22 @@ def balance(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
     Also Q1, Q2, Q4 and Q8, which define the tree, and R4: it must fit in what is held and in what was decided.
     """
-    world = court.world
-    nominated = "targets" in action
-    with world.without(court.mine(action) if nominated else []):
-        for key, amount in world.asked(gang, action["placement"]).items():
-            for layer in (CHARGED,) if nominated else court.layers_of(gang):
-                most = world.tree.headroom(world.leaf(gang), key, layer)
-                if amount > most:
-                    yield f"it uses {amount} {key} in pool {gang.pool}, whose headroom is {most}"
+    return _beyond(court, gang, action, court.world.tree.headroom, "headroom is {}")
 
 
 def guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Guarantee, P2: HIGH and NORMAL work may use the pool's quota and the unused quota of its cohorts."""
-    world = court.world
-    layers = court.layers_of(gang) if "targets" not in action else (CHARGED,)
-    with world.without(court.mine(action) if "targets" in action else []):
-        for key, amount in world.asked(gang, action["placement"]).items() if gang.firm else ():
-            for layer in layers:
-                most = world.tree.promise(world.leaf(gang), key, layer)
+    return _beyond(court, gang, action, court.world.tree.promise, "guarantee has {} left") if gang.firm else iter(())
+
+
+def _beyond(court: Court, gang: Gang, action: Action, ask: Callable[[Node, str, int], int], what: str) -> Iterator[str]:
+    world, nominated = court.world, "targets" in action
+    with world.without(court.mine(action) if nominated else []):
+        for key, amount in world.asked(gang, action["placement"]).items():
+            for layer in (CHARGED,) if nominated else court.layers_of(gang):
+                most = ask(world.leaf(gang), key, layer)
                 if amount > most:
-                    yield f"it uses {amount} {key} in pool {gang.pool}, whose guarantee has {most} left"
+                    yield f"it uses {amount} {key} in pool {gang.pool}, whose {what.format(most)}"
 
 
 def stays_within_guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:

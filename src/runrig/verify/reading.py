@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,9 @@ _NAMED = (
     f"SELECT revision FROM snapshots WHERE EXISTS (SELECT 1 FROM events WHERE {_NAMES}) "  # noqa: S608
     f"OR EXISTS (SELECT 1 FROM leaves WHERE {_NAMES}) ORDER BY revision"
 )
+_COUNT = "SELECT count(*) FROM events WHERE revision > ? AND revision <= ?"
+_MARK = '"snapshot":['
+"""Most lines are without it, and that is known faster."""
 _SNAPSHOT = re.compile(r'(?<!\\)"snapshot":\[([0-9]+),')
 _EPOCH = datetime.fromisoformat("1970-01-01")
 Item = Event | Snapshot
@@ -86,21 +89,28 @@ def log(path: str, after: int = 0, upto: int = LAST) -> Iterator[Item]:
                 yield item
 
 
-def snapshots(path: str) -> list[int]:
-    """Returns the revisions of the snapshots that a later commit names, where that is known without reading everything.
-
-    Raises Unreadable.
+def snapshots(path: str) -> dict[int, int]:
+    """Returns the revisions of the snapshots that a later commit names, where that is known without reading everything, with the
+    number of events up to each. Raises Unreadable.
     """
     with _whole(path):
         read = _reader(path)
         if read is _of_database:
             with _connected(path) as (connection, version):
-                return [at for (at,) in connection.execute(_NAMED)] if version >= KEPT else []
+                named = [at for (at,) in connection.execute(_NAMED)] if version >= KEPT else []
+                between = zip([0, *named], named, strict=False)
+                counts = [connection.execute(_COUNT, each).fetchone()[0] for each in between]
+                return dict(zip(named, accumulate(counts), strict=True))
         if read is _of_export:
             with Path(path).open(encoding="utf-8") as lines:
-                found = [(line[0] == "{", int(at[1])) for line in lines if (at := _SNAPSHOT.search(line))]
-            return sorted({at for kept, at in found if kept} & {at for kept, at in found if not kept})
-        return []
+                found = [
+                    (line[0] == "{", int(at[1]), count)
+                    for count, line in enumerate(lines)
+                    if _MARK in line and (at := _SNAPSHOT.search(line))
+                ]
+            later = {at for kept, at, _ in found if not kept}
+            return {at: count for kept, at, count in found if kept and at in later}
+        return {}
 
 
 def _reader(path: str) -> Callable[[str, int], Iterator[Item]]:

@@ -7,7 +7,8 @@ import multiprocessing
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +27,8 @@ from .table import AT_REST, CODES, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
 ENGINE, CHAIN = "engine", "chain"
 CHANGED = "this commit or an earlier one was changed"
 SNAPSHOT = "the snapshot of this revision was changed"
-PART = 20_000
-"""Revisions that are worth a process."""
+PART, PER_PROCESSOR = 50_000, 4
+"""Events that are worth a part, and parts per processor: some take longer than others."""
 REWRITTEN = "The log was rewritten, or it is a different log"
 LAWFUL, UNLAWFUL, NOT_READABLE = 0, 1, 2
 DECISIONS = frozenset(OF_GANGS) | {"Release"}
@@ -102,23 +103,18 @@ class Checker:
         Where events are missing, retention has deleted a workflow that had ended; only what comes after that is judged.
         """
         found: list[Report] = []
-        for commit in log:
+        for commit in chain(log, (None,)):
             try:
-                for report in self.take(commit):
+                for report in self.finish() if commit is None else self.take(commit):
                     found.append(report)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 if found:  # After an unlawful decision, later events may be impossible.
                     return found
-                what = f"{type(error).__name__} {error}"
-                raise Unreadable(f"revision {commit.revision} is damaged, or from another release: {what}") from error
+                at, what = self.court.world.revision if commit is None else commit.revision, type(error).__name__
+                raise Unreadable(f"revision {at} is damaged, or from another release: {what} {error}") from error
             if isinstance(commit, Commit) and commit.gap:
                 found, self.not_proven = [], self.decisions
-        try:
-            return [*found, *self.finish()]
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-            if found:
-                return found
-            raise
+        return found
 
     def meet(self, snapshot: Snapshot) -> Iterator[Report]:
         """Begins with *snapshot*, or compares it with what the log says."""
@@ -224,8 +220,8 @@ class Judged(NamedTuple):
 
 def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upto: int) -> Judged:
     """Judges the commits after revision *after*, beginning with its snapshot, up to *upto*. Raises Unreadable."""
-    chain, checker = Chain(head), Checker(since=since, laws=laws)
-    log, found = commits(path, chain, after, upto), list[Report]()
+    hashes, checker = Chain(head), Checker(since=since, laws=laws)
+    log, found = commits(path, hashes, after, upto), list[Report]()
     collects = gc.isenabled()
     gc.disable()  # Nothing here refers to itself, and collecting takes a tenth of the time.
     try:
@@ -233,14 +229,14 @@ def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upt
         for _ in log:  # Checks the rest of the chain even if the decisions became impossible.
             pass
     except Unreadable:
-        if not chain.broken:
+        if not hashes.broken:
             raise
     finally:
         if collects:
             gc.enable()
-    found += [Report(at, CHAIN, "", CHANGED) for at in chain.broken]
-    found += [Report(at, CHAIN, "", SNAPSHOT) for at in chain.altered]
-    return Judged(found, checker.numbers, after, chain.first, chain.broken, chain.last, chain.found)
+    found += [Report(at, CHAIN, "", CHANGED) for at in hashes.broken]
+    found += [Report(at, CHAIN, "", SNAPSHOT) for at in hashes.altered]
+    return Judged(found, checker.numbers, after, hashes.first, hashes.broken, hashes.last, hashes.found)
 
 
 def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: bool, say: Callable[[str], None]) -> int:
@@ -268,8 +264,8 @@ def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: boo
         totals = {name: getattr(numbers, name) for name in ("decisions", "not_proven", "rests")} | {
             "unlawful": len(found)
         }
-        chain = {"from": first or None, "broken": broken, "head": parts[-1].head.hex() if first else None}
-        say(json.dumps(totals | {"snapshot": parts[0].begun or None, "chain": chain}))
+        hashed = {"from": first or None, "broken": broken, "head": parts[-1].head.hex() if first else None}
+        say(json.dumps(totals | {"snapshot": parts[0].begun or None, "chain": hashed}))
         return UNLAWFUL if found else LAWFUL
     hashes = "no chain of hashes"
     if first:
@@ -280,25 +276,28 @@ def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: boo
     return UNLAWFUL if found else LAWFUL
 
 
-def cuts(kept: Sequence[int], since: int) -> list[tuple[int, int]]:
-    """Returns the parts of a log, as (after which revision, up to which one). *kept*: revisions of its snapshots (`reading.snapshots`)."""
+def cuts(kept: Mapping[int, int], since: int) -> list[tuple[int, int]]:
+    """Returns the parts of a log, as (after which revision, up to which one). *kept*: of `reading.snapshots`."""
     begin = max((at for at in kept if at < since), default=0)
-    last = kept[-1] if kept else 0
-    several = min(os.cpu_count() or 1, (last - begin) // PART)
-    edges = [begin]
-    for nth in range(1, several):
-        wanted = begin + (last - begin) * nth // several
-        edges.append(max(at for at in kept if at <= wanted or at == kept[0]))
-    edges = sorted({*edges})
+    events, processors = max(kept.values(), default=0) - kept.get(begin, 0), os.cpu_count() or 1
+    several = min(processors * PER_PROCESSOR, events // PART) if processors > 1 else 1
+    return parts_of(kept, begin, several - several % processors if several > processors else several)
+
+
+def parts_of(kept: Mapping[int, int], begin: int, several: int) -> list[tuple[int, int]]:
+    """Up to *several* parts with about as many events each; the first begins at *begin*."""
+    done, rest = kept.get(begin, 0), {at: count for at, count in kept.items() if at > begin}
+    wanted = [done + (max(rest.values(), default=done) - done) * nth // several for nth in range(1, several)]
+    edges = sorted({begin, *(min(rest, key=lambda at: abs(rest[at] - count)) for count in wanted)})
     return list(zip(edges, [*edges[1:], LAST], strict=True))
 
 
 def together(parts: Sequence[Sequence[Any]]) -> list[Judged]:
-    """Judges each part in a process of its own."""
+    """Judges the parts in processes; each takes the next part when it is done with one."""
     if len(parts) == 1 or "fork" not in multiprocessing.get_all_start_methods():
         return [judge(*each) for each in parts]
-    with multiprocessing.get_context("fork").Pool(len(parts)) as pool:
-        return pool.starmap(judge, parts)
+    with multiprocessing.get_context("fork").Pool(min(len(parts), os.cpu_count() or 1)) as pool:
+        return pool.starmap(judge, parts, chunksize=1)
 
 
 def main(args: Sequence[str]) -> int:

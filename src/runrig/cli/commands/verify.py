@@ -92,6 +92,7 @@ def _follow(path: str, since: int, laws: Sequence[str], *, as_json: bool, textfi
     from runrig.verify.verify import Checker
 
     read: Callable[[int], Iterable[Item]] = partial(log, path)
+    kept: Iterable[int]
     if "://" in path:
         from runrig.wiring.event_export import url_log, url_snapshots
 
