@@ -233,6 +233,7 @@ def test_invalid_port_is_refused_before_any_request(ports: str) -> None:
 
 
 @needs_rsync
+@pytest.mark.slow
 def test_files_are_copied_to_a_task_and_back(server: Up, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a:b").write_bytes(b"\0" * 100_000)
@@ -248,6 +249,7 @@ def test_files_are_copied_to_a_task_and_back(server: Up, tmp_path: Path) -> None
 
 
 @needs_rsync
+@pytest.mark.slow
 def test_missing_source_of_a_copy_is_reported(server: Up, tmp_path: Path) -> None:
     code, _, err = done(server, "rsync", "download", "w-1", f"/osmo/run/workspace/nothing:{tmp_path}")
     assert (code, "'/osmo/run/workspace/nothing' does not exist in the task" in err) == (2, True), err

@@ -37,6 +37,13 @@ def placement(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         yield from no_room(court, gang, action["placement"], court.layers_of(gang))
 
 
+def _has_ended(court: Court, gang: Gang, index: int, number: int) -> bool:
+    """Pods that have ended do not tie the group to their domain. A task without a count has one pod with its own name."""
+    name = gang.sets[index]["name"]
+    names = {f"{name}-{number}", name} if gang.counts[index] == 1 else {f"{name}-{number}"}
+    return gang.state == ADMITTED and any((gang.workflow, each) in court.world.ended for each in names)
+
+
 def _domains(court: Court, gang: Gang, places: Placement) -> Iterator[str]:
     levels = [each["label"] for each in court.world.pools[gang.pool]["topology_keys"]]
     if not any(each["topology"] for each in gang.sets):
@@ -45,7 +52,7 @@ def _domains(court: Court, gang: Gang, places: Placement) -> Iterator[str]:
     for index, each in enumerate(places):
         nodes = [share["node"] for share in each["shares"] for _ in range(share["count"])]
         for number, name in enumerate(nodes):
-            if name not in court.world.nodes or court.world.has_ended(gang, index, number):
+            if name not in court.world.nodes or _has_ended(court, gang, index, number):
                 continue
             labels = court.world.nodes[name]["labels"]
             for level, group in enumerate(groups(court.world, gang, (index, number))):

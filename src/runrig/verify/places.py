@@ -8,8 +8,9 @@ from itertools import product
 from typing import Any
 
 from .gang import Gang, Placement
+from .nodes import UNLIMITED_IF_UNLISTED
 from .quota import LAYERS
-from .world import UNLIMITED_IF_UNLISTED, World
+from .world import World
 
 Pods = list[tuple[int, int]]
 """(index of the pod set, index of the pod)."""

@@ -4,16 +4,16 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from itertools import count
-from operator import itemgetter
 from typing import Any
 
 from .awaited import Awaited
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, Queue, gpus_of, holders
+from .nodes import takes_pods
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 
 THE_SERVER = "the server"
 """Holds what it has set aside, by W8."""
-UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
+Layers = tuple[int, ...]
 
 
 class World:
@@ -28,9 +28,7 @@ class World:
         self.flavors: dict[str, dict[str, Any]] = {}
         self.nodes: dict[str, dict[str, Any]] = {}
         self.free: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
-        self.rooms: dict[tuple[int, ...], dict[str, dict[str, int]]] = {
-            each: {} for each in ((CHARGED,), (REAL,), LAYERS)
-        }
+        self.rooms: dict[Layers, dict[str, dict[str, int]]] = {each: {} for each in ((CHARGED,), (REAL,), LAYERS)}
         self.pools: dict[str, dict[str, Any]] = {}
         self.cohorts: dict[str, dict[str, Any]] = {}
         self.limits: dict[str, dict[str, Any]] = {}
@@ -78,7 +76,7 @@ class World:
                     found[key] = found.get(key, 0) + amount * each["count"]
         return {key: amount for key, amount in found.items() if self.tree.governs(gang.pool, key.partition("/")[2])}
 
-    def _charge_quota(self, gang: Gang, layers: tuple[int, ...], sign: int) -> None:
+    def _charge_quota(self, gang: Gang, layers: Layers, sign: int) -> None:
         if layers and self._tree is not None and gang.pool in self._tree.firm:
             leaf = self.leaf(gang)
             if gang.amounts is None:
@@ -89,7 +87,7 @@ class World:
 
     # ------------------------------------------------------------ nodes
 
-    def _charge_nodes(self, gang: Gang, layers: tuple[int, ...], sign: int) -> None:
+    def _charge_nodes(self, gang: Gang, layers: Layers, sign: int) -> None:
         for requests, each in zip(gang.requests, gang.placement, strict=True):
             for share in each["shares"]:
                 name, number = share["node"], sign * share["count"]
@@ -108,17 +106,10 @@ class World:
         """Law N1 and the rules of flavors: new pods of *flavor* can go there."""
         if name not in self._open:
             node = self.nodes.get(name)
-            self._open[name] = node["flavor"] if node is not None and self._takes_pods(node) else None
+            self._open[name] = node["flavor"] if node is not None and takes_pods(node, self.flavors) else None
         return self._open[name] == flavor
 
-    def _takes_pods(self, node: Mapping[str, Any]) -> bool:
-        if not node["ready"] or node.get("cordoned"):
-            return False
-        keys = itemgetter("key", "value", "effect")
-        tolerated = [keys(each) for each in self.flavors.get(node["flavor"], {}).get("taints", ())]
-        return all(each["effect"] == "PreferNoSchedule" or keys(each) in tolerated for each in node["taints"])
-
-    def _layers(self, gang: Gang) -> tuple[int, ...]:
+    def _layers(self, gang: Gang) -> Layers:
         """Stopping gangs for which a nominated one is waiting are no longer charged, by R4."""
         if gang.state == NOMINATED:
             return (CHARGED,)
@@ -134,7 +125,7 @@ class World:
             self._charge(gang, tuple(each for each in wanted if each not in gang.layers), 1)
             gang.layers = wanted
 
-    def _charge(self, gang: Gang, layers: tuple[int, ...], sign: int) -> None:
+    def _charge(self, gang: Gang, layers: Layers, sign: int) -> None:
         if layers:
             self.loosened += sign < 0
             self.changes = next(self._moments)
@@ -208,7 +199,7 @@ class World:
             self.held[holder] = self.held.get(holder, 0) + sign * gpus
 
     @contextmanager
-    def without(self, gangs: list[Gang], layers: tuple[int, ...] = (CHARGED,)) -> Iterator[None]:
+    def without(self, gangs: list[Gang], layers: Layers = (CHARGED,)) -> Iterator[None]:
         """A trial: *gangs* are gone, and come back at the end."""
         assert self.tree is not None  # It was built with all gangs, before any is removed.
         taken = [(gang, tuple(each for each in gang.layers if each in layers)) for gang in gangs]
@@ -284,8 +275,7 @@ class World:
         self.workflows[row["id"]] = row
 
     def _has_begun(self, workflow: str) -> bool:
-        row = self.workflows[workflow]
-        return row["status"] != "PENDING" or bool(row["begun"])
+        return self.workflows[workflow]["status"] != "PENDING" or bool(self.workflows[workflow]["begun"])
 
     def _move_workflow(self, action: Mapping[str, Any]) -> None:
         self._change_workflow(action, status=action["status"])
@@ -342,12 +332,6 @@ class World:
     def _move_task(self, action: Mapping[str, Any]) -> None:
         pod = action["key"][0], action["key"][1]
         (self.ended.discard if action["status"] in ("INITIALIZING", "RUNNING") else self.ended.add)(pod)
-
-    def has_ended(self, gang: Gang, index: int, number: int) -> bool:
-        """Pods that have ended do not tie the group to their domain. A task without a count has one pod with its own name."""
-        name = gang.sets[index]["name"]
-        names = {f"{name}-{number}", name} if gang.counts[index] == 1 else {f"{name}-{number}"}
-        return gang.state == ADMITTED and any((gang.workflow, each) in self.ended for each in names)
 
     def _refuse(self, gang: Gang, _: Mapping[str, Any]) -> None:
         gang.refused, self.refused[gang.id] = True, gang
