@@ -73,6 +73,7 @@ def test_work_without_a_limit_has_no_end() -> None:
     submit(it, "w", 4, 100.0)
     it.cycle()
     assert foreseen(it, "w") == []
+    assert foreseen(it, "gone") == []  # as one that has ended and was removed
 
 
 def test_what_the_next_cycle_starts_has_no_time_of_its_own() -> None:

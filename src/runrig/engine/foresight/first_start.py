@@ -52,8 +52,8 @@ def first_starts(state: State, workflow: str, now: float) -> Steps[tuple[FirstSt
 
 
 def _waiting(state: State, workflow: str) -> Iterator[tuple[str, str]]:
-    """Yields the gangs that wait in the queue, with their groups."""
-    for group in state.groups_of(workflow):
+    """Yields the gangs that wait in the queue, with their groups; none if the workflow is unknown or has been removed."""
+    for group in state.groups_of(workflow) if workflow in state.workflows else ():
         entry = state.ledger.entries.get(group.gang_id)
         if entry is not None and entry.state is GangState.PENDING:
             yield group.gang_id, group.name
