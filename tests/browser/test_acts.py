@@ -51,7 +51,7 @@ def press(page: Page, name: str) -> None:
 def test_file_is_submitted_seen_to_start_and_cancelled(mine: Lab, chromium: Browser) -> None:
     with looking(mine, chromium) as watched:
         page = watched.goto("/workflows")
-        page.get_by_role("link", name="Submit…").click()
+        page.get_by_role("link", name="Submit", exact=True).click()
         box = page.get_by_role("dialog", name="Submit a workflow")
         expect(box).to_be_visible()
         box.get_by_label("Workflow file").fill(file("typed", 1))
@@ -83,7 +83,7 @@ def test_file_is_submitted_seen_to_start_and_cancelled(mine: Lab, chromium: Brow
 def test_command_is_run_with_the_keyboard_alone(mine: Lab, chromium: Browser) -> None:
     with looking(mine, chromium) as watched:
         page = watched.goto("/workflows")
-        page.get_by_role("link", name="Submit…").focus()
+        page.get_by_role("link", name="Submit", exact=True).focus()
         page.keyboard.press("Enter")
         expect(page.get_by_role("dialog", name="Submit a workflow")).to_be_visible()
         page.get_by_role("link", name="use the short form").focus()
