@@ -1,6 +1,7 @@
 """A backup is one moment of a server that goes on; what is restored from it is that moment, on either database."""
 
 import gzip
+import re
 import stat
 import threading
 from contextlib import closing
@@ -209,12 +210,21 @@ def test_damaged_file_is_refused(any_store: str, backup: Path, harm: str) -> Non
 
 def test_every_damaged_byte_is_detected(backup: Path) -> None:
     whole = bytearray(backup.read_bytes())
+    content = gzip.decompress(whole)
     for position in range(10, len(whole), 97):
         harmed = bytearray(whole)
         harmed[position] ^= 0x10
         backup.write_bytes(harmed)
-        with pytest.raises(InvalidInput, match=r"damaged|no backup|newer|other columns"):
-            check_backup(backup)
+        if not is_refused(backup):
+            assert gzip.decompress(harmed) == content  # between two blocks gzip has bits that mean nothing
+
+
+def is_refused(path: Path) -> bool:
+    try:
+        check_backup(path)
+    except InvalidInput as error:
+        return re.search(r"damaged|no backup|newer|other columns", error.message) is not None
+    return False
 
 
 @pytest.mark.parametrize("text", [b"workflow: {}\n", b'{"a": 1}\n', b"[]\n", b"\x00\x01"])
