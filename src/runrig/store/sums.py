@@ -17,7 +17,11 @@ from runrig.store.text import checked_dumps
 _SUM = schema.workflow_sums.c
 _KEY = ("pool", "submitted_by", "status", "priority")
 _AMOUNTS = ("workflows", "waited", "ran", "waiting", "waiting_since", "running", "running_since")
-_PATH = {"sqlite": "json_extract(times, '$.{}')", "postgresql": "(times->>'{}')"}
+_PATH = {
+    "sqlite": "CASE WHEN json_valid(times) THEN json_extract(times, '$.{}') END",
+    "postgresql": "(times->>'{}')",
+}
+"""A field of a JSON column. A damaged row counts no time, rather than stop the commits that it is in."""
 _IDS = {
     "sqlite": "SELECT value FROM json_each(:ids)",
     "postgresql": "SELECT json_array_elements_text(cast(%(ids)s AS json))",

@@ -3,16 +3,18 @@
 import sqlalchemy as sa
 from alembic import op
 
-from runrig.store import sums
-
 revision = "0034"
 down_revision = "0033"
 
-# As in r0001.
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 ONE_OF = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
 AMOUNTS = ("workflows", "waited", "ran", "waiting", "waiting_since", "running", "running_since")
+KEY = "pool, submitted_by, status, priority"
+FIELD = {
+    "sqlite": "CASE WHEN json_valid(times) THEN json_extract(times, '$.{}') END",
+    "postgresql": "(times->>'{}')",
+}
 
 
 def upgrade() -> None:
@@ -25,4 +27,18 @@ def upgrade() -> None:
         *(sa.Column(name, WHOLE, nullable=False) for name in AMOUNTS),
         sa.PrimaryKeyConstraint("pool", "submitted_by", "status", "priority", name=op.f("pk_workflow_sums")),
     )
-    sums.recount(op.get_bind())
+    op.execute(f"INSERT INTO workflow_sums ({KEY}, {', '.join(AMOUNTS)}) {_counted()}")
+
+
+def _counted() -> str:
+    field = FIELD[op.get_bind().dialect.name]
+
+    def ms(name: str) -> str:
+        return f"cast(round(coalesce(cast({field.format(name)} AS double precision), 0) * 1000) AS bigint)"
+
+    def live(name: str, amount: str) -> str:
+        return f"sum(CASE WHEN {field.format('now')} = '{name}' THEN {amount} ELSE 0 END)"
+
+    kept = f"count(*), sum({ms('waited')}), sum({ms('running')})"
+    waiting, running = (f"{live(each, '1')}, {live(each, ms('since'))}" for each in ("waited", "running"))
+    return f"SELECT {KEY}, {kept}, {waiting}, {running} FROM workflows GROUP BY {KEY}"  # noqa: S608  No values of users.

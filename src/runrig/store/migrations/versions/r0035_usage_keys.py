@@ -6,7 +6,6 @@ from alembic import op
 revision = "0035"
 down_revision = "0034"
 
-# As in r0001.
 WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
