@@ -172,6 +172,17 @@ def test_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) ->
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
 
 
+def test_damaged_times_of_one_workflow_stop_no_commit(tmp_path: Path) -> None:
+    """Kept sums read the old row in the transaction that changes it."""
+    path = filled(tmp_path / "runrig.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE workflows SET times = '{xx' WHERE id = ?", (DONE.id,))
+        connection.commit()
+    with closing(SqlStore.open(path)) as store:
+        make_commit(store.load().revision + 1, (), put(DONE)).to(store)
+        assert store.workflow(DONE.id).workflow == DONE
+
+
 def test_damaged_database_is_reported_with_a_way_out(tmp_path: Path) -> None:
     path = filled(tmp_path / "runrig.db")
     whole = path.read_bytes()
