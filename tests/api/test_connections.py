@@ -160,6 +160,7 @@ REFUSED = {
     "two lengths in one": post(b"Content-Length: 3, 3\r\n", b"abc"),
     "length of an underscore": post(b"Content-Length: 1_0\r\n", b"abcdefghij"),
     "length of more than 64 bits": post(b"Content-Length: 18446744073709551619\r\n", b"abc"),
+    "length of thousands of zeros": post(b"Content-Length: " + b"0" * 5_000 + b"\r\n", b""),
     "length and chunks": post(b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\n"),
     "chunks and length": post(b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", b"0\r\n\r\n"),
     "chunks twice": post(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\n"),

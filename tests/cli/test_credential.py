@@ -54,6 +54,7 @@ def test_invalid_value_is_refused_without_quoting_it(tmp_path: Path) -> None:
             (("wandb", "-f", "-"), CANARY, "<stdin> is not a list of values. Use lines KEY: VALUE."),
             (("wandb", "-f", "-"), f"a: [{CANARY}]", "<stdin> is not a list of values. Use lines KEY: VALUE."),
             (("wandb", "-f", "-"), f"a: '{CANARY}", "<stdin> is not a list of values. Use lines KEY: VALUE."),
+            (("wandb", "-f", "-"), f"a: {CANARY}\nb: x\na: y", "<stdin> has one key twice. Leave one out."),
             (("wandb", "--type", "DATA", "access_key=-"), CANARY, "a credential of type DATA needs"),
         ):
             done = it.runrig("credential", "set", *args, stdin=stdin)

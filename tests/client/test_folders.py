@@ -1,11 +1,14 @@
 """Where a user's files lie."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from runrig.client import saved
 from runrig.client.folders import data_folder, settings_folder
+from runrig.client.server_address import ServerAddress
 
 
 @pytest.mark.parametrize(
@@ -31,3 +34,12 @@ def test_files_are_where_the_system_keeps_them(
     monkeypatch.setattr(sys, "platform", platform)
     home = Path("/home/ann")
     assert (settings_folder(), data_folder()) == (home / settings, home / data)
+
+
+def test_user_without_a_home_has_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 9)
+    assert not data_folder().exists()
+    assert saved.read() == saved.Logins()
+    assert str(ServerAddress(data="~nobody-here/d").data_folder()) == "~nobody-here/d"

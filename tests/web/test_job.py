@@ -356,7 +356,7 @@ def test_an_array_is_widened_and_elements_are_cancelled_on_the_page_after_a_prev
         assert array_of(it) == (10, 2, 8, 4)
         for path, typed, says in (
             (widen, {"most": "x"}, "'x' is not a number of elements from 1 to"),
-            (widen, {"most": "10"}, "sweep-1 already runs at most 10 of its elements at a time"),
+            (widen, {"most": "0000000010"}, "sweep-1 already runs at most 10 of its elements at a time"),
             (cancel, {"of": "40"}, "sweep-1/40 is already FAILED_CANCELED"),
             (cancel, {"of": "90"}, "sweep-1 has no element '90'. Its elements are 0-79"),
             (cancel, {"of": "9-0"}, "the range 9-0 is reversed"),

@@ -3,11 +3,13 @@
 0 done · 1 refused by a rule · 2 wrong usage, or not found · 3 interrupted · 4 not allowed · 10 server or connection · 75 try again.
 """
 
+import errno
 import io
 import itertools
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,6 +22,8 @@ from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput, RunrigError
 
 INTERRUPTED = 3
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Of stdout, or of a file that a command writes."""
 
 
 class _Root(LazyGroup):
@@ -110,6 +114,7 @@ def main() -> None:
 
 def run(args: Sequence[str]) -> int:
     """Runs a command line; returns its exit code."""
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -134,7 +139,14 @@ def run(args: Sequence[str]) -> int:
         shown = io.StringIO()
         error.show(shown)
         _warn(shown.getvalue().rstrip("\n"))
-        return error.exit_code
+        return InvalidInput.exit_code
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _forget_stdout()
+        return _fail(
+            InvalidInput.one(f"{error.filename or 'stdout'} cannot be written: {error.strerror}"), as_json=False
+        )
     except click.Abort:
         click.echo("interrupted", err=True)
         return INTERRUPTED
@@ -173,6 +185,13 @@ def _json_asked(args: Sequence[str]) -> bool:
     )
 
 
+def _open_closed() -> None:
+    """Opens streams that are closed (``>&-``), which Python has as None; else a file that is opened later would get their number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  It stays open.
+
+
 def _forget_stdout() -> None:
-    """Prevents the interpreter from writing to a closed stdout at exit."""
+    """Prevents the interpreter from writing to a broken stdout at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from runrig.domain.quantities import whole_number
 from runrig.domain.settings import SETTINGS, Choice, Duration, Number, Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,9 +22,9 @@ class Limit(click.ParamType[int | str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         if isinstance(value, int) or value == NO_LIMIT or "=" in value:
             return value if isinstance(value, int) else str(value)
-        if not str(value).isdecimal():
-            self.fail(f"{value!r} is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,...", param, ctx)
-        return int(value)
+        if (gpus := whole_number(str(value))) is None:
+            self.fail(f"{value!r:.80} is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,...", param, ctx)
+        return gpus
 
 
 class Quota(click.ParamType[int | str]):
@@ -33,10 +34,12 @@ class Quota(click.ParamType[int | str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         text = str(value)
-        if text.isdecimal():
-            return int(text)
+        if (gpus := whole_number(text)) is not None:
+            return gpus
         if "=" not in text:
-            self.fail(f"{text!r} is not a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS.", param, ctx)
+            self.fail(
+                f"{text!r:.80} is not a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS.", param, ctx
+            )
         return text
 
 

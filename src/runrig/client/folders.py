@@ -7,6 +7,14 @@ from pathlib import Path
 NAME = "runrig"
 
 
+def home() -> Path:
+    """The home folder. In a container, a user may have none; nothing can be written then."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")
+
+
 def settings_folder() -> Path:
     """``~/.config/runrig`` on Linux, or in $XDG_CONFIG_HOME."""
     return _folder("XDG_CONFIG_HOME", ".config")
@@ -23,5 +31,5 @@ def _folder(variable: str, usual: str) -> Path:
     if os.path.isabs(chosen):
         return Path(chosen) / NAME
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / NAME
-    return Path.home() / ("Library/Application Support" if sys.platform == "darwin" else usual) / NAME
+        return Path(os.environ.get("LOCALAPPDATA") or home() / "AppData/Local") / NAME
+    return home() / ("Library/Application Support" if sys.platform == "darwin" else usual) / NAME

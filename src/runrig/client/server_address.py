@@ -45,7 +45,7 @@ class ServerAddress:
 
     def data_folder(self) -> Path:
         if self._chosen_data:
-            return Path(self._chosen_data).expanduser()
+            return Path(os.path.expanduser(self._chosen_data))
         return folders.data_folder()
 
     def address(self) -> Address:

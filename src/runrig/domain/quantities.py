@@ -138,6 +138,11 @@ def kind_of_flavor(key: str, *, named: bool) -> str:
     return f"{flavor} GPUs" if resource == GPU else f"{kind} of flavor {flavor}"
 
 
+def whole_number(text: str) -> int | None:
+    """The number that *text* consists of, in ASCII digits; None if it is none, or too long to be meant."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 100 else None
+
+
 def counted(number: int, one: str, several: str = "") -> str:
     """``1 workflow``, ``1,200 workflows``. *several*: if it is not *one* with an s."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from runrig.domain.errors import InvalidInput
+from runrig.domain.quantities import whole_number
 from runrig.domain.workflows import MOST_ELEMENTS, Array, GroupSpec
 from runrig.spec.fields import Field
 from runrig.spec.graph import DraftGroup
@@ -31,9 +32,10 @@ def parse_array(text: str) -> Asked:
     """Returns the value of ``0-9`` or ``0-9%3``. Raises ValueError."""
     indices, percent, most = text.partition("%")
     parse_indices(indices)
-    if percent and not (most.isascii() and most.isdigit() and 1 <= int(most[:9]) <= MOST_ELEMENTS):
+    number = whole_number(most)
+    if percent and (number is None or not 1 <= number <= MOST_ELEMENTS):
         raise ValueError(f"%{most:.80} is not a number of elements from 1 to {MOST_ELEMENTS}. Use for example 0-9%3.")
-    return Asked(indices, int(most) if percent else None)
+    return Asked(indices, number)
 
 
 def parse_indices(text: str) -> tuple[int, ...]:

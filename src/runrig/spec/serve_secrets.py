@@ -45,7 +45,11 @@ class Secrets:
                 return None
             if path.stat().st_mode & stat.S_IRWXO:
                 file.wrong(f"{path} is readable by all users of this machine. Run `chmod 600 {path}`")
-            return file, path.read_text(encoding="utf-8").strip()
+            try:
+                return file, path.read_text(encoding="utf-8-sig").strip()
+            except (OSError, UnicodeDecodeError):
+                file.wrong(f"{path} is not a text file. Write only the URL of the {what} into it.")
+                return None
         assert variable is not None
         called = variable.text()
         if called is None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.quantities import whole_number
 from runrig.spec.arrays import parse_array
 from runrig.spec.one_task import NO_IMAGE, OneArray, OneTask, looks_secret, name_of
 from runrig.spec.task import ENVIRONMENT_NAME
@@ -94,20 +95,18 @@ def _words(text: str) -> list[str]:
 
 
 def _gpus(text: str) -> tuple[str | None, int]:
-    platform, colon, number = text.rpartition(":")
-    if not _is_number(number) or int(number) > _MOST or (colon and not platform):
+    platform, colon, digits = text.rpartition(":")
+    number = whole_number(digits)
+    if number is None or number > _MOST or (colon and not platform):
         raise ValueError(f"{text!r:.60} is not a number of GPUs. Use N, or TYPE:N, such as h100:8")
-    return platform or None, int(number)
+    return platform or None, number
 
 
 def _number(text: str, least: int, most: int) -> int:
-    if not _is_number(text) or not least <= int(text) <= most:
+    number = whole_number(text)
+    if number is None or not least <= number <= most:
         raise ValueError(f"{text!r:.60} is not a number from {least} to {most:,}")
-    return int(text)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 10
+    return number
 
 
 def _checked(parse: Callable[[str], object]) -> Callable[[str], str]:

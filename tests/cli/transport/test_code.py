@@ -59,7 +59,7 @@ def test_code_outside_git_has_everything_but_caches_and_ignored_files(tmp_path: 
             "m.pt": "",
             "a/n.pt": "",
             "data/1": "",
-            ".runrigignore": "# big\n*.pt\ndata/\n/runs/old\n\n",
+            ".runrigignore": "\ufeff*.pt\ndata/\n/runs/old\n\n",
         },
     )
     assert paths(tmp_path) == [".env", ".runrigignore", "a/b.py", "runs/new", "train.py"]
@@ -75,6 +75,11 @@ def test_code_in_git_has_tracked_and_unignored_files_and_the_commit(tmp_path: Pa
     git(tmp_path, "commit", "-qm", "first")
     assert choose(tmp_path).labels == {"git.commit": git(tmp_path, "rev-parse", "HEAD"), "git.dirty": "0"}
     (tmp_path / "gone").unlink()
+    (tmp_path / "sub").rename(tmp_path / "moved")
+    fill(tmp_path, sub="")  # sub/in.py is still tracked
+    assert paths(tmp_path) == [".gitignore", "kept.log", "moved/in.py", "sub", "train.py"]
+    (tmp_path / "sub").unlink()
+    (tmp_path / "moved").rename(tmp_path / "sub")
     fill(tmp_path, **{"train.py": "changed", "new file é": ""})
     assert paths(tmp_path) == [".gitignore", "kept.log", "new file é", "sub/in.py", "train.py"]
     assert choose(tmp_path).labels["git.dirty"] == "3"

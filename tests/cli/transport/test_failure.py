@@ -5,10 +5,12 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from runrig.cli.main import run
 from runrig.domain.shown import LogRecord
 from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, refused, serving
@@ -119,6 +121,53 @@ def test_all_problems_of_a_file_are_shown_with_their_positions(tmp_path: Path) -
     assert (text.code, text.out) == (2, "")
     assert text.err == f"{file}:3:7: unknown field 'imge'\n{file}: no tasks\n"
     assert (json.code, json.json["code"], json.json["details"]) == (2, "USAGE", {"problems": problems})
+
+
+MANY = "1" * 5_000
+ZEROS = "0" * 12 + "1" * 30
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        *(
+            ("run", option, digits, "--", "true")
+            for option in ("-g", "--nodes", "--cpus")
+            for digits in (MANY, "h100:" + MANY)
+        ),
+        *(("run", "--array", f"0-9%{digits}", "--", "true") for digits in (MANY, ZEROS)),
+        *(("limits", "set", "--user", "u", "--gpus", digits) for digits in (MANY, ZEROS, "١")),
+        *(("pool", "update", "p", option, MANY) for option in ("--quota", "--borrowing-limit", "--weight")),
+        ("pool", "subpool", "create", "p", "s", "--quota", MANY),
+        ("logs", "w", "--attempt", MANY),
+        ("mcp", "--http", "--listen", f"127.0.0.1:{MANY}"),
+        ("usage", "report", "--month", f"{MANY}-01", "--html", "-"),
+    ],
+    ids=lambda args: " ".join(args)[:30],
+)
+def test_number_with_thousands_of_digits_is_wrong_usage(args: tuple[str, ...]) -> None:
+    done = runrig(*args)
+    assert (done.code, done.out, "Error: " in done.err) == (2, "", True)
+
+
+def test_output_that_cannot_be_written_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also that of --help, which click prints while it reads the options."""
+    for args in (["example", "list"], ["--help"]):
+        with Path("/dev/full").open("w", encoding="utf-8") as full:
+            monkeypatch.setattr(sys, "stdout", full)
+            assert run(args) == 2
+            assert capsys.readouterr().err == "Error: stdout cannot be written: No space left on device\n"
+
+
+def test_closed_streams_are_empty_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    codes = [run(["example", "list"]), run(["simulate", "-"]), run(["logs", "w", "--attempt", "x"])]
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        stream.close()
+    assert codes == [0, 0, 2]
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 LARGEST_HEAD = 64 * 1024
 """Bytes of request line and headers."""
 
+_LONGEST_LENGTH = 20
+"""Digits of a length. Python reads only some thousand, also of zeros."""
 _END = b"\r\n\r\n"
 _BEGINNING = re.compile(rb"[A-Z]")
 _LINE = re.compile(rb"[A-Z-]+ /[!\"$-~]* HTTP/1\.[01]\r\n")
@@ -68,6 +70,6 @@ def body_of(version: str, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
         if version != "1.1" or encodings != [b"chunked"]:
             raise Unreadable
         return None
-    if lengths and not lengths[0].isdigit():
+    if lengths and not (lengths[0].isdigit() and len(lengths[0]) <= _LONGEST_LENGTH):
         raise Unreadable
     return int(lengths[0]) if lengths else 0

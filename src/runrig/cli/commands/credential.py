@@ -114,12 +114,16 @@ def _of_file(name: str) -> dict[str, str]:
     import yaml
 
     try:
-        found = yaml.load(read_text(name), Loader=yaml.BaseLoader)  # noqa: S506 - creates only strings
+        tree = yaml.compose(read_text(name), Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(each, str) for pair in found.items() for each in pair):
+        tree = None
+    pairs = tree.value if isinstance(tree, yaml.MappingNode) else [(None, None)]
+    if not all(isinstance(each, yaml.ScalarNode) for pair in pairs for each in pair):
         raise InvalidInput.one(f"{shown(name)} is not a list of values. Use lines KEY: VALUE.")
-    return {key: value.rstrip("\r\n") for key, value in found.items()}
+    found = {key.value: value.value.rstrip("\r\n") for key, value in pairs}
+    if len(found) < len(pairs):
+        raise InvalidInput.one(f"{shown(name)} has one key twice. Leave one out.")
+    return found
 
 
 def _route(name: str) -> str:

@@ -33,7 +33,7 @@ class Example:
 
     @cached_property
     def text(self) -> str:
-        return self.path.read_text()
+        return self.path.read_text(encoding="utf-8")
 
     @cached_property
     def _comment(self) -> list[str]:

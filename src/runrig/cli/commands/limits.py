@@ -12,6 +12,7 @@ from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.quantities import whole_number
 from runrig.domain.settings import MOST_BUDGET, MOST_LIMIT
 
 Answer = Mapping[str, Any]
@@ -43,9 +44,12 @@ class _Most(click.ParamType[int | str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         text = str(value).strip().lower()
-        if text != NONE and not (text.isascii() and text.isdecimal() and 1 <= int(text[:11]) <= self._most):
-            self.fail(f"{value!r} is not a limit. Use a whole number from 1 to {self._most}, or none.", param, ctx)
-        return text if text == NONE else int(text)
+        if text == NONE:
+            return text
+        number = whole_number(text)
+        if number is None or not 1 <= number <= self._most:
+            self.fail(f"{value!r:.80} is not a limit. Use a whole number from 1 to {self._most}, or none.", param, ctx)
+        return number
 
 
 @click.group(

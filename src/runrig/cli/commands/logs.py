@@ -21,6 +21,7 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.attempt_words import ended_as, next_attempt
 from runrig.domain.errors import InvalidInput
+from runrig.domain.quantities import whole_number
 
 Answer = Mapping[str, Any]
 
@@ -138,9 +139,10 @@ def _attempt(attempt: str | None, retry: int | None) -> str | int | None:
         return retry
     if attempt == "all":
         return attempt
-    if not attempt.isdecimal() or int(attempt) < 1:
-        raise InvalidInput.one(f"--attempt {attempt} is not an attempt. Use a number from 1, or all.")
-    return int(attempt) - 1
+    number = whole_number(attempt)
+    if not number:
+        raise InvalidInput.one(f"--attempt {attempt:.80} is not an attempt. Use a number from 1, or all.")
+    return number - 1
 
 
 def _pattern(grep: str | None, context: int | None) -> re.Pattern[str] | None:

@@ -9,6 +9,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import warn
 from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput, ServerFault
+from runrig.domain.quantities import whole_number
 
 LISTEN = "127.0.0.1:8765"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -55,11 +56,12 @@ def _listening(listen: str) -> tuple[str, socket.socket]:
     """Raises InvalidInput for an address that is none; ServerFault if it is in use."""
     host, _, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65535:
+    number = whole_number(port)
+    if not host or number is None or number > 65535:
         raise InvalidInput.one(f"--listen {listen!r:.80} is not an address. Use HOST:PORT, such as {LISTEN}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host, int(port)), family=family)
+        listener = socket.create_server((host, number), family=family)
     except OSError as error:
         raise ServerFault(f"cannot listen on {listen}: {error.strerror or error}. Use another --listen") from None
     if host not in _LOOPBACK:

@@ -19,6 +19,7 @@ from runrig.client.clients import PLAN_S
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.quantities import whole_number
 
 _ONE = (
     "nothing to plan. Use one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down DOMAIN, -s WORKFLOW_FILE"
@@ -95,7 +96,8 @@ def plan(
         body = {"submission": _submission(client, workflow, pool, settings)}
         command = shlex.join(("runrig", "workflow", "submit", workflow, "--pool", pool, *settings.options()))
     elif pool is not None and quota is not None:
-        body = {"pool": pool, "quota": int(quota) if quota.isdecimal() else quota}
+        gpus = whole_number(quota)
+        body = {"pool": pool, "quota": quota if gpus is None else gpus}
         command = _update(pool, quota)
     elif drain:
         body = {"drain": list(drain)} | ({"force": True} if force else {})

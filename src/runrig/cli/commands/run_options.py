@@ -16,6 +16,7 @@ from runrig.cli.transport import code, run_defaults
 from runrig.cli.transport.session import Session
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput
+from runrig.domain.quantities import whole_number
 from runrig.spec.arrays import combinations, parse_array, parse_sweep
 from runrig.spec.one_task import NO_IMAGE, OneArray, OneTask, looks_secret, name_of
 from runrig.spec.overrides import parse_retry
@@ -38,7 +39,7 @@ class Command(click.Command):
         own = given[: given.index("--")] if "--" in given else given
         # Neither a half-typed line nor the help is the place to report errors of a file.
         if not ctx.resilient_parsing and not set(own) & set(ctx.help_option_names):
-            defaults = run_defaults.of_folder(Path.cwd())
+            defaults = run_defaults.of_folder(Path())
             ctx.meta[_ENVIRONMENT] = defaults.pop("env", {})
             ctx.default_map = {_parameter(name): value for name, value in defaults.items()}
         try:
@@ -85,10 +86,11 @@ class Gpus(click.ParamType[tuple[str | None, int]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str | None, int]:
         if isinstance(value, tuple):
             return value
-        platform, colon, number = str(value).rpartition(":")
-        if not number.isdecimal() or int(number) > _MOST or (colon and not platform):
-            self.fail(f"{value!r} is not a number of GPUs. Use N, or TYPE:N, such as h100:8", param, ctx)
-        return platform or None, int(number)
+        platform, colon, text = str(value).rpartition(":")
+        number = whole_number(text)
+        if number is None or number > _MOST or (colon and not platform):
+            self.fail(f"{value!r:.80} is not a number of GPUs. Use N, or TYPE:N, such as h100:8", param, ctx)
+        return platform or None, number
 
 
 class Checked(click.ParamType[str]):

@@ -15,7 +15,7 @@ from runrig.cli.rendering.tables import show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.quantities import GPU, amount_in_words, whole_number
 from runrig.osmo import pools as shaped
 
 Pool = Mapping[str, Any]
@@ -28,11 +28,11 @@ class Share(click.ParamType[int | str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         text = str(value)
-        if text.isascii() and text.isdecimal() and len(text) < 100:
-            return int(text)
+        if (gpus := whole_number(text)) is not None:
+            return gpus
         if not ("%" in text or "=" in text):
             self.fail(
-                f"{sanitize.line(text)!r} is not a quota. Use whole GPUs such as 8, "
+                f"{sanitize.line(text)!r:.80} is not a quota. Use whole GPUs such as 8, "
                 f"a percentage of the parent's quota such as 25%, "
                 "or FLAVOR=GPUS,FLAVOR=GPUS",
                 param,

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 import click
@@ -17,7 +18,8 @@ def say(text: str) -> None:
 
 def warn(text: str) -> None:
     """Prints sentences to stderr, which scripts do not read."""
-    click.echo(_folded(sanitize.block(text), sys.stderr), err=True)
+    with suppress(OSError):  # Whether it was shown does not change the outcome of the command.
+        click.echo(_folded(sanitize.block(text), sys.stderr), err=True)
 
 
 def tell(text: str) -> None:

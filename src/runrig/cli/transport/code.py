@@ -17,6 +17,7 @@ import click
 
 from runrig.cli.rendering.sanitize import line as one_line
 from runrig.cli.transport import code_files
+from runrig.client import folders
 from runrig.client.transport import Transport, path
 from runrig.domain.code import (
     LARGEST,
@@ -70,7 +71,7 @@ def choose(folder: Path) -> Chosen:
     for name in paths:
         try:
             found = (folder / name).lstat()
-        except FileNotFoundError:  # deleted, but still tracked
+        except (FileNotFoundError, NotADirectoryError):  # deleted, but still tracked
             continue
         if (problem := path_problem(name)) is not None:
             raise _refused(name, problem)
@@ -175,7 +176,7 @@ def _checked(folder: Path) -> Path:
         raise InvalidInput.one(f"{folder}: no such folder") from None
     if not found.is_dir():
         raise InvalidInput.one(f"{folder} is not a folder. Choose a folder with --code")
-    home = Path.home().resolve()
+    home = folders.home().resolve()
     if found == home or found in home.parents:
         raise InvalidInput.one(
             f"{found} contains your home folder, which is too much to send as code. Change into the folder of your "

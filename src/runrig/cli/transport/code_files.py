@@ -101,7 +101,7 @@ def _walk(folder: Path) -> Iterator[str]:
 def _ignored(folder: Path) -> Callable[[str], bool]:
     """Returns a function that checks whether ``.runrigignore`` names a path or one of its folders."""
     try:
-        lines = (folder / IGNORE).read_text(encoding="utf-8").splitlines()
+        lines = (folder / IGNORE).read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
         return lambda _: False
     except (OSError, UnicodeDecodeError) as error:

@@ -30,7 +30,7 @@ _NOT_HERE = {
 def of_folder(folder: Path) -> dict[str, Any]:
     """Returns the options in [run] of *folder*/runrig.toml; none without the file. Raises InvalidInput."""
     try:
-        text = (folder / TOML).read_text(encoding="utf-8")
+        text = (folder / TOML).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from runrig.api.permissions import Asking
 from runrig.api.routing import Route, Serving
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
+from runrig.domain.quantities import whole_number
 from runrig.domain.workflows import MOST_ELEMENTS
 from runrig.spec.arrays import parse_indices
 from runrig.web.asking import answered, form, form_shown
@@ -49,9 +50,10 @@ async def most(request: Asked, service: Serving, asker: Asking, id: str) -> Resp
 
 def _number(fields: Fields) -> int:
     said = fields.get("most", "").strip()
-    if not (said.isascii() and said.isdecimal()):
+    number = whole_number(said)
+    if number is None:
         raise InvalidInput.one(f"{said!r:.40} is not a number of elements from 1 to {MOST_ELEMENTS}", "most")
-    return int(said[:9])
+    return number
 
 
 @form(router, "/workflow/{id}/elements", dependencies=CHANGE)

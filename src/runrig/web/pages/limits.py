@@ -14,6 +14,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.limits import MOST, SETTING
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.quantities import whole_number
 from runrig.domain.shown.limits import Limit, LimitsChange
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.rights import About, Asker
@@ -117,13 +118,13 @@ def _typed(fields: Fields) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     problems = []
     for name in WORDS:
-        said = fields.get(name, "").strip()
-        most = MOST[name]
-        if said and not (said.isascii() and said.isdecimal() and 1 <= int(said[:11]) <= most):
+        said, most = fields.get(name, "").strip(), MOST[name]
+        number = whole_number(said)
+        if said and (number is None or not 1 <= number <= most):
             message = f"{said!r:.40} is not a limit. Use a whole number from 1 to {most}, or nothing for no limit"
             problems.append(Problem(message, name))
         else:
-            found[name] = int(said) if said else None
+            found[name] = number
     if problems:
         raise InvalidInput(tuple(problems))
     return found
