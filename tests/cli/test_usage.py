@@ -171,10 +171,13 @@ def test_the_report_of_a_month_is_one_page_that_loads_nothing(tmp_path: Path) ->
             (("--month", "2026-13", "--html", str(file)), "--month '2026-13' is not a month. Use for example 2026-10."),
             (("--month", "2027-01", "--html", str(file)), "usage is known only up to now"),
             (("--month", "2026-09", "--html", str(tmp_path / "no/such.html")), "No such file or directory"),
+            (("--month", "2026-09", "--html", str(tmp_path)), "cannot be written: Is a directory"),
+            (("--month", "2026-09", "--html", "/dev/full"), "cannot be written: No space left on device"),
         ):
             wrong = it.usage("report", *arguments)
-            assert wrong.code != 0
+            assert wrong.code == 2
             assert said in " ".join(wrong.err.split())
+        assert it.usage("report", "--month", "2026-09", "--html", "-").out.endswith("</html>\n")
     text = file.read_text()
     words = " ".join(unescape(re.sub("<[^>]*>", " ", text.partition("<body>")[2])).split())
     assert "In September 2026 the cluster had 16.0 GPU-hours. 12.5 of them (78 %) were in use." in words

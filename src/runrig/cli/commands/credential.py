@@ -117,8 +117,8 @@ def _of_file(name: str) -> dict[str, str]:
         tree = yaml.compose(read_text(name), Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError):
         tree = None
-    pairs = tree.value if isinstance(tree, yaml.MappingNode) else [(None, None)]
-    if not all(isinstance(each, yaml.ScalarNode) for pair in pairs for each in pair):
+    pairs = list[Any](tree.value) if isinstance(tree, yaml.MappingNode) else []
+    if not pairs or not all(isinstance(each, yaml.ScalarNode) for pair in pairs for each in pair):
         raise InvalidInput.one(f"{shown(name)} is not a list of values. Use lines KEY: VALUE.")
     found = {key.value: value.value.rstrip("\r\n") for key, value in pairs}
     if len(found) < len(pairs):

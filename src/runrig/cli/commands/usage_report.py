@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import IO, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -41,12 +42,11 @@ def _month(_: click.Context, __: click.Parameter, typed: str) -> tuple[datetime,
     "file",
     required=True,
     metavar="FILE",
-    type=click.File("w", encoding="utf-8", lazy=True, atomic=True),
     help="Write the page to FILE; - writes to stdout.",
 )
 @options.pools(help="Show only this pool and its subpools (repeatable).")
 @with_session
-def report(session: Session, month: tuple[datetime, datetime], file: IO[str], pools: tuple[str, ...]) -> None:
+def report(session: Session, month: tuple[datetime, datetime], file: str, pools: tuple[str, ...]) -> None:
     """Write a report on the usage of a month.
 
     The report is one file that needs no server or network. It shows how much of the cluster was in use, and what pools and users used,
@@ -64,6 +64,12 @@ def report(session: Session, month: tuple[datetime, datetime], file: IO[str], po
     text = page(
         session.client.url, asked("pool"), asked("user"), asked("flavor"), asked("pool", "day"), asked("flavor", "day")
     )
-    file.write(text)
-    if not session.show({"file": file.name, "since": times["since"], "until": times["until"]}):
-        tell(f"Wrote {file.name}.")
+    if file == "-":
+        click.echo(text)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput.one(f"{file} cannot be written: {error.strerror}") from None
+    if not session.show({"file": file, "since": times["since"], "until": times["until"]}):
+        tell(f"Wrote {file}.")
