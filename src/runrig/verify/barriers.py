@@ -1,12 +1,15 @@
 """Barriers that stop work: quota, or room on nodes. Each is asked again only after a change."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from .gang import Queue
 from .places import fits, room_in
 from .quota import LAYERS, NO_LIMIT
 from .world import World
+
+NOWHERE: tuple[int, Any, Any] = (0, None, None)
+"""Count, domain and node where nothing was."""
 
 
 class Barrier:
@@ -56,7 +59,8 @@ class Column(Barrier):
         self._labels, self._depth = labels, depth
         self._of: dict[str, tuple[int, Any, Any]] = {}
         self._totals: dict[Any, int] = {}
-        self._recount(list(world.nodes))
+        self._most = 0
+        self._recount(world.nodes)
         self._seen = len(world.touched)
 
     def most(self) -> int:
@@ -64,25 +68,25 @@ class Column(Barrier):
         if self._seen < len(touched):
             self._recount({*touched[self._seen :]})
             self._seen = len(touched)
-        return max(self._totals.values(), default=0)
+        return self._most
 
     def _recount(self, names: Iterable[str]) -> None:
         world, rooms = self._world, self._world.rooms[self._layers]
         for name in names:
-            count, node = 0, world.nodes.get(name)
-            if world.open(name, self._flavor):
+            node, count = world.nodes.get(name), 0
+            before, domain, same = self._of.get(name, NOWHERE)
+            if node is not same:
+                self._totals[domain] = self._totals.get(domain, 0) - before
+                before, domain = 0, self._domain(node)
+            if domain is not None and world.takes.get(name) == self._flavor:
                 count = fits(rooms.get(name) or room_in(world, name, self._layers), self._need)
-            before, domain, same = self._of.get(name, (0, None, None))
-            if count == before and node is same:
-                continue
-            if before:
-                self._totals[domain] -= before
-            if node is not same and node is not None:
-                labels = node["labels"]
-                there = all(label in labels for label in self._labels)
-                domain = tuple(labels[label] for label in self._labels[: self._depth]) if there else None
-            if domain is None:
-                count = 0
-            self._of[name] = count, domain, node
-            if count:
-                self._totals[domain] = self._totals.get(domain, 0) + count
+            if count != before or node is not same:
+                self._of[name] = count, domain, node
+                self._totals[domain] = self._totals.get(domain, 0) + count - before
+        self._most = max(self._totals.values(), default=0)
+
+    def _domain(self, node: Mapping[str, Any] | None) -> tuple[str, ...] | None:
+        """None: it lacks a label."""
+        labels = {} if node is None else node["labels"]
+        there = node is not None and all(each in labels for each in self._labels)
+        return tuple(labels[each] for each in self._labels[: self._depth]) if there else None

@@ -69,11 +69,12 @@ dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 def leaf_of(revision: int, seq: int, time: int, actor: str, kind: str, law: str, action: str) -> bytes:
     """*action*: as JSON."""
-    words = f"{_quoted(actor)},{_quoted(kind)},{_quoted(law)}"
-    return hashlib.sha256(f"[{revision},{seq},{time},{words},{action}]".encode()).digest()
+    return hashlib.sha256(f"[{revision},{seq},{time},{_words(actor, kind, law)},{action}]".encode()).digest()
 
 
-_quoted = lru_cache(1_000)(dumps)
+@lru_cache(1_000)
+def _words(*words: str) -> str:
+    return ",".join(map(dumps, words))
 
 
 class Snapshot(NamedTuple):

@@ -9,9 +9,9 @@ from .barriers import Barrier, Column, Quota
 from .budgets import SPENDING, Spending
 from .chain import Snapshot
 from .gang import NOMINATED, Gang, Placement, Queue, gpus_of, holders
-from .places import Search, as_placement, choices, fits, room_in, shared_levels, sizes
+from .places import Search, as_placement, choices, fits, room_in, shared_levels
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
-from .timeouts import BEGINS, TIMING, Timeouts
+from .timeouts import TIMING, Timeouts
 from .world import World
 
 Action = Mapping[str, Any]
@@ -64,6 +64,7 @@ class Court:
         self._quotas: dict[Any, Quota] = {}
         self._unknown = Barrier()
         self._beds: dict[Barrier, None] = {}
+        self._open: list[Barrier] = []
         self._awake: tuple[dict[Queue, None], dict[Queue, None]] = ({}, {})
         self._seen = self._at = -1
         self._tree: Tree | None = None
@@ -75,30 +76,22 @@ class Court:
         """Takes everything from *snapshot*."""
         world = self.world
         world.now, world.revision = snapshot.time / 1_000_000, snapshot.revision
-        begun: dict[str, Any] = {}
         for kind, action in snapshot.events:
             if kind == "Submit":
                 row = action["workflow"]
                 row["upstream"] = snapshot.needs.get(row["id"], {})
-                groups = {f"{row['id']}/{each['name']}": each for each in action["groups"]}
-                self.preempted |= {id: each["preemptions"] for id, each in groups.items()}
-                begun |= groups
-            elif kind == "Queue":
-                gang = Gang(action["gang"])
-                self.first_sets[gang.id] = gang.request
+                self.preempted |= {f"{row['id']}/{each['name']}": each["preemptions"] for each in action["groups"]}
             elif kind == "SetSpent":  # Counted until the next cycle, even if an edit has just removed the budget.
                 action = {**action, "budget": 0}
-            self.apply(kind, action)
-        for id, group in begun.items():  # `Queue` took the time of the snapshot for it.
-            for cause, field in BEGINS.items():
-                self.timeouts.begin(id, cause, group[field])
+            self.apply(kind, action, began=kind == "Queue")
+        self.first_sets = {gang.id: gang.request for gang in world.gangs.values()}
 
-    def apply(self, kind: str, action: Action) -> None:
-        """Carries out *action*."""
+    def apply(self, kind: str, action: Action, *, began: bool = False) -> None:
+        """Carries out *action*. *began*: its time began earlier, as its workflow says."""
         self.world.apply(kind, action)
         if kind in SPENDING:
             self.spending.follow(self.world, kind, action)
-        if kind in TIMING:
+        if kind in TIMING and not began:
             self.timeouts.follow(self.world, kind, action)
         if kind == "Submit":
             self.arriving.add(action["workflow"]["id"])
@@ -170,12 +163,12 @@ class Court:
         """How its smallest size could start where others stop for it."""
         queue = self._asked(gang)
         if queue.if_stopped is None:
-            least = sizes(gang)[-1]
+            least = gang.sizes[-1]
             queue.if_stopped = [self.way(gang, each, least, (CHARGED,)) for each in choices(self.world, gang)]
         return list(queue.if_stopped)
 
-    def _new_tree(self) -> None:
-        """After an edit of pools, everything is asked again."""
+    def renew(self) -> None:
+        """Called before questions: after an edit of pools, everything is asked again."""
         if self._tree is not self.world.tree:
             self._tree, self._epoch, self._empty = self.world.tree, object(), None
             for barrier in self._beds:
@@ -188,14 +181,13 @@ class Court:
 
     def could_ever_start(self, gang: Gang) -> bool:
         """Quota would allow its smallest size if nothing else ran."""
-        self._new_tree()
         capacity = dict(self.world.capacity)
         if self._empty is None or self._empty.capacity != capacity:
             self._empty, self._ever = Tree(self.world.pools, self.world.cohorts, capacity), {}
         if gang.alike not in self._ever:
             leaf = (self._empty.firm if gang.firm else self._empty.low)[gang.pool]
             room = self._empty.promise if gang.firm else self._empty.headroom
-            ways = [as_placement(gang, flavors, sizes(gang)[-1]) for flavors in choices(self.world, gang)]
+            ways = [as_placement(gang, flavors, gang.sizes[-1]) for flavors in choices(self.world, gang)]
             asked = [self.world.asked(gang, way) for way in ways]
             self._ever[gang.alike] = any(
                 all(amount <= room(leaf, key, CHARGED) for key, amount in each.items()) for each in asked
@@ -205,12 +197,11 @@ class Court:
     def _asked(self, gang: Gang) -> Queue:
         """Its queue, with its ways."""
         queue = gang.queue
-        self._new_tree()
         if queue.asked is not self._epoch:
-            flavors, (full, *_, least) = choices(self.world, gang), [*sizes(gang), sizes(gang)[-1]]
+            flavors, tree = choices(self.world, gang), self.world.tree
             queue.asked, queue.if_stopped = self._epoch, None
-            queue.ways = [self.way(gang, each, least) for each in flavors]
-            tree, amounts = self.world.tree, self.world.asked(gang, as_placement(gang, flavors[0], full))
+            queue.ways = [self.way(gang, each, gang.sizes[-1]) for each in flavors]
+            amounts = self.world.asked(gang, as_placement(gang, flavors[0], gang.sizes[0]))
             node = tree.pools[gang.pool]
             queue.full = [(self._quota(tree.spare, node, key, CHARGED), amount) for key, amount in amounts.items()]
         return queue
@@ -218,50 +209,69 @@ class Court:
     def could_start(self, gang: Gang) -> Sequence[str] | None:
         """The flavors with which its smallest size fits now; None: none was found, and its queue sleeps."""
         queue, found = self._asked(gang), list[tuple[Barrier, int]]()
+        way: Way
         for way in queue.ways:
             barrier = self.barrier(gang, way)
             if barrier is None:
-                flavors: Sequence[str] = way.flavors
-                return flavors
-            found.append(barrier)
-        self._wake(queue)
-        queue.at = list(dict.fromkeys(found))
-        for each, need in queue.at:
-            self._beds[each] = None
-            each.asleep.setdefault(need, {})[queue] = None
-        self.world.fresh.pop(queue, None)
+                return way.flavors
+            if barrier not in found:
+                found.append(barrier)
+        self._sleep(queue, found)
         return None
 
-    def _wake(self, queue: Queue) -> None:
+    def _sleep(self, queue: Queue, at: list[tuple[Barrier, int]]) -> None:
+        """It is asked again when a barrier of *at* lets it through; if there is none, after its next gang arrives."""
+        self._awake[queue.firm].pop(queue, None)
+        self.world.fresh.pop(queue, None)
+        if at == queue.at:
+            return
         for each, need in queue.at:
             del each.asleep[need][queue]
-        queue.at = []
-        self._awake[queue.firm].pop(queue, None)
+            if not each.asleep[need]:
+                del each.asleep[need]
+        queue.at = at
+        for each, need in at:
+            self._beds[each] = None
+            each.asleep.setdefault(need, {})[queue] = None
 
     def awake(self, *, again: bool = False, low: bool = True) -> Iterable[Queue]:
         """Queues that no barrier is known to stop. *again*: as it is now, and not when something last became free. *low*: also LOW."""
-        self._new_tree()
-        if self._seen != self.world.loosened or (again and self._at != self.world.changes):
-            self._seen, self._at = self.world.loosened, self.world.changes
-            for each in self._awake:
-                each.clear()
-            for barrier in self._beds:
-                room = barrier.most()
-                for need, queues in barrier.asleep.items():
-                    for queue in list(queues) if need <= room else ():
-                        if queue.row:
-                            self._awake[queue.firm][queue] = None
-                        else:
-                            self._wake(queue)
-        return chain(self._awake[True], self._awake[False] if low else (), self.world.fresh)
+        if self._seen != self.world.loosened:
+            self._rouse(self._beds)
+        elif again and self._at != self.world.changes:  # Since then, barriers only closed.
+            self._rouse(self._open)
+        fresh = self.world.fresh if low else [queue for queue in self.world.fresh if queue.firm]
+        return chain(self._awake[True], self._awake[False] if low else (), fresh)
+
+    def _rouse(self, beds: Iterable[Barrier]) -> None:
+        self._seen, self._at, self._open = self.world.loosened, self.world.changes, []
+        for each in self._awake:
+            each.clear()
+        for barrier in beds:
+            room = barrier.most() if barrier.asleep else 0
+            through = [need for need in barrier.asleep if need <= room]
+            if through:
+                self._open.append(barrier)
+            for queue in [queue for need in through for queue in barrier.asleep[need]]:
+                if queue.row:
+                    self._awake[queue.firm][queue] = None
+                else:
+                    self._sleep(queue, [])
 
     def had_its_turn(self, gang: Gang) -> bool:
         """P5: a gang later in the order was nominated in this cycle, and claimed what stops; that can help only in the next one."""
         return any(each.since == self.world.now and each.order > gang.order for each in self.world.nominated.values())
 
-    def standing(self, gang: Gang) -> tuple[bool, tuple[int, float, str]]:
-        """Law P4: its position in the order of all pools, where weights do not differ."""
-        return not gang.firm and not self.within(gang), gang.order
+    def borrows(self, gang: Gang) -> bool:
+        """Law P4: LOW that does not stay within the nominal of its pool, by its full size in the first flavor that it can use."""
+        queue, loosened = gang.queue, self.world.loosened
+        if queue.firm or queue.over == loosened:
+            return not queue.firm
+        for quota, need in self._asked(gang).full:
+            if need > quota.most():
+                queue.over = loosened
+                return True
+        return False
 
     def is_head(self, gang: Gang) -> bool:
         """No gang of its pool that waits or is nominated is ahead of it, whether or not LOW borrowed when the cycle came to it.
@@ -271,17 +281,18 @@ class Court:
         heads = (self.first(queue) for queue in self.world.waiting.get(gang.pool, ()))
         rows = [each for each in heads if each is not None]
         rows += [each for each in self.world.nominated.values() if each.pool == gang.pool]
-        borrows = not gang.firm and not self.within(gang)
+        borrows = self.borrows(gang)
         return not any(
-            each.order < gang.order or (borrows and not each.firm and self.within(each))
+            each.order < gang.order or (borrows and not each.firm and not self.borrows(each))
             for each in rows
             if each is not gang
         )
 
     def first(self, queue: Queue, *, refused: bool = True) -> Gang | None:
         """Its first gang that no limit of its user stops. *refused*: also one that the cluster's scheduler refused."""
+        free = not self.world.limits and self.world.pools[queue.pool].get("user_gpus") is None
         for _, each in queue.row:
-            if (refused or not each.refused) and not self.stopped_by_limit(each):
+            if (refused or not each.refused) and (free or not self.stopped_by_limit(each)):
                 return each
         return None
 
@@ -302,7 +313,7 @@ class Court:
     def stopped_by_limit(self, gang: Gang) -> bool:
         """Law W6: a limit of its user stops the gang even at its smallest size, and others pass it."""
         limits = self.limits_of_user(gang)
-        return bool(limits) and gpus_of(gang, sizes(gang)[-1]) > min(most - held for _, most, held in limits)
+        return bool(limits) and gpus_of(gang, gang.sizes[-1]) > min(most - held for _, most, held in limits)
 
     def may_start(self, gang: Gang) -> bool:
         """Whether only quota and nodes can block it: P4, Q5, T7, W3, W6 and W8 allow it to start."""
@@ -311,22 +322,9 @@ class Court:
             return False
         return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.is_head(gang)
 
-    def firsts(self, queues: Iterable[Queue], asked: Callable[[Gang], bool] = lambda _: True) -> Iterator[Gang]:
-        """The first of each that no limit stops, of those that *asked* accepts."""
-        for queue in queues:
-            first = self.first(queue, refused=False)
-            if first is not None and asked(first):
-                yield first
-
-    def within(self, gang: Gang) -> bool:
-        """Law P4: LOW that stays within the nominal of its pool, by its full size in the first flavor that it can use."""
-        queue, loosened = gang.queue, self.world.loosened
-        if queue.over != loosened:
-            for quota, need in self._asked(gang).full:
-                if need > quota.most():
-                    queue.over = loosened
-                    return False
-        return queue.over != loosened
+    def firsts(self, queues: Iterable[Queue]) -> Iterator[Gang]:
+        """The first of each that no limit stops."""
+        return (first for queue in queues if (first := self.first(queue, refused=False)) is not None)
 
     def mine(self, action: Action) -> list[Gang]:
         """Returns the targets of a nomination for which no other gang is waiting."""
@@ -347,7 +345,7 @@ def no_room(
     taken: dict[str, dict[str, int]] = {}
     for need, each in zip(gang.requests, places, strict=True):
         for share in each["shares"]:
-            if not world.open(share["node"], each["flavor"]) and share["node"] not in were:
+            if world.takes.get(share["node"]) != each["flavor"] and share["node"] not in were:
                 yield f"node {share['node']} takes no new pods of flavor {each['flavor']}"
                 return
             mine = taken.setdefault(share["node"], {})

@@ -1,6 +1,7 @@
 """A gang of the log, and the queues in which gangs wait."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 PENDING, NOMINATED, ADMITTED, STOPPING = "PENDING", "NOMINATED", "ADMITTED", "STOPPING"
@@ -12,7 +13,7 @@ class Gang:
     """*order*: its position in the queue by P4, except for LOW that borrows. *state* None: it is not in the queue and holds nothing.
 
     *layers*: those in which it is charged. *since*: time of its placement. *alike*: equal for gangs of one `Queue`.
-    *amounts*: what it needs of quota; None: not computed yet.
+    *asked*: the last placement for which its amounts of quota were computed, with the tree, and these.
     """
 
     def __init__(self, row: Mapping[str, Any], user: str = "") -> None:
@@ -31,7 +32,7 @@ class Gang:
         self.request = [(each["name"], each["count"], each.get("min_count")) for each in self.sets]
         self.state: str | None = PENDING
         self.placement: Placement = []
-        self.amounts: dict[str, int] | None = None
+        self.asked: tuple[object, object, dict[str, int]] = (None, None, {})
         self.targets: tuple[str, ...] = ()
         self.since = 0.0
         self.layers: tuple[int, ...] = ()
@@ -39,6 +40,16 @@ class Gang:
     def rank_as(self, priority: str) -> None:
         self.priority, self.firm = priority, priority != "LOW"
         self.order = RANKS[priority], self.submitted, self.id
+
+    @cached_property
+    def sizes(self) -> list[list[int]]:
+        """The counts that law A1 allows, the full one first."""
+        widths = [each["count"] - (each.get("min_count") or each["count"]) for each in self.sets]
+        total = sum(widths)
+        return [
+            [most - width * step // max(1, total) for most, width in zip(self.counts, widths, strict=True)]
+            for step in range(total + 1)
+        ]
 
 
 class Queue:

@@ -4,10 +4,11 @@ It is asked before a decision is carried out, or at the end of a cycle.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 from .court import MOST_REQUEUES, Action, Commit, Court, Way, no_room
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, gpus_of
-from .places import MOST_CHOICES, choices, sizes
+from .places import MOST_CHOICES, choices
 from .quota import CHARGED, LAYERS, REAL, Node
 
 # ---------------------------------------------------------------- quota
@@ -28,7 +29,7 @@ def guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
 def _beyond(court: Court, gang: Gang, action: Action, ask: Callable[[Node, str, int], int], what: str) -> Iterator[str]:
     world, nominated = court.world, "targets" in action
-    with world.without(court.mine(action) if nominated else []):
+    with world.without(court.mine(action)) if nominated else nullcontext():
         for key, amount in world.asked(gang, action["placement"]).items():
             for layer in (CHARGED,) if nominated else court.layers_of(gang):
                 most = ask(world.leaf(gang), key, layer)
@@ -77,23 +78,19 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """
     if gang.state != PENDING:
         return
-    standing, weighted, loosened = court.standing(gang), court.world.tree.weighted, court.world.loosened
-
-    def ahead(other: Gang) -> bool:
-        judged = gang.firm or other.firm or not weighted
-        return judged and court.standing(other) < standing
-
-    queues = [
+    borrows, order, loosened = court.borrows(gang), gang.order, court.world.loosened
+    queues = [  # Not all that are ahead of it, but few others, and without asking each.
         queue
-        for queue in court.awake(low=not gang.firm)
+        for queue in court.awake(low=not gang.firm and not court.world.tree.weighted)
         if queue.row
         and (
-            queue.row[0][0] < gang.order
-            or (standing[0] and not queue.firm and queue.over != loosened and court.within(queue.row[0][1]))
+            (queue.row[0][0] < order and (queue.firm or borrows or queue.over != loosened))
+            or (borrows and not queue.firm and queue.over != loosened and not court.borrows(queue.row[0][1]))
         )
     ]
-    for other in court.firsts(queues, ahead):
-        if court.could_start(other) is not None and court.may_start(other) and not court.had_its_turn(other):
+    for other in court.firsts(queues):
+        ahead = (court.borrows(other), other.order) < (borrows, order)
+        if ahead and court.could_start(other) is not None and court.may_start(other) and not court.had_its_turn(other):
             yield f"it starts before {other.id}, which is ahead of it and could start"
 
 
@@ -103,7 +100,7 @@ def strict_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
         return
     for queue in court.world.waiting.get(gang.pool, ()):
         other = court.first(queue)
-        if other is not None and court.standing(other) < court.standing(gang):
+        if other is not None and (court.borrows(other), other.order) < (court.borrows(gang), gang.order):
             yield f"it starts while {other.id} waits ahead of it in STRICT_FIFO pool {gang.pool}"
             return
     for other in court.world.nominated.values():
@@ -149,22 +146,23 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
     if world.nominated:
         return
     asked: dict[str, list[tuple[Gang, list[Way]]]] = {}
-    firm = (queue for pool in world.low for queue in world.waiting.get(pool, ()) if queue.firm)
-    for gang in court.firsts(queue for queue in firm if queue.vain != world.loosened):
-        if not court.may_start(gang):
-            continue
+    waiting = [world.waiting.get(pool, {}) for pool, low in world.low.items() if low]
+    for queue in [each for queues in waiting for each in queues if each.firm and each.vain != world.loosened]:
         # LOW work makes no difference to the guarantee.
-        ways = [way for way in court.ways_if_stopped(gang) if not court.beyond_promise(way)]
-        asked.setdefault(gang.pool, []).append((gang, ways))
-        gang.queue.vain = world.loosened
+        ways = [way for way in court.ways_if_stopped(queue.row[0][1]) if not court.beyond_promise(way)]
+        gang = court.first(queue, refused=False) if ways else None
+        if not ways:
+            queue.vain = world.loosened
+        elif gang is not None and court.may_start(gang):
+            asked.setdefault(gang.pool, []).append((gang, ways))
     for pool, several in asked.items():
-        if not any(ways for _, ways in several):
-            continue
         low = [each for each in world.low[pool].values() if not world.workflows.get(each.workflow, {}).get("aside")]
         with world.without(low, LAYERS):
             could = [gang for gang, ways in several if any(court.fits(gang, way, (CHARGED,)) for way in ways)]
-        for gang in could:
-            gang.queue.vain = -1
+        for gang, _ in several:
+            if gang not in could:
+                gang.queue.vain = world.loosened
+                continue
             yield gang, f"it is still waiting at the end of a cycle, while LOW work of its pool {pool} is running"
 
 
@@ -274,7 +272,7 @@ def _declares(kind: str, action: Action) -> bool:
 
 def fewer_pods(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Fewer pods, A1: a task with `count` and `minCount` starts with the most pods that fit."""
-    counts, ladder = [each["count"] for each in action["placement"]], sizes(gang)
+    counts, ladder = [each["count"] for each in action["placement"]], gang.sizes
     if counts not in ladder:
         yield f"it gets {counts} pods, which is not a step between {ladder[0]} and {ladder[-1]}"
     elif gang.state == NOMINATED and sum(counts) < sum(each["count"] for each in gang.placement):

@@ -3,7 +3,7 @@
 A placement that is found is a proof; that none is found proves nothing, so the rules ask only *could it have started?*
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -15,18 +15,6 @@ from .world import World
 Pods = list[tuple[int, int]]
 """(index of the pod set, index of the pod)."""
 MOST_CHOICES, MOST_PODS = 64, 1 << 30
-
-
-def sizes(gang: Gang) -> list[list[int]]:
-    """The counts that law A1 allows, the full one first."""
-    full, least = gang.counts, [each.get("min_count") or each["count"] for each in gang.sets]
-    widths = [most - low for most, low in zip(full, least, strict=True)]
-    total = sum(widths)
-    if not total:
-        return [list(full)]
-    return [
-        [most - width * step // total for most, width in zip(full, widths, strict=True)] for step in range(total + 1)
-    ]
 
 
 def choices(world: World, gang: Gang) -> list[tuple[str, ...]]:
@@ -74,7 +62,7 @@ class Search:
         self.usable = [
             name
             for name, node in world.nodes.items()
-            if any(world.open(name, flavor) for flavor in {*flavors})
+            if world.takes.get(name) in flavors
             and not (picky and any(label not in node["labels"] for label in self.levels))
         ]
         required = any(need.get("required", True) for each in gang.sets for need in each["topology"])
@@ -126,9 +114,7 @@ class Search:
             by_set.setdefault(pod[0], []).append(pod)
         for index in sorted(by_set, key=lambda index: (-self.gang.requests[index].get("gpu", 0), index)):
             need, left, flavor = self.gang.requests[index], by_set[index][::-1], self.flavors[index]
-            there = [
-                name for name in nodes if self.world.nodes[name]["flavor"] == flavor and self.world.open(name, flavor)
-            ]
+            there = [name for name in nodes if self.world.takes.get(name) == flavor]
             for name in sorted(there, key=lambda name: (fits(self._room(name), need), name)):
                 room = self._room(name)
                 while left and fits(room, need):
@@ -147,25 +133,24 @@ class Search:
 
 
 def room_in(world: World, name: str, layers: tuple[int, ...]) -> dict[str, int]:
-    """Resource → what a node has left in all *layers*; a resource that it does not limit is missing."""
+    """Resource → what a node has left in all *layers*; a resource that it does not list is missing."""
     kept = world.rooms[layers]
     if name not in kept:
-        listed = world.nodes[name]["resources"]
-        used = [world.free[layer].get(name, {}) for layer in layers]
+        one, other = (world.free[layer].get(name, {}) for layer in (layers[0], layers[-1]))
         kept[name] = {
-            resource: listed.get(resource, 0) + min(each.get(resource, 0) for each in used)
-            for resource in {*listed}.union(*used)
-            if resource in listed or resource not in UNLIMITED_IF_UNLISTED
+            resource: amount + min(one.get(resource, 0), other.get(resource, 0))
+            for resource, amount in world.nodes[name]["resources"].items()
         }
     return kept[name]
 
 
-def fits(room: dict[str, int], need: dict[str, int]) -> int:
+def fits(room: Mapping[str, int], need: Mapping[str, int]) -> int:
     """How many pods fit."""
     most = MOST_PODS
     for resource, amount in need.items():
         if resource in room:
-            most = min(most, room[resource] // amount)
+            several = room[resource] // amount
+            most = several if several < most else most  # Faster than min().
         elif resource not in UNLIMITED_IF_UNLISTED:
             return 0
     return max(0, most)

@@ -3,6 +3,7 @@
 Amounts are kept per key, ``flavor/resource``, and per layer: CHARGED is what was decided, REAL is what is held.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,27 +14,42 @@ UNLIMITED = 0, NO_LIMIT, NO_LIMIT
 ROOT, OWN = "the cluster", "own work of "
 
 
-class Node:
-    """A node of the tree. *held*: by its subtree; *used*: by HIGH and NORMAL work of it; *wanted*: what reaches it of *used*.
+class Sums:
+    """Sums of a node for one key in one layer. *balance*: T of law Q3. *held*: by its subtree, as far as CHARGED. *used*: by HIGH and
+    NORMAL work of it; *wanted*: what reaches it of *used*.
+    """
 
-    *balance*: T of law Q3. All four per layer and key. *quota*: key → (nominal, borrowing limit, lending limit). *whole*: key → the
+    __slots__ = ("balance", "held", "used", "wanted")
+
+    def __init__(self) -> None:
+        self.balance = self.held = self.used = self.wanted = 0
+
+
+class Node:
+    """A node of the tree. *sums*: per layer and key. *quota*: key → (nominal, borrowing limit, lending limit). *whole*: key → the
     nominal of a pool with its subpools. *path*: from itself to the root.
     """
 
-    __slots__ = ("balance", "held", "is_pool", "name", "parent", "path", "quota", "used", "wanted", "whole")
+    __slots__ = ("_steps", "is_pool", "name", "parent", "path", "quota", "sums", "whole")
 
     def __init__(self, name: str, parent: "Node | None", quota: Mapping[str, Any], *, is_pool: bool = False) -> None:
         self.name, self.parent, self.is_pool = name, parent, is_pool
         self.path: tuple[Node, ...] = (self, *(parent.path if parent is not None else ()))
         self.quota = {key: limits(each) for key, each in quota.items()}
-        self.balance: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self.held: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self.used: tuple[dict[str, int], dict[str, int]] = ({}, {})
-        self.wanted: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self.sums = defaultdict[str, Sums](Sums), defaultdict[str, Sums](Sums)
         self.whole: dict[str, int] = {}
+        self._steps: dict[str, list[Node]] = {}
 
     def limits(self, key: str) -> tuple[int, int, int]:
         return self.quota.get(key, UNLIMITED)
+
+    def steps(self, key: str) -> list["Node"]:
+        """Those on its path that count for Q3: with limits, and the root. Others pass on whatever is above and below them."""
+        if key not in self._steps:
+            self._steps[key] = [
+                each for each in self.path if each.parent is None or each.limits(key)[1:] != UNLIMITED[1:]
+            ]
+        return self._steps[key]
 
 
 def limits(quota: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -112,27 +128,25 @@ class Tree:
         return node
 
     def _move(self, node: Node, key: str, change: int, layer: int) -> None:
-        """Changes the balance of *node*, and of those above as far as they notice."""
-        at: Node | None = node
-        while at is not None and change:
-            old = at.balance[layer].get(key, 0)
-            at.balance[layer][key] = old + change
-            lend = at.limits(key)[2]
-            change = min(lend, old + change) - min(lend, old)
-            at = at.parent
+        """Changes the balance of *node*, and of those above as far as they notice: what it does not lend is not theirs."""
+        for at in node.steps(key):
+            sums, lend = at.sums[layer][key], at.limits(key)[2]
+            old = sums.balance
+            sums.balance = new = old + change
+            change = min(lend, new) - min(lend, old)
 
     def charge(self, leaf: Node, key: str, amount: int, layer: int, *, firm: bool) -> None:
         """*amount* below zero gives it back."""
         self._move(leaf, key, -amount, layer)
         asked = amount
-        for node in leaf.path:
-            node.held[layer][key] = node.held[layer].get(key, 0) + amount
+        for node in leaf.path if firm or layer == CHARGED else ():
+            sums = node.sums[layer][key]
+            sums.held += amount
             if firm:
-                node.used[layer][key] = node.used[layer].get(key, 0) + amount
-                old = node.wanted[layer].get(key, 0)
-                node.wanted[layer][key] = old + asked
-                nominal = node.limits(key)[0]
-                asked = max(0, old + asked - nominal) - max(0, old - nominal)
+                sums.used += amount
+                old, nominal = sums.wanted, node.quota.get(key, UNLIMITED)[0]
+                sums.wanted = new = old + asked
+                asked = max(0, new - nominal) - max(0, old - nominal)
 
     # ------------------------------------------------------------ questions
 
@@ -148,8 +162,8 @@ class Tree:
     def headroom(self, node: Node, key: str, layer: int) -> int:
         """Law Q4, from the root down."""
         room = max(0, self.capacity.get(key, 0) - self.assigned.get(key, 0))
-        for each in reversed(node.path):
-            balance, (_, borrow, lend) = each.balance[layer].get(key, 0), each.quota.get(key, UNLIMITED)
+        for each in reversed(node.steps(key)):
+            balance, (_, borrow, lend) = each.sums[layer][key].balance, each.limits(key)
             if each.parent is None:
                 room += balance
             else:
@@ -158,35 +172,35 @@ class Tree:
 
     def may_draw(self, node: Node, key: str, layer: int) -> int:
         """Returns how much HIGH and NORMAL work below *node* can draw from the nodes above it, by P2, including what it draws now."""
-        above = node.parent
-        if above is None:
-            return 0
-        nominal = above.limits(key)[0]
-        others = above.wanted[layer].get(key, 0) - self.asks(node, key, layer)
-        return min(node.limits(key)[1], max(0, nominal + self.may_draw(above, key, layer) - others))
+        drawn, free = 0, -self.root.sums[layer][key].wanted
+        for each in reversed(node.path[:-1]):
+            nominal, borrow, _ = each.limits(key)
+            wanted = each.sums[layer][key].wanted
+            drawn = min(borrow, max(0, free + drawn + max(0, wanted - nominal)))
+            free = nominal - wanted
+        return drawn
 
     def asks(self, node: Node, key: str, layer: int) -> int:
         """What HIGH and NORMAL work below *node* has of the nodes above it."""
-        return max(0, node.wanted[layer].get(key, 0) - node.limits(key)[0])
+        return max(0, node.sums[layer][key].wanted - node.limits(key)[0])
 
     def promise(self, leaf: Node, key: str, layer: int) -> int:
         """Law P2: how much more HIGH and NORMAL work of *leaf* may use; below zero after a cut."""
         most, free = NO_LIMIT, 0
         for node in leaf.path:
-            nominal, borrow, _ = node.limits(key)
-            spare = nominal - node.wanted[layer].get(key, 0)
+            sums, (nominal, borrow, _) = node.sums[layer][key], node.limits(key)
+            spare = nominal - sums.wanted
             free += max(0, spare)
             drawn = 0 if node.parent is None else max(0, borrow + min(0, spare))
             most = min(most, free + drawn)
             if node.is_pool and node is not leaf.parent:
-                used = node.used[layer].get(key, 0)
-                most = min(most, node.whole.get(key, 0) + self.may_draw(node, key, layer) - used)
+                most = min(most, node.whole.get(key, 0) + self.may_draw(node, key, layer) - sums.used)
         return most
 
     def over(self, node: Node, key: str, layer: int = CHARGED) -> tuple[int, int]:
         """Returns (what *node* holds without what it draws, its nominal), for law R2."""
         drawn = min(self.asks(node, key, layer), self.may_draw(node, key, layer))
-        return node.held[layer].get(key, 0) - drawn, node.whole.get(key, 0)
+        return node.sums[layer][key].held - drawn, node.whole.get(key, 0)
 
     def spare(self, node: Node, key: str, layer: int) -> int:
         held, nominal = self.over(node, key, layer)

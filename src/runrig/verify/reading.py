@@ -48,6 +48,7 @@ _MARK = '"snapshot":['
 _SNAPSHOT = re.compile(r'(?<!\\)"snapshot":\[([0-9]+),')
 _EPOCH = datetime.fromisoformat("1970-01-01")
 Item = Event | Snapshot
+END = Event(LAST, 0)
 _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
@@ -219,7 +220,7 @@ def _of_database(path: str, after: int, upto: int = LAST) -> Iterator[Item]:
             return {} if found is None else _upstream(json.loads(found[0]))
 
         yield from merged(
-            (_event(row, row[6], loads(row[6]), row[7], _about(row[8])) for row in rows),
+            (_event(row[:6], row[6], loads(row[6]), row[7], _about(row[8])) for row in rows),
             (Event(*row[:2], leaf=row[2], hash=row[3] or b"", about=_about(row[4])) for row in left),  # type: ignore[misc]
             (snapshot_of(zlib.decompress(content)) for (content,) in kept),
             lru_cache(10_000)(needs),
@@ -230,7 +231,7 @@ def _of_backup(path: str, _: int) -> Iterator[Item]:
     needs = {row["hash"]: _upstream(row["spec"]) for row in _backup_rows(path, "specifications")}
     rows = ([row.get(each) for each in _COLUMNS] for row in _backup_rows(path, "events"))
     yield from merged(
-        (_event(row, dumps(row[6]), row[6], _bytes(row[7]), row[8] or NOTHING) for row in rows),
+        (_event(row[:6], dumps(row[6]), row[6], _bytes(row[7]), row[8] or NOTHING) for row in rows),
         (
             Event(
                 row["revision"],
@@ -250,14 +251,19 @@ def merged(
     events: Iterable[Event], left: Iterable[Event], kept: Iterable[Snapshot], needs: Callable[[str], Any]
 ) -> Iterator[Item]:
     """*needs*: what the groups of a specification need, asked only where commits do not say that: no hash covers it."""
-    says = False
-    items: Iterable[Any] = heapq.merge(events, left, kept, key=itemgetter(0, 1))
-    for item in items:
-        if type(item) is Event:
-            if item.kind == "Submit" and not says:
-                item = item._replace(needs=needs(item.action["workflow"]["spec_hash"]))
-            says = says or "laws" in item.about
-        yield item
+    others: Iterator[Any] = heapq.merge(left, kept, key=itemgetter(0, 1))
+    other, says = next(others, END), False
+    for event in events:
+        while other.revision <= event.revision and other[:2] < event[:2]:
+            says = says or type(other) is Snapshot or "laws" in other.about
+            yield other
+            other = next(others, END)
+        if not says:
+            says = "laws" in event.about
+            if event.kind == "Submit":
+                event = event._replace(needs=needs(event.action["workflow"]["spec_hash"]))
+        yield event
+    yield from () if other is END else (other, *others)
 
 
 def _about(text: str | None) -> Any:
@@ -334,22 +340,11 @@ def _upstream(spec: Any) -> dict[str, Any]:
 
 
 def _event(row: Sequence[Any], text: str, action: Any, hash: bytes | None, about: Any) -> Event:
-    """*row*: the columns. *text*: the action as JSON."""
-    revision, seq, time, actor, kind, law = row[:6]
+    """*row*: the columns before the action. *text*: the action as JSON."""
+    revision, seq, time, actor, kind, law = row
     at = _microseconds(time)
-    return Event(
-        revision,
-        seq,
-        at,
-        actor,
-        kind,
-        law,
-        action,
-        None,
-        leaf_of(revision, seq, at, actor, kind, law, text),
-        hash or b"",
-        about,
-    )
+    leaf = leaf_of(revision, seq, at, actor, kind, law, text)
+    return Event(revision, seq, at, actor, kind, law, action, None, leaf, hash or b"", about)
 
 
 @lru_cache(10_000)

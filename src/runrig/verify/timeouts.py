@@ -37,8 +37,8 @@ class Timeouts:
                 for cause, field in BEGINS.items():
                     self.begin(f"{name}/{each['name']}", cause, each.get(field))
         elif kind == "Queue":
+            self.begun[action["gang"]["id"]] = {RUN: None}
             self.begin(action["gang"]["id"], QUEUE, world.now)
-            self.begin(action["gang"]["id"], RUN, None)
         elif kind == "MoveGroup" and action["status"] == "RUNNING":
             gang = f"{action['workflow']}/{action['group']}"
             if self.begun.get(gang, {}).get(RUN) is None:
@@ -48,7 +48,7 @@ class Timeouts:
 
     def begin(self, gang: str, cause: str, at: float | None) -> None:
         self.begun.setdefault(gang, {})[cause] = at
-        end = self.end(gang, cause)
+        end = None if at is None else self.end(gang, cause)
         if end is not None:
             heappush(self.ends, (end, gang, cause))
 

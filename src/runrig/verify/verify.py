@@ -163,6 +163,7 @@ class Checker:
         if kind not in OF_GANGS:
             return
         world, self.court.kind = self.court.world, kind
+        self.court.renew()
         gang = world.queued(action) if kind == "Queue" else world.gangs.get(action["gang"])
         if gang is None:
             if "W1" in self._laws:
@@ -177,6 +178,7 @@ class Checker:
         if at is None or commit.revision < self._since:
             return
         self.rests += 1
+        self.court.renew()
         self.court.world.now = at
         waits: set[tuple[str, str]] = set()
         for law, judge in AT_REST:

@@ -17,7 +17,7 @@ Layers = tuple[int, ...]
 
 
 class World:
-    """*awaited*: by W5. *held*: GPUs by W6.
+    """*awaited*: by W5. *held*: GPUs by W6. *takes*: node → flavor, if it takes new pods (N1).
 
     *waiting*, *low*: by pool; *low*: LOW gangs in state ADMITTED. *fresh*: queues that were not asked yet. *loosened*: how often
     something became free. *changes*: another number after each change of quota or what is held, and the old one after a trial.
@@ -42,7 +42,7 @@ class World:
         self.nominated: dict[str, Gang] = {}
         self.waited_for: dict[str, set[str]] = {}
         self.gpus: dict[str, dict[int, str]] = {}
-        self.capacity, self._open = dict[str, int](), dict[str, str | None]()
+        self.capacity, self.takes = dict[str, int](), dict[str, str]()
         self.awaited = Awaited()
         self.ended = set[tuple[str, str]]()
         self.refused: dict[str, Gang] = {}
@@ -59,7 +59,6 @@ class World:
         if self._tree is None:
             self._tree = Tree(self.pools, self.cohorts, self.capacity)
             for gang in self.gangs.values():
-                gang.amounts = None
                 self._charge_quota(gang, gang.layers, 1)
         return self._tree
 
@@ -68,20 +67,23 @@ class World:
 
     def asked(self, gang: Gang, placement: Placement) -> dict[str, int]:
         """Key → amount of quota that *placement* needs."""
+        of, tree, known = gang.asked
+        if of is placement and tree is self.tree:
+            return known
         found: dict[str, int] = {}
         for requests, each in zip(gang.requests, placement, strict=True):
             for resource, amount in requests.items():
                 if resource != "pods":
                     key = f"{each['flavor']}/{resource}"
                     found[key] = found.get(key, 0) + amount * each["count"]
-        return {key: amount for key, amount in found.items() if self.tree.governs(gang.pool, key.partition("/")[2])}
+        found = {key: amount for key, amount in found.items() if self.tree.governs(gang.pool, key.partition("/")[2])}
+        gang.asked = placement, self.tree, found
+        return found
 
     def _charge_quota(self, gang: Gang, layers: Layers, sign: int) -> None:
         if layers and self._tree is not None and gang.pool in self._tree.firm:
             leaf = self.leaf(gang)
-            if gang.amounts is None:
-                gang.amounts = self.asked(gang, gang.placement)
-            for key, amount in gang.amounts.items():
+            for key, amount in self.asked(gang, gang.placement).items():
                 for layer in layers:
                     self._tree.charge(leaf, key, sign * amount, layer, firm=gang.firm)
 
@@ -102,12 +104,11 @@ class World:
         for kept in self.rooms.values():
             kept.pop(name, None)
 
-    def open(self, name: str, flavor: str) -> bool:
-        """Law N1 and the rules of flavors: new pods of *flavor* can go there."""
-        if name not in self._open:
-            node = self.nodes.get(name)
-            self._open[name] = node["flavor"] if node is not None and takes_pods(node, self.flavors) else None
-        return self._open[name] == flavor
+    def _open_or_close(self, node: Mapping[str, Any]) -> None:
+        if node["name"] in self.nodes and takes_pods(node, self.flavors):
+            self.takes[node["name"]] = node["flavor"]
+        else:
+            self.takes.pop(node["name"], None)
 
     def _layers(self, gang: Gang) -> Layers:
         """Stopping gangs for which a nominated one is waiting are no longer charged, by R4."""
@@ -143,7 +144,7 @@ class World:
             self.settle(gang)
             self._hold_gpus(gang, take=False)
             self._count_gpus(gang, -1)
-            gang.placement, gang.amounts = placement or [], None
+            gang.placement = placement or []
         gang.state, gang.targets = state, targets
         for name in {*before, *targets}:
             waiters = self.waited_for.setdefault(name, set())
@@ -239,7 +240,7 @@ class World:
 
     def _count(self, node: Mapping[str, Any], sign: int) -> None:
         self._touch(node["name"])
-        self._open.pop(node["name"], None)
+        self._open_or_close(node)
         self.changes = next(self._moments)
         for resource, amount in node["resources"].items():
             if node["flavor"] and resource != "pods":
@@ -260,7 +261,8 @@ class World:
 
     def _put_flavors(self, action: Mapping[str, Any]) -> None:
         self.flavors = {each["name"]: each for each in action["flavors"]}
-        self._open.clear()
+        for node in self.nodes.values():
+            self._open_or_close(node)
         self._tree_changes()
         self.touched.extend(self.nodes)
 
