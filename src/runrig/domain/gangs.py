@@ -4,7 +4,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from runrig.domain.quantities import GPU, Requests
+from runrig.domain.quantities import Requests, gpus_in
 from runrig.domain.times import FOLLOWS
 from runrig.domain.value import Word
 
@@ -109,7 +109,7 @@ class Gang:
     def gpus(self, counts: Iterable[int]) -> int:
         """GPUs of *counts* pods, one number per pod set."""
         sets = zip(counts, self.pod_sets, strict=True)
-        return sum(count * amount for count, each in sets for kind, amount in each.requests if kind == GPU)
+        return sum([count * gpus_in(each.requests) for count, each in sets])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ cpu is in milli-cores, memory and storage are in bytes, and everything else, suc
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import NamedTuple
 
 GPU = "gpu"
@@ -162,6 +163,11 @@ def _from_thousandths(amount: int) -> str:
 def requests_of(amounts: Mapping[str, int]) -> Requests:
     """*amounts* in canonical form: sorted by resource, without zeros."""
     return tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount))
+
+
+@lru_cache(maxsize=10_000)
+def gpus_in(requests: Requests) -> int:
+    return dict(requests).get(GPU, 0)
 
 
 def of_one_pod(requests: Requests) -> Requests:

@@ -6,6 +6,7 @@ limit stops is never worth a preemption, and an actual amount is never above the
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from runrig.domain.gangs import Gang, Placement
 from runrig.domain.limits import EVERYWHERE, Limits
@@ -14,6 +15,11 @@ from runrig.domain.quantities import LARGEST
 
 Holder = tuple[str, str]
 """Top-level pool, or `EVERYWHERE`, and user."""
+
+
+@lru_cache(maxsize=100_000)
+def holders_of(pool: str, user: str) -> tuple[Holder, Holder]:
+    return (top_level(pool), user), (EVERYWHERE, user)
 
 
 class UserLimits:
@@ -35,12 +41,15 @@ class UserLimits:
 
     def count(self, gang: Gang, user: str, placement: Placement, by: int) -> tuple[Holder, Holder]:
         """Adds *by* times the GPUs of *placement*. O(pod sets)."""
-        holders = (top_level(gang.pool), user), (EVERYWHERE, user)
+        holders = holders_of(gang.pool, user)
         gpus = by * gang.gpus([each.count for each in placement])
-        for holder in holders:
-            self.held[holder] += gpus
-            if not self.held[holder]:
-                del self.held[holder]
+        held = self.held
+        for holder in holders if gpus else ():
+            left = held.get(holder, 0) + gpus
+            if left:
+                held[holder] = left
+            else:
+                del held[holder]
         return holders
 
     def of(self, pool: Pool, user: str) -> Iterator[tuple[Holder, int]]:

@@ -79,7 +79,7 @@ class _Looked:
         self._count: dict[str, int] = {}
         self._nominated = strict_and_waiting(ledger)
         self._closed = set[str]()
-        self._limited: dict[str, Entry] = {}  # closed pool → its head that failed, if its user has a limit
+        self.limited: dict[str, Entry] = {}  # closed pool → its head that failed, if its user has a limit
 
     def skips(self, entry: Entry, turn: Pass) -> bool:
         pool = entry.bucket.pool
@@ -89,7 +89,7 @@ class _Looked:
             or (self._nominated and is_behind(self._nominated, entry))
         ):
             return True
-        if self._ledger.user_holds_too_much(entry.bucket):
+        if entry.bucket.key.user and self._ledger.user_holds_too_much(entry.bucket):
             put_to_sleep(self._ledger, entry, turn)
             return True
         if entry.gang.refused or entry.bucket.parked == self._ledger.sleepers.changes:
@@ -110,16 +110,16 @@ class _Looked:
             self._ledger.sleepers.park(entry.bucket)
             self._closed.add(entry.gang.pool)
             if entry.bucket.key.user:
-                self._limited[entry.gang.pool] = entry
+                self.limited[entry.gang.pool] = entry
         else:
             put_to_sleep(self._ledger, entry, turn)
 
     def opens_again(self) -> bool:
         """Whether the head of a STRICT_FIFO pool no longer counts: since it failed, its user has reached a limit elsewhere."""
-        opened = [pool for pool, entry in self._limited.items() if _waits_for_its_user(self._ledger, entry)]
+        opened = [pool for pool, entry in self.limited.items() if _waits_for_its_user(self._ledger, entry)]
         for pool in opened:
             self._closed.discard(pool)
-            del self._limited[pool]
+            del self.limited[pool]
         return bool(opened)
 
 
@@ -206,7 +206,7 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucke
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
         yield from _steps(ledger, before)
-        if looked.opens_again():
+        if looked.limited and looked.opens_again():
             return True
     return False
 
@@ -231,17 +231,18 @@ def look_at(ledger: Ledger, entry: Entry) -> Start | None:
     Tries the full gang first, for HIGH and NORMAL also with preemption, then smaller gangs, largest first (rule A1). Sizes
     above a limit of its user are not tried (rule W6).
     """
-    room = ledger.user_room(entry)
 
     def attempt(counts: tuple[int, ...]) -> Start | None:
         placement = find_place(ledger, entry, counts)
         return find_targets(ledger, entry, counts) if placement is None else placement
 
+    room = ledger.user_room(entry)
+    if room == LARGEST:
+        return attempt(entry.bucket.counts) or largest(entry.gang.pod_sets, attempt)
+
     def allowed(counts: tuple[int, ...]) -> bool:
         return entry.gang.gpus(counts) <= room
 
-    if room == LARGEST:
-        return attempt(entry.bucket.counts) or largest(entry.gang.pod_sets, attempt)
     full = attempt(entry.bucket.counts) if allowed(entry.bucket.counts) else None
     return full or largest(entry.gang.pod_sets, attempt, allowed)
 
@@ -273,7 +274,7 @@ def _low(ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borr
         if not looked.enough_of(entry.bucket.pool):
             heads.next_of(entry.bucket)
         yield from _steps(ledger, before)
-        if looked.opens_again():
+        if looked.limited and looked.opens_again():
             return True
     return False
 
