@@ -47,6 +47,8 @@ def _damage(store: SqlStore) -> None:
             of = update(schema.usage_work).where(_WORK.hours == hours, _WORK.begin == at, *held)
             assert connection.execute(of.values(held=_WORK.held + 3_600_000_000)).rowcount > 0
         connection.execute(delete(schema.usage_flavor).where(schema.usage_flavor.c.begin == begin + 3600))
+        total = update(schema.usage_quota_total).where(schema.usage_quota_total.c.begin == begin + 7200)
+        assert connection.execute(total.values(lent=3_600_000_000)).rowcount == 1
         connection.execute(insert(schema.usage_keys).values((1_000, begin - begin % DAY, "ghost", "default", "", "")))
         connection.execute(insert(schema.usage_quota).values((1, begin + 7200, 1_000, 1_800_000_000, 0, 0, 0)))
 
@@ -66,6 +68,7 @@ def test_what_differs_is_named_and_replaced_on_both_databases(kind: str, tmp_pat
             (24, "work"),
             (1, "flavor"),
             (1, "quota"),
+            (1, "quota_total"),
         }
         there.store.usage.replace(found.position, found.wrong)
         assert _rows(there.store) == before
@@ -91,12 +94,13 @@ def test_command_finds_a_damaged_sum_and_rebuilds_it(tmp_path: Path) -> None:
         bad = runrig("admin", "usage", "check", *command)
         assert bad.code == 1
         lines = bad.out.splitlines()
-        assert lines[1] == "5 sums differ from the event log, in GPU-hours:"
+        assert lines[1] == "6 sums differ from the event log, in GPU-hours:"
         assert [" ".join(line.split()) for line in lines[2:3] + lines[4:]] == [
             "From Hours Pool Flavor Priority User Sum Stored In the log",
             "2027-01-15 08:00 1 pool2 default LOW ann held 4.9989 3.9989",
             "2027-01-15 09:00 1 - default - - capacity 0.0000 4.0000",
             "2027-01-15 10:00 1 ghost default - - quota 0.5000 0.0000",
+            "2027-01-15 10:00 1 - default - - lent 1.0000 0.0000",
             "2027-01-15 00:00 24 pool1 default NORMAL ann held 28.5544 27.5544",
             "2027-01-15 00:00 24 pool2 default LOW ann held 9.8900 8.8900",
         ]

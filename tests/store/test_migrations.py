@@ -17,7 +17,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, select
 
 from runrig.domain.errors import ServerFault
-from runrig.domain.usage import Sums
+from runrig.domain.usage import Sums, totals
 from runrig.domain.workflows import Workflow
 from runrig.engine.state.timing import times_of
 from runrig.store import SqlStore
@@ -134,7 +134,7 @@ def test_store_restored_from_a_dump_is_complete(tmp_path: Path, path: Path | Non
 
 
 @pytest.mark.parametrize("kind", stores.KINDS)
-def test_usage_by_names_becomes_usage_by_keys(tmp_path: Path, kind: str) -> None:
+def test_usage_by_names_becomes_usage_by_keys_with_totals(tmp_path: Path, kind: str) -> None:
     with store_url(kind, tmp_path, tables=False) as url:
         (tmp_path / "data").mkdir()
         engine = create_engine(url)
@@ -146,6 +146,7 @@ def test_usage_by_names_becomes_usage_by_keys(tmp_path: Path, kind: str) -> None
             for table, *values in (
                 ("work", 1, 90_000, "a", "h100", "LOW", "zoë", 5, 0, 6, 0),
                 ("work", 1, 93_600, "a", "h100", "LOW", "ann", 7, 0, 0, 0),
+                ("work", 1, 93_600, "a", "any", "LOW", "ann", 0, 8, 0, 0),
                 ("work", 24, 86_400, "a", "h100", "LOW", "zoë", 5, 0, 6, 0),
                 ("quota", 1, 176_400, "a", "h100", 8, 0, 1, 0),
                 ("flavor", 1, 90_000, "h100", 9, 0, 3, 0),
@@ -157,18 +158,23 @@ def test_usage_by_names_becomes_usage_by_keys(tmp_path: Path, kind: str) -> None
         store = SqlStore.open(url)
         work = ("work", "a", "h100", "LOW")
         zoë: Sums = {(*work, "zoë", "held"): 5, (*work, "zoë", "lost_preempted"): 6}
-        assert [store.usage.stored(1, begin) for begin in (90_000, 93_600, 176_400)] == [
+        hours: list[Sums] = [
             {**zoë, ("flavor", "h100", "capacity"): 9, ("flavor", "h100", "free"): 3},
-            {(*work, "ann", "held"): 7},
+            {(*work, "ann", "held"): 7, ("work", "a", "any", "LOW", "ann", "waited"): 8},
             {("quota", "a", "h100", "quota"): 8, ("quota", "a", "h100", "borrowed"): 1},
         ]
-        assert store.usage.stored(24, 86_400) == zoë
+        assert [store.usage.stored(1, begin) for begin in (90_000, 93_600, 176_400)] == [
+            {**sums, **totals(sums)} for sums in hours
+        ]
+        assert store.usage.stored(24, 86_400) == {**zoë, **totals(zoë)}
         with store.transactions.reading() as connection:
             assert [tuple(row) for row in connection.execute(select(usage_keys).order_by(usage_keys.c.id))] == [
-                (1, 86_400, "", "h100", "", ""),
-                (2, 172_800, "a", "h100", "", ""),
-                (3, 86_400, "a", "h100", "LOW", "ann"),
-                (4, 86_400, "a", "h100", "LOW", "zoë"),
+                (1, 172_800, "", "h100", "", ""),
+                (2, 86_400, "a", "any", "LOW", "ann"),
+                (3, 172_800, "a", "h100", "", ""),
+                (4, 86_400, "a", "h100", "LOW", "ann"),
+                (5, 86_400, "a", "h100", "LOW", "zoë"),
+                (6, 86_400, "", "any", "", ""),
             ]
         store.close()
 

@@ -3,6 +3,7 @@
 All sums are whole numbers of GPU × microseconds, so they agree with the event log to the last digit.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,11 +21,18 @@ UNKNOWN = ""
 WORK = "work"
 QUOTA = "quota"
 FLAVOR = "flavor"
+TOTALS: Mapping[str, str] = {WORK: "work_total", QUOTA: "quota_total"}
+"""Table → the table with its sums by flavor alone."""
+
+_OF_WORK = ("held", "waited", "lost_preempted", "lost_other")
+_OF_QUOTA = ("quota", "drawn", "borrowed", "lent")
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    WORK: ("held", "waited", "lost_preempted", "lost_other"),
-    QUOTA: ("quota", "drawn", "borrowed", "lent"),
+    WORK: _OF_WORK,
+    QUOTA: _OF_QUOTA,
     FLAVOR: ("capacity", "down", "free", "idle_asked"),
+    TOTALS[WORK]: _OF_WORK,
+    TOTALS[QUOTA]: _OF_QUOTA,
 }
 """The sums of each table."""
 
@@ -32,6 +40,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     WORK: ("pool", "flavor", "priority", "user"),
     QUOTA: ("pool", "flavor"),
     FLAVOR: ("flavor",),
+    TOTALS[WORK]: ("flavor",),
+    TOTALS[QUOTA]: ("flavor",),
 }
 """The names that identify a sum in each table."""
 
@@ -40,6 +50,15 @@ Key = tuple[str, ...]
 
 Sums = Mapping[Key, int]
 """GPU × microseconds; keys with 0 are missing."""
+
+
+def totals(sums: Sums) -> Sums:
+    """The sums of `TOTALS`."""
+    found: Counter[Key] = Counter()
+    for key, amount in sums.items():
+        if key[0] in TOTALS:
+            found[TOTALS[key[0]], key[1 + KEYS[key[0]].index("flavor")], key[-1]] += amount
+    return found
 
 
 def microseconds(time: float) -> int:

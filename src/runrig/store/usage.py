@@ -10,7 +10,21 @@ from sqlalchemy import literal as constant
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Loaded
-from runrig.domain.usage import COLUMNS, FLAVOR, HOUR_S, KEYS, MICROSECONDS, QUOTA, WORK, Folded, Hour, Key, Sums
+from runrig.domain.usage import (
+    COLUMNS,
+    FLAVOR,
+    HOUR_S,
+    KEYS,
+    MICROSECONDS,
+    QUOTA,
+    TOTALS,
+    WORK,
+    Folded,
+    Hour,
+    Key,
+    Sums,
+    totals,
+)
 from runrig.ports.past import Declared
 from runrig.ports.usage import Position, Summed, SumsQuery
 from runrig.store import schema
@@ -26,6 +40,8 @@ TABLES: Mapping[str, Table] = {
     WORK: schema.usage_work,
     QUOTA: schema.usage_quota,
     FLAVOR: schema.usage_flavor,
+    TOTALS[WORK]: schema.usage_work_total,
+    TOTALS[QUOTA]: schema.usage_quota_total,
 }
 _CURSOR = schema.usage_cursor.c
 _KEY = schema.usage_keys.c
@@ -156,7 +172,7 @@ class SqlUsage:
     # ------------------------------------------------------------ sums
 
     def sums(self, query: SumsQuery) -> Sequence[Summed]:
-        table = TABLES[query.table]
+        table = TABLES[_shortest(query)]
         bucket: ColumnElement[int] = constant(query.begin)
         if query.buckets is not None:
             bucket = table.c.begin if query.buckets == HOUR_S else table.c.begin - table.c.begin % query.buckets
@@ -197,7 +213,7 @@ def _row(position: Position) -> Row:
 def _rows(hour: Hour) -> Mapping[str, Sequence[tuple[tuple[str, ...], Sequence[int]]]]:
     """By table: the names and the amounts of each row."""
     found: dict[tuple[str, ...], dict[str, int]] = {}
-    for (*key, column), amount in hour.sums.items():
+    for (*key, column), amount in (*hour.sums.items(), *totals(hour.sums).items()):
         found.setdefault(tuple(key), {})[column] = amount
     rows: dict[str, list[tuple[tuple[str, ...], Sequence[int]]]] = {name: [] for name in TABLES}
     for (name, *key), sums in found.items():
@@ -227,6 +243,12 @@ def _add_up(connection: Connection, day: int) -> None:
         of_day = and_(table.c.hours == 1, table.c.begin >= day, table.c.begin < day + DAY_S)
         rows = select(constant(24), constant(day), table.c.key, *sums).where(of_day).group_by(table.c.key)
         connection.execute(insert(table).from_select(table.columns.keys(), rows))
+
+
+def _shortest(query: SumsQuery) -> str:
+    """The table with the fewest rows that has the answer."""
+    asked = {*query.by, *(name for name, values in query.others.items() if values)}
+    return TOTALS.get(query.table, query.table) if asked <= {"flavor"} and not query.pools else query.table
 
 
 def _spans(table: Table, query: SumsQuery, closed: int) -> ColumnElement[bool]:

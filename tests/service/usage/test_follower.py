@@ -1,5 +1,7 @@
 """The follower: folds the log of a server into tables, from wherever it was stopped."""
 
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ from sqlalchemy import delete, insert, select, update
 
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Decision, Declaration, Queue
-from runrig.domain.usage import HOUR_S, MICROSECONDS, WORK, Hour, microseconds, nothing_folded
+from runrig.domain.usage import HOUR_S, MICROSECONDS, QUOTA, WORK, Hour, microseconds, nothing_folded
 from runrig.engine.usage.fold import Fold
 from runrig.ports.usage import Position, SumsQuery
 from runrig.service.runtime.retention import Retention
@@ -93,6 +95,10 @@ def test_tables_and_open_hours_together_cover_the_whole_log(tmp_path: Path) -> N
                     if key[0] == WORK:
                         found[key[1]] += amount * (key[-1] == "held")
             assert found == whole
+            for table, by in product((WORK, QUOTA), ((), ("flavor",))):
+                alone = replace(query, table=table, by=by)
+                of_pools = replace(alone, pools=("pool1", "pool2"))  # All pools, so their rows are added up.
+                assert sorted(there.store.usage.sums(alone)) == sorted(there.store.usage.sums(of_pools)) != []
 
 
 def test_workflow_is_kept_until_it_is_folded(tmp_path: Path) -> None:
@@ -221,7 +227,7 @@ def test_both_databases_return_the_position_and_the_sums_that_were_written(kind:
         query = SumsQuery(WORK, hour.begin, hour.begin + HOUR_S, ("user",), HOUR_S, ("pool1",), {"user": ("zoë",)})
         assert there.store.usage.sums(query) == [(hour.begin, ("zoë",), (amount, 0, 0, 1))]
         there.store.usage.save(position, [], keep_hours=hour.begin + 1, keep_days=hour.begin)
-        assert [*_rows(there.store).values()] == [[], [], []]
-        assert _pools(there.store) == {"pool1"}
+        assert not any(_rows(there.store).values())
+        assert _pools(there.store) == {"", "pool1"}
         there.store.usage.save(position, [], keep_hours=hour.begin + DAY, keep_days=hour.begin + DAY)
         assert _pools(there.store) == set()

@@ -8,7 +8,7 @@ from runrig.domain.errors import NotFound
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import Release
 from runrig.domain.records import Event
-from runrig.domain.usage import HOUR_S, MICROSECONDS, Folded, Hour, Key, Sums
+from runrig.domain.usage import HOUR_S, MICROSECONDS, Folded, Hour, Key, Sums, totals
 from runrig.engine.usage.fold import Fold
 from runrig.ports.store import Store
 from runrig.ports.usage import Position, UsageStore
@@ -134,7 +134,7 @@ class _Counting:
     def _compare(self, usage: UsageStore, hours: int, begin: int, sums: Sums) -> None:
         if begin >= self._kept[hours]:
             self._found.compared[hours] += 1
-            self._found.compare(hours, begin, sums, usage.stored(hours, begin))
+            self._found.compare(hours, begin, {**sums, **totals(sums)}, usage.stored(hours, begin))
 
 
 def _floor(seconds: int, length: int) -> int:
