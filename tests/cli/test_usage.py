@@ -11,13 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from runrig.api.app import create_app
 from runrig.cli.rendering.usage_page import page
 from runrig.domain.access import role_named
+from runrig.domain.gangs import Priority
+from runrig.service.service import Service
+from runrig.store import schema
 from tests.worlds.command_line import Done, runrig
 from tests.worlds.http import listening
-from tests.worlds.usage import example_service
+from tests.worlds.service import desk, one_task, submit
+from tests.worlds.usage import TEN, example_service
 
 TOKEN = "0123456789abcdef" * 2
 TIMES = ("--since", "2026-09-24T10:00Z", "--until", "2026-09-24T12:00Z")
@@ -38,11 +43,16 @@ class There:
 def there(folder: Path, user: str = "root") -> Iterator[There]:
     """*user* `sam` may use pool speech alone."""
     with example_service(folder) as service:
-        tokens = service.access.tokens
         service.access.users.create("sam", [role_named("speech-user")], actor="root")
-        sams = tokens.create("sam", "laptop", actor="sam").text if user == "sam" else TOKEN
-        with listening(lambda port: create_app(service, token=TOKEN, port=port, user="root")) as port:
-            yield There(f"http://127.0.0.1:{port}", sams)
+        with asked(service, user) as it:
+            yield it
+
+
+@contextmanager
+def asked(service: Service, user: str = "root") -> Iterator[There]:
+    token = service.access.tokens.create(user, "laptop", actor=user).text if user != "root" else TOKEN
+    with listening(lambda port: create_app(service, token=TOKEN, port=port, user="root")) as port:
+        yield There(f"http://127.0.0.1:{port}", token)
 
 
 BY_POOL = """\
@@ -101,6 +111,7 @@ def test_the_worked_example_as_json_has_exact_gpu_seconds(tmp_path: Path) -> Non
             "priority": None,
             "user": None,
             "others": False,
+            "subtree": False,
             "held": 18240.0,
             "waited": 10560.0,
             "lost_preempted": 11040.0,
@@ -116,6 +127,60 @@ def test_the_worked_example_as_json_has_exact_gpu_seconds(tmp_path: Path) -> Non
         assert (found["complete_since"], found["folded_until"]) == ("2026-09-24T10:00:00Z", "2026-09-24T12:00:00Z")
         weeks = it.answer("--by", "pool", "--every", "week")
         assert [row["held"] for row in weeks["rows"]] == [18240.0, 26880.0]
+
+
+TREE = """\
+GPU-hours, 2026-09-24 10:00 to 11:00 UTC
+Pool                Quota  Held  Guaranteed  Borrowed  Lent  Waited  Lost  Portion lost
+------------------  -----  ----  ----------  --------  ----  ------  ----  ------------
+speech                4.0   0.0         0.0       0.0   1.0     0.0   0.0             -
+vision                8.0   8.0         7.0       1.0   0.0     0.0   0.0            0%
+  without subpools    2.0   0.0         0.0       0.0   1.5     0.0   0.0             -
+  vision--ads         4.0   8.0         4.0       4.0   0.0     0.0   0.0            0%
+  vision--maps        2.0   0.0         0.0       0.0   1.5     0.0   0.0             -
+------------------  -----  ----  ----------  --------  ----  ------  ----  ------------
+SUM                  12.0   8.0         4.0       4.0   4.0     0.0   0.0            0%
+"""
+
+
+def test_the_tree_nets_what_subpools_lend_to_each_other(tmp_path: Path) -> None:
+    """ads borrows 2 GPUs for an hour, all of them within vision, and 4 more for half an hour, two of them from speech."""
+    pools = "pools:\n- {name: vision, quota: 8}\n- {name: speech, quota: 4}\n"
+    with desk(tmp_path, gpus=12, cluster=pools, time=TEN) as world:
+        for short, quota in (("ads", 4), ("maps", 2)):
+            world.service.subpools.create("vision", short, quota, user="ann")
+        for name, gpus in (("first", 6), ("second", 4)):
+            submit(world.service, one_task(name, gpus=gpus, duration=9000), "vision--ads", "ann", Priority.LOW)
+            world.later(0)
+            world.later(1800)
+        world.service.usage.step()
+        hour = ("--since", "2026-09-24T10:00Z", "--until", "2026-09-24T11:00Z", "--tree")
+        with asked(world.service) as it:
+            assert it.usage(*hour).out == TREE
+            found = json.loads(it.usage(*hour, "-t", "json").out)["rows"]
+            assert [(row["pool"], row["subtree"], row["borrowed"]) for row in found] == [
+                ("speech", False, 0.0),
+                ("vision", True, 3600.0),
+                ("vision", False, 0.0),
+                ("vision--ads", False, 14400.0),
+                ("vision--maps", False, 0.0),
+            ]
+            by_user = it.usage(*hour, "--by", "pool,user", "-t", "csv").out.splitlines()
+            assert by_user[0] == "time,pool,user,others,subtree,held,waited,lost_preempted,lost_other"
+            assert [line.split(",")[1:6] for line in by_user[1:]] == [
+                ["vision", "ann", "false", "true", "28800.0"],
+                ["vision--ads", "ann", "false", "false", "28800.0"],
+            ]
+            assert "`tree` adds up pools. Add pool to `by`" in it.usage(*hour, "--by", "user").err
+            assert "vision--ads" in it.usage(*hour, "--pool", "vision--ads").out
+        assert world.service.usage.step() is False
+        world.later(3600)
+        world.service.usage.step()
+        with world.store.transactions.writing() as connection:
+            connection.execute(delete(schema.usage_tree))  # As a version without trees left it.
+        with asked(world.service) as it:
+            older = [line for line in it.usage(*hour).out.splitlines() if line.startswith("vision ")]
+            assert [line.split() for line in older] == [["vision", "8.0", "8.0", "-", "-", "-", "0.0", "0.0", "0%"]]
 
 
 def test_csv_has_a_column_for_each_amount_that_is_known(tmp_path: Path) -> None:

@@ -145,6 +145,14 @@ def _of_pools(state: State) -> dict[Key, int]:
             found["quota", name, flavor, "drawn"] = own.drawn(index)
             found["quota", name, flavor, "borrowed"] = numbers.borrowed(own, index)
             found["quota", name, flavor, "lent"] = numbers.lent(own, index)
+    for name, pool in tree.pools.items():
+        inside = [name, *(each.name for each in pool.children if each.pool is not None)]
+        for index in tree.gpus if len(inside) > 1 else ():
+            flavor = tree.keys[index].flavor
+            found["tree", name, flavor, "quota"] = sum(found["quota", each, flavor, "quota"] for each in inside)
+            found["tree", name, flavor, "drawn"] = pool.drawn(index)
+            found["tree", name, flavor, "borrowed"] = numbers.borrowed(pool, index)
+            found["tree", name, flavor, "lent"] = numbers.lent(pool, index)
     return found
 
 

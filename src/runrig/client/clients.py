@@ -111,14 +111,17 @@ class ServerCalls(Calls, ABC):
         pool: Sequence[str] = (),
         user: Sequence[str] = (),
         flavor: Sequence[str] = (),
+        tree: bool = False,
     ) -> "models.Usage":
         """Returns who used how much, in GPU-seconds. *by*: any of user, pool, flavor and priority.
 
         *since* None: 7 days before *until*. *until* None: now. *every*: hour, day, week or month; None: everything
-        together. *pool*, *user*, *flavor*: only these. Raises NotFound, InvalidInput.
+        together. *pool*, *user*, *flavor*: only these. *tree*: also a row for each pool together with its subpools. Raises NotFound,
+        InvalidInput.
         """
         times = {"since": time(since), "until": time(until)}
-        query = {"by": by, **times, "every": every, "pool": pool, "user": user, "flavor": flavor}
+        only = {"pool": pool, "user": user, "flavor": flavor, "tree": tree or None}
+        query = {"by": by, **times, "every": every, **only}
         return await self._get(models.Usage, path("usage"), query)
 
     @call

@@ -20,6 +20,8 @@ UNKNOWN = ""
 
 WORK = "work"
 QUOTA = "quota"
+TREE = "tree"
+"""As `QUOTA`, of pools that have subpools, together with these. Loans between them are netted, so it is not their sum."""
 FLAVOR = "flavor"
 TOTALS: Mapping[str, str] = {WORK: "work_total", QUOTA: "quota_total"}
 """Table → the table with its sums by flavor alone."""
@@ -30,6 +32,7 @@ _OF_QUOTA = ("quota", "drawn", "borrowed", "lent")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     WORK: _OF_WORK,
     QUOTA: _OF_QUOTA,
+    TREE: _OF_QUOTA,
     FLAVOR: ("capacity", "down", "free", "idle_asked"),
     TOTALS[WORK]: _OF_WORK,
     TOTALS[QUOTA]: _OF_QUOTA,
@@ -39,6 +42,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 KEYS: Mapping[str, tuple[str, ...]] = {
     WORK: ("pool", "flavor", "priority", "user"),
     QUOTA: ("pool", "flavor"),
+    TREE: ("pool", "flavor"),
     FLAVOR: ("flavor",),
     TOTALS[WORK]: ("flavor",),
     TOTALS[QUOTA]: ("flavor",),

@@ -18,6 +18,7 @@ from runrig.domain.usage import (
     MICROSECONDS,
     QUOTA,
     TOTALS,
+    TREE,
     WORK,
     Folded,
     Hour,
@@ -39,6 +40,7 @@ DAY_S = 24 * HOUR_S
 TABLES: Mapping[str, Table] = {
     WORK: schema.usage_work,
     QUOTA: schema.usage_quota,
+    TREE: schema.usage_tree,
     FLAVOR: schema.usage_flavor,
     TOTALS[WORK]: schema.usage_work_total,
     TOTALS[QUOTA]: schema.usage_quota_total,

@@ -35,6 +35,7 @@ def get_usage(
     pool: Annotated[list[str], Query(description="Only these pools and their subpools")] = [],  # noqa: B006
     user: Annotated[list[str], Query(description="Only these users")] = [],  # noqa: B006
     flavor: Annotated[list[str], Query(description="Only these flavors")] = [],  # noqa: B006
+    tree: Annotated[bool, Query(description="Also a row for each pool together with its subpools")] = False,
 ) -> Usage:
     query = UsageQuery(
         tuple(dict.fromkeys(by)),
@@ -44,5 +45,6 @@ def get_usage(
         tuple(pool),
         tuple(user),
         tuple(flavor),
+        tree,
     )
     return service.usage_queries.usage(query, visibility)

@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.session import CSV, JSON, TEXT, Session, with_session
 from runrig.client.transport import path
+from runrig.domain.pools import top_level
 
 Row = Mapping[str, Any]
 
@@ -44,6 +45,7 @@ _OF_CAPACITY = ("In use", "held", "capacity")
 _HOUR_S = 3600.0
 _BEHIND_S = 10.0
 _OTHERS = "others"
+_ITSELF = "without subpools"
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -67,6 +69,7 @@ class _Keys(click.ParamType[tuple[str, ...]]):
     epilog=examples(
         "runrig usage",
         "runrig usage --by user,pool --since 30d --every week",
+        "runrig usage --tree --since 30d",
         "runrig usage --by flavor --since 2026-10-01 --until 2026-11-01",
         "runrig usage --by user,pool,flavor,priority --since 30d -t csv",
         "runrig usage report --month 2026-10 --html october.html",
@@ -83,8 +86,9 @@ class _Keys(click.ParamType[tuple[str, ...]]):
 @options.pools(help="Show only this pool and its subpools (repeatable).")
 @options.users(help="Show only this user (repeatable).")
 @click.option("--flavor", "flavors", multiple=True, metavar="NAME", help="Show only this flavor of nodes (repeatable).")
+@click.option("--tree", is_flag=True, help="Also show each pool together with its subpools.")
 @partial(with_session, formats=(TEXT, JSON, CSV))
-def usage(session: Session, by: tuple[str, ...], every: str | None, **filters: Any) -> None:
+def usage(session: Session, by: tuple[str, ...], every: str | None, tree: bool, **filters: Any) -> None:
     """Show who used how many GPUs, in GPU-hours.
 
     GPUs are held from start to release. Lost: held by attempts that were preempted, drained or lost with a node. A pool with more
@@ -92,7 +96,7 @@ def usage(session: Session, by: tuple[str, ...], every: str | None, **filters: A
     """
     if click.get_current_context().invoked_subcommand is not None:
         return
-    query = {"by": by, "every": every, "since": filters["since"], "until": filters["until"]}
+    query = {"by": by, "every": every, "since": filters["since"], "until": filters["until"], "tree": tree or None}
     names = {"pool": filters["pools"], "user": filters["users"], "flavor": filters["flavors"]}
     answer = session.client.get(path("usage"), {**query, **names})
     if session.show(answer):
@@ -141,7 +145,8 @@ def _table(answer: Row) -> Table:
         width = max(map(len, (title, *column)))
         columns.append(Column(title.rjust(width), _IMPORTANCE.get(title)))
         cells.append([cell.rjust(width) for cell in column])
-    names = [_names(row, answer["by"], every=answer["every"]) for row in rows]
+    parents = {row["pool"] for row in rows if row["subtree"]}
+    names = [_names(row, answer["by"], parents, every=answer["every"]) for row in rows]
     whole_rows = [(*name, *(column[at] for column in cells)) for at, name in enumerate(names)]
     return Table(tuple(columns), whole_rows, ("SUM", *("" for _ in keys[1:]), *(column[-1] for column in cells)))
 
@@ -162,9 +167,13 @@ def _with_lost(row: Row) -> dict[str, Any]:
     return {**row, "lost": row["lost_preempted"] + row["lost_other"]}
 
 
-def _names(row: Row, by: Sequence[str], *, every: str | None) -> tuple[str, ...]:
+def _names(row: Row, by: Sequence[str], parents: Set[str], *, every: str | None) -> tuple[str, ...]:
+    """*parents*: the pools that are also shown together with their subpools; their parts are indented."""
     begin = f"{_time(row['time']):{'%Y-%m-%d %H:%M' if every == 'hour' else '%Y-%m-%d'}}"
-    names = [row[key] or "-" for key in by]
+    pool = row["pool"]
+    inside = pool is not None and top_level(pool) in parents and not row["subtree"]
+    shown = {**row, "pool": f"  {_ITSELF if pool in parents else pool}"} if inside else row
+    names = [shown[key] or "-" for key in by]
     if row["others"]:
         at = next((at for at, key in enumerate(by) if key != "flavor"), 0)
         names[at] = _OTHERS if by[at] != "flavor" else f"{names[at]} ({_OTHERS})"
@@ -185,7 +194,9 @@ def _percent(part: float | None, whole: float | None) -> str:
 def _write_csv(answer: Row) -> None:
     """RFC 4180, in GPU-seconds, with the names of the JSON."""
     total = answer["total"]
-    names = [name for name in total if (name in answer["by"] if name in KEYS else total[name] is not None)]
+    hidden = set() if any(row["subtree"] for row in answer["rows"]) else {"subtree"}
+    asked = {name: name in answer["by"] if name in KEYS else total[name] is not None for name in total}
+    names = [name for name, shown in asked.items() if shown and name not in hidden]
     writer = csv.writer(sys.stdout)
     writer.writerow(names)
     for row in answer["rows"]:

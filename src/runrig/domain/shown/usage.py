@@ -11,7 +11,9 @@ class UsageRow(Shown):
     """The usage in one bucket of time, in GPU-seconds. *time*: when the bucket begins.
 
     *pool*, *flavor*, *priority*, *user*: null unless grouped by it. *flavor* is `any` for waiting pods that can use several.
-    *others*: everything that you may not see, as one amount. *held*: from start to release. *waited*: requested by gangs in the queue.
+    *others*: everything that you may not see, as one amount. *subtree*: the pool together with its subpools, which have rows of their
+    own; the total leaves it out. Loans between them are netted in its *drawn*, *borrowed* and *lent*, which are null for time before
+    runrig counted them. *held*: from start to release. *waited*: requested by gangs in the queue.
     *lost_preempted*, *lost_other*: held by attempts that were preempted, or ended by a drain, a lost node or the scheduler of the
     cluster.
 
@@ -26,6 +28,7 @@ class UsageRow(Shown):
     priority: str | None
     user: str | None
     others: bool
+    subtree: bool
     held: float
     waited: float
     lost_preempted: float
@@ -43,7 +46,7 @@ class UsageRow(Shown):
 
 _BEGIN = at(1790244000.0)
 _NUMBERS = (18240.0, 10560.0, 11040.0, 0.0, 14400.0, 9120.0, 0.0, 9120.0, 0.0, None, None, None, None)
-_ROW = shown_as(UsageRow(_BEGIN, "speech", "h100", None, None, False, *_NUMBERS))
+_ROW = shown_as(UsageRow(_BEGIN, "speech", "h100", None, None, False, False, *_NUMBERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Usage(Shown):
     """*since*, *until*: whole hours. *every*: the length of the buckets, null: one bucket. *by*: what the rows are grouped by.
 
     *complete_since*: nothing is known of the time before; null if nothing is known yet. *folded_until*: usage is complete up to then.
-    *rows*: by time, then by the names they are grouped by. *total*: the sum of all rows.
+    *rows*: by time, then by the names they are grouped by. *total*: the sum of all rows but those of subtrees.
     """
 
     since: datetime
@@ -73,6 +76,6 @@ shown_as(
         at(1785542400.0),
         at(1790251198.12),
         (_ROW,),
-        UsageRow(_BEGIN, None, None, None, None, False, *_NUMBERS),
+        UsageRow(_BEGIN, None, None, None, None, False, False, *_NUMBERS),
     )
 )

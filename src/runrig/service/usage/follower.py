@@ -21,7 +21,7 @@ from runrig.service.runtime import logs
 from runrig.service.runtime.background import Background
 from runrig.service.usage import beginning
 
-VERSION = 2
+VERSION = 3
 """Changes with the rules by which usage is counted."""
 EVENTS_AT_ONCE = 200
 PAUSE_S = 1.0

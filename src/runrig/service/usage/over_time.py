@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.domain.usage import COLUMNS, HOUR_S, KEYS, MICROSECONDS, MINUTE_S, QUOTA, WORK, Hour, Key
+from runrig.domain.usage import COLUMNS, HOUR_S, KEYS, MICROSECONDS, MINUTE_S, QUOTA, TREE, WORK, Hour, Key
 from runrig.ports.usage import SumsQuery, UsageStore
 from runrig.service.usage.follower import Follower
 
 DAY_S = 24 * HOUR_S
 Parts = dict[str, int]
-"""GPU × microseconds by column; "low": the part of "held" that is LOW work."""
+"""GPU × microseconds by column; "low": the part of "held" that is LOW work. Columns of `TREE` begin with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,9 @@ def _stored(store: UsageStore, pool: str, begin: int, end: int, length: int) -> 
         _put(found.setdefault(start, {}), priority, of)
     for start, _, sums in store.sums(SumsQuery(QUOTA, begin, last, (), length, (pool,))):
         found.setdefault(start, {}).update(zip(COLUMNS[QUOTA], sums, strict=True))
+    for start, _, sums in store.sums(SumsQuery(TREE, begin, last, (), length, (pool,))):
+        names = (f"{TREE} {column}" for column in COLUMNS[TREE])
+        found.setdefault(start, {}).update(zip(names, sums, strict=True))
     return found
 
 
@@ -97,11 +100,12 @@ def _put(parts: Parts, priority: str, of: Mapping[str, int]) -> None:
 def _add(parts: Parts, hour: Hour, pool: str) -> None:
     for key, amount in hour.sums.items():
         if _is_of(key, pool):
-            _put(parts, key[1 + KEYS[WORK].index("priority")] if key[0] == WORK else "", {key[-1]: amount})
+            column = f"{TREE} {key[-1]}" if key[0] == TREE else key[-1]
+            _put(parts, key[1 + KEYS[WORK].index("priority")] if key[0] == WORK else "", {column: amount})
 
 
 def _is_of(key: Key, pool: str) -> bool:
-    return key[0] in (WORK, QUOTA) and (key[1] == pool or key[1].startswith(f"{pool}{SUBPOOL_DELIMITER}"))
+    return key[0] in (WORK, QUOTA, TREE) and (key[1] == pool or key[1].startswith(f"{pool}{SUBPOOL_DELIMITER}"))
 
 
 def _by_minute(
@@ -139,6 +143,8 @@ def _points(
 
 
 def _point(parts: Parts, begin: float, length_s: float) -> PoolPoint:
+    if parts.get(f"{TREE} quota", -1) == parts.get("quota"):  # Otherwise a part of it is older than these sums.
+        parts = parts | {column: parts.get(f"{TREE} {column}", 0) for column in ("borrowed", "lent")}
     gpus = {column: amount / MICROSECONDS / length_s for column, amount in parts.items()}
     held, borrowed = gpus.get("held", 0.0), gpus.get("borrowed", 0.0)
     low = max(0.0, gpus.get("low", 0.0) - borrowed)

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from runrig.domain.access import Permission, allows
 from runrig.domain.errors import InvalidInput
-from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.pools import SUBPOOL_DELIMITER, top_level
 from runrig.domain.shown.usage import Usage, UsageRow
-from runrig.domain.usage import COLUMNS, FLAVOR, HOUR_S, KEYS, MICROSECONDS, QUOTA, WORK, Hour
+from runrig.domain.usage import COLUMNS, FLAVOR, HOUR_S, KEYS, MICROSECONDS, QUOTA, TREE, WORK, Hour
 from runrig.domain.value import at
 from runrig.ports.clock import Clock
 from runrig.ports.usage import Summed, SumsQuery, UsageStore
@@ -42,7 +42,7 @@ class Every(StrEnum):
 class UsageQuery:
     """*since* None: a week before *until*. *until* None: now. *every* None: one bucket. Empty filters do not filter.
 
-    *pools*: with their subpools.
+    *pools*: with their subpools. *tree*: with a row for each pool and its subpools together.
     """
 
     by: tuple[By, ...] = (By.POOL,)
@@ -52,10 +52,14 @@ class UsageQuery:
     pools: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     flavors: tuple[str, ...] = ()
+    tree: bool = False
 
 
 Group = tuple[int, bool, tuple[str | None, ...]]
 """(begin of the bucket, whether it is what the user may not see, the values of *by*)."""
+
+Found = dict[Group, dict[str, int]]
+"""Column → sum, for each group."""
 
 
 class UsageQueries:
@@ -66,32 +70,32 @@ class UsageQueries:
         self._queries = queries
 
     def usage(self, query: UsageQuery, visibility: Visibility) -> Usage:
-        """Raises InvalidInput for an empty time or too many rows, NotFound for pools that the user cannot see."""
+        """Raises InvalidInput for an empty time, too many rows or a tree without pools, NotFound for pools that the user cannot see."""
+        if query.tree and By.POOL not in query.by:
+            raise InvalidInput.one("`tree` adds up pools. Add pool to `by`", "tree")
         for pool in query.pools:
             self._queries.check_pool(pool, visibility)
         begin, end = _hours(query, self._clock.now())
         starts = _starts(begin, end, query.every)
-        found: dict[Group, dict[str, int]] = {}
+        found, netted = Found(), Found()
         with self._follower.lock:
             known = self._follower.open_hours()
             for table in self._tables(query, visibility):
                 ask = _Ask(table, query, visibility)
                 for start, keys, sums in self._summed(ask, starts, end, () if known is None else known[0]):
                     if (group := ask.group(start, keys)) is not None:
-                        of = found.setdefault(group, {})
-                        for column, amount in zip(COLUMNS[table], sums, strict=True):
-                            of[column] = of.get(column, 0) + amount
-        if len(found) > MOST_ROWS:
+                        of = netted if table == TREE else found
+                        _add(of.setdefault(group, {}), zip(COLUMNS[table], sums, strict=True))
+        trees = _with_subpools(query, found, netted) if query.tree else {}
+        if (count := len(found) + len(trees)) > MOST_ROWS:
             raise InvalidInput.one(
-                f"too many rows ({len(found):,}, maximum {MOST_ROWS:,}). Use a shorter time, fewer keys or longer steps",
-                "by",
+                f"too many rows ({count:,}, maximum {MOST_ROWS:,}). Use a shorter time, fewer keys or longer steps", "by"
             )
-        by = tuple(query.by)
-        order = sorted(found, key=lambda group: (group[0], group[1], [value or "" for value in group[2]]))
-        total: dict[str, int] = {}
+        by, total = tuple(query.by), dict[str, int]()
         for sums_of in found.values():
-            for column, amount in sums_of.items():
-                total[column] = total.get(column, 0) + amount
+            _add(total, sums_of.items())
+        rows = [(group, subtree) for subtree, of in ((True, trees), (False, found)) for group in of]
+        rows.sort(key=lambda row: (*row[0][:2], [value or "" for value in row[0][2]], not row[1]))
         return Usage(
             at(begin),
             at(end),
@@ -99,7 +103,7 @@ class UsageQueries:
             tuple(each.value for each in by),
             None if known is None else at(known[2] / MICROSECONDS),
             None if known is None else at(known[1] / MICROSECONDS),
-            tuple(_row(group, by, found[group]) for group in order),
+            tuple(_row(group, by, (trees if subtree else found)[group], subtree=subtree) for group, subtree in rows),
             _row((begin, False, (None,) * len(by)), by, total),
         )
 
@@ -113,6 +117,8 @@ class UsageQueries:
         yield WORK
         if not query.users and not {By.USER, By.PRIORITY}.intersection(query.by):
             yield QUOTA
+            if query.tree:
+                yield TREE
             nodes = visibility.identity is None or allows(visibility.identity, Permission.READ_CLUSTER)
             if nodes and query.by == (By.FLAVOR,) and not query.pools:
                 yield FLAVOR
@@ -186,11 +192,37 @@ class _Ask:
         return self._visibility.sees(of["pool"]) or of.get("user") == identity.user
 
 
-def _row(group: Group, by: tuple[By, ...], sums: dict[str, int]) -> UsageRow:
+def _with_subpools(query: UsageQuery, found: Found, netted: Found) -> Found:
+    """The sums of each pool with its subpools, of those that have any. *netted*: what was stored of them (`TREE`)."""
+    place, sums = query.by.index(By.POOL), Found()
+    parents = {values[place] for _, _, values in netted}
+    for (start, hidden, values), of in found.items():
+        if not hidden and (pool := values[place]) is not None:
+            top = top_level(pool)
+            parents |= {top} if top != pool else set()
+            _add(sums.setdefault((start, False, (*values[:place], top, *values[place + 1 :])), {}), of.items())
+    wanted = parents.intersection(query.pools) if query.pools else parents
+    trees = {group: of for group, of in sums.items() if group[2][place] in wanted}
+    for group, of in trees.items():
+        exact = netted.get(group, {})
+        if exact.get("quota", 0) == of.get("quota", 0):
+            of |= exact
+        else:  # Part of it is older than the sums of trees.
+            for column in ("drawn", "borrowed", "lent"):
+                del of[column]
+    return trees
+
+
+def _add(sums: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
+    for column, amount in more:
+        sums[column] = sums.get(column, 0) + amount
+
+
+def _row(group: Group, by: tuple[By, ...], sums: dict[str, int], *, subtree: bool = False) -> UsageRow:
     start, others, values = group
     names = dict(zip((each.value for each in by), values, strict=True))
     seconds = {column: amount / MICROSECONDS for column, amount in sums.items()}
-    if "quota" in sums:
+    if "borrowed" in sums:
         seconds["guaranteed"] = (sums.get("held", 0) - sums["drawn"] - sums["borrowed"]) / MICROSECONDS
     return UsageRow(
         time=at(start),
@@ -199,6 +231,7 @@ def _row(group: Group, by: tuple[By, ...], sums: dict[str, int]) -> UsageRow:
         priority=names.get("priority"),
         user=names.get("user"),
         others=others,
+        subtree=subtree,
         held=seconds.get("held", 0.0),
         waited=seconds.get("waited", 0.0),
         lost_preempted=seconds.get("lost_preempted", 0.0),

@@ -28,6 +28,7 @@ from runrig.store.schema.usage import (
     usage_keys,
     usage_quota,
     usage_quota_total,
+    usage_tree,
     usage_work,
     usage_work_total,
 )

@@ -5,7 +5,7 @@ These are the largest tables of a server with many users: a row has an id for it
 
 from sqlalchemy import BigInteger, Column, Integer, LargeBinary, Table, UniqueConstraint
 
-from runrig.domain.usage import COLUMNS, FLAVOR, KEYS, QUOTA, TOTALS, WORK
+from runrig.domain.usage import COLUMNS, FLAVOR, KEYS, QUOTA, TOTALS, TREE, WORK
 from runrig.store.columns import WHOLE, Words
 from runrig.store.schema.base import metadata
 
@@ -33,7 +33,7 @@ def _usage(table: str) -> Table:
     )
 
 
-usage_work, usage_quota, usage_flavor = _usage(WORK), _usage(QUOTA), _usage(FLAVOR)
+usage_work, usage_quota, usage_tree, usage_flavor = _usage(WORK), _usage(QUOTA), _usage(TREE), _usage(FLAVOR)
 # The same rows, added up by flavor: a month of hours has thousands of rows for each of these.
 usage_work_total, usage_quota_total = _usage(TOTALS[WORK]), _usage(TOTALS[QUOTA])
 

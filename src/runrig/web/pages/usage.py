@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
-from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.pools import top_level
 from runrig.domain.shown.usage import UsageRow
 from runrig.domain.usage import HOUR_S
 from runrig.service.usage.usage_queries import By, UsageQuery
@@ -44,7 +44,7 @@ def usage(request: Asked, service: Serving, asker: Asking, over: Over = "") -> R
     now, visibility = service.workflow_queries.now(), asker.visibility
     name = over if over in SPANS else USUAL_SPAN
     since = now - SPANS[name]
-    sums = _by_pool(service.usage_queries.usage(UsageQuery((By.POOL,), since), visibility).rows)
+    sums = _by_pool(service.usage_queries.usage(UsageQuery((By.POOL,), since, tree=True), visibility).rows)
     flavors = service.usage_queries.usage(UsageQuery((By.FLAVOR,), since), visibility).rows
     shown = [each.name for each in sums if each.name and (each.held or each.waited)]
     there = {pool.name for pool in service.queries.declared(visibility)}
@@ -65,8 +65,11 @@ def usage(request: Asked, service: Serving, asker: Asking, over: Over = "") -> R
 def _by_pool(rows: tuple[UsageRow, ...]) -> list[Sums]:
     """Sums of top-level pools, those that held and waited most first; what has no name is last."""
     found: dict[str, Sums] = {}
+    netted = {row.pool for row in rows if row.subtree and row.borrowed is not None}
     for row in rows:
-        top = (row.pool or "").partition(SUBPOOL_DELIMITER)[0]
+        top = top_level(row.pool or "")
+        if row.subtree != (top in netted):
+            continue
         before = found.get(top) or Sums(top, *(0.0,) * 8)
         quota, guaranteed, drawn_, lent = row.quota or 0.0, row.guaranteed or 0.0, row.drawn or 0.0, row.lent or 0.0
         more = (
