@@ -48,6 +48,18 @@ def test_budgets_are_set_counted_and_explained(it: Served) -> None:
     waits = it.submit(one_task("three"), "--pool", "pool1")
     for seconds in (0, 3 * 3600, 1):
         it.desk.later(seconds)
+    dry = "Dry run: nothing was changed.\nuser ann, over all pools: at most {} GPU-hours this month (no limit before)\n{}\n"
+    assert it.runrig("limits", "set", "--user", "ann", "--budget", "500", "--dry-run").out == dry.format(
+        500, "6.0 of 500 GPU-hours used this month, 494.0 left; it renews on 2027-02-01 00:00:00 UTC"
+    )
+    assert it.runrig("limits", "set", "--user", "ann", "--budget", "6", "--dry-run").out == dry.format(
+        6,
+        "6.0 of 6 GPU-hours used this month, so it would be reached: nothing new starts until 2027-02-01 00:00:00 UTC; "
+        "three-1 would wait; 2 running workflows would continue",
+    )
+    higher = " ".join(it.runrig("pool", "update", "pool1", "--budget", "7", "--dry-run").out.split())
+    assert "budget of GPU-hours per month: 2 -> 7" in higher
+    assert "Budget: 6.0 of 7 GPU-hours used this month, 1.0 left; it renews on 2027-02-01 00:00:00 UTC." in higher
     assert it.runrig("limits", "set", "--user", "ann", "--budget", "500").out == (
         "user ann, over all pools: at most 500 GPU-hours this month (no limit before)\n"
     )
@@ -56,9 +68,7 @@ def test_budgets_are_set_counted_and_explained(it: Served) -> None:
         ["all", "users", "pool1", "GPU-hours", "this", "month", "6", "2", "0", "2027-02-01"],
         ["ann", "all", "pools", "GPU-hours", "this", "month", "6", "500", "494", "2027-02-01"],
     ]
-    reached = (
-        "the budget of pool pool1 is reached: 6 of 2 GPU-hours used this month; it renews on 2027-02-01 00:00:00 UTC"
-    )
+    reached = "the budget of pool pool1 is reached: none of its 2 GPU-hours are left this month; it renews on 2027-02-01 00:00:00 UTC"
     assert f"three-1 is waiting: {reached}." in " ".join(it.runrig("why", waits).out.split())
     changed = it.runrig("pool", "update", "pool1", "--budget-reached", "borrow").out
     assert changed.startswith("pool pool1: budget reached none → BORROW\n")

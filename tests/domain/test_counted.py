@@ -40,9 +40,9 @@ FAMILIES: dict[str, tuple[Callable[[int], str], str, str]] = {
     ),
     "a budget": (lambda n: str(Limits(budget=n, user="ann")), "1 GPU-hour a month", "1,200 GPU-hours a month"),
     "a reached budget": (
-        lambda n: reached_in_words("", "ann", n, n, None, low=False),
-        "the budget of ann is reached: 1 of 1 GPU-hour used this month",
-        "the budget of ann is reached: 1,200 of 1,200 GPU-hours used this month",
+        lambda n: reached_in_words("", "ann", n, None, low=False),
+        "the budget of ann is reached: none of its 1 GPU-hour is left this month",
+        "the budget of ann is reached: none of its 1,200 GPU-hours are left this month",
     ),
     "a reached limit": (
         lambda n: Reason(Code.USER_LIMIT, "W6", "vision", "gpu", have=n, own=n).headline,

@@ -271,14 +271,14 @@ WORDS: list[tuple[Reason, str, str]] = [
     ),
     (
         of(Code.BUDGET, "vision", "", have=1200, own=1000, until=60.0),
-        "the budget of pool vision is reached: 1,200 of 1,000 GPU-hours used this month; it renews on 1970-01-01 00:01:00 UTC",
-        "budget reached: 1,200 of 1,000 GPU-hours used in vision",
+        "the budget of pool vision is reached: none of its 1,000 GPU-hours are left this month; it renews on 1970-01-01 00:01:00 UTC",
+        "budget reached: none of 1,000 GPU-hours left in vision",
     ),
     (
         of(Code.BUDGET, "", "", have=1, own=1, until=60.0, said="ann", stopped="LOW"),
-        "the budget of ann is reached: 1 of 1 GPU-hour used this month; it renews on 1970-01-01 00:01:00 UTC; until then only "
+        "the budget of ann is reached: none of its 1 GPU-hour is left this month; it renews on 1970-01-01 00:01:00 UTC; until then only "
         "LOW work starts",
-        "budget reached: 1 of 1 GPU-hour used in all pools",
+        "budget reached: none of 1 GPU-hour left in all pools",
     ),
     (
         of(Code.SET_ASIDE, "w-1", "", since=60.0),

@@ -20,6 +20,8 @@ def test_an_administrator_limits_a_user_and_each_user_of_a_pool_after_a_preview(
         assert "No limits." in words_of(visitor.page("/limits"))
         assert visitor.confirm(of_user, shown).headers["location"] == "/limits"
         shown = visitor.fill(of_pool, waiting="9", budget="2000").text
+        left = "0.0 of 2,000 GPU-hours used this month, 2,000.0 left; it renews on 2027-02-01 00:00:00 UTC."
+        assert f"GPU-hours in a month: {left}" in words_of(shown)
         visitor.confirm(of_pool, shown)
         rows = re.findall(r"<tr><th.*?</tr>", visitor.page("/limits").partition("<tbody>")[2])
         assert [re.sub(r"(<[^>]*>)+", " ", each).split() for each in rows] == [

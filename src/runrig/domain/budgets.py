@@ -3,7 +3,7 @@
 Amounts are whole GPU × microseconds, as in `domain.usage`, so a budget and `runrig usage` count the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -96,9 +96,36 @@ def hours_in_words(amount: int) -> str:
     return f"{hours(amount):,.1f} GPU-hours"
 
 
-def reached_in_words(pool: str, user: str, held: int, budget: int, renews: float | None, *, low: bool) -> str:
-    """A budget that is reached has nothing left, so the sentence shows how much was held. *pool* empty: a budget of *user*."""
+def left_in_hours(budget: int, held: int) -> float:
+    """What is left of *budget*, in GPU-hours with one decimal, rounded up; 0 only if it is reached."""
+    return max(0, -((held - budget * HOUR) * 10 // HOUR)) / 10
+
+
+def preview_in_words(
+    budget: int, held: int | None, renews: float, stops: BudgetReached | None, waits: Sequence[str], running: int
+) -> str:
+    """What a budget would do now. *waits*: workflows that it would keep waiting. *running*: how many continue."""
+    end = utc(moment(renews))
+    if held is None:
+        return f"the usage of this month is not counted yet; the budget renews on {end}"
+    used = f"{hours(held):,.1f} of {counted(budget, 'GPU-hour')} used this month"
+    if stops is None:
+        return f"{used}, {left_in_hours(budget, held):,.1f} left; it renews on {end}"
+    most = 3
+    names = [*waits[:most], *([f"{len(waits) - most} more"] if len(waits) > most else [])]
+    effects = [f"{_and(names)} would wait"] if waits else []
+    effects += [f"{counted(running, 'running workflow')} would continue"] if running else []
+    what = "only LOW work starts" if stops is BudgetReached.BORROW else "nothing new starts"
+    return "; ".join((f"{used}, so it would be reached: {what} until {end}", *effects))
+
+
+def _and(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def reached_in_words(pool: str, user: str, budget: int, renews: float | None, *, low: bool) -> str:
+    """*pool* empty: a budget of *user*. What was held is left out: running work goes on, so it grows and is never shown exactly."""
     whose = f"the budget of {f'pool {pool}' if pool else user}"
     but = "; until then only LOW work starts" if low else ""
     until = "" if renews is None else f"; it renews on {utc(moment(renews))}{but}"
-    return f"{whose} is reached: {held:,} of {counted(budget, 'GPU-hour')} used this month{until}"
+    return f"{whose} is reached: none of its {counted(budget, 'GPU-hour')} {'is' if budget == 1 else 'are'} left this month{until}"

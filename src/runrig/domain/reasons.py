@@ -295,7 +295,7 @@ def _of_order(it: Reason) -> str:
             until = "" if it.until is None else f" until {utc(at(it.until))}"
             return f"pool {it.where} was paused{since}{until}{said}; ask an administrator to run `runrig pool resume {it.where}`"
         case Code.BUDGET:
-            return reached_in_words(it.where, it.said, it.have, it.own, it.until, low=bool(it.stopped))
+            return reached_in_words(it.where, it.said, it.own, it.until, low=bool(it.stopped))
         case Code.SET_ASIDE:
             ways = "retry it with `runrig workflow release {0}`, or end it with `runrig workflow cancel {0}`"
             return f"set aside{since} after an internal error; {ways.format(it.where)}"
@@ -360,7 +360,7 @@ _HEADLINES = {
     Code.HELD: "on hold ({where})",
     Code.SET_ASIDE: "set aside: internal error",
     Code.PAUSED: "pool {where} is paused",
-    Code.BUDGET: "budget reached: {have} of {own} used in {where}",
+    Code.BUDGET: "budget reached: none of {own} left in {where}",
     Code.UPSTREAM: "after {holders}",
     Code.AFTER: "after {holders}",
     Code.ARRAY: "array: {most} at a time",

@@ -133,7 +133,9 @@ class Service:
         self.leases = Leases(self._transactor, store, self.submissions)
         self.batches = Batches(self.submissions, self._transactor, self._reconciler)
         self.arrivals = Arrivals(self._transactor, self.submissions, self.batches)
-        self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
+        self.declarations = Declarations(
+            self._transactor, store, backend, self._reconciler, self.access, self._held_before
+        )
         self.subpools = Subpools(self.declarations.editing)
         self.nodes = Nodes(self.declarations.editing)
 

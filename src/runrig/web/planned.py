@@ -78,7 +78,7 @@ def plan_view(plan: Plan) -> PlanView:
     return PlanView(
         plan.revision,
         tuple(_settings(plan)),
-        tuple(sentences(plan)),
+        (*sentences(plan), *([f"Budget: {plan.budget.sentence}."] if plan.budget else [])),
         tuple(map(_row, plan.pools)),
         tuple(_kinds(plan)),
         plan.rests,

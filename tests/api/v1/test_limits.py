@@ -26,7 +26,7 @@ def test_a_limit_of_a_user_over_all_pools_is_set_shown_and_lifted(tmp_path: Path
         limits = "/api/v1/limits/users/ann"
         dry = it.http.patch(limits, json={"gpus": 4, "waiting": 2}, params={"dry_run": "true"}).json()
         after = NONE | {"gpus": 4, "waiting": 2}
-        assert dry == {"user": "ann", "pool": None, "before": NONE, "after": after, "above": []}
+        assert dry == {"user": "ann", "pool": None, "before": NONE, "after": after, "above": [], "budget": None}
         assert rows(it) == []
         assert it.http.patch(limits, json={"gpus": 4, "waiting": 2}).json() == dry
         it.http.patch(limits, json={"gpus_per_workflow": 3}).raise_for_status()

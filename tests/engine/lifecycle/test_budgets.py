@@ -17,6 +17,7 @@ from runrig.engine import cycle
 from runrig.engine.explain.pool_why import pool_why
 from runrig.engine.explain.why import why
 from runrig.engine.lifecycle import limits, pools
+from runrig.engine.lifecycle.budgets import preview
 from runrig.engine.lifecycle.contradictions import contradiction
 from runrig.engine.lifecycle.reassignments import reassign
 from runrig.engine.lifecycle.workflows import next_deadline
@@ -192,21 +193,42 @@ def test_a_user_has_a_budget_over_all_pools() -> None:
     assert (world.status(mine), world.status(theirs)) == ([Status.WAITING], [Status.INITIALIZING])
     (reason,) = why(world.state, mine).groups[0].reasons
     assert str(reason) == (
-        "the budget of cy is reached: 2 of 2 GPU-hours used this month; it renews on 2026-12-01 00:00:00 UTC"
+        "the budget of cy is reached: none of its 2 GPU-hours are left this month; it renews on 2026-12-01 00:00:00 UTC"
     )
 
 
-def test_why_says_what_was_held_and_when_it_renews() -> None:
+@pytest.mark.parametrize(
+    ("budget", "reached", "stops", "waits", "words"),
+    [
+        (2, BudgetReached.STOP, BudgetReached.STOP, ("waits-1", "low-1"), "waits-1 and low-1 would wait; 1 running"),
+        (2, BudgetReached.BORROW, BudgetReached.BORROW, ("waits-1",), "only LOW work starts until 2026-12-01"),
+        (9, BudgetReached.STOP, None, (), "2.5 of 9 GPU-hours used this month, 6.5 left; it renews on 2026-12-01"),
+    ],
+)
+def test_a_preview_names_what_is_left_and_what_would_wait(
+    budget: int, reached: BudgetReached, stops: BudgetReached | None, waits: tuple[str, ...], words: str
+) -> None:
+    world = Month(None)
+    for name, priority in (("runs", NORMAL), ("waits", NORMAL), ("low", LOW)):
+        world.submit(name, "vision", priority, 8)
+        world.later(1)
+    held = HeldBefore(world.now, {VISION: 5 * HOUR // 2})
+    found = preview(world.state, VISION, (budget, reached), world.now, held)
+    assert (found.used, found.stops, found.waits, found.running) == (2.5, stops, waits, 1)
+    assert words in found.sentence
+
+
+def test_why_says_that_nothing_is_left_and_when_it_renews() -> None:
     world = Month(1, HeldBefore(NOVEMBER + 10 * DAY, {VISION: 1_500 * HOUR}), budget_reached=BudgetReached.BORROW)
     id = world.submit("w", "vision", NORMAL, 2)
     world.plan()
     (reason,) = why(world.state, id).groups[0].reasons
     assert (reason.code, reason.law) == (Code.BUDGET, "W7")
     assert str(reason) == (
-        "the budget of pool vision is reached: 1,500 of 1 GPU-hour used this month; it renews on 2026-12-01 00:00:00 UTC; "
+        "the budget of pool vision is reached: none of its 1 GPU-hour is left this month; it renews on 2026-12-01 00:00:00 UTC; "
         "until then only LOW work starts"
     )
-    assert reason.headline == "budget reached: 1,500 of 1 GPU-hour used in vision"
+    assert reason.headline == "budget reached: none of 1 GPU-hour left in vision"
     (alike,) = drained(pool_why(world.state, "vision")).held
     assert (alike.reason, alike.gangs, alike.gpus) == (reason, 1, 2)
 

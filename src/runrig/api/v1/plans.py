@@ -46,9 +46,9 @@ def make_plan(service: Serving, user: User, asker: Asking, request: Asked, body:
 
 def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:
     """Raises NotAllowed, NotFound, InvalidInput."""
-    if body.pool is not None and body.quota is not None:
-        asker.check_promise(body.pool, {"quota"})
-        edit = v1.PoolEdit(quota=body.quota)
+    edit = body.edit or (None if body.quota is None else v1.PoolEdit(quota=body.quota))
+    if body.pool is not None and edit is not None:
+        asker.check_promise(body.pool, edit.model_fields_set)
         return OfEdit(body.pool, pool_edit(body.pool, edit, asker.service.declarations.kinds()))
     if body.pool is not None:
         return OfPause(body.pool, user, body.until) if body.act == "pause" else OfResume(body.pool)

@@ -136,7 +136,11 @@ def _changed(found: Answer) -> Iterator[str]:
         now = "no limit before" if before is None else f"{before} before"
         whose = whose.removeprefix("each user of ") if name == BUDGET else whose
         yield f"{whose}: {f'no limit of {_WORDS[name]}' if after is None else f'at most {_amount(name, after)}'} ({now})"
+    if found["budget"]:
+        yield f"{found['budget']['sentence']}"
     for each in found["above"]:
+        if found["budget"] and each["limit"] == BUDGET:
+            continue
         who = each["user"] or f"pool {each['pool']}"
         yield f"{who} has {_amount(each['limit'], each['used'])}, above the limit of {each['most']}; nothing is stopped"
 

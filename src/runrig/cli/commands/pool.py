@@ -32,6 +32,9 @@ from runrig.osmo.shape import naive, page
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
+
+
 @click.group(epilog=examples("runrig pool list --wide", "runrig pool create vision --quota 8"))
 def pool() -> None:
     """Manage pools, the shares of GPUs that users submit to."""
@@ -118,19 +121,27 @@ def create(session: Session, name: str, **settings: Any) -> None:
         "runrig pool update vision --borrowing-limit none",
         "runrig pool update vision --default-run-time 4h --max-run-time 2d",
         "runrig pool update vision --user-gpus 24 --user-waiting 20 --gpus-per-workflow 64",
+        "runrig pool update vision --budget 1000 --dry-run",
     ),
 )
 @click.argument("name", shell_complete=completing.pools)
 @_settings
 @click.option("--no-cohort", is_flag=True, help="Remove the pool from its cohort.")
+@_DRY_RUN
 @with_session
-def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> None:
+def update(session: Session, name: str, no_cohort: bool, dry_run: bool, **settings: Any) -> None:
     """Update a pool.
 
     Omitted options keep their values. Running workflows are not stopped.
     """
     body = something(request(**settings) | ({"cohort": None} if no_cohort else {}), "pool")
     client, route = session.client, path("pools", name)
+    if dry_run:
+        plan = _plan(session, name, edit=body)
+        if not session.show(plan):
+            print_plan(plan)
+            say(f"Nothing was changed (revision {plan['revision']}).")
+        return
     before = {} if session.as_json else client.get(route)
     asked = body.get("topology_keys")
     if asked and before.get("topology_keys") not in (asked, [], None):
@@ -166,9 +177,6 @@ def open_(session: Session, name: str) -> None:
     found = session.client.call("POST", path("pools", name, "open"))
     if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
         say(f"pool {name} is open")
-
-
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
 
 
 @pool.command(
@@ -224,7 +232,7 @@ def resume(session: Session, name: str, dry_run: bool) -> None:
         return
     plan = None
     with suppress(RunrigError):  # A pool can be resumed without a plan; the resume reports other errors.
-        plan = None if session.as_json else _plan(session, name, "resume")
+        plan = None if session.as_json else _plan(session, name, act="resume") | {"changes": []}
     found = session.client.call("POST", path("pools", name, "resume"))
     if session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
         return
@@ -234,16 +242,16 @@ def resume(session: Session, name: str, dry_run: bool) -> None:
         print_plan(plan)
 
 
-def _plan(session: Session, name: str, act: str, until: str | None = None) -> dict[str, Any]:
+def _plan(session: Session, name: str, **edit: Any) -> dict[str, Any]:
     from runrig.client.clients import PLAN_S  # Imports all models, which other commands do not need.
 
-    body = {"pool": name, "act": act} | ({"until": until} if until else {})
-    answer: dict[str, Any] = session.client.call("POST", path("plan"), body=body, timeout_s=PLAN_S)
-    return answer | {"changes": []}  # The pool's settings stay as they are.
+    asked = {each: value for each, value in edit.items() if value is not None}
+    answer: dict[str, Any] = session.client.call("POST", path("plan"), body={"pool": name, **asked}, timeout_s=PLAN_S)
+    return answer
 
 
 def _preview(session: Session, name: str, act: str, *options: str, until: str | None = None) -> None:
-    plan = _plan(session, name, act, until)
+    plan = _plan(session, name, act=act, until=until) | {"changes": []}  # The pool's settings stay as they are.
     if not session.show(plan):
         print_plan(plan)
         pasted("Nothing was changed. To apply:", shlex.join(("runrig", "pool", act, name, *options)))

@@ -45,6 +45,8 @@ def print_plan(answer: Answer) -> None:
         say("\n".join(found))
     if not (found or answer["pools"]):
         say("No workflow or pool is affected.")
+    if answer.get("budget"):
+        say("\n".join(folded(f"Budget: {answer['budget']['sentence']}.", WIDTH)))
     if not answer["rests"]:
         say(
             f"Stopped after {counted(answer['cycles'], 'cycle')}, before the cluster settled. Later effects are not shown."

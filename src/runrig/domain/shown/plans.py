@@ -7,6 +7,7 @@ from runrig.domain.gangs import Law
 from runrig.domain.pools import PoolState
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import WorkflowDryRun
+from runrig.domain.shown.limits import BudgetPreview
 from runrig.domain.shown.topology import Others
 from runrig.domain.value import Shown, at, example, shown_as
 
@@ -141,6 +142,7 @@ class Plan(Shown):
     *never*: can never start. *exposed*: pools whose LOW work can be reclaimed. *pools*: pools that change. *others*: by
     list, the gangs that you cannot see.
     *verdict*: whether a submission would start or wait, and why; null for other edits, or if unknown.
+    *budget*: of an edit of a pool that changes its budget, what this would do now.
     *rests* false: the plan is incomplete, because the limit of *cycles* or of the search was reached.
     """
 
@@ -163,6 +165,7 @@ class Plan(Shown):
     pools: tuple[PlanPool, ...] = ()
     others: dict[str, PlanUnseen] = field(default_factory=dict)  # not an enum: client generators would reject new keys
     verdict: WorkflowDryRun | None = None
+    budget: BudgetPreview | None = None
 
 
 shown_as(

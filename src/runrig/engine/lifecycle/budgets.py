@@ -6,14 +6,27 @@ As in a paused pool (`pausing`), the gangs are not in the ledger: they cost a cy
 from collections.abc import Iterator, Set
 from dataclasses import replace
 
-from runrig.domain.budgets import HOUR, HeldBefore, Owner, Scope, Spent, month_of
+from runrig.domain.budgets import (
+    HOUR,
+    HeldBefore,
+    Owner,
+    Scope,
+    Spent,
+    hours,
+    left_in_hours,
+    month_of,
+    next_month,
+    preview_in_words,
+)
 from runrig.domain.errors import At
 from runrig.domain.plan import Action, SetSpent, Unqueue
-from runrig.domain.pools import top_level
+from runrig.domain.pools import BudgetReached, paused_through, top_level
+from runrig.domain.shown.limits import BudgetPreview
 from runrig.domain.usage import microseconds
+from runrig.domain.value import at
 from runrig.domain.workflows import Status, Workflow
 from runrig.engine.lifecycle.pausing import queued, starts_nothing
-from runrig.engine.state.budgets import gpus_held, scopes_of
+from runrig.engine.state.budgets import Budget, gpus_held, scopes_of
 from runrig.engine.state.state import State
 
 
@@ -38,6 +51,30 @@ def follow_budgets(
         yield None
         if action.spent.stops is not (before and before.stops):
             yield from _move(state, scope)
+
+
+def preview(state: State, scope: Scope, budget: Budget, now: float, held: HeldBefore | None) -> BudgetPreview:
+    """The effect that *budget* would have now. *held*: what was held before, for a budget that is not counted yet. O(workflows)."""
+    most, reached = budget
+    known = state.budgets.moved(scope, now).held if scope in state.budgets.spent else None
+    amount = _until(state, scope, now, held) if known is None and held is not None else known
+    stops = reached if amount is not None and amount >= most * HOUR else None
+    found = _workflows(state, scope)
+    waits = [each.id for each in found if _would_wait(state, each, stops)]
+    held_now = (each for each in state.ledger.entries.values() if each.held and scope in scopes_of(each))
+    running, renews = len({each.gang.workflow for each in held_now}), next_month(month_of(now))
+    used, left = (None, None) if amount is None else (hours(amount), left_in_hours(most, amount))
+    sentence = preview_in_words(most, amount, renews, stops, waits, running)
+    return BudgetPreview(most, used, left, at(renews), stops, tuple(waits), running, sentence)
+
+
+def _would_wait(state: State, workflow: Workflow, stops: BudgetReached | None) -> bool:
+    """Whether *stops* keeps something of *workflow* waiting that is in the queue, or that only a budget keeps out of it."""
+    if stops is None or (stops is BudgetReached.BORROW and workflow.priority.preemptible):
+        return False
+    if workflow.held_by is not None or paused_through(state.pools, workflow.pool) is not None:
+        return False
+    return state.groups.number(workflow.id, Status.SCHEDULING) > 0 or any(queued(state, workflow))
 
 
 def _said(state: State, scope: Scope, now: float, held: HeldBefore | None) -> SetSpent | None:
@@ -70,8 +107,7 @@ def _until(state: State, scope: Scope, now: float, held: HeldBefore) -> int:
 
 def _move(state: State, scope: Scope) -> Iterator[Action | None]:
     """Queues what may start now, and takes what may not out of the queue. O(workflows)."""
-    found = [each for each in state.workflows.values() if not each.status.finished and _is_of(each, scope)]
-    for workflow in sorted(found, key=lambda each: (each.submit_time, each.id)):
+    for workflow in _workflows(state, scope):
         if starts_nothing(state, workflow):
             groups = state.groups_of(workflow.id)
             yield from [Unqueue(group.gang_id) for group in groups if group.status is Status.SCHEDULING]
@@ -80,6 +116,9 @@ def _move(state: State, scope: Scope) -> Iterator[Action | None]:
         yield None
 
 
-def _is_of(workflow: Workflow, scope: Scope) -> bool:
+def _workflows(state: State, scope: Scope) -> list[Workflow]:
+    """Those of *scope* that have not ended, in the order of submission."""
     of, name = scope
-    return name == (top_level(workflow.pool) if of == Owner.POOL else workflow.submitted_by)
+    there = (each for each in state.workflows.values() if not each.status.finished)
+    found = (each for each in there if name == (top_level(each.pool) if of == Owner.POOL else each.submitted_by))
+    return sorted(found, key=lambda each: (each.submit_time, each.id))

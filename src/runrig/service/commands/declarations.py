@@ -3,19 +3,20 @@
 The actor of what a file created begins with `APPLY` in the event log, so that a later `apply --prune` may delete it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from runrig.domain.budgets import HeldBefore, Owner, Scope
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.limits import LimitValues
 from runrig.domain.plan import PutCohort, PutPool
-from runrig.domain.pools import Cohort, Pool, PoolState
-from runrig.domain.shown.limits import LimitsChange
+from runrig.domain.pools import BudgetReached, Cohort, Pool, PoolState
+from runrig.domain.shown.limits import BudgetPreview, LimitsChange
 from runrig.domain.tags import Expected, check_unchanged
-from runrig.engine.lifecycle import closing, limits, pausing, pools
+from runrig.engine.lifecycle import budgets, closing, limits, pausing, pools
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend
 from runrig.ports.store import Store
@@ -59,8 +60,16 @@ class Paused(NamedTuple):
 
 class Declarations:
     def __init__(
-        self, transactor: Transactor, store: Store, backend: Backend, reconciler: Reconciler, access: Access
+        self,
+        transactor: Transactor,
+        store: Store,
+        backend: Backend,
+        reconciler: Reconciler,
+        access: Access,
+        held_before: Callable[[Collection[Scope]], HeldBefore | None],
     ) -> None:
+        """*held_before*: as in `Reconciler`."""
+        self._held_before = held_before
         self._transactor = transactor
         self._store = store
         self._access = access
@@ -174,19 +183,26 @@ class Declarations:
 
     def update_pool_limits(self, name: str, edit: PoolEdit, *, user: str, dry_run: bool) -> LimitsChange:
         """As `update_pool`, for limits of each user of the pool."""
+        held = self._held_before({(Owner.POOL, name)}) if dry_run and "budget" in edit.mentioned else None
         with self.editing(user) as writing:
             before = live_pool(writing.state, name)
             pool = edited_pool(before, edit, writing.state)
             done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
             values = LimitValues.of_pool(pool)
             over = limit_queries.above(writing.state, values, name, now=writing.now)
-        return LimitsChange(None, name, LimitValues.of_pool(before), values, over)
+            reached = pool.budget_reached or BudgetReached.STOP
+            spent = (
+                _preview(writing, (Owner.POOL, name), (before.budget, pool.budget), reached, held) if dry_run else None
+            )
+        return LimitsChange(None, name, LimitValues.of_pool(before), values, over, spent)
 
     def update_user_limits(self, user: str, edit: Mapping[str, Any], *, by: str, dry_run: bool) -> LimitsChange:
         """Changes the limits of *user* over all pools (rule W6). *edit*: the fields of `Limits` to change.
 
         Raises InvalidInput.
         """
+        scope = (Owner.USER, user)
+        held = self._held_before({scope}) if dry_run and "budget" in edit else None
         with self.editing(by) as writing:
             before = writing.state.ledger.users.limits_of(user)
             plan = limits.put_limits(writing.state, after := replace(before, **edit))
@@ -194,7 +210,9 @@ class Declarations:
                 writing.commit(plan)
             values = LimitValues.of(after)
             over = limit_queries.above(writing.state, values, None, [user], now=writing.now)
-        return LimitsChange(user, None, LimitValues.of(before), values, over)
+            turn = before.budget, after.budget
+            spent = _preview(writing, scope, turn, BudgetReached.STOP, held) if dry_run else None
+        return LimitsChange(user, None, LimitValues.of(before), values, over, spent)
 
     def roll_back(self, wanted: Sequence[Pool], *, user: str, said: Said | None = None) -> RolledBack:
         """Makes the ACTIVE pools equal to *wanted*, all or none (rule Q7).
@@ -334,6 +352,16 @@ class Declarations:
             yield writing
         if writing.committed:
             self._reconciler.wake()
+
+
+def _preview(
+    writing: Writing, scope: Scope, turn: tuple[int | None, int | None], reached: BudgetReached, held: HeldBefore | None
+) -> BudgetPreview | None:
+    """*turn*: the budget before and after."""
+    before, after = turn
+    if after is None or before == after:
+        return None
+    return budgets.preview(writing.state, scope, (after, reached), writing.now, held)
 
 
 def end_of_pause(until: str | None, now: float) -> float | None:

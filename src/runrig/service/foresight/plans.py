@@ -6,14 +6,17 @@ Nothing is stored, and the state of the server is only read.
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from runrig.domain.budgets import HeldBefore, Scope
+from runrig.domain.budgets import HeldBefore, Owner, Scope
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.gangs import Gang
-from runrig.domain.plan import Submit
+from runrig.domain.plan import PutPool, Submit
+from runrig.domain.pools import BudgetReached, Pool
+from runrig.domain.shown.limits import BudgetPreview
 from runrig.domain.shown.plans import Plan
 from runrig.engine.foresight.branch import Budget, Edit, StateBranch
 from runrig.engine.foresight.consequences import concerns_nodes, consequences
 from runrig.engine.foresight.outcome import Outcome
+from runrig.engine.lifecycle import budgets
 from runrig.engine.lifecycle.gangs import first_gangs
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
@@ -23,7 +26,7 @@ from runrig.service.commands.differences import Difference
 from runrig.service.commands.submission import elements_of
 from runrig.service.commands.submissions import Submissions
 from runrig.service.foresight.dry_runs import DryRuns
-from runrig.service.foresight.questions import Deed, OfDrain, OfNodes, OfSubmission, Question, Reader, edit_of
+from runrig.service.foresight.questions import Deed, OfDrain, OfEdit, OfNodes, OfSubmission, Question, Reader, edit_of
 from runrig.service.foresight.seen import seen, with_names
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.leaving import Leaving
@@ -99,8 +102,8 @@ class Plans:
             with self._transactor.reading() as state:
                 revision = state.revision
                 deed, edit, changes = self._reader.understood(state, question, user, visibility, now)
-                budgets = state.budgets.new(edit.actions)
-            held = self._held_before(budgets) if budgets else None
+                uncounted = state.budgets.new(edit.actions)
+            held = self._held_before(uncounted) if uncounted else None
             params = (concerns_nodes(edit), now, Budget(), leaving)
             found, _ = self._asker.ask_branches(
                 (outcome_without, params), (outcome_with, (deed, held, *params)), within_s=LONGEST_S, sent=leaving.sent
@@ -115,8 +118,19 @@ class Plans:
             as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)
             with self._transactor.reading() as state:
                 shown = with_names(as_seen, lambda id: _groups(state, id, deed) == 1)
+                budget = _budget(state, deed, edit, now, held)
             elements = elements_of(deed.parsed.spec.spec) if isinstance(deed, OfSubmission) else 0
-            return Planned(changes, replace(shown, nodes=asked), _first_gangs(edit, deed), elements)
+            return Planned(changes, replace(shown, nodes=asked, budget=budget), _first_gangs(edit, deed), elements)
+
+
+def _budget(state: State, deed: Deed, edit: Edit, now: float, held: HeldBefore | None) -> BudgetPreview | None:
+    """What the budget of a pool would do if *deed* changes it."""
+    match deed, edit.actions:
+        case OfEdit(), (PutPool(pool, Pool() as old), *_) if pool.parent is None and pool.budget is not None:
+            reached = pool.budget_reached or BudgetReached.STOP
+            if (pool.budget, reached) != (old.budget, old.budget_reached or BudgetReached.STOP):
+                return budgets.preview(state, (Owner.POOL, pool.name), (pool.budget, reached), now, held)
+    return None
 
 
 def _first_gangs(edit: Edit, deed: Deed) -> tuple[Gang, ...]:

@@ -89,7 +89,8 @@ class UsageQueries:
         trees = _with_subpools(query, found, netted) if query.tree else {}
         if (count := len(found) + len(trees)) > MOST_ROWS:
             raise InvalidInput.one(
-                f"too many rows ({count:,}, maximum {MOST_ROWS:,}). Use a shorter time, fewer keys or longer steps", "by"
+                f"too many rows ({count:,}, maximum {MOST_ROWS:,}). Use a shorter time, fewer keys or longer steps",
+                "by",
             )
         by, total = tuple(query.by), dict[str, int]()
         for sums_of in found.values():

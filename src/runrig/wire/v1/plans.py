@@ -5,16 +5,17 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from runrig.wire.base import Request, Whole, example
+from runrig.wire.v1.pools import PoolEdit
 from runrig.wire.v1.workflows import WorkflowSubmit
 
 MOST_NODES = 10_000
 
 
 class PlanRequest(Request):
-    """One of *file*, *pool* with *quota* or *act*, *drain*, *down*, *submission*.
+    """One of *file*, *pool* with *quota*, *edit* or *act*, *drain*, *down*, *submission*.
 
-    *file*: the text of a cluster file, *prune* as in apply. *quota*: GPUs, or as text. *act*:
-    `pause`, with *until* as in its own request, or `resume`. *drain*: nodes to be drained as
+    *file*: the text of a cluster file, *prune* as in apply. *quota*: GPUs, or as text. *edit*: as in
+    the update of a pool. *act*: `pause`, with *until* as in its own request, or `resume`. *drain*: nodes to be drained as
     by `nodes:drain`, with *force* or without. *down*: a topology domain that loses all nodes and their pods; by
     its name, or by its path if several have that name.
     """
@@ -25,6 +26,7 @@ class PlanRequest(Request):
     prune: bool = False
     pool: str | None = None
     quota: Whole | str | dict[str, Any] | None = None
+    edit: PoolEdit | None = None
     act: Literal["pause", "resume"] | None = None
     until: str | None = None
     drain: list[str] | None = Field(default=None, min_length=1, max_length=MOST_NODES)
@@ -37,8 +39,8 @@ class PlanRequest(Request):
         asked = [self.file, self.pool, self.drain, self.down, self.submission]
         if sum(each is not None for each in asked) != 1:
             raise ValueError("set exactly one of file, pool, drain, down and submission")
-        if (self.pool is not None) != ((self.quota is not None) + (self.act is not None)):
-            raise ValueError("pool requires quota or act, and they require pool")
+        if (self.pool is not None) != sum(each is not None for each in (self.quota, self.edit, self.act)):
+            raise ValueError("pool requires quota, edit or act, and they require pool")
         if self.until is not None and self.act != "pause":
             raise ValueError("until requires act pause")
         if self.force and self.drain is None:

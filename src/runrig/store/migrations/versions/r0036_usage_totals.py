@@ -39,7 +39,10 @@ def upgrade() -> None:
 def _keys_of_flavors() -> dict[str, int]:
     """Flavor → the id of the flavor alone. Those that are missing get one."""
     connection = op.get_bind()
-    last = {row[0]: row[1] for row in connection.execute(sa.select(KEYS.c.flavor, sa.func.max(KEYS.c.day)).group_by(KEYS.c.flavor))}
+    last = {
+        row[0]: row[1]
+        for row in connection.execute(sa.select(KEYS.c.flavor, sa.func.max(KEYS.c.day)).group_by(KEYS.c.flavor))
+    }
     alone = sa.and_(KEYS.c.pool == "", KEYS.c.priority == "", KEYS.c.user == "")
     found = {row[0]: row[1] for row in connection.execute(sa.select(KEYS.c.flavor, KEYS.c.id).where(alone))}
     free = 1 + (connection.execute(sa.select(sa.func.max(KEYS.c.id))).scalar_one() or 0)
