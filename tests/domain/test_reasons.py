@@ -281,6 +281,17 @@ WORDS: list[tuple[Reason, str, str]] = [
         "budget reached: none of 1 GPU-hour left in all pools",
     ),
     (
+        of(Code.SET_ASIDE, "vision", "", stopped="pool"),
+        "the pause or budget of pool vision was set aside after an internal error and stays as it is; "
+        "the server tries again every 5 minutes",
+        "set aside: internal error",
+    ),
+    (
+        of(Code.SET_ASIDE, "ann", "", stopped="user"),
+        "the budget of ann was set aside after an internal error and stays as it is; the server tries again every 5 minutes",
+        "set aside: internal error",
+    ),
+    (
         of(Code.SET_ASIDE, "w-1", "", since=60.0),
         "set aside at 1970-01-01 00:01:00 UTC after an internal error; "
         "retry it with `runrig workflow release w-1`, or end it with `runrig workflow cancel w-1`",

@@ -37,6 +37,7 @@ from runrig.domain.plan import (
     SetAside,
     SetFlavors,
     SetMost,
+    SetOwnerAside,
     SetPriority,
     SetSpent,
     Stop,
@@ -367,6 +368,7 @@ LATER = (
     SetPriority,
     PutLimits,
     SetSpent,
+    SetOwnerAside,
 )
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 

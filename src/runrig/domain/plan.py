@@ -75,6 +75,18 @@ class SetSpent:
     budget: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class SetOwnerAside:
+    """Says that the pause or budget of a pool or user (`budgets.Scope`) cannot be changed, and stays as it is (rule W8).
+
+    *error*: the kind of failure.
+    """
+
+    of: str
+    name: str
+    error: str
+
+
 # ---------------------------------------------------------------- what was submitted, and how far it is
 
 
@@ -312,7 +324,10 @@ Decision = (
 )
 """Changes of one gang: the actions that the ledger handles."""
 
-Action = Declaration | SetSpent | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | WorkflowMove | Decision
+OwnerMove = SetSpent | SetOwnerAside
+"""What the engine says of the pause or budget of a pool or user."""
+
+Action = Declaration | OwnerMove | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | WorkflowMove | Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,4 +366,5 @@ _LAWS = {
     PutPool: "R7",
     PutLimits: "W6",
     SetSpent: "W7",
+    SetOwnerAside: "W8",
 }

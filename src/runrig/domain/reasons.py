@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runrig.domain.after import must
-from runrig.domain.budgets import reached_in_words
+from runrig.domain.budgets import Owner, reached_in_words
 from runrig.domain.older_gangs import Older, Share
 from runrig.domain.quantities import (
     GPU,
@@ -119,8 +119,9 @@ class Reason(Shown):
     code: Code
     law: str
     where: str = ""
-    """For SET_ASIDE the workflow, for HELD the user who put it on hold, for AFTER how the holder must end. Empty for a USER_LIMIT
-    and a BUDGET of a user. *gangs*, *have* and *need* of ARRAY: the elements, those that are running or queued, and how many may be."""
+    """For SET_ASIDE the workflow, or the pool or user (*stopped*), for HELD the user who put it on hold, for AFTER how the holder must
+    end. Empty for a USER_LIMIT and a BUDGET of a user. *gangs*, *have* and *need* of ARRAY: the elements, those that are running or
+    queued, and how many may be."""
     resource: str = ""
     """``flavor/resource``."""
     have: int = 0
@@ -151,7 +152,8 @@ class Reason(Shown):
     said: str = ""
     """For PAUSED: why, in the words of who paused it; may be empty. For USER_LIMIT and BUDGET: the user."""
     stopped: str = ""
-    """For STOPPED: what is stopped; empty: the queue. For BUDGET: the priorities that still start."""
+    """For STOPPED: what is stopped; empty: the queue. For BUDGET: the priorities that still start. For SET_ASIDE: `pool` or
+    `user`, if it is the pause or budget of one; empty: a workflow."""
 
     def __str__(self) -> str:
         in_words = _of_quota if self.code in _QUOTAS else _of_pods if self.code in _PODS else _of_order
@@ -296,6 +298,9 @@ def _of_order(it: Reason) -> str:
             return f"pool {it.where} was paused{since}{until}{said}; ask an administrator to run `runrig pool resume {it.where}`"
         case Code.BUDGET:
             return reached_in_words(it.where, it.said, it.own, it.until, low=bool(it.stopped))
+        case Code.SET_ASIDE if it.stopped:
+            whose = f"the {'pause or ' * (it.stopped == Owner.POOL)}budget of {'pool ' * (it.stopped == Owner.POOL)}{it.where}"
+            return f"{whose} was set aside after an internal error and stays as it is; the server tries again every 5 minutes"
         case Code.SET_ASIDE:
             ways = "retry it with `runrig workflow release {0}`, or end it with `runrig workflow cancel {0}`"
             return f"set aside{since} after an internal error; {ways.format(it.where)}"

@@ -11,6 +11,8 @@ def pool_of(action: plan.Action) -> str | None:
     """The pool that *action* changes; None if it does not change a pool."""
     if isinstance(action, plan.SetSpent) and action.spent.of == Owner.POOL:
         return action.spent.name
+    if isinstance(action, plan.SetOwnerAside) and action.of == Owner.POOL:
+        return action.name
     return action.pool.name if isinstance(action, plan.PutPool) else None
 
 
@@ -60,6 +62,6 @@ def workflow_of(action: plan.Action) -> str | None:
             return id.partition("/")[0]
         case plan.SetFlavors() | plan.PutNode() | plan.DropNode() | plan.PutCohort() | plan.DropCohort():
             return None
-        case plan.PutPool() | plan.PutLimits() | plan.SetSpent():
+        case plan.PutPool() | plan.PutLimits() | plan.SetSpent() | plan.SetOwnerAside():
             return None
     assert_never(action)

@@ -398,5 +398,5 @@ _OTHERS: dict[str, Callable[[World, Mapping[str, Any]], None]] = {
     "SetMost": lambda world, a: world._change_workflow(a, most=a["most"]),
     "Reassign": lambda world, a: world._change_workflow(a, pool=a["pool"], priority=a["priority"]),
 }
-SILENT = ("RetryTask", "RestartTask", "SetSpent")
+SILENT = ("RetryTask", "RestartTask", "SetSpent", "SetOwnerAside")
 KINDS = frozenset({*_OF_GANGS, *_OTHERS, *SILENT})

@@ -33,6 +33,7 @@ from runrig.domain.plan import (
     SetAside,
     SetFlavors,
     SetMost,
+    SetOwnerAside,
     SetPriority,
     SetSpent,
     Stop,
@@ -120,6 +121,16 @@ PAIRS: list[tuple[Action, str]] = [
     (
         SetSpent(Spent(Owner.USER, "ann", 1_793_491_200.0, HOUR, 1_794_000_000.0), None),
         "the budget of ann is no longer counted (Budgets, rule W7)",
+    ),
+    (
+        SetOwnerAside(Owner.POOL, "p", "KeyError"),
+        "the pause or budget of pool p was set aside after an internal error (KeyError) and stays as it is; everything else continues "
+        "(Set aside, rule W8)",
+    ),
+    (
+        SetOwnerAside(Owner.USER, "ann", "KeyError"),
+        "the pause or budget of ann was set aside after an internal error (KeyError) and stays as it is; everything else continues "
+        "(Set aside, rule W8)",
     ),
     (SetMost("w-1", 5), "w-1 may run 5 of its elements at a time (Arrays, rule W4)"),
     (Withdraw("w-1/g"), "w-1/g lost its reservation and is pending again"),

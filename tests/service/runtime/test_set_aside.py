@@ -17,7 +17,18 @@ from runrig.domain.errors import FailedAt, RunrigError
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Phase, TaskFact
-from runrig.domain.plan import Abandon, Action, Admit, Declaration, MoveTask, PutPool, Release, SetAside, SetSpent
+from runrig.domain.plan import (
+    Abandon,
+    Action,
+    Admit,
+    Declaration,
+    MoveTask,
+    PutPool,
+    Release,
+    SetAside,
+    SetOwnerAside,
+    SetSpent,
+)
 from runrig.domain.records import Event, RowChange
 from runrig.domain.subjects import pool_of, workflow_of
 from runrig.domain.workflow_status import WorkflowStatus
@@ -42,7 +53,7 @@ pools:
 """
 GOOD = Node("g0", {"gpu": 4}, labels={"kind": "g"})
 BAD = tuple(Node(f"b{at}", {"gpu": 2}, labels={"kind": "b"}) for at in range(3))
-KINDS = [kind for kind in get_args(Action) if kind not in (*get_args(Declaration), SetSpent)]
+KINDS = [kind for kind in get_args(Action) if kind not in (*get_args(Declaration), SetSpent, SetOwnerAside)]
 ALWAYS = 10**9
 
 
@@ -294,6 +305,14 @@ def test_pause_and_budget_that_fail_are_set_aside_and_tried_again(
         assert (history.failures, history.rounds["good-2"]) == (0, history.rounds["good-1"][:1])
         with it.service._transactor.reading() as state:
             assert state.ledger.entries["good-2/main-group"].held
+        waits = it.submit("waits", "bad")
+        history._turn()
+        assert [each for each in it.actions() if isinstance(each, SetOwnerAside)] == [
+            SetOwnerAside(Owner.POOL, "bad", "Broken")
+        ]
+        assert it.service.workflow_queries.why(waits).sentence.startswith(
+            "waits-1 is waiting: the pause or budget of pool bad was set aside after an internal error and stays as it is"
+        )
         assert it.service._reconciler.sleep_s() > 1
         assert [each for each in caplog.messages if each.startswith("event=set_aside pool=bad error=")]
         assert b"runrig_budgets_set_aside 1.0\n" in it.service.metrics.text()

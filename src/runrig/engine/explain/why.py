@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from runrig.domain.blockers import Blocker, QuotaLeft, Tier, Verdict
+from runrig.domain.budgets import Owner
 from runrig.domain.gangs import GangState, Priority
-from runrig.domain.pools import paused_through
+from runrig.domain.pools import paused_through, top_level
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.why import GroupWhy, reason_budget, reason_paused, reason_set_aside
 from runrig.domain.steps import Steps, drained
-from runrig.domain.workflows import UNDER_WAY, Group, Status
+from runrig.domain.workflows import UNDER_WAY, Group, Status, Workflow
 from runrig.engine.explain.blockers import blockers, blockers_in_full, first_reasons
 from runrig.engine.explain.quota_reasons import quota_left
 from runrig.engine.ledger.ledger import Ledger
@@ -115,6 +116,8 @@ def outside(state: State, group: Group) -> Iterator[Reason]:
         yield reason_set_aside(workflow)
     elif workflow.held_by is not None:
         yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
+    if not workflow.set_aside:
+        yield from _owners_aside(state, workflow)
     if not workflow.set_aside and (paused := paused_through(state.pools, workflow.pool)) is not None:
         yield reason_paused(paused)
     if not workflow.set_aside:
@@ -128,6 +131,16 @@ def outside(state: State, group: Group) -> Iterator[Reason]:
     if workflow.most is not None and started >= workflow.most:
         elements = len(state.spec_of(workflow.id).groups)
         yield Reason(Code.ARRAY, "W4", have=started, need=workflow.most, gangs=elements)
+
+
+def _owners_aside(state: State, workflow: Workflow) -> Iterator[Reason]:
+    """Yields that a pause or budget that keeps *workflow* waiting cannot be changed, and so does not end (rule W8)."""
+    aside = state.budgets.aside
+    if aside and state.budgets.keep_back(state.pools, workflow):
+        pool, user = workflow.pool, workflow.submitted_by
+        for scope in dict.fromkeys(((Owner.POOL, pool), (Owner.POOL, top_level(pool)), (Owner.USER, user))):
+            if scope in aside:
+                yield Reason(Code.SET_ASIDE, "W8", where=scope[1], stopped=scope[0])
 
 
 def of_budgets(state: State, pool: str, user: str, priority: Priority) -> Iterator[Reason]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from runrig.domain.budgets import Owner, Scope, Spent, month_of, next_month
 from runrig.domain.gangs import Priority
-from runrig.domain.plan import Action, Declaration, PutLimits, PutPool, SetSpent
+from runrig.domain.plan import Action, Declaration, OwnerMove, PutLimits, PutPool, SetSpent
 from runrig.domain.pools import BudgetReached, Pool, PoolState, paused_through, top_level
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import Workflow
@@ -22,7 +22,8 @@ Budget = tuple[int, BudgetReached]
 class Budgets:
     """*declared*: the budgets. *spent*: what is counted; a budget is in force once the server has said where counting begins
     (`SetSpent`). *uncounted*: those that are not in force yet. *gpus*: what is held now, where something is counted. *due*: when
-    the server has something to say about a budget; it may be too early, never too late.
+    the server has something to say about a budget; it may be too early, never too late. *aside*: the pools and users whose pause or
+    budget could not be changed when the server last tried (rule W8); not stored, as a new server tries again.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,7 @@ class Budgets:
         self.uncounted: set[Scope] = set()
         self.gpus: Counter[Scope] = Counter()
         self.due: dict[Scope, float] = {}
+        self.aside: set[Scope] = set()
 
     def load(self, loaded: Loaded, entries: Iterable[Entry]) -> None:
         """Takes over the rows of a state with these gangs."""
@@ -42,6 +44,8 @@ class Budgets:
             self.set(SetSpent(spent, 0), entries)
 
     def declare(self, action: Declaration) -> None:
+        if isinstance(action, PutPool):
+            self.aside.discard((Owner.POOL, action.pool.name))
         if declared := _declared(action):
             self._declare(*declared)
 
@@ -60,9 +64,17 @@ class Budgets:
         if scope in self.spent and before != self.declared.get(scope):
             self.due[scope] = 0.0
 
+    def note(self, action: OwnerMove, entries: Iterable[Entry]) -> tuple[Scope, ...]:
+        """Returns the budgets whose count changes. *entries*: see `set`."""
+        if isinstance(action, SetSpent):
+            return (self.set(action, entries),)
+        self.aside.add((action.of, action.name))
+        return ()
+
     def set(self, action: SetSpent, entries: Iterable[Entry]) -> Scope:
         """*entries*: all gangs, which are counted if counting begins."""
         scope = action.spent.scope
+        self.aside.discard(scope)
         if action.budget is None:
             del self.spent[scope], self.gpus[scope], self.due[scope]
             return scope

@@ -21,6 +21,7 @@ from runrig.domain.plan import (
     DropNode,
     MoveGroup,
     MoveTask,
+    OwnerMove,
     PutCohort,
     PutLimits,
     PutNode,
@@ -31,7 +32,6 @@ from runrig.domain.plan import (
     RetryTask,
     SetAside,
     SetFlavors,
-    SetSpent,
     Submit,
     TryAgain,
     Unqueue,
@@ -212,8 +212,8 @@ class State:
                 self._declare(action, at)
             case Submit(workflow, groups):
                 self._submit(workflow, groups)
-            case SetSpent():
-                self._changed.spent.add(self.budgets.set(action, self.ledger.entries.values()))
+            case _ if isinstance(action, OwnerMove):
+                self._changed.spent.update(self.budgets.note(action, self.ledger.entries.values()))
             case MoveGroup(workflow, group):
                 self.put_group(moved := group_moved(self.groups[workflow, group], action, at))
                 self._put_workflow(*self.dependents.follow_element(self, moved))

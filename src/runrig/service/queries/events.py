@@ -138,6 +138,15 @@ def _(action: plan.SetSpent) -> str:
 
 
 @in_words.register
+def _(action: plan.SetOwnerAside) -> str:
+    whose = f"{'pool ' * (action.of == Owner.POOL)}{action.name}"
+    return (
+        f"the pause or budget of {whose} was set aside after an internal error ({action.error}) and stays as it is; everything else "
+        f"continues {cited('W8')}"
+    )
+
+
+@in_words.register
 def _(action: plan.MoveTask) -> str:
     told = action.exit_code is None or action.message.startswith(f"exit code {action.exit_code}")
     code = "" if told else f" with exit code {action.exit_code}"

@@ -14,7 +14,7 @@ from runrig.domain.budgets import HeldBefore, Scope
 from runrig.domain.errors import FailedAt, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation
-from runrig.domain.plan import Plan
+from runrig.domain.plan import Plan, SetOwnerAside
 from runrig.domain.shown.why import Standstill
 from runrig.domain.value import at
 from runrig.engine.lifecycle import workflows
@@ -24,7 +24,7 @@ from runrig.ports.clock import Clock
 from runrig.service.runtime.desired import Launches
 from runrig.service.runtime.drain_sweep import DrainSweep
 from runrig.service.runtime.metrics import Metrics
-from runrig.service.runtime.transactor import Transactor
+from runrig.service.runtime.transactor import ENGINE, Transactor
 
 LONGEST_SLEEP_S = 3600.0
 UNCOUNTED_S = 1.0
@@ -150,6 +150,9 @@ class Reconciler:
                 self._aside[failed.owner] = self._clock.now() + ASIDE_S
                 of, name = failed.owner
                 _log.error("event=set_aside %s=%s error=%r", of, name, str(failed), exc_info=failed)
+                with self._transactor.writing(ENGINE) as writing:
+                    if failed.owner not in writing.state.budgets.aside:
+                        writing.commit(Plan((SetOwnerAside(of, name, type(failed.__cause__).__name__),)))
             else:
                 break
         self._metrics.aside(len(self._aside))
