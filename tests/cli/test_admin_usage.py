@@ -100,7 +100,7 @@ def test_command_finds_a_damaged_sum_and_rebuilds_it(tmp_path: Path) -> None:
             "2027-01-15 08:00 1 pool2 default LOW ann held 4.9989 3.9989",
             "2027-01-15 09:00 1 - default - - capacity 0.0000 4.0000",
             "2027-01-15 10:00 1 ghost default - - quota 0.5000 0.0000",
-            "2027-01-15 10:00 1 - default - - lent 1.0000 0.0000",
+            "2027-01-15 10:00 1 - default - - lent 1.0000 0.4456",
             "2027-01-15 00:00 24 pool1 default NORMAL ann held 28.5544 27.5544",
             "2027-01-15 00:00 24 pool2 default LOW ann held 9.8900 8.8900",
         ]

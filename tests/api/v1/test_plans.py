@@ -123,7 +123,7 @@ def test_planned_submission_shows_the_work_that_it_preempts(tmp_path: Path) -> N
     ("question", "status", "code", "says"),
     [
         ({}, 422, "USAGE", "exactly one of"),
-        ({"pool": "pool1"}, 422, "USAGE", "pool requires quota or act"),
+        ({"pool": "pool1"}, 422, "USAGE", "pool requires quota, edit or act"),
         ({"pool": "pool1", "quota": 1, "down": "r0"}, 422, "USAGE", "exactly one of"),
         ({"pool": "nope", "quota": 1}, 404, "NOTFOUND", "nope"),
         ({"pool": "pool1", "quota": -1}, 422, "USAGE", "-1"),
