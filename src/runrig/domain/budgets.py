@@ -104,7 +104,7 @@ def left_in_hours(budget: int, held: int) -> float:
 def preview_in_words(
     budget: int, held: int | None, renews: float, stops: BudgetReached | None, waits: Sequence[str], running: int
 ) -> str:
-    """What a budget would do now. *waits*: workflows that it would keep waiting. *running*: how many continue."""
+    """The effect that a budget would have now. *waits*: workflows that it would keep waiting. *running*: how many continue."""
     end = utc(moment(renews))
     if held is None:
         return f"the usage of this month is not counted yet; the budget renews on {end}"
@@ -124,7 +124,7 @@ def _and(parts: Sequence[str]) -> str:
 
 
 def reached_in_words(pool: str, user: str, budget: int, renews: float | None, *, low: bool) -> str:
-    """*pool* empty: a budget of *user*. What was held is left out: running work goes on, so it grows and is never shown exactly."""
+    """*pool* empty: a budget of *user*. The amount held is not shown, because running work still adds to it."""
     whose = f"the budget of {f'pool {pool}' if pool else user}"
     but = "; until then only LOW work starts" if low else ""
     until = "" if renews is None else f"; it renews on {utc(moment(renews))}{but}"

@@ -325,7 +325,7 @@ Decision = (
 """Changes of one gang: the actions that the ledger handles."""
 
 OwnerMove = SetSpent | SetOwnerAside
-"""What the engine says of the pause or budget of a pool or user."""
+"""Records of the engine about the pause or budget of a pool or user."""
 
 Action = Declaration | OwnerMove | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | WorkflowMove | Decision
 

@@ -40,7 +40,7 @@ shown_as(Limit("cy", "vision", LimitKind.GPUS, 8, 6))
 
 @dataclass(frozen=True, slots=True)
 class BudgetPreview(Shown):
-    """What a budget of *most* GPU-hours would do now.
+    """The effect that a budget of *most* GPU-hours would have now.
 
     *used*, *left*: in this month; null: usage is not counted yet. *renews*: when the next month begins. *stops*: what is stopped until
     then, as in `budget_reached`; null: nothing, as it is not reached. *waits*: workflows that it would keep waiting. *running*: how many

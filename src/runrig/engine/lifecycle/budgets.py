@@ -69,7 +69,7 @@ def preview(state: State, scope: Scope, budget: Budget, now: float, held: HeldBe
 
 
 def _would_wait(state: State, workflow: Workflow, stops: BudgetReached | None) -> bool:
-    """Whether *stops* keeps something of *workflow* waiting that is in the queue, or that only a budget keeps out of it."""
+    """Whether *stops* would make groups of *workflow* wait that are in the queue, or that only a budget excludes from it."""
     if stops is None or (stops is BudgetReached.BORROW and workflow.priority.preemptible):
         return False
     if workflow.held_by is not None or paused_through(state.pools, workflow.pool) is not None:
@@ -117,7 +117,7 @@ def _move(state: State, scope: Scope) -> Iterator[Action | None]:
 
 
 def _workflows(state: State, scope: Scope) -> list[Workflow]:
-    """Those of *scope* that have not ended, in the order of submission."""
+    """The unfinished workflows of *scope*, in the order of submission."""
     of, name = scope
     there = (each for each in state.workflows.values() if not each.status.finished)
     found = (each for each in there if name == (top_level(each.pool) if of == Owner.POOL else each.submitted_by))

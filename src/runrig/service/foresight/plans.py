@@ -124,7 +124,7 @@ class Plans:
 
 
 def _budget(state: State, deed: Deed, edit: Edit, now: float, held: HeldBefore | None) -> BudgetPreview | None:
-    """What the budget of a pool would do if *deed* changes it."""
+    """The effect of the budget of a pool if *deed* changes it."""
     match deed, edit.actions:
         case OfEdit(), (PutPool(pool, Pool() as old), *_) if pool.parent is None and pool.budget is not None:
             reached = pool.budget_reached or BudgetReached.STOP

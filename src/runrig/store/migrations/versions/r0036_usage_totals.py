@@ -37,7 +37,7 @@ def upgrade() -> None:
 
 
 def _keys_of_flavors() -> dict[str, int]:
-    """Flavor → the id of the flavor alone. Those that are missing get one."""
+    """Flavor → the id of the flavor alone. Creates the missing ones."""
     connection = op.get_bind()
     last = {
         row[0]: row[1]
