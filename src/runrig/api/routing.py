@@ -34,7 +34,8 @@ def answers(model: type[Answer], *errors: int, said: Mapping[int, Said] | None =
     *said*: status → message and details, for errors whose usual example is not specific enough.
     """
     content = {"application/json": {"example": model.example()}}
-    return {200: {"description": "Done", "content": content}, **documented(*ALWAYS, *errors, said=said)}
+    shown = {"model": model, "description": "Done", "content": content}
+    return {200: shown, **documented(*ALWAYS, *errors, said=said)}
 
 
 def text_answers(example: str, *errors: int) -> Responses:
@@ -74,6 +75,7 @@ class Route(APIRoute):
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        more |= _success(more.get("responses") or {}, modelled=bool(more.get("response_model")))
         found = _found(endpoint)
         headers = [dict(each.documented) for each in found.values() if each.documented is not None]
         if headers:
@@ -86,6 +88,21 @@ class Route(APIRoute):
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """The framework tries each route in turn, with a regular expression."""
         return super().matches(scope) if scope["path"].startswith(self._beginning) else (Match.NONE, {})
+
+
+def _success(responses: Responses, *, modelled: bool) -> dict[str, Any]:
+    """Returns the status and model of a successful response, which *responses* documents. *modelled*: the route has
+    a model of its own.
+    """
+    if not responses:
+        return {}
+    status = max(each for each in responses if isinstance(each, int) and each < 300)
+    shown = dict(responses[status])
+    model = shown.pop("model", None)
+    found: dict[str, Any] = {"status_code": status, "responses": responses | {status: shown}}
+    if model is not None and not modelled:
+        found["response_model"] = model
+    return found
 
 
 def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:

@@ -120,7 +120,6 @@ def config_diff(
     description="The header `x-osmo-warning` lists, in base64, the deleted pools and those that were not restored because they are "
     "still DELETING.",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    response_model=wire.ConfigRollbackAnswer,
     responses=answers(wire.ConfigRollbackAnswer, 404, 409),
 )
 def roll_back_config(service: Serving, user: User, body: wire.ConfigRollbackRequest) -> Response:

@@ -70,7 +70,6 @@ def login(service: Serving, base: Base) -> wire.LoginAnswer:
     DEVICE,
     summary="Start a device sign-in (OAuth)",
     dependencies=[OPEN],
-    response_model=wire.DeviceAnswer,
     responses=answers(wire.DeviceAnswer, 404),
     openapi_extra=_form("client_id", "scope"),
 )
@@ -95,7 +94,6 @@ def begin_oidc_device(service: Serving, address: Source) -> Response:
     summary="Exchange a code, device code or refresh token for a token of 15 minutes (OAuth)",
     description="Returns 400 with `error` and `error_description` if there is no token, or not yet.",
     dependencies=[OPEN],
-    response_model=wire.OAuthTokenAnswer,
     responses=answers(wire.OAuthTokenAnswer, 404),
     openapi_extra=_form("grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "device_code"),
 )

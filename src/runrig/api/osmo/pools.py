@@ -26,7 +26,6 @@ Pools = Annotated[list[str], Query(description="Only these pools. Default: all")
     "/api/pool",
     summary="Settings of all pools",
     dependencies=_LIST,
-    response_model=wire.PoolsAnswer,
     responses=answers(wire.PoolsAnswer, 404),
 )
 def list_pools(service: Serving, visibility: Seeing, pools: Pools = [], all_pools: bool = True) -> Shape:  # noqa: B006, ARG001 - a list is how the framework takes repeated keys
@@ -37,7 +36,6 @@ def list_pools(service: Serving, visibility: Seeing, pools: Pools = [], all_pool
     "/api/configs/pool",
     summary="Show the settings of all pools, as their administrators see them",
     dependencies=_LIST,
-    response_model=wire.PoolsAnswer,
     responses=answers(wire.PoolsAnswer),
 )
 def list_settings(service: Serving, visibility: Seeing, verbose: bool = False) -> Shape:  # noqa: ARG001 - of the reference client
@@ -53,7 +51,6 @@ def _settings(service: Serving, names: list[str], visibility: Visibility) -> Sha
     "/api/pool_quota",
     summary="Show quota and usage of pools, by sets that share nodes",
     dependencies=_LIST,
-    response_model=wire.PoolQuotaAnswer,
     responses=answers(wire.PoolQuotaAnswer, 404),
 )
 def pool_quota(
@@ -72,7 +69,6 @@ def pool_quota(
     "/api/configs/pool/{name}",
     summary="Update a pool",
     dependencies=_CHANGE,
-    response_model=wire.PoolAnswer,
     responses=answers(wire.PoolAnswer, 404, 409),
 )
 def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolPatchRequest) -> Shape:
@@ -83,7 +79,6 @@ def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wi
     "/api/configs/pool",
     summary="Update several pools, all-or-nothing. Pools that are not listed stay unchanged",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    response_model=wire.PoolsAnswer,
     responses=answers(wire.PoolsAnswer, 404, 409),
 )
 def update_pools(service: Serving, user: User, asker: Asking, visibility: Seeing, body: wire.PoolsPutRequest) -> Shape:
@@ -95,7 +90,6 @@ def update_pools(service: Serving, user: User, asker: Asking, visibility: Seeing
     "/api/configs/pool/{name}",
     summary="Delete a pool. It is ARCHIVED immediately, or DELETING until its running workflows finish",
     dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
-    response_model=wire.PoolAnswer,
     responses=answers(wire.PoolAnswer, 404, 409),
 )
 def delete_pool(service: Serving, user: User, name: str, body: wire.SaidRequest | None = None) -> Shape:

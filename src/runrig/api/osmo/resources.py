@@ -25,7 +25,6 @@ router = APIRouter(route_class=Route, tags=["resources"])
     "/api/resources",
     summary="List nodes with their resources and usage",
     dependencies=[needs(Permission.READ_CLUSTER)],
-    response_model=wire.ResourcesAnswer,
     responses=answers(wire.ResourcesAnswer, 404),
 )
 def list_resources(
@@ -80,7 +79,6 @@ def _resource(node: Node, texts: dict[tuple[Any, ...], tuple[bytes, bytes]]) -> 
     "/api/resources/{name}",
     summary="Show a node",
     dependencies=[needs(Permission.READ_CLUSTER)],
-    response_model=wire.ResourcesAnswer,
     responses=answers(wire.ResourcesAnswer, 404),
 )
 def show_resource(service: Serving, visibility: Seeing, name: str) -> Shape:

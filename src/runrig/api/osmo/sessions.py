@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response
 
 from runrig import wire
 from runrig.api.permissions import Asking, needs, workflow
-from runrig.api.routing import Base, Route, Serving, User, answers
+from runrig.api.routing import Base, Responses, Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.ports.backend import Program, Size
@@ -25,6 +25,10 @@ MOST_PORTS = 30
 USUAL_SIZE = Size(24, 80)
 """Until the client has sent the size of its terminal."""
 
+_SEVERAL: Responses = {
+    200: {"description": "Done", "content": {"application/json": {"example": wire.RouterAnswer.example()}}}
+}
+"""For a route that returns a list or mapping of keys."""
 _EXEC = [needs(Permission.EXEC_WORKFLOW, workflow("id"))]
 EntryCommand = Annotated[str, Query(description="Command in shell syntax (not run by a shell)")]
 
@@ -49,7 +53,7 @@ def exec_task(
     "/api/workflow/{id}/exec/group/{group}",
     summary="Get keys for the same command in each task of a group",
     dependencies=_EXEC,
-    responses=answers(wire.RouterAnswer, 404, 409),
+    responses=answers(wire.RouterAnswer, 404, 409) | _SEVERAL,
 )
 def exec_group(
     service: Serving, asker: Asking, user: User, base: Base, id: str, group: str, entry_command: EntryCommand
@@ -72,7 +76,7 @@ def exec_group(
     "/api/workflow/{id}/portforward/{task}",
     summary="Get keys for connections to ports of a task",
     dependencies=_EXEC,
-    responses=answers(wire.RouterAnswer, 404, 409),
+    responses=answers(wire.RouterAnswer, 404, 409) | _SEVERAL,
 )
 def port_forward(
     service: Serving,

@@ -55,7 +55,6 @@ _NO_SHARE: Said = (
     "/api/configs/pool/{parent}/subpool",
     summary="List the subpools of a pool by name",
     dependencies=_READ,
-    response_model=wire.SubpoolsAnswer,
     responses=answers(wire.SubpoolsAnswer, 404, said={404: _NO_PARENT}),
 )
 def list_subpools(
@@ -124,7 +123,6 @@ def put_subpool(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Delete a subpool. It is ARCHIVED immediately, or DELETING until its running workflows finish",
     dependencies=_CHANGE,
-    response_model=wire.SubpoolDeletedAnswer,
     responses=answers(wire.SubpoolDeletedAnswer, 404, 409, said={404: _UNKNOWN, 409: _DRAINING}),
 )
 def delete_subpool(service: Serving, user: User, parent: str, subpool: str, dry_run: DryRun = False) -> Shape:

@@ -41,6 +41,7 @@ def query_task(service: Serving, visibility: Seeing, base: Base, id: str, task: 
     "/api/task",
     summary="List tasks of all workflows, or the sum of their requests",
     dependencies=[needs(Permission.LIST_POOLS)],
+    response_model=wire.TaskListAnswer | wire.TaskSumsAnswer,
     responses=answers(wire.TaskListAnswer),
 )
 def list_tasks(

@@ -63,7 +63,6 @@ def links(base: str) -> Links:
     "/api/pool/{pool}/workflow",
     summary="Submit or validate a workflow",
     dependencies=[_SUBMIT],
-    response_model=wire.SubmitAnswer,
     responses=answers(wire.SubmitAnswer, 404, 409, 413),
 )
 async def submit(
@@ -116,7 +115,6 @@ async def submit(
     "/api/pool/{pool}/workflow/{id}/restart",
     summary="Restart a failed workflow",
     dependencies=[_SUBMIT, _CHANGE],
-    response_model=wire.SubmitAnswer,
     responses=answers(wire.SubmitAnswer, 404, 409),
 )
 async def restart(service: Serving, user: User, base: Base, pool: str, id: str, key: IdempotencyKey) -> Shape:
@@ -170,7 +168,6 @@ def _submitted(found: WorkflowSubmitted, base: str) -> Shape:
     "/api/workflow",
     summary="List workflows, newest first",
     dependencies=[needs(Permission.LIST_POOLS)],
-    response_model=wire.ListAnswer,
     responses=answers(wire.ListAnswer),
 )
 def list_workflows(
@@ -234,7 +231,6 @@ def list_tags(service: Serving, visibility: Seeing) -> wire.TagsAnswer:
     "/api/workflow/{id}",
     summary="Show a workflow with its groups and tasks",
     dependencies=_READ,
-    response_model=wire.WorkflowAnswer,
     responses=answers(wire.WorkflowAnswer, 404),
 )
 def query(

@@ -41,8 +41,6 @@ def _by_name(user: access.User) -> tuple[str]:
     summary="Create a user",
     description="With an Idempotency-Key, an identical existing user is returned as if it had just been created.",
     dependencies=_ACCESS,
-    status_code=201,
-    response_model=User,
     responses=creates(User, 404, 409, 413, tag=True),
 )
 def create_user(service: Serving, who: Who, key: IdempotencyKey, body: UserCreateRequest) -> Response:
@@ -100,8 +98,6 @@ def _place(row: GrantRow) -> tuple[str, str]:
     "/api/v1/roles",
     summary="Grant a role. A role that the user already has stays unchanged",
     dependencies=_ACCESS,
-    status_code=201,
-    response_model=Role,
     responses=creates(Role, 404, 413, tag=True),
 )
 def grant_role(service: Serving, who: Who, key: IdempotencyKey, body: RoleGrantRequest) -> Response:  # noqa: ARG001 - to grant it twice is to grant it once, with a key or without
@@ -134,7 +130,6 @@ def get_role(service: Serving, user: str, role: str) -> Role:
     "/api/v1/roles/{user}/{role}",
     summary="Revoke a role",
     dependencies=_ACCESS,
-    status_code=204,
     responses=empties(404, 409, 412),
 )
 def revoke_role(service: Serving, who: Who, expected: IfMatch, user: str, role: str) -> Response:

@@ -47,7 +47,6 @@ _BODY: dict[str, Any] = {
     summary="Check whether you have sent this code",
     description="204 if you have: a workflow can use it during the next day. 404 if you have not, even if others have.",
     dependencies=_SEND,
-    status_code=204,
     responses=empties(404),
 )
 def check_code(service: Serving, user: User, id: str) -> Response:

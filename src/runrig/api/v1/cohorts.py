@@ -46,7 +46,6 @@ def get_quota_tree(service: Serving, visibility: Seeing) -> QuotaTree:
     "/api/v1/cohorts/{name}",
     summary="Show a cohort with its balances",
     dependencies=_READ,
-    response_model=Cohort,
     responses=shows(Cohort, 404, tag=True),
 )
 def get_cohort(service: Serving, visibility: Seeing, name: str) -> Response:
@@ -63,8 +62,6 @@ def _reply(cohort: Cohort, *, created: bool = False) -> Response:
     summary="Create a cohort",
     description="With an Idempotency-Key, an identical existing cohort is returned as if it had just been created.",
     dependencies=_CHANGE,
-    status_code=201,
-    response_model=Cohort,
     responses=creates(Cohort, 404, 409, 413, tag=True),
 )
 def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.CohortCreate) -> Response:
@@ -78,7 +75,6 @@ def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.Co
     "/api/v1/cohorts/{name}",
     summary="Update a cohort",
     dependencies=_CHANGE,
-    response_model=Cohort,
     responses=shows(Cohort, 404, 409, 412, 413, tag=True),
 )
 def update_cohort(service: Serving, user: User, expected: IfMatch, name: str, body: v1.CohortEdit) -> Response:
@@ -92,7 +88,6 @@ def update_cohort(service: Serving, user: User, expected: IfMatch, name: str, bo
     "/api/v1/cohorts/{name}",
     summary="Delete a cohort",
     dependencies=_CHANGE,
-    status_code=204,
     responses=empties(404, 409, 412),
 )
 def delete_cohort(

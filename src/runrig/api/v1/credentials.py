@@ -56,8 +56,6 @@ def get_credential(service: Serving, user: User, name: Name) -> Credential:
     summary="Create or replace a credential",
     description="Returns 201 for a new credential, 200 for a replaced one.",
     dependencies=_CHANGE,
-    status_code=201,
-    response_model=Credential,
     responses=creates(Credential, 404, 409, 412, 413, tag=True, tries=True),
 )
 def put_credential(service: Serving, user: User, name: Name, expected: IfMatch, body: v1.CredentialRequest) -> Response:
@@ -71,7 +69,6 @@ def put_credential(service: Serving, user: User, name: Name, expected: IfMatch, 
     "/api/v1/credentials/{name}",
     summary="Delete a credential",
     dependencies=_CHANGE,
-    status_code=204,
     responses=empties(404, 412, said={404: _NONE}),
 )
 def delete_credential(service: Serving, user: User, expected: IfMatch, name: Name) -> Response:

@@ -31,7 +31,7 @@ def creates(
 ) -> Responses:
     """The same for a route that returns 201 and the location. *tries*: also 200, if nothing was done."""
     headers = {"Location": _LOCATION_HEADER} | ({"ETag": _TAG_HEADER} if tag else {})
-    tried = shows(model, said=said, tag=tag)[200] | {"model": model, "description": "Preview"}
+    tried = shows(model, said=said, tag=tag)[200] | {"description": "Preview"}
     return ({200: tried} if tries else {}) | _responses(201, "Created", model, errors, said, headers)
 
 
@@ -54,7 +54,8 @@ def _responses(
     said: Examples,
     headers: Mapping[str, Any],
 ) -> Responses:
-    shown: dict[str, Any] = {"description": words, "content": {"application/json": {"example": example_of(model)}}}
+    content = {"application/json": {"example": example_of(model)}}
+    shown: dict[str, Any] = {"model": model, "description": words, "content": content}
     return {
         status: shown | ({"headers": dict(headers)} if headers else {}),
         **problems(*ALWAYS, *errors, said=said),

@@ -41,7 +41,6 @@ def put_notices(service: Serving, user: User, body: v1.NoticesRequest) -> Notice
     "/api/v1/me/notices",
     summary="Stop notices of your workflows",
     dependencies=_CHANGE,
-    status_code=204,
     responses=empties(),
 )
 def delete_notices(service: Serving, user: User) -> Response:

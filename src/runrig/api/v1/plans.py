@@ -33,7 +33,6 @@ router = APIRouter(route_class=Route, tags=["server"])
     description="A plan needs the same permission as the edit: `change cluster` for a cluster file or a loss of nodes, that of the "
     "update for a quota, `submit` for a submission.",
     dependencies=[needs(Permission.CHANGE_POOL, Sent("pool"))],
-    response_model=Plan,
     responses=shows(Plan, 404, 409, 413),
 )
 def make_plan(service: Serving, user: User, asker: Asking, request: Asked, body: v1.PlanRequest) -> Response:

@@ -71,8 +71,6 @@ def _place(found: PoolView) -> tuple[str, str]:
     summary="Create a pool, or restore an ARCHIVED one",
     description="With an Idempotency-Key, an identical existing pool is returned as if it had just been created.",
     dependencies=[needs(Permission.CHANGE_CLUSTER, Sent("parent", parent=True), of_subpool=Permission.CHANGE_SUBPOOLS)],
-    status_code=201,
-    response_model=Pool,
     responses=creates(Pool, 404, 409, 413, said={400: _OVER}, tag=True, tries=True),
 )
 def create_pool(
@@ -106,7 +104,6 @@ def _reply(service: Service, view: PoolView, *, created: bool = False) -> Respon
     "/api/v1/pools/{name}",
     summary="Show a pool with its balances, in any state",
     dependencies=_READ,
-    response_model=Pool,
     responses=shows(Pool, 404, tag=True),
 )
 def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
@@ -117,7 +114,6 @@ def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
     "/api/v1/pools/{name}",
     summary="Update a pool. Running workflows are not affected",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"), guarantees=PROMISED)],
-    response_model=Pool,
     responses=shows(Pool, 404, 409, 412, 413, said={400: _OVER, 409: _DRAINING}, tag=True),
 )
 def update_pool(
@@ -142,7 +138,6 @@ _CLOSED = shows(Pool, 404, 409, 412, 413, tag=True)
     "/api/v1/pools/{name}/close",
     summary="Close a pool and its subpools to submissions. Queued workflows still start",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    response_model=Pool,
     responses=_CLOSED,
 )
 def close_pool(service: Serving, user: User, expected: IfMatch, name: str, body: v1.PoolClose) -> Response:
@@ -153,7 +148,6 @@ def close_pool(service: Serving, user: User, expected: IfMatch, name: str, body:
     "/api/v1/pools/{name}/open",
     summary="Reopen a closed pool",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    response_model=Pool,
     responses=_CLOSED,
 )
 def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Response:
@@ -165,7 +159,6 @@ def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Res
     summary="Start nothing new in a pool and its subpools. Running workflows continue, and other pools can borrow its idle quota",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
     description="A pool that is paused stays paused, and only the end of its pause changes.",
-    response_model=PoolPaused,
     responses=shows(PoolPaused, 404, 409, 412, 413, tag=True),
 )
 def pause_pool(service: Serving, user: User, expected: IfMatch, name: str, body: v1.PoolPause) -> Response:
@@ -179,7 +172,6 @@ def pause_pool(service: Serving, user: User, expected: IfMatch, name: str, body:
     "/api/v1/pools/{name}/resume",
     summary="Resume a paused pool. Its workflows keep their queue positions",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    response_model=Pool,
     responses=_CLOSED,
 )
 def resume_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Response:

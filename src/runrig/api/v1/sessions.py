@@ -28,8 +28,6 @@ _SHOWN = creates(Session, 404, 409, 413)
     description="The connection carries binary messages. Their first byte is their type. To the server: 0 stdin (empty: its end), "
     "4 the terminal size as JSON. To the client: 1 stdout, 2 stderr, 3 the end as JSON, with exit_code or a problem.",
     dependencies=_EXEC,
-    status_code=201,
-    response_model=Session,
     responses=_SHOWN,
 )
 def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.ExecStart) -> Response:
@@ -45,8 +43,6 @@ def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, 
     "the session's connection carries datagrams itself. Each message is the IPv4 address (4 bytes) and port (2 bytes) of a client "
     "on your side, then the data from or to it.",
     dependencies=_EXEC,
-    status_code=201,
-    response_model=Session,
     responses=_SHOWN,
 )
 def start_port_forward(
@@ -61,8 +57,6 @@ def start_port_forward(
     summary="Open a session for rsync in a task. Its image must contain rsync and a shell",
     description="Connections are opened as for a port.",
     dependencies=_EXEC,
-    status_code=201,
-    response_model=Session,
     responses=_SHOWN,
 )
 def start_rsync(service: Serving, asker: Asking, user: User, id: str, task: str) -> Response:

@@ -92,8 +92,6 @@ def _place(row: TokenRow) -> tuple[float, str]:
     summary="Create a token for yourself",
     description=_TWICE,
     dependencies=_OWN,
-    status_code=201,
-    response_model=TokenMade,
     responses=creates(TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
 )
 def create_token(service: Serving, who: Who, key: IdempotencyKey, body: v1.TokenCreateRequest) -> Response:
@@ -178,8 +176,6 @@ def list_user_tokens(
     summary="Create a token for a user",
     description=_TWICE,
     dependencies=_ACCESS,
-    status_code=201,
-    response_model=TokenMade,
     responses=creates(TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
 )
 def create_user_token(

@@ -47,7 +47,6 @@ Attempt = Annotated[int | None, Query(ge=0, description="None: the latest")]
     summary="Show a workflow with its groups and tasks",
     description="The ETag depends on its tags, the only part that can be edited.",
     dependencies=_READ,
-    response_model=Workflow,
     responses=shows(Workflow, 404, tag=True),
 )
 def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
@@ -246,7 +245,6 @@ def get_workflow_logs(
     "/api/v1/workflows/{id}/tags",
     summary="Add or remove tags of a workflow, also after it has finished",
     dependencies=[needs(Permission.CHANGE_WORKFLOW, workflow("id"))],
-    response_model=v1.WorkflowTags,
     responses=shows(v1.WorkflowTags, 404, 409, 412, 413, tag=True),
 )
 def tag_workflow(service: Serving, expected: IfMatch, id: str, body: v1.WorkflowTagEdit) -> Response:

@@ -46,8 +46,6 @@ _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
     "/api/v1/workflows",
     summary="Submit a workflow",
     dependencies=[_SUBMIT],
-    status_code=201,
-    response_model=WorkflowSubmitted,
     responses=creates(WorkflowSubmitted, 404, 409, 413),
 )
 async def submit_workflow(
@@ -153,8 +151,6 @@ def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> Re
     "/api/v1/workflows/{id}/repeat",
     summary="Submit a workflow's file again",
     dependencies=[_SUBMIT, _CHANGE],
-    status_code=201,
-    response_model=WorkflowSubmitted,
     responses=creates(WorkflowSubmitted, 404, 409, 413),
 )
 async def repeat_workflow(
@@ -216,7 +212,6 @@ async def change_array(service: Serving, user: User, id: str, body: v1.WorkflowA
     description=f"Repeat this at least every {RENEW_S} seconds. After {LOST_S} seconds without it, the workflow is cancelled, and "
     "also after a restart of the server.",
     dependencies=[_CHANGE],
-    status_code=204,
     responses=empties(404, 409),
 )
 def attach_workflow(service: Serving, id: str) -> Response:
