@@ -17,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from runrig.api.problems import OURS
 from runrig.api.routing import Found
 from runrig.domain.access import Identity, Permission
+from runrig.domain.quantities import few
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import About, Asker
 
@@ -71,10 +72,9 @@ async def _sent(request: Request) -> dict[str, Any]:
 def _nodes(sent: dict[str, Any]) -> str | None:
     """Returns the nodes in a body, in words, or None."""
     found = sent.get("nodes")
-    names = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
-    rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    names = [f"{name:.80}" for name in found if isinstance(name, str)] if isinstance(found, list) else []
     noun = "node" if len(names) == 1 else "nodes"
-    return f"{noun} {', '.join(f'{name:.80}' for name in names[:MOST_NAMED])}{rest}" if names else None
+    return f"{noun} {few(names, MOST_NAMED)}" if names else None
 
 
 class Needs:

@@ -4,9 +4,10 @@ cpu is in milli-cores, memory and storage are in bytes, and everything else, suc
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 GPU = "gpu"
@@ -147,6 +148,13 @@ def whole_number(text: str) -> int | None:
 def counted(number: int, one: str, several: str = "") -> str:
     """``1 workflow``, ``1,200 workflows``. *several*: if it is not *one* with an s."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
+def few(names: Collection[str], most: int = 20, joint: str = ", ") -> str:
+    """``a, b and 1,200 more``: only the first *most* of *names*."""
+    rest = len(names) - most
+    more = f"{joint.strip(', ')} and {rest:,} more" if rest > 0 else ""
+    return joint.join(islice(names, most)) + more
 
 
 def listed(names: Sequence[str]) -> str:

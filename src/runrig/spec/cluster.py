@@ -7,7 +7,7 @@ from runrig.domain.access import user_problem
 from runrig.domain.cluster import BACKENDS, KUBERNETES, LOCAL, SIMULATED, ClusterSpec, RoleGrant
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Pool
-from runrig.spec.fields import Field, Fields, closest, each, listed, root
+from runrig.spec.fields import Field, Fields, closest, each, root
 from runrig.spec.nodes import read_flavors, read_nodes
 from runrig.spec.pools import pool_from_json, read_cohorts, read_pools
 from runrig.spec.quota import RESOURCES, Kinds
@@ -16,7 +16,6 @@ from runrig.spec.yamltree import read_yaml
 __all__ = [
     "FIELDS",
     "cluster_of",
-    "listed",
     "pool_from_json",
     "read_cluster",
 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 
 from runrig.domain.errors import InvalidInput, Problem
-from runrig.domain.quantities import counted
+from runrig.domain.quantities import counted, few
 from runrig.spec.yamltree import Document, Entry, Node, Place
 
 T = TypeVar("T")
@@ -301,14 +301,7 @@ def closest(word: str, known: Collection[str]) -> str:
         return f"Did you mean {meant!r}?"
     if not known:
         return "None is defined"
-    return f"Use {listed(known)}" if len(known) == 1 else f"Use one of {listed(known)}"
-
-
-def listed(names: Collection[str], most: int = 20) -> str:
-    """Returns *names* joined with commas; only the first ones if there are very many."""
-    shown = list(names)[:most]
-    rest = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+    return f"Use {few(known)}" if len(known) == 1 else f"Use one of {few(known)}"
 
 
 def repeated(fields: Iterator[tuple[str, Field]] | Collection[tuple[str, Field]], what: str) -> None:

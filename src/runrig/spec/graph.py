@@ -5,9 +5,10 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from runrig.domain.quantities import few
 from runrig.domain.tokens import tokens_in
 from runrig.domain.workflows import Array, GroupSpec, TaskSpec
-from runrig.spec.fields import Field, closest, listed
+from runrig.spec.fields import Field, closest
 from runrig.spec.task import DraftTask, normalised
 
 
@@ -169,7 +170,7 @@ def _check_tokens(group: DraftGroup, task: DraftTask) -> None:
         elif kind == "input":
             inputs = task.spec.inputs
             if name not in inputs and not 0 <= _index(name) < len(inputs):
-                known = f"its inputs are {listed(inputs)}" if inputs else "it has no inputs"
+                known = f"its inputs are {few(inputs)}" if inputs else "it has no inputs"
                 task.field.wrong(f"{{{{{token}}}}} is not an input of task {task.spec.name!r}: {known}")
 
 
@@ -179,7 +180,7 @@ def _check_array_token(group: DraftGroup, task: DraftTask, token: str, name: str
     elif (
         name and group.array is not None and name not in (known := group.array.values[0] if group.array.values else {})
     ):
-        names = f"its values are {listed(list(known))}" if known else "it has indices, but no values"
+        names = f"its values are {few(list(known))}" if known else "it has indices, but no values"
         task.field.wrong(f"{{{{{token}}}}} is not a value of the array: {names}")
 
 
@@ -202,7 +203,7 @@ def _check_host(group: DraftGroup, task: DraftTask, name: str) -> None:
             return
         why = f"only pods 0 to {sure - 1} of task {spec_name!r} always run"
     else:
-        why = f"its group has {listed(list(by_name))}"
+        why = f"its group has {few(list(by_name))}"
     task.field.wrong(f"{{{{host:{name}}}}} is not a pod that task {task.spec.name!r} can reach: {why}")
 
 

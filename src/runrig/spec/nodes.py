@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from runrig.domain.nodes import DEFAULT_FLAVOR, NO_SCHEDULE, TAINT_EFFECTS, Flavor, Node, Taint
-from runrig.domain.quantities import parse_quantity
-from runrig.spec.fields import Field, Fields, each, listed, repeated
+from runrig.domain.quantities import few, parse_quantity
+from runrig.spec.fields import Field, Fields, each, repeated
 from runrig.spec.patterns import expand_range, parse_pattern
 
 MOST_NODES = 100_000
@@ -142,9 +142,7 @@ def _sorted_into(field: Field, nodes: Sequence[Node], flavors: Sequence[Flavor])
         matching = [flavor.name for flavor in flavors if flavor.matches(node)]
         if len(matching) != 1:
             which = (
-                f"the flavors {listed(matching)}"
-                if matching
-                else f"none of the flavors {listed([f.name for f in flavors])}"
+                f"the flavors {few(matching)}" if matching else f"none of the flavors {few([f.name for f in flavors])}"
             )
             field.wrong(f"node {node.name!r} matches {which} by its labels. Each node must match exactly one.")
             return result

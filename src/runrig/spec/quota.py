@@ -12,9 +12,9 @@ from functools import partial
 
 from runrig.domain.amounts import ONLY, Amount, Share, plain
 from runrig.domain.pools import Quota, Quotas, gpus_of, share_of
-from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, FlavorResource, amount_in_words, parse_quantity
+from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, FlavorResource, amount_in_words, few, parse_quantity
 from runrig.domain.settings import PARTS
-from runrig.spec.fields import Field, Problems, closest, listed
+from runrig.spec.fields import Field, Problems, closest
 from runrig.spec.yamltree import node_of
 
 RESOURCES = (GPU, CPU, MEMORY, STORAGE)
@@ -42,7 +42,7 @@ class Kinds:
         forms = [",".join(f"{flavor}=8" for flavor in shown)]
         if whole:
             forms.append(f"in full {{{', '.join(f'{flavor}: {{gpu: 8}}' for flavor in shown)}}}")
-        return f"there are {len(self.flavors)} flavors, {listed(self.flavors)}. Give an amount for each: {', or '.join(forms)}"
+        return f"there are {len(self.flavors)} flavors, {few(self.flavors)}. Give an amount for each: {', or '.join(forms)}"
 
 
 def read_amounts(value: object, part: str, kinds: Kinds) -> tuple[Amount, ...]:
@@ -94,7 +94,7 @@ def _names_flavor(item: Field) -> bool:
 
 def _of_flavor(flavor: str, field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
     if flavor not in kinds.flavors:
-        field.wrong(f"{flavor!r} is not one of the pool's flavors ({listed(kinds.flavors)}). Add it there")
+        field.wrong(f"{flavor!r} is not one of the pool's flavors ({few(kinds.flavors)}). Add it there")
         return {}
     if not isinstance(field.node.value, Mapping):
         return {FlavorResource(flavor, GPU): _amount(GPU, field)}
@@ -223,7 +223,7 @@ def resolved_share(share: Share, parent: Quotas, flavors: tuple[str, ...]) -> Qu
         share = {own[0]: share}
     lacking = [f"{flavor}/{GPU}" for flavor, gpus in share.items() if gpus and flavor not in whole]
     if lacking:
-        raise ValueError(f"its parent has no quota of {listed(lacking)}, so it has nothing to share")
+        raise ValueError(f"its parent has no quota of {few(lacking)}, so it has nothing to share")
     return share_of(parent, {flavor: gpus for flavor, gpus in share.items() if flavor in whole})
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runrig.domain.laws import OF_PREEMPTIONS
-from runrig.domain.quantities import counted, format_quantity
+from runrig.domain.quantities import counted, few, format_quantity
 from runrig.domain.settings import PARTS, called, in_words
 from runrig.domain.shown.plans import (
     Plan,
@@ -204,8 +204,7 @@ def _who(each: PlanGang) -> str:
 
 
 def _start(each: PlanStart) -> str:
-    rest = f" and {len(each.nodes) - 3} more" if len(each.nodes) > 3 else ""
-    return _who(each) + (f", on {', '.join(each.nodes[:3])}{rest}" if each.nodes else "")
+    return _who(each) + (f", on {few(each.nodes, 3)}" if each.nodes else "")
 
 
 def _preempted(each: PlanPreempted) -> Item:
@@ -214,10 +213,9 @@ def _preempted(each: PlanPreempted) -> Item:
 
 
 def _exposed(each: PlanExposed) -> Item:
-    first = ", ".join(gang.gang for gang in each.gangs[:3])
-    more = f" and {len(each.gangs) - 3} more" if len(each.gangs) > 3 else ""
+    named = few([gang.gang for gang in each.gangs], 3)
     held = f"{each.pool} uses {number(each.held)} of its quota of {number(each.nominal)} {each.resource}"
-    return Item("", f"LOW workflows ({first}{more}): {held}", "R2")
+    return Item("", f"LOW workflows ({named}): {held}", "R2")
 
 
 def _drain(each: PlanDrain) -> Item:

@@ -15,7 +15,7 @@ from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, Value, path
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
-from runrig.domain.quantities import counted
+from runrig.domain.quantities import counted, few
 from runrig.domain.workflows import MOST_ELEMENTS
 
 _REFUSED = 1
@@ -143,9 +143,7 @@ def _that_fit(
 
 
 def _question(ids: Sequence[str]) -> str:
-    more = len(ids) - MOST_NAMED
-    names = ", ".join(ids[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-    return f"Cancel {counted(len(ids), 'workflow')} ({names})?"
+    return f"Cancel {counted(len(ids), 'workflow')} ({few(ids, MOST_NAMED)})?"
 
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")

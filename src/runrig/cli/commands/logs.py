@@ -21,7 +21,7 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.attempt_words import ended_as, next_attempt
 from runrig.domain.errors import InvalidInput
-from runrig.domain.quantities import whole_number
+from runrig.domain.quantities import few, whole_number
 
 Answer = Mapping[str, Any]
 
@@ -216,7 +216,6 @@ def _attempts(workflow: Answer, only: str | None, chosen: str | int | None) -> I
         if attempts > 1 and only in (None, name):
             alike.setdefault(attempts, []).append(name)
     for attempts, names in sorted(alike.items()) if chosen != "all" else ():
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         shown = attempts if chosen is None else int(chosen) + 1
         way = "omit --attempt to see the latest" if chosen is not None else "use --attempt all to see them all"
-        yield f"attempt {shown} of {attempts}: {', '.join(names[:_MOST_NAMED])}{more} ({way})"
+        yield f"attempt {shown} of {attempts}: {few(names, _MOST_NAMED)} ({way})"

@@ -21,6 +21,7 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.localpath import KEY, inlined
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput
+from runrig.domain.quantities import few
 from runrig.domain.tokens import TOKEN
 from runrig.osmo.workflows import validated
 
@@ -282,7 +283,5 @@ def _repeats(id: str, kept: list[str], *, keep: bool, array: bool) -> str:
     """*kept*: groups of the workflow *id*, or elements of the *array*, that had completed, if *keep* asks for them."""
     if not kept:
         return f"repeats all of {id}" if keep else f"repeats {id}"
-    more = len(kept) - _MOST_KEPT
-    names = ", ".join(kept[:_MOST_KEPT]) + (f" and {more:,} more" if more > 0 else "")
     of = ("element " if len(kept) == 1 else "elements ") if array else ""
-    return f"repeats {id} except {of}{names} (completed)"
+    return f"repeats {id} except {of}{few(kept, _MOST_KEPT)} (completed)"

@@ -8,7 +8,7 @@ from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, folded, show
 from runrig.cli.rendering.times import local
 from runrig.domain.laws import OF_PREEMPTIONS, cited
-from runrig.domain.quantities import GPU, amount_in_words, counted
+from runrig.domain.quantities import GPU, amount_in_words, counted, few
 
 Answer = Mapping[str, Any]
 
@@ -110,9 +110,7 @@ def _who(gang: Answer) -> str:
 
 
 def _start(gang: Answer) -> str:
-    nodes = gang["nodes"]
-    rest = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-    return _who(gang) + (f" on {', '.join(nodes[:3])}{rest}" if nodes else "")
+    return _who(gang) + (f" on {few(gang['nodes'], 3)}" if gang["nodes"] else "")
 
 
 def _preempted(gang: Answer) -> str:
@@ -130,7 +128,7 @@ def _stays(gang: Answer) -> str:
 
 def _exposed(excess: Answer) -> str:
     gangs = excess["gangs"]
-    named = ", ".join(each["gang"] for each in gangs[:3]) + (f" and {len(gangs) - 3} more" if len(gangs) > 3 else "")
+    named = few([each["gang"] for each in gangs], 3)
     total = _gpus(sum(each["gpus"] for each in gangs))
     held, quota = (amount_in_words(excess["resource"].partition("/")[2], excess[name]) for name in ("held", "nominal"))
     return f"{named} (LOW, {total}): {excess['pool']} uses {held}, more than its quota of {quota}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runrig.cli.rendering import times
-from runrig.domain.quantities import counted
+from runrig.domain.quantities import counted, few
 from runrig.domain.spans import format_duration
 
 Answer = Mapping[str, Any]
@@ -61,8 +61,7 @@ def first_lines(id: str, asked: Asked, seen: Answer) -> Iterator[str]:
 def nodes_of(workflow: Answer) -> str:
     """Returns the nodes of the current attempts, up to three by name; "" if it has none."""
     names = sorted({task["node"] for group in workflow["groups"] for task in group["tasks"] if task["node"]})
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    return few(names, 3)
 
 
 def last_lines(workflow: Answer) -> Iterator[str]:

@@ -11,7 +11,7 @@ import click
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.tables import Column, Table, fitting, on_terminal, plain
 from runrig.domain.natural_order import natural
-from runrig.domain.quantities import counted
+from runrig.domain.quantities import counted, few
 
 Domain = Mapping[str, Any]
 Row = tuple[str, Domain]
@@ -88,8 +88,7 @@ def _page(
 
 
 def _pools(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_POOLS} more" if len(names) > MOST_POOLS else ""
-    return f"pool{'s' if len(names) > 1 else ''} {', '.join(names[:MOST_POOLS])}{more}"
+    return f"pool{'s' if len(names) > 1 else ''} {few(names, MOST_POOLS)}"
 
 
 # ---------------------------------------------------------------- which domains

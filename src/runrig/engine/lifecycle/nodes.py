@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from runrig.domain.errors import NotFound
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import Action, MoveGroup, Plan, PutNode, Stop
+from runrig.domain.quantities import few
 from runrig.domain.workflows import Status
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
@@ -23,9 +24,8 @@ def cordon(state: State, names: Collection[str], *, cordoned: bool) -> Plan:
     """
     unknown = sorted(set(names) - state.nodes.keys())
     if unknown:
-        rest = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
         raise NotFound(
-            f"node {', '.join(unknown[:MOST_NAMED])}{rest} not found. List nodes with `runrig resource list`",
+            f"node {few(unknown, MOST_NAMED)} not found. List nodes with `runrig resource list`",
             {"nodes": unknown},
         )
     nodes = [state.nodes[name] for name in sorted(set(names))]

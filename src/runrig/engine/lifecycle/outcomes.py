@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from runrig.domain.natural_order import ranged
+from runrig.domain.quantities import few
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, GroupKey, Status, Workflow
 from runrig.engine.state.state import State
@@ -84,11 +85,8 @@ def _causes(groups: Iterable[Group]) -> str:
     by_message: dict[str, list[int]] = {}
     for group in groups:
         by_message.setdefault(group.failure_message, []).append(int(group.name))
-    named = [f"{_some(ranged(which))} ({message})" for message, which in islice(by_message.items(), _MOST_CAUSES)]
+    named = [
+        f"{few(ranged(which), _MOST_NAMED)} ({message})" for message, which in islice(by_message.items(), _MOST_CAUSES)
+    ]
     rest = sum(map(len, islice(by_message.values(), _MOST_CAUSES, None)))
     return ", ".join((*named, f"{rest} for other reasons") if rest else named)
-
-
-def _some(names: list[str]) -> str:
-    rest = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -25,7 +25,7 @@ from runrig.domain.pools import (
     run_time_problem,
     topology_problem,
 )
-from runrig.domain.quantities import LARGEST
+from runrig.domain.quantities import LARGEST, few
 from runrig.domain.settings import WEIGHT
 from runrig.domain.settings import problems as setting_problems
 from runrig.domain.workflows import Status
@@ -123,8 +123,7 @@ def _delete(state: State, name: str, pools: Mapping[str, Pool], user: str) -> Pl
         raise NotFound(f"unknown pool {name!r}. List pools with `runrig pool list`")
     children = [child.name for child in subpools.children_of(pools, name)]
     if children:
-        rest = f" and {len(children) - MOST_NAMED} more" if len(children) > MOST_NAMED else ""
-        names = ", ".join(children[:MOST_NAMED]) + rest
+        names = few(children, MOST_NAMED)
         raise Conflict(f"pool {name} has subpools ({names}): delete them first", {"pool": name, "subpools": children})
     live = sorted(
         workflow.id for workflow in state.workflows.values() if workflow.pool == name and not workflow.status.finished

@@ -20,6 +20,7 @@ from runrig.domain.quantities import (
     amount_in_words,
     amount_of_flavor,
     counted,
+    few,
     has_several_flavors,
     listed,
     own_and_shared,
@@ -176,8 +177,7 @@ def _active(state: State) -> list[Pool]:
 
 
 def _named_pools(pools: Sequence[Pool]) -> str:
-    rest = len(pools) - MOST_NAMED
-    return ", ".join(pool.name for pool in pools[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return few([pool.name for pool in pools], MOST_NAMED)
 
 
 def refusal(state: State, entry: Entry, *, nodes: bool = True) -> Refused | None:

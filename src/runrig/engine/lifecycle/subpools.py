@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, gpus_of, marked_as, subpool_name_problem, subpool_of
-from runrig.domain.quantities import FlavorResource, amount_in_a_sentence, amount_of_flavor, has_several_flavors
+from runrig.domain.quantities import FlavorResource, amount_in_a_sentence, amount_of_flavor, few, has_several_flavors
 
 MOST_NAMED = 10
 """Maximum number of pools that a message names."""
@@ -84,10 +84,9 @@ def _over(parent: Pool, children: list[Pool], key: FlavorResource, changed: Pool
 
     named = [
         f"{child.subpool_name} {short(amount)}" + (" DELETING" if child.state is PoolState.DELETING else "")
-        for amount, child in parts[:MOST_NAMED]
+        for amount, child in parts
     ]
-    rest = len(parts) - len(named)
-    names = ", ".join(named) + (f" and {rest} more" if rest else "")
+    names = few(named, MOST_NAMED)
     details: dict[str, object] = {"pool": parent.name, "resource": str(key), "asked": total, "limit": most}
     details["subpools"] = {child.name: amount for amount, child in parts}
     if changed.name == parent.name:

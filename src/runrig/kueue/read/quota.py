@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runrig.domain.pools import Quota
-from runrig.domain.quantities import FlavorResource
+from runrig.domain.quantities import FlavorResource, few
 from runrig.kueue.declared import ResourceGroup
 from runrig.kueue.read.tree import Object, Value
-from runrig.spec.fields import listed
 
 MOST_GROUPS = 16
 MOST_IN_GROUP = 64
@@ -88,8 +87,8 @@ def _read_flavor(flavor: Object, name: str, covered: Sequence[str], found: Group
     at = flavor.get("resources") or flavor.at
     if sorted(listed_resources) != sorted(covered):
         at.warn(
-            f"flavor {name!r} lists {listed(listed_resources) or 'nothing'}, but its group covers "
-            f"{listed(covered) or 'nothing'}: both must be equal; a missing resource has no quota"
+            f"flavor {name!r} lists {few(listed_resources) or 'nothing'}, but its group covers "
+            f"{few(covered) or 'nothing'}: both must be equal; a missing resource has no quota"
         )
     elif listed_resources != list(covered):
         at.warn("Kueue rejects resources in another order than in coveredResources; the order has no effect here")

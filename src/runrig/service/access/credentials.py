@@ -13,11 +13,11 @@ from runrig.domain.credentials import (
     secrets_of,
 )
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
+from runrig.domain.quantities import few
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.domain.trail import AccessEventKind
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.sealing import KeyFile, opened, seal
-from runrig.spec.cluster import listed
 
 MOST = 100
 """Maximum number of credentials of a user."""
@@ -36,7 +36,7 @@ class Credentials:
         """Raises NotFound."""
         found = self._accounts.rows.credentials.get((user, name))
         if found is None:
-            has = listed([each.name for each in self.of(user)])
+            has = few([each.name for each in self.of(user)])
             raise NotFound(f"unknown credential {name!r:.80} of {user} (credentials: {has or 'none'})")
         return found
 

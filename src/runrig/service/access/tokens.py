@@ -6,12 +6,12 @@ from dataclasses import replace
 from runrig.domain.access import DEFAULT_EXPIRY_S, Grant, Identity, RoleKind, TokenRow, User, token_name_problem
 from runrig.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
+from runrig.domain.quantities import few
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.domain.trail import AccessEventKind
 from runrig.service.access.accounts import RESERVED, Accounts, MadeToken, check_user, hash_of
 from runrig.service.access.authentication import TokenUses
 from runrig.service.access.users import Users
-from runrig.spec.cluster import listed
 
 LONGEST_EXPIRY_S = 10 * 366 * 86_400.0
 TOLD_AGAIN_S = 600.0
@@ -45,7 +45,7 @@ class Tokens:
         """Returns the valid token *name* of *user*. Raises NotFound."""
         good = {token.name: token for token in self.of(user)}
         if name not in good:
-            raise NotFound(f"unknown token {name!r:.80} of {user} (tokens: {listed(sorted(good)) or 'none'})")
+            raise NotFound(f"unknown token {name!r:.80} of {user} (tokens: {few(sorted(good)) or 'none'})")
         return good[name]
 
     def create(
@@ -137,7 +137,7 @@ class Tokens:
         has = [str(each) for each in grants if narrow is None or str(each) in narrow]
         if missing := sorted({str(each) for each in roles} - {*has}):
             raise InvalidInput.one(
-                f"{user} does not have the role {missing[0]}, so a token cannot grant it (roles: {listed(has) or 'none'})",
+                f"{user} does not have the role {missing[0]}, so a token cannot grant it (roles: {few(has) or 'none'})",
                 "roles",
             )
 
@@ -194,7 +194,7 @@ class Tokens:
             able = {token.user for token in self._accounts.rows.tokens.values() if token.problem(change.now) is None}
             if admins := sorted(self._accounts.rows.admins() & able):
                 raise Conflict(
-                    f"there are already administrators with valid tokens ({listed(admins)}). Ask one of them to run `runrig user create` "
+                    f"there are already administrators with valid tokens ({few(admins)}). Ask one of them to run `runrig user create` "
                     "and `runrig token create`"
                 )
             user = self._accounts.rows.users.get(name)

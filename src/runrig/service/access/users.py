@@ -6,10 +6,10 @@ from dataclasses import replace
 from runrig.domain.access import Grant, GrantRow, RoleKind, User
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.meant import suggested
+from runrig.domain.quantities import few
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.domain.trail import AccessEventKind
 from runrig.service.access.accounts import Accounts, check_user
-from runrig.spec.cluster import listed
 
 
 class Users:
@@ -116,7 +116,7 @@ class Users:
         with self._accounts.lock:
             row = self._accounts.rows.grants.get((self.get(name).name, grant))
             if row is None:
-                has = listed([str(each) for each in self._accounts.rows.users[name].grants])
+                has = few([str(each) for each in self._accounts.rows.users[name].grants])
                 raise NotFound(f"user {name} does not have the role {grant} (roles: {has or 'none'})")
             check_unchanged(expected, row, f"role {grant} of {name}")
             if grant.kind is RoleKind.ADMIN:
@@ -141,7 +141,7 @@ class Users:
     def _check_pool(self, grant: Grant) -> None:
         pools = None if self._pools is None else self._pools()
         if grant.pool is not None and pools is not None and grant.pool not in pools:
-            there = suggested(grant.pool, pools, f" (pools: {listed(sorted(pools)) or 'none'})")
+            there = suggested(grant.pool, pools, f" (pools: {few(sorted(pools)) or 'none'})")
             raise NotFound(f"unknown pool {grant.pool!r}{there}")
 
     def _check_admin_left(self, *, without: str) -> None:

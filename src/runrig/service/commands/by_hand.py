@@ -6,6 +6,7 @@ from dataclasses import replace
 from runrig.domain.errors import Conflict
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool
+from runrig.domain.quantities import few
 from runrig.domain.records import Event
 from runrig.domain.settings import PARTS, called
 from runrig.domain.value import at, utc
@@ -39,10 +40,8 @@ def check(differences: Iterable[Difference]) -> None:
     """Raises Conflict if one of *differences* would undo a change by hand."""
     told = [f"{each.kind} {each.name} {each.undoes}" for each in differences if each.undoes]
     if told:
-        rest = f"; and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
-        raise Conflict(
-            f"{'; '.join(told[:MOST_TOLD])}{rest}. The file would undo this. Add the change to the file, or apply it with --force"
-        )
+        named = few(told, MOST_TOLD, "; ")
+        raise Conflict(f"{named}. The file would undo this. Add the change to the file, or apply it with --force")
 
 
 def _undone(events: Iterable[Event], before: Pool | Cohort, after: Pool | Cohort) -> str:

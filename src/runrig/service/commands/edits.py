@@ -9,10 +9,9 @@ from runrig.domain.errors import InvalidInput, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
 from runrig.domain.meant import suggested
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas, name_problem
-from runrig.domain.quantities import FlavorResource
+from runrig.domain.quantities import FlavorResource, few
 from runrig.domain.settings import PARTS, SETTINGS
 from runrig.engine.state.state import State
-from runrig.spec.fields import listed
 from runrig.spec.quota import RESOURCES, Kinds, resolved_share
 
 
@@ -99,7 +98,7 @@ def known_cohort(state: State, name: str | None) -> str | None:
     known = sorted(node.name for node in state.ledger.tree.cohorts.values())
     if name is None or name in known or name_problem("cohort", name):  # Invalid names are reported later.
         return name
-    there = suggested(name, known, f" (cohorts: {listed(known) or 'none'}).")
+    there = suggested(name, known, f" (cohorts: {few(known) or 'none'}).")
     raise NotFound(f"unknown cohort {name!r}{there} To create it: `runrig cohort create {name}`")
 
 
@@ -117,7 +116,7 @@ def _edited_quotas(before: Quotas, amounts: Iterable[Amount], flavors: tuple[str
             quotas[key] = replace(quotas.get(key, Quota()), **change)
         else:
             raise InvalidInput.one(
-                f"{name}: {key.flavor!r} is not one of the pool's flavors ({listed(flavors)}). Add it there", name
+                f"{name}: {key.flavor!r} is not one of the pool's flavors ({few(flavors)}). Add it there", name
             )
     return quotas
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import Gang
+from runrig.domain.quantities import few
 from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
 from runrig.engine.foresight.dry_run import dry_run
 from runrig.ports.clock import Clock
@@ -52,14 +53,11 @@ class DryRuns:
 def _sentence(found: GroupDryRun) -> str:
     match found.verdict:
         case Verdict.STARTS:
-            return f"would start now on {_listed(found.nodes)}" if found.nodes else "would start now"
+            return f"would start now on {few(found.nodes, MOST_NAMED)}" if found.nodes else "would start now"
         case Verdict.STARTS_AFTER_STOPS:
-            return f"would start when {_listed(found.stops)} {'has' if len(found.stops) == 1 else 'have'} stopped"
+            return (
+                f"would start when {few(found.stops, MOST_NAMED)} {'has' if len(found.stops) == 1 else 'have'} stopped"
+            )
         case Verdict.WAITS:
             return f"would wait: {found.reasons[0].sentence}"
     return "not known yet: too many groups ahead of it have not been evaluated"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -9,6 +9,7 @@ from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.nodes import Node
 from runrig.domain.plan import Plan, PutNode
 from runrig.domain.pools import PoolState
+from runrig.domain.quantities import few
 from runrig.engine.foresight.branch import Edit
 from runrig.engine.lifecycle import nodes, pausing, pools
 from runrig.engine.state.state import State
@@ -21,7 +22,6 @@ from runrig.service.commands.subpools import asked_subpool
 from runrig.service.queries.lookup import live_pool
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.writing import Writing
-from runrig.spec.cluster import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _nodes_in(state: State, domain: str) -> tuple[str, ...]:
     whole = found.get(domain)
     if whole is None and len(found) > 1:
         raise InvalidInput.one(
-            f"{len(found)} domains are named {domain!r}. Use the full name: {listed(sorted(found))}", "down"
+            f"{len(found)} domains are named {domain!r}. Use the full name: {few(sorted(found))}", "down"
         )
     if not found:
         raise NotFound(

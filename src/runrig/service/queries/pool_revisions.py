@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from runrig.domain.errors import NotFound
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, PoolState
+from runrig.domain.quantities import few
 from runrig.domain.records import Event, Note
 from runrig.ports.store import RevisionsQuery, Store
 from runrig.service.queries.history import change_of
@@ -71,8 +72,6 @@ def _below(visibility: Visibility) -> tuple[str, ...] | None:
 def _revision(events: Sequence[Event], note: Note | None) -> PoolRevision:
     changes = [change_of(event) for event in events]
     first, names = changes[0], tuple(change.pool for change in changes)
-    happened = "; ".join(f"{change.pool} {' and '.join(change.what)}" for change in changes[:MOST_NAMED])
-    rest = len(changes) - MOST_NAMED
-    words = happened + (f"; and {rest} more" if rest > 0 else "")
+    words = few([f"{change.pool} {' and '.join(change.what)}" for change in changes], MOST_NAMED, "; ")
     said = words if note is None or not note.description else note.description
     return PoolRevision(first.revision, events[0].time, first.by, names, said, () if note is None else note.tags)

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from runrig.api.permissions import Asking
 from runrig.api.routing import Route, Serving
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
-from runrig.domain.quantities import whole_number
+from runrig.domain.quantities import few, whole_number
 from runrig.domain.workflows import MOST_ELEMENTS
 from runrig.spec.arrays import parse_indices
 from runrig.web.asking import answered, form, form_shown
@@ -85,9 +85,8 @@ async def elements(
             except RunrigError as error:
                 failed.append(error.message)
         if failed:
-            more = f"; and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
-            said = f"{len(chosen) - len(failed)} of {len(chosen)} are cancelled. Not cancelled: "
-            raise Conflict(f"{said}{'; '.join(failed[:_MOST_NAMED])}{more}")
+            named = few(failed, _MOST_NAMED, "; ")
+            raise Conflict(f"{len(chosen) - len(failed)} of {len(chosen)} are cancelled. Not cancelled: {named}")
         return workflow_address(id)
 
     return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, look))

@@ -14,7 +14,7 @@ from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.gangs import Gang, Priority
-from runrig.domain.quantities import GPU, amount_in_words, counted
+from runrig.domain.quantities import GPU, amount_in_words, counted, few
 from runrig.service.rights import Asker
 from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
@@ -77,10 +77,8 @@ async def act(
             except RunrigError as error:
                 failed.append(f"{each}: {error.message}")
         if failed:
-            more = f"; and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
-            raise Conflict(
-                f"{len(ids) - len(failed)} of {len(ids)} are changed. Not changed: {'; '.join(failed[:_MOST_NAMED])}{more}"
-            )
+            named = few(failed, _MOST_NAMED, "; ")
+            raise Conflict(f"{len(ids) - len(failed)} of {len(ids)} are changed. Not changed: {named}")
         return f"/workflows?q={quote(q)}"
 
     return await answered(
