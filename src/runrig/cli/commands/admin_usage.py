@@ -24,16 +24,15 @@ if TYPE_CHECKING:
 SHOWN = 40
 _NAMES = ("pool", "flavor", "priority", "user")
 _HOUR_US = 3600 * MICROSECONDS
-TEXT, JSON = "text", "json"
 
 
 def _place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="Output format."),
+        options.as_json(),
         click.option(
             "--since", type=Moment(), help="From the beginning of this day, in UTC. Default: as far as the log goes."
         ),
-        click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA]."),
+        options.data,
         options.config,
         click.pass_context,
     ):
@@ -58,7 +57,7 @@ def usage() -> None:
     )
 )
 @_place_options
-def check(context: click.Context, config: str | None, data: str | None, since: str | None, format_type: str) -> int:
+def check(context: click.Context, config: str | None, data: str | None, since: str | None, as_json: bool) -> int:
     """Count usage again from the event log, and compare it with the stored sums.
 
     Changes nothing. You can run this while the server is up. The exit code is 1 if they differ.
@@ -66,7 +65,7 @@ def check(context: click.Context, config: str | None, data: str | None, since: s
     from runrig.wiring.usage_check import check_usage
 
     found = check_usage(place(context, config, data)[0], _seconds(since))
-    _show(found, as_json=format_type == JSON)
+    _show(found, as_json=as_json)
     return 1 if found.differences else 0
 
 
@@ -79,7 +78,7 @@ def check(context: click.Context, config: str | None, data: str | None, since: s
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @_place_options
 def rebuild(
-    context: click.Context, config: str | None, data: str | None, since: str | None, format_type: str, yes: bool
+    context: click.Context, config: str | None, data: str | None, since: str | None, as_json: bool, yes: bool
 ) -> None:
     """Replace stored sums that differ from the event log.
 
@@ -88,13 +87,13 @@ def rebuild(
     from runrig.wiring.usage_check import rebuild_usage
 
     def before(found: "Recount") -> None:
-        if format_type == TEXT:
+        if not as_json:
             _show(found, as_json=False)
         confirmed(f"Replace the sums of {_buckets(found)}?", yes=yes)
 
     found = rebuild_usage(place(context, config, data)[0], _seconds(since), before)
-    if format_type == JSON or not found.differences:
-        _show(found, as_json=format_type == JSON)
+    if as_json or not found.differences:
+        _show(found, as_json=as_json)
     else:
         say(f"replaced the sums of {_buckets(found)}")
 

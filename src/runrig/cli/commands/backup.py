@@ -25,7 +25,7 @@ DATABASE = "runrig.db"
     )
 )
 @options.config
-@click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
+@options.data
 @click.option("-o", "--output", required=True, metavar="OUT", help="Output file. Must not exist.")
 @click.option("--no-logs", is_flag=True, help="Exclude task output.")
 @click.pass_context
@@ -51,7 +51,7 @@ def backup(context: click.Context, config: str | None, data: str | None, output:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @options.config
-@click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
+@options.data
 @click.option("--check", is_flag=True, help="Verify the backup and print a summary.")
 @click.pass_context
 def restore(context: click.Context, file: Path, config: str | None, data: str | None, check: bool) -> None:

@@ -146,9 +146,6 @@ def _question(ids: Sequence[str]) -> str:
     return f"Cancel {counted(len(ids), 'workflow')} ({few(ids, MOST_NAMED)})?"
 
 
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
-
-
 @click.command(
     epilog=examples(
         "runrig workflow move train-1 --pool batch",
@@ -157,7 +154,7 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the effect without
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 @click.option("--pool", "-p", required=True, shell_complete=completing.pools, metavar="NAME", help="Pool to move to.")
-@_DRY_RUN
+@options.dry_run
 @with_session
 def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> None:
     """Move workflows that have not started to another pool.
@@ -174,14 +171,8 @@ def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> No
     )
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
-@click.option(
-    "--priority",
-    required=True,
-    type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
-    metavar="HIGH|NORMAL|LOW",
-    help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted.",
-)
-@_DRY_RUN
+@options.priority(required=True)
+@options.dry_run
 @with_session
 def reprioritise(session: Session, ids: tuple[str, ...], priority: str, dry_run: bool) -> None:
     """Change the priority of workflows.

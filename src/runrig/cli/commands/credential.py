@@ -1,9 +1,5 @@
 """`runrig credential`: secrets for tasks, such as keys of other services."""
 
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote
-
 import click
 
 from runrig.cli import completing
@@ -11,12 +7,12 @@ from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Column, Table, show
+from runrig.cli.rendering.tables import Column, Table, show_any
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput
 
-ROUTE = "/api/v1/credentials"
 _COLUMNS = (Column("Name"), Column("Type", 1), Column("Keys", prose=True), Column("For", 2), Column("Changed", 0))
 TYPES = ("GENERIC", "REGISTRY", "DATA")
 
@@ -33,35 +29,16 @@ def credential() -> None:
 @with_session
 def list_credentials(session: Session) -> None:
     """List your credentials with types and keys, without values."""
-    found = _all(session)
+    found = list(session.client.items(path("credentials")))
     if session.show({"credentials": found}):
         return
-    if not found:
-        say("no credentials")
-        return
     rows = [
-        (each["name"], each["type"], ", ".join(each["keys"]), each["profile"] or "-", times.local(_naive(each)))
+        (each["name"], each["type"], ", ".join(each["keys"]), each["profile"] or "-", times.local(each["changed_at"]))
         for each in found
     ]
-    show(Table(_COLUMNS, rows))
+    show_any(Table(_COLUMNS, rows), "no credentials")
     if lost := [each["name"] for each in found if each["lost"]]:
         say(sanitize.line(f"values missing after a restore; set them again: {', '.join(lost)}"))
-
-
-def _all(session: Session) -> list[Any]:
-    found: list[Any] = []
-    cursor = None
-    while True:
-        page = session.client.get(ROUTE, {"cursor": cursor, "limit": 200})
-        found += page["items"]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            return found
-
-
-def _naive(each: Mapping[str, Any]) -> str:
-    """Formats it like other times of the command line."""
-    return str(each["changed_at"]).removesuffix("Z")
 
 
 @credential.command(
@@ -104,7 +81,7 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
     if not sent:
         raise InvalidInput.one("no value given. Use KEY=FILE or -f FILE.")
     body = {"type": kind.upper(), "values": sent}
-    answer = session.client.call("PUT", _route(name), body=body)
+    answer = session.client.call("PUT", path("credentials", name), body=body)
     if not session.show(answer):
         say(sanitize.line(f"credential {answer['name']} is set: {', '.join(answer['keys'])}"))
 
@@ -126,10 +103,6 @@ def _of_file(name: str) -> dict[str, str]:
     return found
 
 
-def _route(name: str) -> str:
-    return f"{ROUTE}/{quote(name, safe='')}"
-
-
 @credential.command("delete", epilog=examples("runrig credential delete wandb", "runrig credential delete wandb --yes"))
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -140,6 +113,6 @@ def delete(session: Session, name: str, yes: bool) -> None:
     Running tasks keep its values; tasks that start later fail without it.
     """
     confirmed(f"Delete credential {sanitize.line(name)}?", yes=yes)
-    session.client.call("DELETE", _route(name))
+    session.client.call("DELETE", path("credentials", name))
     if not session.show({"name": name}):
         say(sanitize.line(f"credential {name} is deleted"))

@@ -13,7 +13,6 @@ from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.domain.findings import Finding, Verdict
 
-TEXT, JSON = "text", "json"
 _WIDTH = max(map(len, Verdict))
 
 
@@ -33,8 +32,8 @@ _WIDTH = max(map(len, Verdict))
 @click.option("--context", metavar="NAME", help="Default: the current context of the kubeconfig.")
 @click.option("--namespace", "-n", default="runrig", metavar="NAME", help="Namespace of runrig's pods.")
 @options.cluster(help="Also check the node labels that this cluster file uses.")
-@click.option("-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one document.")
-def doctor(kubeconfig: str | None, context: str | None, namespace: str, cluster: str | None, format_type: str) -> int:
+@options.as_json(help="json: one document.")
+def doctor(kubeconfig: str | None, context: str | None, namespace: str, cluster: str | None, as_json: bool) -> int:
     """Show what a Kubernetes cluster lacks for runrig, and the commands that fix it.
 
     Checks the rights of the account, the kinds, version and flags of KAI Scheduler, GPUs and labels of nodes, and the clock. Changes
@@ -50,7 +49,7 @@ def doctor(kubeconfig: str | None, context: str | None, namespace: str, cluster:
             declared = read_cluster(read_text(cluster))
     spec = KubernetesSpec(namespace, None if kubeconfig is None else Path(kubeconfig), context)
     found = examine(spec, declared)
-    if format_type == JSON:
+    if as_json:
         checks = [
             {"check": each.check, "verdict": each.verdict.value, "message": each.message, "command": each.command}
             for each in found

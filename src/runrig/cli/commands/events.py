@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.commands.queries import Moment
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
@@ -56,13 +56,7 @@ def _kinds(_: click.Context, __: click.Parameter, typed: tuple[str, ...]) -> tup
     help=f"Show only this kind: {', '.join(KINDS)} (repeatable, or a list with commas). refused: rejected by the "
     "cluster's scheduler.",
 )
-@click.option(
-    "--user",
-    "-u",
-    shell_complete=completing.users,
-    metavar="NAME",
-    help="Show only what this user did, and what happened to workflows that they submitted.",
-)
+@options.user(help="Show only what this user did, and what happened to workflows that they submitted.")
 @click.option(
     "--workflow", shell_complete=completing.workflows, metavar="ID", help="Show only events of this workflow."
 )

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 import runrig
+from runrig.cli import options
 from runrig.cli.lazy import LazyGroup, examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Column, Table, show
-from runrig.cli.transport.session import JSON, TEXT
 from runrig.domain.errors import NotFound
 from runrig.domain.meant import suggested
 
@@ -99,11 +99,11 @@ def example() -> None:
 
 
 @click.command("list", epilog=examples("runrig example list", "runrig example list -t json"))
-@click.option("-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="Output format.")
-def list_(format_type: str) -> None:
+@options.as_json()
+def list_(as_json: bool) -> None:
     """List the examples, with the command that runs each of them."""
     rows = [(each.name, each.description, " ".join(each.command or [])) for each in known().values()]
-    if format_type == JSON:
+    if as_json:
         keys = ("name", "description", "command")
         say(sanitize.as_json({"examples": [dict(zip(keys, row, strict=True)) for row in rows]}))
         return
@@ -137,9 +137,9 @@ def show_(name: str) -> None:
     ),
 )
 @click.argument("name", shell_complete=_names)
-@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF ITS COMMAND]...")
+@click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF ITS COMMAND]...")
 @click.pass_context
-def run_(context: click.Context, name: str, options: tuple[str, ...]) -> int:
+def run_(context: click.Context, name: str, more: tuple[str, ...]) -> int:
     """Run the command that an example names, with more options if you like.
 
     Workflows are submitted to the server. Simulations and renderings need none.
@@ -150,7 +150,7 @@ def run_(context: click.Context, name: str, options: tuple[str, ...]) -> int:
             f"{found.name} is used by other examples and has no command. Print it: runrig example show {found.name}"
         )
     folder = f"{found.path.parent.parent}/"
-    args = [word.replace(_WRITTEN_AS, folder, 1) for word in found.command] + list(options)
+    args = [word.replace(_WRITTEN_AS, folder, 1) for word in found.command] + list(more)
     warn(f"$ runrig {shlex.join(args)}")
     root = context.find_root()
     same = [part for each in ("server", "data") if root.params.get(each) for part in (f"--{each}", root.params[each])]

@@ -11,9 +11,8 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
 from runrig.cli.transport import remote_program
-from runrig.cli.transport.remote_program import RemoteProgram
+from runrig.cli.transport.remote_program import RemoteProgram, timeout_option
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.channel import CONNECT_S
 from runrig.client.transport import path
 from runrig.domain.errors import ServerFault
 
@@ -40,15 +39,7 @@ _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
     metavar="LINE",
     help="Command as one string, if none follows --.",
 )
-@click.option(
-    "--connect-timeout",
-    "timeout_s",
-    type=click.IntRange(min=1),
-    default=int(CONNECT_S),
-    show_default=True,
-    metavar="S",
-    help="Timeout in seconds.",
-)
+@timeout_option
 @click.option("--keep-alive", is_flag=True, help="Restart the command if the connection drops.")
 @with_session
 def exec_(

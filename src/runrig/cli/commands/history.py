@@ -64,9 +64,7 @@ class WholeSecond(Moment):
     help="Show only changes by this user; runrig selects automatic changes.",
 )
 @options.pool(metavar="SUB", help="Show only this subpool; NAME again: the pool without its subpools.")
-@click.option(
-    "--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of entries."
-)
+@options.limit
 @with_session
 def history(session: Session, name: str, limit: int, **filters: Any) -> None:
     """Show who changed a pool and its subpools, newest first.

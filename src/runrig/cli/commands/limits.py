@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing, options
+from runrig.cli import options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Column, Table, show
+from runrig.cli.rendering.tables import Column, Table, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.quantities import whole_number
@@ -63,9 +63,7 @@ def limits() -> None:
 
 
 @limits.command("show", epilog=examples("runrig limits show", "runrig limits show --user cy"))
-@click.option(
-    "--user", "-u", shell_complete=completing.users, metavar="NAME", help="Limits of this user; default: you."
-)
+@options.user(help="Limits of this user; default: you.")
 @with_session
 def show_limits(session: Session, user: str | None) -> None:
     """Show your limits, and what counts towards them."""
@@ -96,8 +94,8 @@ def list_limits(session: Session, pools: tuple[str, ...], users: tuple[str, ...]
         "runrig limits set --pool vision --gpus 24 --waiting 20 --gpus-per-workflow 64 --dry-run",
     ),
 )
-@click.option("--user", "-u", shell_complete=completing.users, metavar="NAME", help="Limit this user over all pools.")
-@click.option("--pool", "-p", shell_complete=completing.pools, metavar="NAME", help="Limit each user of this pool.")
+@options.user(help="Limit this user over all pools.")
+@options.pool(help="Limit each user of this pool.")
 @click.option("--gpus", type=_Most(), help="Maximum number of GPUs that a user uses at the same time.")
 @click.option("--waiting", type=_Most(), help="Maximum number of waiting workflows of a user.")
 @click.option("--gpus-per-workflow", type=_Most(), help="Maximum number of GPUs in one workflow.")
@@ -153,13 +151,9 @@ def _amount(limit: str, amount: int) -> str:
 
 def _print(session: Session, query: Mapping[str, str | Sequence[str]], nothing: str) -> None:
     found = sorted(session.client.items(path("limits"), query), key=_nearest)
-    if session.show({"limits": found}):
-        return
-    if found:
+    if not session.show({"limits": found}):
         columns = _COLUMNS if any(each["renews"] for each in found) else _COLUMNS[:-1]
-        show(Table(columns, [_row(each)[: len(columns)] for each in found]))
-    else:
-        say(nothing)
+        show_any(Table(columns, [_row(each)[: len(columns)] for each in found]), nothing)
 
 
 def _nearest(limit: Answer) -> tuple[float, str, str, str]:

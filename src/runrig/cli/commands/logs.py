@@ -179,7 +179,7 @@ def lines_of(
         if number > before:
             yield "", f"── {next_attempt(name, before, number, ended(name, before))}:"
             attempts[name] = number
-        at = f"{times.local(each['time'].removesuffix('Z'))[11:]}  " if with_times else ""
+        at = f"{times.local(each['time'])[11:]}  " if with_times else ""
         yield each["stream"], at + (f"{name:{width}} │ " if width else "") + each["text"]
 
 

@@ -22,7 +22,6 @@ from runrig.domain.spans import span
 Answer = Mapping[str, Any]
 
 OFF, TEST = "off", "test"
-_UNITS = UNITS_S
 
 
 def _when(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
@@ -40,9 +39,9 @@ def _when(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
 def _seconds(_: click.Context, __: click.Parameter, typed: str) -> int:
     """Raises InvalidInput."""
     amount, unit = typed[:-1], typed[-1:]
-    if not (amount.isascii() and amount.isdecimal() and len(amount) < 7 and unit in _UNITS):
+    if not (amount.isascii() and amount.isdecimal() and len(amount) < 7 and unit in UNITS_S):
         raise InvalidInput.one(f"--min-run {typed} is not a duration. Use 30s, 10m, 2h or 1d.")
-    return int(amount) * _UNITS[unit]
+    return int(amount) * UNITS_S[unit]
 
 
 @click.command(
@@ -125,7 +124,7 @@ def _lines(found: Answer) -> list[str]:
     if "secret_file" in found:
         lines.append(f"They are signed with the secret in {found['secret_file']}.")
     if found["tried_at"] is not None:
-        lines.append(f"Last attempt {times.local(found['tried_at'].removesuffix('Z'))}: {found['result']}.")
+        lines.append(f"Last attempt {times.local(found['tried_at'])}: {found['result']}.")
     if found["waiting"]:
         lines.append(f"Waiting to be delivered: {found['waiting']}.")
     return lines

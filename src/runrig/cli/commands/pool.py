@@ -19,7 +19,7 @@ from runrig.cli.quota_options import quota_options, request, setting_option, som
 from runrig.cli.rendering import balances, pool_table, sanitize
 from runrig.cli.rendering.output import pasted, say, warn
 from runrig.cli.rendering.plan_text import print_plan
-from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.rendering.tables import Table, facts, show, show_any
 from runrig.cli.rendering.times import local, utc_text
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -67,13 +67,9 @@ def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, 
     client = session.client
     found = list(client.items(path("pools"), {"name": pools, "archived": archived or None}))
     answer = shaped.pool_quota(found, shaped.platforms_of(session.flavors() if found else ()))
-    if session.show(answer):
-        return
-    table = pool_table.table(answer, free=mode == "free", wide=wide, archived=archived)
-    if table.rows:
-        show(table)
-    else:
-        say("No pools yet. Create one with `runrig pool create NAME --quota GPUS`.")
+    if not session.show(answer):
+        table = pool_table.table(answer, free=mode == "free", wide=wide, archived=archived)
+        show_any(table, "No pools yet. Create one with `runrig pool create NAME --quota GPUS`.")
 
 
 @pool.command("show", epilog=examples("runrig pool show vision", "runrig pool show vision --at '2026-01-31 13:00:00'"))
@@ -192,7 +188,7 @@ def open_(session: Session, name: str) -> None:
     metavar="TIME",
     help="When the pause ends by itself: a duration such as 2h, or a time such as 2026-01-31T14:00.",
 )
-@_DRY_RUN
+@options.dry_run
 @with_session
 def pause(session: Session, name: str, reason: str, until: str | None, dry_run: bool) -> None:
     """Start nothing new in a pool and its subpools.
@@ -202,15 +198,15 @@ def pause(session: Session, name: str, reason: str, until: str | None, dry_run: 
     """
     body = {"reason": reason, "until": None if until is None else _in_utc(until)}
     if dry_run:
-        options = [*(("--reason", reason) if reason else ()), *(("--until", until) if until else ())]
-        _preview(session, name, "pause", *options, until=body["until"])
+        words = [*(("--reason", reason) if reason else ()), *(("--until", until) if until else ())]
+        _preview(session, name, "pause", *words, until=body["until"])
         return
     done = session.client.call("POST", path("pools", name, "pause"), body=body)
     found = done["pool"]
     answer = shaped.pool(found, shaped.platforms_of(session.flavors()))
     if session.show(answer | {"waiting": done["waiting"], "running": done["running"]}):
         return
-    end = f" until {local(naive(found['paused_until']))}" if found["paused_until"] else ""
+    end = f" until {local(found['paused_until'])}" if found["paused_until"] else ""
     works = f"{_workflows(done['waiting'], 'wait')}, {_workflows(done['running'], 'continue')}"
     say(
         f"pool {name} is paused{end}: nothing new starts. {works}, and other pools can borrow its idle quota. "
@@ -220,7 +216,7 @@ def pause(session: Session, name: str, reason: str, until: str | None, dry_run: 
 
 @pool.command("resume", epilog=examples("runrig pool resume vision", "runrig pool resume vision --dry-run"))
 @click.argument("name", shell_complete=completing.pools)
-@_DRY_RUN
+@options.dry_run
 @with_session
 def resume(session: Session, name: str, dry_run: bool) -> None:
     """Resume a paused pool; its workflows keep their queue positions.
@@ -250,11 +246,11 @@ def _plan(session: Session, name: str, **edit: Any) -> dict[str, Any]:
     return answer
 
 
-def _preview(session: Session, name: str, act: str, *options: str, until: str | None = None) -> None:
+def _preview(session: Session, name: str, act: str, *words: str, until: str | None = None) -> None:
     plan = _plan(session, name, act=act, until=until) | {"changes": []}  # The pool's settings stay as they are.
     if not session.show(plan):
         print_plan(plan)
-        pasted("Nothing was changed. To apply:", shlex.join(("runrig", "pool", act, name, *options)))
+        pasted("Nothing was changed. To apply:", shlex.join(("runrig", "pool", act, name, *words)))
 
 
 def _workflows(number: int, verb: str) -> str:

@@ -11,8 +11,9 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
+from runrig.cli.transport.remote_program import timeout_option
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.channel import CONNECT_S, DatagramForwarder, Forwarder
+from runrig.client.channel import DatagramForwarder, Forwarder
 from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput, ServerFault
 
@@ -75,15 +76,7 @@ def _ports(text: str) -> list[int]:
 )
 @click.option("--host", default="localhost", show_default=True, help="Local address to listen on.")
 @click.option("--udp", is_flag=True, help="Forward UDP instead of TCP, from IPv4 addresses. Not on Kubernetes.")
-@click.option(
-    "--connect-timeout",
-    "timeout_s",
-    type=click.IntRange(min=1),
-    default=int(CONNECT_S),
-    show_default=True,
-    metavar="S",
-    help="Timeout in seconds.",
-)
+@timeout_option
 @with_session
 def port_forward(
     session: Session, id: str, task: str, ports: tuple[list[tuple[int, int]], ...], host: str, udp: bool, timeout_s: int

@@ -63,14 +63,7 @@ class Moment(click.ParamType[str]):
 @options.users(help="Show only this user (repeatable).")
 @click.option("--all", "-a", "all_users", is_flag=True, help="Include workflows of all users.")
 @options.pools(help="Show only this pool (repeatable).")
-@click.option(
-    "--priority",
-    "priorities",
-    type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
-    multiple=True,
-    metavar="HIGH|NORMAL|LOW",
-    help="Show only this priority (repeatable).",
-)
+@options.priority("priorities", multiple=True, help="Show only this priority (repeatable).")
 @click.option(
     "--label",
     "labels",

@@ -8,7 +8,7 @@ import click
 from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Column, Table, facts, show
+from runrig.cli.rendering.tables import Column, Table, facts, show, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.osmo.nodes import resource as resource_of
@@ -45,12 +45,8 @@ def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, .
     """List nodes with used / capacity, or free amounts."""
     found = session.client.items(path("nodes"), {"pool": pools, "flavor": platforms})
     nodes = _with_pools(session, list(found), pools)
-    if session.show({"resources": nodes}):
-        return
-    if nodes:
-        show(_table(nodes, free=mode == "free"))
-    else:
-        say("no nodes")
+    if not session.show({"resources": nodes}):
+        show_any(_table(nodes, free=mode == "free"), "no nodes")
 
 
 def _with_pools(session: Session, nodes: Sequence[Node], only: Collection[str] = ()) -> list[Node]:

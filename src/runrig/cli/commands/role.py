@@ -2,12 +2,12 @@
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Column, Table, show
+from runrig.cli.rendering.tables import Column, Table, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
@@ -22,8 +22,8 @@ def role() -> None:
 
 
 @role.command("list", epilog=examples("runrig role list", "runrig role list --pool vision"))
-@click.option("--user", "-u", shell_complete=completing.users, metavar="NAME", help="Show only this user.")
-@click.option("--pool", "-p", shell_complete=completing.pools, metavar="NAME", help="Show only this pool.")
+@options.user(help="Show only this user.")
+@options.pool(help="Show only this pool.")
 @with_session
 def list_roles(session: Session, user: str | None, pool: str | None) -> None:
     """List roles, who granted them and when."""
@@ -33,11 +33,8 @@ def list_roles(session: Session, user: str | None, pool: str | None) -> None:
         session.client.get(path("pools", pool))  # An unknown pool is an error, not a pool without roles.
     if session.show({"roles": roles}):
         return
-    if not roles:
-        say("no roles")
-        return
     rows = [(each["user"], each["role"], times.local(each["granted_at"]), each["granted_by"]) for each in roles]
-    show(Table((Column("User"), Column("Role"), Column("Granted", 1), Column("By", 0)), rows))
+    show_any(Table((Column("User"), Column("Role"), Column("Granted", 1), Column("By", 0)), rows), "no roles")
 
 
 @role.command("grant", epilog=examples("runrig role grant alice vision-user", "runrig role grant root admin"))

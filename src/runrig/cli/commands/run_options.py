@@ -131,11 +131,8 @@ def task_options(command: F) -> F:
             multiple=True,
             help="Environment variable; without =V, your value (repeatable).",
         ),
-        click.option(
-            "--priority",
-            type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
-            metavar="HIGH|NORMAL|LOW",
-            help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted. Default: NORMAL.",
+        options.priority(
+            help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted. Default: NORMAL."
         ),
         options.pool(help="Pool to submit to. Default: your default pool."),
         click.option(

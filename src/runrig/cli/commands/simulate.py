@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.session import JSON, TEXT
 from runrig.client.localpath import KEY, inlined
 from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.quantities import counted
@@ -80,9 +79,7 @@ class _OptionalValue(click.Command):
         "never settles; preempted work keeps its quota."
     ),
 )
-@click.option(
-    "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one line per FILE on stdout."
-)
+@options.as_json(help="json: one line per FILE on stdout.")
 def simulate(
     files: tuple[str, ...],
     together: tuple[str, ...],
@@ -90,7 +87,7 @@ def simulate(
     fair_sharing: str | None,
     feature_gates: tuple[str, ...],
     as_peer: bool,
-    format_type: str,
+    as_json: bool,
 ) -> None:
     """Simulate what would be admitted, preempted or kept waiting.
 
@@ -101,7 +98,7 @@ def simulate(
 
     if not files and not together:
         raise click.UsageError("Name a FILE, or a file or folder with -f.")
-    options = _options(cycles, fair_sharing, feature_gates, as_peer=as_peer)
+    chosen = _options(cycles, fair_sharing, feature_gates, as_peer=as_peer)
     failed = told = False
     scenarios: list[tuple[str, tuple[str, ...]]] = [
         (shown(file) if file == "-" else Path(file).name, (file,)) for file in files
@@ -110,16 +107,16 @@ def simulate(
         scenarios.append((", ".join(Path(path).name or path for path in together), together))
     for at, (scenario, paths) in enumerate(scenarios):
         try:
-            outcome = _run(paths[0], scenario, options) if at < len(files) else _run_together(paths, scenario, options)
+            outcome = _run(paths[0], scenario, chosen) if at < len(files) else _run_together(paths, scenario, chosen)
         except RunrigError as error:
             failed = True
             problems = _problems(scenario, error)
-            if format_type == JSON:
+            if as_json:
                 click.echo(error_line(scenario, "; ".join(problems)))
             else:
                 warn("\n".join(problems))
             continue
-        if format_type == JSON:
+        if as_json:
             click.echo(as_line(outcome))
         else:
             _tell(outcome, first=not told)

@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import pool_table, sanitize
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import show
+from runrig.cli.rendering.tables import show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.pools import SUBPOOL_DELIMITER
@@ -47,7 +47,6 @@ _quota = click.option(
     required=True,
     help="Whole GPUs; a percentage of the parent's quota, rounded down; FLAVOR=GPUS,... with several flavors.",
 )
-_dry_run = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
 
 
 @click.group(epilog=examples("runrig pool subpool list team", "runrig pool subpool create team a --quota 30"))
@@ -64,12 +63,10 @@ def list_subpools(session: Session, parent: str, archived: bool) -> None:
     found = session.client.items(path("pools"), {"name": parent, "archived": archived or None})
     platforms = shaped.platforms_of(session.flavors())
     answer = {"subpools": [shaped.pool(each, platforms) for each in found if each["parent"] == parent]}
-    if session.show(answer):
-        return
-    if answer["subpools"]:
-        show(pool_table.of_subpools(answer["subpools"]))
-    else:
-        say(f"pool {parent} has no subpools. Create one with `runrig pool subpool create {parent} NAME --quota GPUS`.")
+    if not session.show(answer):
+        way_out = f"runrig pool subpool create {parent} NAME --quota GPUS"
+        nothing = f"pool {parent} has no subpools. Create one with `{way_out}`."
+        show_any(pool_table.of_subpools(answer["subpools"]), nothing)
 
 
 @subpool.command(
@@ -79,7 +76,7 @@ def list_subpools(session: Session, parent: str, archived: bool) -> None:
 @click.argument("parent", shell_complete=completing.pools)
 @click.argument("subpool")
 @_quota
-@_dry_run
+@options.dry_run
 @with_session
 def create(session: Session, parent: str, subpool: str, quota: int | str, dry_run: bool) -> None:
     """Create a subpool, or restore an ARCHIVED one.
@@ -97,7 +94,7 @@ def create(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
 @click.argument("parent", shell_complete=completing.pools)
 @click.argument("subpool", shell_complete=completing.subpools)
 @_quota
-@_dry_run
+@options.dry_run
 @with_session
 def update(session: Session, parent: str, subpool: str, quota: int | str, dry_run: bool) -> None:
     """Change a subpool's quota.
@@ -122,7 +119,7 @@ def update(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
 )
 @click.argument("parent", shell_complete=completing.pools)
 @click.argument("subpool", shell_complete=completing.subpools)
-@_dry_run
+@options.dry_run
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session
 def delete(session: Session, parent: str, subpool: str, dry_run: bool, yes: bool) -> None:

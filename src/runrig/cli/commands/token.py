@@ -7,13 +7,13 @@ from uuid import uuid4
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import options
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
-from runrig.cli.rendering.tables import Column, Table, show
+from runrig.cli.rendering.tables import Column, Table, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.instants import UNITS_S
@@ -54,13 +54,7 @@ _roles = click.option(
     help="Grant only this role of the user (repeatable). Default: all.",
 )
 _description = click.option("--description", metavar="TEXT", help="Purpose of the token.")
-_user = click.option(
-    "--user",
-    "-u",
-    shell_complete=completing.users,
-    metavar="NAME",
-    help="Act on another user's token (administrators only).",
-)
+_user = options.user(help="Act on another user's token (administrators only).")
 
 
 @click.group(epilog=examples("runrig token list", "runrig token create laptop --expires 30d"))
@@ -77,14 +71,11 @@ def list_tokens(session: Session, user: str | None, ended: bool) -> None:
     answer = {"tokens": [row(each) for each in session.client.items(_route(user), {"ended": ended or None})]}
     if session.show(answer):
         return
-    if not answer["tokens"]:
-        say("no tokens")
-        return
     rows = [
         (each["name"], each["user"], each["state"], *_times(each), _gives(each), each["description"])
         for each in answer["tokens"]
     ]
-    show(Table(_COLUMNS, rows))
+    show_any(Table(_COLUMNS, rows), "no tokens")
 
 
 def _gives(each: Mapping[str, Any]) -> str:

@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.printed import access
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Column, Table, facts, show
+from runrig.cli.rendering.tables import Column, Table, facts, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
@@ -29,13 +29,9 @@ def user() -> None:
 def list_users(session: Session) -> None:
     """List users and their roles."""
     answer = {"users": [access.row(each) for each in session.client.items(path("users"))]}
-    if session.show(answer):
-        return
-    if not answer["users"]:
-        say("no users")
-        return
-    rows = [(each["name"], _state(each), _roles(each), times.local(each["created_at"])) for each in answer["users"]]
-    show(Table(_COLUMNS, rows))
+    if not session.show(answer):
+        rows = [(each["name"], _state(each), _roles(each), times.local(each["created_at"])) for each in answer["users"]]
+        show_any(Table(_COLUMNS, rows), "no users")
 
 
 @user.command("show", epilog=examples("runrig user show alice"))
@@ -98,9 +94,7 @@ def enable(session: Session, name: str) -> None:
 
 @user.command("history", epilog=examples("runrig user history", "runrig user history alice -t json"))
 @click.argument("name", required=False, shell_complete=completing.users)
-@click.option(
-    "--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of entries."
-)
+@options.limit
 @with_session
 def history(session: Session, name: str | None, limit: int) -> None:
     """Show changes to users, roles and tokens, newest first.
@@ -111,14 +105,11 @@ def history(session: Session, name: str | None, limit: int) -> None:
     answer = access.events(found[:limit], more=len(found) > limit)
     if session.show(answer):
         return
-    if not found:
-        say("nothing was changed")
-        return
     rows = [
         (times.local(each["time"]), each["actor"], each["user"], each["what"], each["subject"] or "-")
         for each in answer["events"]
     ]
-    show(Table(_HISTORY, rows))
+    show_any(Table(_HISTORY, rows), "nothing was changed")
 
 
 def _tell(session: Session, found: Mapping[str, Any], what: str) -> None:

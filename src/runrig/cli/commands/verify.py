@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
 from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput
 
 DATABASE = "runrig.db"
-TEXT, JSON = "text", "json"
 
 
 @click.command(
@@ -33,13 +32,7 @@ TEXT, JSON = "text", "json"
 @click.option(
     "--head", default="", metavar="HASH", help="Hash of a commit that you noted: it must still be in the log."
 )
-@click.option(
-    "-t",
-    "--format-type",
-    type=click.Choice([TEXT, JSON]),
-    default=TEXT,
-    help="json: one line per violation, then the totals.",
-)
+@options.as_json(help="json: one line per violation, then the totals.")
 @click.option(
     "--live",
     is_flag=True,
@@ -57,7 +50,7 @@ def verify(
     since: int,
     laws: str,
     head: str,
-    format_type: str,
+    as_json: bool,
     live: bool,
     textfile: Path | None,
 ) -> int:
@@ -77,10 +70,10 @@ def verify(
         if live:
             if noted:
                 raise InvalidInput.one("--head cannot be combined with --live, which checks only new commits")
-            return _follow(path, since, chosen, as_json=format_type == JSON, textfile=textfile)
+            return _follow(path, since, chosen, as_json=as_json, textfile=textfile)
         if textfile is not None:
             raise InvalidInput.one("--textfile needs --live")
-        return check(path, since=since, laws=chosen, head=noted, as_json=format_type == JSON, say=say)
+        return check(path, since=since, laws=chosen, head=noted, as_json=as_json, say=say)
     except Unreadable as error:
         raise InvalidInput.one(str(error)) from error
 

@@ -140,11 +140,7 @@ def _never(gang: Answer) -> str:
 
 def _drain(pool: Answer) -> str:
     work = f"{counted(pool['workflows'], 'workflow')}, {_gpus(pool['gpus'])}"
-    end = (
-        f", until {local(pool['until'].removesuffix('Z'))}"
-        if pool["until"]
-        else "; end unknown, because some have no time limit"
-    )
+    end = f", until {local(pool['until'])}" if pool["until"] else "; end unknown, because some have no time limit"
     return f"{pool['pool']}: {work}{end}"
 
 

@@ -94,6 +94,14 @@ def show(table: Table) -> None:
             click.echo(styled(line, dim=True))
 
 
+def show_any(table: Table, nothing: str) -> None:
+    """Prints *table*; *nothing* if it has no rows."""
+    if table.rows:
+        show(table)
+    else:
+        click.echo(sanitize.block(nothing))
+
+
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
     """Prints one name and value per line, without None values; a terminal gets long values on separate lines."""
     known = [(name, sanitize.line(value)) for name, value in pairs if value is not None]

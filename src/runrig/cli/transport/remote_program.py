@@ -11,8 +11,10 @@ import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import click
+
 from runrig.cli.rendering.output import warn
-from runrig.client.channel import ERR, OUT, Channel, connected
+from runrig.client.channel import CONNECT_S, ERR, OUT, Channel, connected
 from runrig.client.failure import server_said
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import ServerFault
@@ -20,6 +22,16 @@ from runrig.domain.errors import ServerFault
 _CHUNK = 32 * 1024
 _HIGHEST_CODE = 255
 """The highest exit code of a process; the server's own codes are above it."""
+
+timeout_option = click.option(
+    "--connect-timeout",
+    "timeout_s",
+    type=click.IntRange(min=1),
+    default=int(CONNECT_S),
+    show_default=True,
+    metavar="S",
+    help="Timeout in seconds.",
+)
 
 Sink = Callable[[int, bytes], None]
 Feed = Callable[[Channel], None]
