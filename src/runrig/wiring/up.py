@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from runrig import wire
 from runrig.api.app import create_app
@@ -128,31 +129,15 @@ def submission(
     text: str,
     pool: str,
     *,
-    priority: str | None = None,
-    variables: tuple[str, ...] = (),
-    strings: tuple[str, ...] = (),
-    environment: tuple[str, ...] = (),
-    labels: tuple[str, ...] = (),
-    retry: str | None = None,
-    after: tuple[str, ...] = (),
-    array: str | None = None,
-    sweep: tuple[str, ...] = (),
-    most: int | None = None,
+    priority: str | None,
+    array: str | None,
+    sweep: tuple[str, ...],
+    most: int | None,
+    **settings: Any,
 ) -> Submission:
-    """The workflow file *text*, as this user would submit it to *pool*."""
-    return Submission(
-        text,
-        pool,
-        _user(),
-        variables=variables,
-        string_variables=strings,
-        environment=environment,
-        labels=labels,
-        priority=None if priority is None else Priority(priority),
-        retry=retry,
-        after=after,
-        given=Given(array, sweep, most),
-    )
+    """The workflow file *text*, as this user would submit it to *pool*. *settings*: more fields of the submission."""
+    chosen = None if priority is None else Priority(priority)
+    return Submission(text, pool, _user(), priority=chosen, given=Given(array, sweep, most), **settings)
 
 
 # ---------------------------------------------------------------- settings

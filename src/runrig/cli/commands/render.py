@@ -1,5 +1,6 @@
 """`runrig workflow render`: prints a workflow as Kubernetes objects."""
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -51,7 +52,7 @@ def _offline(
 
     cluster, into = declared(cluster_file, pool)
     with located(shown(file)):
-        submission = up.submission(with_files_here(text, file, settings), into, **settings.said())
+        submission = up.submission(with_files_here(text, file, settings), into, **asdict(settings))
         return up.render(submission, cluster, namespace).objects
 
 

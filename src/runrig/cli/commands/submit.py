@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -204,8 +205,8 @@ def _checked_here(text: str, folder: Path, settings: Settings) -> dict[str, Any]
     from runrig.spec.workflow import parse_environment, read_workflow
 
     given = Given(settings.array, settings.sweep, settings.most)
-    spec = read_workflow(inlined(render(text, settings.variables, settings.strings), folder), given)
-    parse_environment(settings.env_vars)
+    spec = read_workflow(inlined(render(text, settings.variables, settings.string_variables), folder), given)
+    parse_environment(settings.environment)
     with_after(with_retry(spec, settings.retry), settings.after)
     return {"name": spec.name, "warnings": []}
 
@@ -219,7 +220,7 @@ def _checked_offline(
 
     cluster, into = declared(cluster_file, pool)
     with located(shown(file)):
-        submission = up.submission(with_files_here(text, file, settings), into, **settings.said())
+        submission = up.submission(with_files_here(text, file, settings), into, **asdict(settings))
         return into, validated(to_plain(up.check(submission, cluster)))
 
 
@@ -240,7 +241,7 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
 
     if KEY not in text:
         return text
-    return inlined(render(text, settings.variables, settings.strings), _folder(file))
+    return inlined(render(text, settings.variables, settings.string_variables), _folder(file))
 
 
 @click.command(

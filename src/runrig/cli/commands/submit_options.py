@@ -6,10 +6,9 @@ from typing import Any, TypeVar
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.domain.workflows import MOST_ELEMENTS
 
-_PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 RETRY_HELP = "Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0."
 AFTER = "ID[:ok|any|fail]"
 AFTER_HELP = (
@@ -39,8 +38,8 @@ class Settings:
 
     priority: str | None
     variables: tuple[str, ...]
-    strings: tuple[str, ...]
-    env_vars: tuple[str, ...]
+    string_variables: tuple[str, ...]
+    environment: tuple[str, ...]
     labels: tuple[str, ...]
     retry: str | None
     after: tuple[str, ...]
@@ -50,27 +49,20 @@ class Settings:
 
     def whole(self, pool: str) -> dict[str, Any]:
         """Returns the fields of a request for all files, which go to *pool*."""
-        return (
-            {
-                "pool": pool,
-                "priority": self.priority,
-                "environment": _by_name(self.env_vars),
-                "labels": _by_name(self.labels),
-            }
-            | ({} if self.retry is None else {"retry": self.retry})
-            | ({"after": list(self.after)} if self.after else {})
-            | ({} if self.array is None else {"array": self.array})
-            | ({"sweep": list(self.sweep)} if self.sweep else {})
-            | ({} if self.most is None else {"most": self.most})
-        )
+        always = {"pool": pool, "priority": self.priority}
+        by_name = {"environment": _by_name(self.environment), "labels": _by_name(self.labels)}
+        lists = {"after": list(self.after), "sweep": list(self.sweep)}
+        others = {"retry": self.retry, "array": self.array, "most": self.most}
+        given = {name: value for name, value in (lists | others).items() if value not in ([], None)}
+        return always | by_name | given
 
     def options(self) -> tuple[str, ...]:
         """Returns the options as words of a command line."""
         named = (
             ("--priority", (self.priority,) if self.priority else ()),
             ("--set", self.variables),
-            ("--set-string", self.strings),
-            ("--set-env", self.env_vars),
+            ("--set-string", self.string_variables),
+            ("--set-env", self.environment),
             ("--label", self.labels),
             ("--retry", (self.retry,) if self.retry else ()),
             ("--after", self.after),
@@ -80,24 +72,9 @@ class Settings:
         )
         return tuple(word for option, values in named for value in values for word in (option, value))
 
-    def said(self) -> dict[str, Any]:
-        """Returns the arguments for `wiring`."""
-        return {
-            "priority": self.priority,
-            "variables": self.variables,
-            "strings": self.strings,
-            "environment": self.env_vars,
-            "labels": self.labels,
-            "retry": self.retry,
-            "after": self.after,
-            "array": self.array,
-            "sweep": self.sweep,
-            "most": self.most,
-        }
-
     def body(self, text: str) -> dict[str, Any]:
         """Returns the fields of a request for one file."""
-        return {"file": text, "variables": list(self.variables), "string_variables": list(self.strings)}
+        return {"file": text, "variables": list(self.variables), "string_variables": list(self.string_variables)}
 
 
 def _by_name(pairs: Iterable[str]) -> dict[str, str]:
@@ -120,22 +97,21 @@ def submit_options(command: F) -> F:
         click.option("--retry", metavar="N[:CODES]", help=RETRY_HELP),
         click.option("--label", "labels", type=Pair(), multiple=True, help="Label; overrides the file's (repeatable)."),
         click.option(
-            "--set-env", "env_vars", type=Pair(), multiple=True, help="Environment variable for all tasks (repeatable)."
+            "--set-env",
+            "environment",
+            type=Pair(),
+            multiple=True,
+            help="Environment variable for all tasks (repeatable).",
         ),
         click.option(
             "--set-string",
-            "strings",
+            "string_variables",
             type=Pair(),
             multiple=True,
             help="Like --set, but the value is always a string (repeatable).",
         ),
         click.option("--set", "variables", type=Pair(), multiple=True, help="Template variable (repeatable)."),
-        click.option(
-            "--priority",
-            type=_PRIORITY,
-            metavar="HIGH|NORMAL|LOW",
-            help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted.",
-        ),
+        options.priority(),
     ):
         command = option(command)
     return command
