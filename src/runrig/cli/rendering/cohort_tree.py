@@ -1,11 +1,13 @@
 """The quota tree as a table, and a single cohort."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from runrig.cli.rendering import balances
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, facts, show
+from runrig.cli.rendering.tree import tree
 from runrig.domain.laws import cited
 
 Node = Mapping[str, Any]
@@ -21,13 +23,9 @@ def show_tree(answer: Mapping[str, Any]) -> None:
         rows += [((name, _kind(node)) if at == 0 else ("", "")) + line for at, line in enumerate(lines)]
     show(Table((Column("Name"), Column("Kind", 2), *balances.COLUMNS), rows))
     notes = [note for node in (answer["root"], *answer["cohorts"]) for note in _notes(node)]
-    notes += [f"quotas exceed capacity by {balances.shown(*each)}" for each in _overpromised(answer)]
+    notes += [f"quotas exceed capacity by {balances.shown(*each)}" for each in sorted(answer["overpromised"].items())]
     if notes:
         say("\n" + "\n".join(notes))
-
-
-def _overpromised(answer: Mapping[str, Any]) -> list[tuple[str, int]]:
-    return sorted(answer["overpromised"].items())
 
 
 def _kind(node: Node) -> str:
@@ -52,26 +50,11 @@ def _notes(node: Node) -> Iterator[str]:
 
 
 def _drawn(nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
-    """Yields each node with its name drawn as in a tree. Cycles of parents (rule Q5) have no top, so their nodes come
-    last, undrawn.
-    """
-    children: dict[tuple[str, str] | None, list[Node]] = {}
-    known = {(node["kind"], node["name"]) for node in nodes}
-    for node in nodes:
-        parent = (node["parent_kind"] or "cohort", node["parent"])
-        children.setdefault(parent if parent in known else None, []).append(node)
-    drawn: set[tuple[str, str]] = set()
+    def parent(node: Node) -> tuple[str, str]:
+        return node["parent_kind"] or "cohort", node["parent"]
 
-    def below(parent: tuple[str, str] | None, indent: str) -> Iterator[tuple[str, Node]]:
-        siblings = children.get(parent, [])
-        for node in siblings:
-            last, key = node is siblings[-1], (node["kind"], node["name"])
-            drawn.add(key)
-            yield indent + ("└─ " if last else "├─ ") + node["name"], node
-            yield from below(key, indent + ("   " if last else "│  "))
-
-    yield from below(None, "")
-    yield from ((node["name"], node) for node in nodes if (node["kind"], node["name"]) not in drawn)
+    for lines, node in tree(nodes, itemgetter("kind", "name"), parent, below_a_root=True):
+        yield lines + node["name"], node
 
 
 def show_node(node: Node) -> None:

@@ -1,10 +1,12 @@
 """The table of `pool list`: subpools below their pool, numbers in GPUs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from runrig.cli.rendering.tables import Column, Table
 from runrig.cli.rendering.times import local
+from runrig.cli.rendering.tree import tree
 
 Pool = Mapping[str, Any]
 ACTIVE, DELETING, ARCHIVED = "ACTIVE", "DELETING", "ARCHIVED"
@@ -32,9 +34,10 @@ def table(answer: Mapping[str, Any], *, free: bool, wide: bool, archived: bool) 
         if archived or pool["state"] != ARCHIVED
     }
     tops = [pool for pool in pools.values() if pool["parent"] not in pools]
+    drawn = tree(sorted(pools.values(), key=itemgetter("name")), itemgetter("name"), itemgetter("parent"))
     return Table(
         _NAMES + (_FREE if free else _USED) + (_WIDE if wide else ()),
-        [_row(prefix, pool, free=free, wide=wide) for prefix, pool in _tree(pools)],
+        [_row(lines, pool, free=free, wide=wide) for lines, pool in drawn],
         _sums(answer["resource_sum"], pools, tops, free=free, wide=wide) if len(tops) > 1 else None,
     )
 
@@ -43,22 +46,6 @@ def of_subpools(pools: Sequence[Pool]) -> Table:
     """Returns a row per subpool, as in `pool list`."""
     rows = [_row("", pool, free=False, wide=False) for pool in pools]
     return Table(_NAMES + _USED, rows)
-
-
-def _tree(pools: Mapping[str, Pool]) -> Iterator[tuple[str, Pool]]:
-    """Yields each pool with its tree lines, sorted by name, parents before children."""
-    children: dict[str | None, list[Pool]] = {}
-    for pool in sorted(pools.values(), key=lambda pool: str(pool["name"])):
-        children.setdefault(pool["parent"] if pool["parent"] in pools else None, []).append(pool)
-
-    def below(parent: str | None, indent: str) -> Iterator[tuple[str, Pool]]:
-        siblings = children.get(parent, [])
-        for pool in siblings:
-            last = pool is siblings[-1]
-            yield ("" if parent is None else indent + ("└─ " if last else "├─ ")), pool
-            yield from below(pool["name"], "" if parent is None else indent + ("   " if last else "│  "))
-
-    return below(None, "")
 
 
 def _row(prefix: str, pool: Pool, *, free: bool, wide: bool) -> tuple[str, ...]:

@@ -1,13 +1,15 @@
 """The result of a simulation as text: the tree with its usage, then each cycle, then warnings."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
+from runrig.cli.rendering.tree import tree
 from runrig.domain.kueue import Pending
 from runrig.domain.laws import cited
 from runrig.domain.quantities import FlavorResource, counted, format_quantity
-from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome, TreeNode
+from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome
 
 _TREE = (
     Column("Name"),
@@ -60,33 +62,14 @@ def tell(outcome: Outcome) -> None:
 def _tree(outcome: Outcome) -> Iterator[tuple[str, ...]]:
     """Yields a line per node and (flavor, resource), children after parents; changed numbers as ``1 → 4``."""
     held = {(each.kind, each.name): each.usage or () for each in outcome.inactive}
-    for name, node in _drawn(outcome.tree):
+    for lines_before, node in tree(outcome.tree, attrgetter("key"), attrgetter("parent")):
         before = outcome.before.quotas.get(node.key, {})
         after = outcome.after.quotas.get(node.key, {})
         lines = [_numbers(key, before[key], after[key]) for key in sorted(before)]
         lines += [_only_held(*each) for each in held.get((node.kind, node.name), ())]
         lines = lines or [("-",) * (len(_TREE) - 2)]
         for at, line in enumerate(lines):
-            yield ((name, node.kind) if at == 0 else ("", "")) + line
-
-
-def _drawn(nodes: tuple[TreeNode, ...]) -> Iterator[tuple[str, TreeNode]]:
-    """Yields each node with its tree lines. Cycles of parents have no top, so they come last, undrawn."""
-    known = {node.key for node in nodes}
-    children: dict[str | None, list[TreeNode]] = {}
-    for node in nodes:
-        children.setdefault(node.parent if node.parent in known else None, []).append(node)
-    drawn: set[str] = set()
-    stack = [("", "", node) for node in reversed(children.get(None, []))]
-    while stack:
-        name, indent, node = stack.pop()
-        drawn.add(node.key)
-        yield name + node.name, node
-        below = children.get(node.key, [])
-        for child in reversed(below):
-            last = child is below[-1]
-            stack.append((indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "), child))
-    yield from ((node.name, node) for node in nodes if node.key not in drawn)
+            yield ((lines_before + node.name, node.kind) if at == 0 else ("", "")) + line
 
 
 def _numbers(key: FlavorResource, before: Numbers, after: Numbers) -> tuple[str, ...]:
