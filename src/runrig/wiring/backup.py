@@ -27,7 +27,8 @@ def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_fi
     store = SqlStore.look(database)
     try:
         with _whole_or_not(out) as stream, store.transactions.reading() as connection:
-            writer = BackupWriter(stream, connection, version=__version__, taken_at=_now())
+            taken_at = datetime.now(UTC).isoformat(timespec="seconds")
+            writer = BackupWriter(stream, connection, version=__version__, taken_at=taken_at)
             writer.tables()
             for path in _files(folder, log_files=log_files):
                 assert folder is not None
@@ -59,13 +60,23 @@ def restore_backup(
         contents = reader.check()
 
         def fill(folder: Path, uuids: Mapping[str, str]) -> None:
-            aside(_cleared(folder, uuids))
+            with _fault(
+                f"the tasks in {folder} cannot be moved aside",
+                ", so nothing was restored. Choose another folder with --data",
+            ):
+                others = put_others_aside(folder, uuids)
+            aside(others)
             before = {each.name for each in folder.glob("tasks/*")}
-            _put_files(reader, folder)
+            with _fault(
+                f"{folder} cannot be written",
+                ", so nothing was restored. Free some space, or choose another folder with --data",
+            ):
+                _put_files(reader, folder)
             own_all(folder, uuids, but=before)
 
         if folder is not None:
-            _make_folder(folder)
+            with _fault(f"{folder} cannot be created", ". Choose another folder with --data"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = open_database(database, exclusive=True)
         try:
             restore(target, reader, lambda uuids: None if folder is None else fill(folder, uuids))
@@ -89,21 +100,24 @@ def missing(contents: Contents) -> str | None:
     return f"credentials without values, which their users must set again: {', '.join(contents.lost)}"
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 # ---------------------------------------------------------------- files
+
+
+@contextmanager
+def _fault(what: str, so: str) -> Iterator[None]:
+    """Turns an OSError into a ServerFault: *what* failed, the cause, and what follows from it."""
+    try:
+        yield
+    except OSError as error:
+        raise ServerFault(f"{what} ({error.strerror}){so}") from error
 
 
 @contextmanager
 def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
     """Yields a temporary file that becomes *out* at the end. Only its owner can read it, because it holds all users' work."""
     partial = out.with_name(f"{out.name}.partial-{os.getpid()}")
-    try:
+    with _fault(f"{out} cannot be written", ". Use another file"):
         stream = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")  # noqa: SIM115
-    except OSError as error:
-        raise ServerFault(f"{out} cannot be written ({error.strerror}). Use another file") from error
     try:
         with stream:
             yield stream
@@ -155,24 +169,6 @@ def _pieces(path: Path) -> Iterator[bytes]:
         return
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise ServerFault(
-            f"{folder} cannot be created ({error.strerror}). Choose another folder with --data"
-        ) from error
-
-
-def _cleared(folder: Path, uuids: Mapping[str, str]) -> list[Path]:
-    try:
-        return put_others_aside(folder, uuids)
-    except OSError as error:
-        raise ServerFault(
-            f"the tasks in {folder} cannot be moved aside ({error.strerror}), so nothing was restored. Choose another folder with --data"
-        ) from error
-
-
 def _put_files(reader: BackupReader, folder: Path) -> None:
     stream: IO[bytes] | None = None
     try:
@@ -183,10 +179,6 @@ def _put_files(reader: BackupReader, folder: Path) -> None:
                 stream = _created(folder, path)
             elif stream is not None:
                 stream.write(piece)
-    except OSError as error:
-        raise ServerFault(
-            f"{folder} cannot be written ({error.strerror}), so nothing was restored. Free some space, or choose another folder with --data"
-        ) from error
     finally:
         if stream is not None:
             stream.close()
