@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from runrig.domain.balances import Balance
 from runrig.domain.kueue import Preemption, Settings, Warned
-from runrig.domain.quantities import FlavorResource
 from runrig.kueue import decisions
 from runrig.kueue.decisions import CycleReport
 from runrig.kueue.declared import Granted, StopPolicy, System, Workload
@@ -165,12 +163,11 @@ def _held_back(workload: Workload, gates: Mapping[str, bool]) -> str:
 
 
 def _moment(simulator: Simulator) -> Moment:
-    quotas = {node: _numbers(balances) for node, balances in simulator.quotas().items()}
+    quotas = {
+        node: {key: Numbers(balance) for key, balance in balances.items()}
+        for node, balances in simulator.quotas().items()
+    }
     return Moment(quotas, simulator.shares())
-
-
-def _numbers(balances: Mapping[FlavorResource, Balance]) -> Mapping[FlavorResource, Numbers]:
-    return {key: Numbers(balance) for key, balance in balances.items()}
 
 
 def _tree(system: System) -> Iterator[TreeNode]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from runrig.domain.access import user_problem
 from runrig.domain.cluster import BACKENDS, KUBERNETES, LOCAL, SIMULATED, ClusterSpec, RoleGrant
-from runrig.domain.nodes import Flavor, Node
+from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
 from runrig.spec.fields import Field, Fields, closest, each, root
 from runrig.spec.nodes import read_flavors, read_nodes
@@ -55,7 +55,8 @@ def cluster_of(fields: Fields, there: tuple[Flavor, ...] = (), known: Sequence[s
     nodes = read_nodes(fields, flavors)
     resource_names = _resource_names(fields)
     declared = tuple(flavor.name for flavor in flavors)
-    resources = dict.fromkeys((*RESOURCES, *known, *resource_names, *_resources_of(nodes)))
+    of_nodes = sorted({resource for node in nodes for resource in node.resources})
+    resources = dict.fromkeys((*RESOURCES, *known, *resource_names, *of_nodes))
     kinds = Kinds(declared, declared, tuple(resources))
     cohorts = read_cohorts(fields, kinds)
     pools = read_pools(fields, kinds)
@@ -100,10 +101,6 @@ def _check_backend(fields: Fields, kind: str | None, pools: Sequence[Pool]) -> N
         field.wrong(
             f"pool {keyed} has topology_keys, but the local backend is one machine without topology. Omit them."
         )
-
-
-def _resources_of(nodes: Sequence[Node]) -> list[str]:
-    return sorted({resource for node in nodes for resource in node.resources})
 
 
 def _resource_names(fields: Fields) -> dict[str, str]:

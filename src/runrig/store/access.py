@@ -50,7 +50,8 @@ class AccessTables:
 
     def write(self, change: AccessChange) -> None:
         with self._transactions.writing() as connection:
-            put_rows(connection, schema.users, [_user_row(user) for user in change.users])
+            users = [(user.name, user.created_at, user.disabled, user.account) for user in change.users]
+            put_rows(connection, schema.users, users)
             for row in change.withdrawn:
                 connection.execute(delete(schema.grants).where(_same_grant(row)))
             put_rows(connection, schema.grants, [_grant_row(row) for row in change.grants])
@@ -127,10 +128,6 @@ def _user_of(row: RowMapping, grants: list[GrantRow]) -> User:
 
 def _event_of(row: RowMapping) -> AccessEvent:
     return AccessEvent(row["number"], at(row["time"]), row["actor"], row["kind"], row["user"], row["subject"])
-
-
-def _user_row(user: User) -> tuple[Any, ...]:
-    return user.name, user.created_at, user.disabled, user.account
 
 
 def _grant_of(row: RowMapping) -> GrantRow:

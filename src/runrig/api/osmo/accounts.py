@@ -1,6 +1,5 @@
 """Routes for the osmo client's `token list|set|delete|roles` and `user list|get|create|update|delete`."""
 
-from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
@@ -56,10 +55,6 @@ _TOLD = _documented(
 )
 
 
-def _json(models: Iterable[Answer]) -> Response:
-    return JSONResponse([each.model_dump(mode="json") for each in models])
-
-
 # ---------------------------------------------------------------- tokens
 
 Ends = Annotated[
@@ -81,7 +76,8 @@ def list_access_tokens(service: Serving, who: Who) -> Response:
 
 def _tokens(service: Service, user: str) -> Response:
     grants = tuple(row.grant for row in service.access.users.grants(user))
-    return _json(as_answers.token(row, grants) for row in service.access.tokens.of(user))
+    tokens = [as_answers.token(row, grants) for row in service.access.tokens.of(user)]
+    return JSONResponse([each.model_dump(mode="json") for each in tokens])
 
 
 @router.post(

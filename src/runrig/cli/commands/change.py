@@ -105,7 +105,7 @@ def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: boo
     else:
         found = [_latest(session, yes=yes)]
     if not ids and found:
-        confirmed(_question(found), yes=yes)
+        confirmed(f"Cancel {counted(len(found), 'workflow')} ({few(found, MOST_NAMED)})?", yes=yes)
     if not found and not session.as_json:
         say(
             "No workflows match."
@@ -140,10 +140,6 @@ def _that_fit(
     asked = [status for status in _ALIVE if status in statuses or not statuses]
     found = (each["id"] for status in asked for each in client.items(path("workflows"), query | {"status": status}))
     return list(dict.fromkeys(found))  # A workflow that started between the two requests is in both answers.
-
-
-def _question(ids: Sequence[str]) -> str:
-    return f"Cancel {counted(len(ids), 'workflow')} ({few(ids, MOST_NAMED)})?"
 
 
 @click.command(

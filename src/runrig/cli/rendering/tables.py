@@ -82,7 +82,7 @@ def terminal() -> os.terminal_size:
 
 def show(table: Table) -> None:
     """Prints *table* for stdout; on a terminal also names the dropped columns."""
-    clean_table = replace(table, rows=[_cells(row) for row in table.rows])
+    clean_table = replace(table, rows=[tuple(map(sanitize.line, row)) for row in table.rows])
     if not on_terminal():
         click.echo("\n".join(plain(clean_table)))
         return
@@ -245,10 +245,6 @@ def folded(text: str, width: int) -> list[str]:
 def _widths(table: Table) -> list[int]:
     everything = [table.names, *table.rows, *([table.sums] if table.sums else [])]
     return [max(column.least, *(columns_of(row[at]) for row in everything)) for at, column in enumerate(table.columns)]
-
-
-def _cells(row: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sanitize.line(cell) for cell in row)
 
 
 def columns_of(text: str) -> int:

@@ -71,7 +71,7 @@ def _page(
     found: Mapping[str, Any], size: Mapping[str, int] | None, width: int, *, everything: bool, flat: bool
 ) -> list[str]:
     whole, keys = found["all"], [each["key"] for each in found["keys"]]
-    pools = _pools(found["pools"])
+    pools = f"pool{'s' if len(found['pools']) > 1 else ''} {few(found['pools'], MOST_POOLS)}"
     if keys:
         rows, left_out = _shown(found, everything=everything)
         lines = [f"{' > '.join(keys)} of {pools}"]
@@ -85,10 +85,6 @@ def _page(
     if found["apart"]:
         lines += ["", *_apart(found["apart"], whole=everything)]
     return lines
-
-
-def _pools(names: Sequence[str]) -> str:
-    return f"pool{'s' if len(names) > 1 else ''} {few(names, MOST_POOLS)}"
 
 
 # ---------------------------------------------------------------- which domains

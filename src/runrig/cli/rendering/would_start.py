@@ -66,11 +66,7 @@ def _start(each: Answer, *, several: bool) -> str:
 
 def _none(dials: Sequence[Answer], label: str, why: str) -> Iterator[str]:
     if dials:
-        yield from _row(label, f"{_listed(list(dict.fromkeys(each['dial'] for each in dials)))}: {why}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
+        yield from _row(label, f"{', '.join(dict.fromkeys(each['dial'] for each in dials))}: {why}")
 
 
 def _row(label: str, text: str) -> Iterator[str]:

@@ -144,13 +144,9 @@ def _exposed(without: Outcome, with_it: Outcome) -> Iterator[PlanExposed]:
     """Yields gangs that run in both branches and that rule R2 protects only without the edit."""
     before = {gang.gang for excess in without.excesses.values() for gang in excess.gangs}
     for excess in with_it.excesses.values():
-        gangs = tuple(gang for gang in excess.gangs if gang.gang not in before and not _began(with_it, gang.gang))
+        gangs = tuple(gang for gang in excess.gangs if gang.gang not in before and gang.gang not in with_it.began)
         if gangs:
             yield replace(excess, gangs=gangs)
-
-
-def _began(outcome: Outcome, gang: str) -> bool:
-    return gang in outcome.began
 
 
 def _changes(before: Mapping[str, PlanPoolRow], after: Mapping[str, PlanPoolRow]) -> Iterator[PlanPool]:

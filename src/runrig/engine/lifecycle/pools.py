@@ -199,14 +199,10 @@ def delete_cohort(state: State, name: str, *, leave_children: bool = False) -> P
 
 def _children(name: str, cohorts: Iterable[Cohort], pools: Iterable[Pool]) -> list[str]:
     """The names of the direct children of the cohort *name*: cohorts and top-level pools, sorted."""
+    tops = (pool for pool in pools if pool.parent is None and pool.state is not PoolState.ARCHIVED)
     return sorted(
-        [cohort.name for cohort in cohorts if cohort.parent == name]
-        + [pool.name for pool in pools if pool.cohort == name and _is_top(pool)]
+        [cohort.name for cohort in cohorts if cohort.parent == name] + [top.name for top in tops if top.cohort == name]
     )
-
-
-def _is_top(pool: Pool) -> bool:
-    return pool.parent is None and pool.state is not PoolState.ARCHIVED
 
 
 def _check_circle(cohorts: Mapping[str, Cohort], name: str) -> None:

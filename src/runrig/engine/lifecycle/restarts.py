@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, TaskSpec, WorkflowSpec
+from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, WorkflowSpec
 
 
 def without_completed(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterable[Task]) -> WorkflowSpec:
@@ -25,7 +25,8 @@ def without_completed(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterab
         if group.name in completed
         for task in group.tasks
     }
-    read = sorted({name for task in _tasks(remaining) for name in task.inputs} & available.keys())
+    inputs = {name for group in remaining for task in group.tasks for name in task.inputs}
+    read = sorted(inputs & available.keys())
     return replace(spec, groups=remaining, linked={name: available[name] for name in read})
 
 
@@ -36,7 +37,3 @@ def _without(group: GroupSpec, completed: set[str]) -> GroupSpec:
 def _outputs(tasks: Iterable[Task]) -> dict[str, TaskKey]:
     """Pod → its COMPLETED attempt."""
     return {task.name: task.key for task in tasks if task.status is Status.COMPLETED}
-
-
-def _tasks(groups: Iterable[GroupSpec]) -> Iterable[TaskSpec]:
-    return (task for group in groups for task in group.tasks)

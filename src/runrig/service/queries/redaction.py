@@ -89,8 +89,8 @@ class Names:
         action = event.action
         match action:
             case Preempt(spared=spared):
-                others = tuple((self.one(gang), law) for gang, law in spared)
-                return replace(event, action=replace(action, by=self.one(action.by), spared=_once(others)))
+                others = tuple(dict.fromkeys((self.one(gang), law) for gang, law in spared))
+                return replace(event, action=replace(action, by=self.one(action.by), spared=others))
             case Nominate(targets=targets):
                 return replace(event, action=replace(action, targets=self.several(targets)))
             case MoveTask() | MoveGroup() | MoveWorkflow():
@@ -162,10 +162,6 @@ def _any_mention(gangs: Iterable[str]) -> re.Pattern[str]:
     workflows = dict.fromkeys(gang.partition("/")[0] for gang in longest_first)
     words = [rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in workflows]
     return re.compile("|".join([*map(re.escape, longest_first), *words]))
-
-
-def _once(spared: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    return tuple(dict.fromkeys(spared))
 
 
 # ---------------------------------------------------------------- the map of nodes
