@@ -48,6 +48,9 @@ class ServerAddress:
             return Path(os.path.expanduser(self._chosen_data))
         return folders.data_folder()
 
+    def database(self) -> Path:
+        return self.data_folder() / "runrig.db"
+
     def address(self) -> Address:
         """Raises InvalidInput for an invalid address."""
         if self.server:

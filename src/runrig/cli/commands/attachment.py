@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from runrig.cli.commands.exec import connected
-from runrig.cli.commands.follow import ELEMENTS_S, NOT_RUN, exit_code_of, finished
+from runrig.cli.commands.follow import ELEMENTS_S, NOT_RUN, POLL_S, exit_code_of, finished, looked
 from runrig.cli.commands.logs import describe_end, lines_of, width_of
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.array_text import failures
@@ -22,7 +22,7 @@ from runrig.cli.rendering.run_text import last_lines, nodes_of
 from runrig.cli.transport.remote_program import RemoteProgram
 from runrig.client.channel import CONNECT_S
 from runrig.client.failure import NoAnswer
-from runrig.client.transport import ANSWER_S, Transport, Value, path
+from runrig.client.transport import Transport, Value, path
 from runrig.domain.attached import LOST_S, RENEW_S
 from runrig.domain.errors import Conflict, RunrigError, ServerFault, Unavailable
 from runrig.domain.laws import cited
@@ -39,7 +39,6 @@ AGAIN_S = 2.0
 _SOON_S = 0.3
 """How long the first line waits for a start."""
 _NEXT_CYCLE_S = 5.0
-_POLL_S = 20.0
 _PAUSE_S = 0.5
 
 
@@ -50,7 +49,7 @@ def soon_of(client: Transport, id: str) -> Answer:
     """
     end = time.monotonic() + _NEXT_CYCLE_S
     while True:
-        found = _wait(client, id, _SOON_S)
+        found = looked(client, id, "RUNNING", _SOON_S)
         if found["status"] != "PENDING" or nodes_of(found):
             return found
         if (why := _reason(client, id)) or time.monotonic() > end:
@@ -64,13 +63,6 @@ def _reason(client: Transport, id: str) -> str:
     if reason is None:  # It is not in the queue: on hold, in a paused pool, or after others.
         return str(why["sentence"]).partition(f"{id} is waiting: ")[2].rstrip(".")
     return f"{reason['sentence']} {cited(reason['law'])}".rstrip()
-
-
-def _wait(client: Transport, id: str, seconds: float) -> dict[str, Any]:
-    """Returns the workflow once it is RUNNING or has ended, at the latest after *seconds*."""
-    query = {"for": "RUNNING", "timeout": f"{seconds:.3f}"}
-    found: dict[str, Any] = client.get(path("workflows", id, "wait"), query, timeout_s=seconds + ANSWER_S)
-    return found
 
 
 def followed(client: Transport, id: str, *, returning: bool = False) -> int:
@@ -133,7 +125,7 @@ def until_running(client: Transport, id: str) -> Answer:
         return workflow
     placed = nodes_of(workflow)
     while workflow["status"] == "PENDING":
-        workflow = _lasting(lambda: _wait(client, id, _POLL_S))
+        workflow = _lasting(lambda: looked(client, id, "RUNNING", POLL_S))
     if (where := nodes_of(workflow)) != placed:
         warn(f"{datetime.now().astimezone():%H:%M:%S}   running on {where}")
     return workflow
@@ -151,17 +143,10 @@ def visited(client: Transport, id: str) -> int:
         except ServerFault:
             warn(f"Return to {id} within {LONGEST_ALONE_S // 60} minutes: runrig attach {id}")
             raise
-        workflow = _wait_for_end(client, id)
+    while not finished(workflow):
+        workflow = looked(client, id, "COMPLETED", POLL_S)
     warn(next(last_lines(workflow)))
     return exit_code_of(workflow)
-
-
-def _wait_for_end(client: Transport, id: str) -> Answer:
-    while True:
-        query = {"for": "COMPLETED", "timeout": f"{_POLL_S:.3f}"}
-        found: Answer = client.get(path("workflows", id, "wait"), query, timeout_s=_POLL_S + ANSWER_S)
-        if finished(found):
-            return found
 
 
 def _tell_end(workflow: Answer) -> None:

@@ -1,6 +1,5 @@
 """`runrig backup` and `runrig restore`: a server's state as one file."""
 
-import os
 from pathlib import Path
 
 import click
@@ -9,13 +8,10 @@ from runrig.cli import options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
-from runrig.cli.transport.failure import located
-from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.config_file import read_config
 from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput
 from runrig.domain.quantities import counted
-
-DATABASE = "runrig.db"
 
 
 @click.command(
@@ -80,14 +76,9 @@ def place(context: click.Context, config: str | None, data: str | None) -> tuple
     """Returns the database and the data folder."""
     before = context.find_object(ServerAddress) or ServerAddress()
     if config is None:
-        folder = ServerAddress(data=data or before.data).data_folder()
-        return folder / DATABASE, folder
+        address = ServerAddress(data=data or before.data)
+        return address.database(), address.data_folder()
     if data is not None:
         raise InvalidInput.one("--config already sets the data folder. Omit --data.")
-    from runrig.spec.serve import folder_and_mode, read_serve
-
-    text = read_text(config)
-    folder, mode = (Path.cwd(), 0o600) if config == "-" else folder_and_mode(Path(config))
-    with located(shown(config)):
-        spec = read_serve(text, folder, os.environ, mode=mode)
+    spec = read_config(config)
     return spec.database, spec.data

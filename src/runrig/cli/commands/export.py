@@ -11,8 +11,6 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput
 
-DATABASE = "runrig.db"
-
 
 @click.command(
     epilog=examples(
@@ -37,7 +35,7 @@ def export(session: Session, events: bool, database: str | None) -> None:
     if events:
         from runrig.wiring.event_export import export_events
 
-        export_events(database or str(session.server_address.data_folder() / DATABASE), sys.stdout)
+        export_events(database or str(session.server_address.database()), sys.stdout)
         return
     if database is not None:
         raise InvalidInput.one(

@@ -21,7 +21,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 
 Answer = Mapping[str, Any]
 
-_POLL_S = 20.0
+POLL_S = 20.0
 _SHORTEST_POLL_S = 0.2
 ELEMENTS_S = 5.0
 """How often the elements of an array are checked."""
@@ -66,7 +66,7 @@ def wait(session: Session, ids: tuple[str, ...], status: str | None, timeout: fl
     wanted = status or WorkflowStatus.COMPLETED.value
     client = session.client
     each_id = dict.fromkeys(ids) or [or_latest(session, None)]
-    seen = [_looked(client, id, wanted, 0.0) for id in each_id]  # A wrong ID is reported before the first wait.
+    seen = [looked(client, id, wanted, 0.0) for id in each_id]  # A wrong ID is reported before the first wait.
     shown, codes = [], []
     for answer in seen:
         came, now = _awaited(client, answer, wanted, until)
@@ -81,7 +81,7 @@ def wait(session: Session, ids: tuple[str, ...], status: str | None, timeout: fl
         raise click.exceptions.Exit(code)
 
 
-def _looked(client: Transport, id: str, status: str, seconds: float) -> Answer:
+def looked(client: Transport, id: str, status: str, seconds: float) -> Answer:
     """Returns the workflow once it has *status*, has finished, or *seconds* are over."""
     query = {"for": status, "timeout": f"{seconds:.3f}"}
     found: Answer = client.get(path("workflows", id, "wait"), query, timeout_s=seconds + ANSWER_S)
@@ -99,10 +99,10 @@ def _awaited(client: Transport, seen: Answer, status: str, until: float | None) 
     while not (reached(answer, status) or finished(answer)):
         begun = time.monotonic()
         ask = poll_s if until is None else max(0.0, min(poll_s, until - begun))
-        answer = _looked(client, seen["id"], status, ask)
+        answer = looked(client, seen["id"], status, ask)
         for line in failures(answer, told):
             warn(line)
-        poll_s = ELEMENTS_S if answer.get("array") else _POLL_S
+        poll_s = ELEMENTS_S if answer.get("array") else POLL_S
         now = time.monotonic()
         if until is not None and now >= until:
             break

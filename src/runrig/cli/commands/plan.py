@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.commands.submit import default_pool, with_local_files
+from runrig.cli.commands.submit import default_pool, request
 from runrig.cli.commands.submit_options import Settings, submit_options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import pasted, say, tell
@@ -16,7 +16,7 @@ from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.clients import PLAN_S
-from runrig.client.transport import Transport, path
+from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import whole_number
@@ -93,7 +93,7 @@ def plan(
     elif workflow is not None:
         source, pool = workflow, pool or default_pool(client)
         settings = Settings(**said)
-        body = {"submission": _submission(client, workflow, pool, settings)}
+        body = {"submission": request(client, read_text(workflow), workflow, pool, settings)}
         command = shlex.join(("runrig", "workflow", "submit", workflow, "--pool", pool, *settings.options()))
     elif pool is not None and quota is not None:
         gpus = whole_number(quota)
@@ -136,12 +136,6 @@ def _check(*asked: Any, pool: str | None, prune: bool, force: bool, said: dict[s
         raise InvalidInput.one(
             "--priority, --set, --set-string, --set-env, --label, --retry, --after, --array, --sweep and --most require -s WORKFLOW_FILE"
         )
-
-
-def _submission(client: Transport, file: str, pool: str, settings: Settings) -> dict[str, Any]:
-    whole = settings.whole(pool)
-    with located(shown(file)):
-        return whole | with_local_files(client, whole, settings.body(read_text(file)), file)
 
 
 def _update(pool: str, quota: str) -> str:

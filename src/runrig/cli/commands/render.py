@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.commands.submit import declared, default_pool, with_files_here, with_local_files
+from runrig.cli.commands.submit import declared, default_pool, request, with_files_here
 from runrig.cli.commands.submit_options import Settings, submit_options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
@@ -60,9 +60,8 @@ def _by_server(
     session: Session, text: str, file: str, pool: str | None, namespace: str, settings: Settings
 ) -> list[dict[str, Any]]:
     client = session.client
-    whole = settings.whole(pool or default_pool(client))
+    body = request(client, text, file, pool or default_pool(client), settings)
     with located(shown(file)):
-        body = whole | with_local_files(client, whole, settings.body(text), file)
         answer = client.call("POST", path("workflows") + ":render", body=body | {"namespace": namespace})
     objects: list[dict[str, Any]] = answer["objects"]
     return objects

@@ -12,7 +12,7 @@ from runrig.cli.commands import attachment
 from runrig.cli.commands.run_options import Checked, Chosen, Command, pool_of, task_of, task_options, time_option
 from runrig.cli.commands.submit_options import AFTER, AFTER_HELP, ARRAY_HELP, MOST_HELP, RETRY_HELP
 from runrig.cli.lazy import examples
-from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.output import say, warn, warn_of
 from runrig.cli.rendering.run_text import Asked, first_lines
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
@@ -122,8 +122,7 @@ def run(
         _show_dry_run(session, client, body, asked)
         return
     answer = client.call("POST", path("workflows"), body=body, key=str(uuid4()))
-    for each in answer["warnings"]:
-        warn(f"Warning: {each}")
+    warn_of(answer)
     id = str(answer["id"])
     with attachment.interruptible(client, id, attached=attached), attachment.tied(client, id, attached=attached):
         for line in first_lines(id, asked, attachment.soon_of(client, id)):
@@ -152,5 +151,4 @@ def _show_dry_run(session: Session, client: Transport, body: Mapping[str, Any], 
         return
     verdict = answer["verdict"]
     say(f"{answer['id']}: {asked.text()}" + (f"; {verdict['sentence']}" if verdict else ""))
-    for each in answer["warnings"]:
-        warn(f"Warning: {each}")
+    warn_of(answer)

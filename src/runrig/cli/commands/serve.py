@@ -1,16 +1,14 @@
 """`runrig serve`: a production server from a config file. Imports the server only when it runs."""
 
-import os
-from pathlib import Path
-
 import click
 
 from runrig.cli import completing, options
 from runrig.cli.commands.doctor import lines, problems
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
+from runrig.cli.transport.config_file import read_config
 from runrig.cli.transport.failure import located
-from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.files import shown
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput, Unavailable
 from runrig.domain.findings import Verdict
@@ -42,14 +40,9 @@ def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> 
     If the backend is Kubernetes, --check also examines the cluster, as `runrig doctor` does. The exit code is 1 if the cluster lacks
     something that runrig needs.
     """
-    from runrig.spec.serve import folder_and_mode, read_serve
-
     if check and init_admin is not None:
         raise InvalidInput.one("--check and --init-admin exclude each other. Use one of them.")
-    text = read_text(config)
-    folder, mode = (Path.cwd(), 0o600) if config == "-" else folder_and_mode(Path(config))
-    with located(shown(config)):
-        spec = read_serve(text, folder, os.environ, mode=mode)
+    spec = read_config(config)
     from runrig.wiring import serve
 
     if init_admin is not None:

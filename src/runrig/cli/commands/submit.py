@@ -14,7 +14,7 @@ from runrig.cli.commands import submit_many
 from runrig.cli.commands.submit_options import Settings, submit_options
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
-from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.output import say, warn, warn_of
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.latest import or_latest
@@ -92,9 +92,8 @@ def submit(
     (file,) = files
     text = read_text(file)
     client = session.client
-    whole = settings.whole(pool or default_pool(client))
+    body = request(client, text, file, pool or default_pool(client), settings)
     with located(shown(file)):
-        body = whole | with_local_files(client, whole, settings.body(text), file)
         if dry_run:
             answer = workflows.rendered(client.call("POST", _CHECK, body=body))
         else:
@@ -105,7 +104,7 @@ def submit(
         say(answer["spec"].rstrip("\n"))
         if answer["verdict"] is not None:
             warn(answer["verdict"]["sentence"])
-        _warn(answer)
+        warn_of(answer)
     else:
         _submitted(answer, "is submitted")
 
@@ -121,7 +120,7 @@ def _submit_many(
 
     def body(file: str) -> dict[str, Any]:
         with located(shown(file)):
-            return with_local_files(client, whole, settings.body(texts[file]), file)
+            return _with_local_files(client, whole, settings.body(texts[file]), file)
 
     def check(file: str) -> dict[str, Any]:
         return workflows.rendered(client.call("POST", _CHECK, body=whole | body(file)))
@@ -133,7 +132,14 @@ def _submit_many(
     submit_many.report(session, files, results, done="submitted")
 
 
-def with_local_files(client: Transport, whole: Mapping[str, Any], body: dict[str, Any], file: str) -> dict[str, Any]:
+def request(client: Transport, text: str, file: str, pool: str, settings: Settings) -> dict[str, Any]:
+    """Returns the body that submits the *text* of *file* to *pool*."""
+    whole = settings.whole(pool)
+    with located(shown(file)):
+        return whole | _with_local_files(client, whole, settings.body(text), file)
+
+
+def _with_local_files(client: Transport, whole: Mapping[str, Any], body: dict[str, Any], file: str) -> dict[str, Any]:
     """Returns *body* with its ``localpath`` files included. The server renders a template first, which may name them."""
     text = body["file"]
     if KEY not in text:
@@ -148,12 +154,7 @@ def with_local_files(client: Transport, whole: Mapping[str, Any], body: dict[str
 def _submitted(answer: dict[str, Any], what: str) -> None:
     """Prints *what* was submitted, and the command that follows it."""
     say(f"{answer['name']} {what}. Follow it: runrig attach {answer['name']}")
-    _warn(answer)
-
-
-def _warn(answer: dict[str, Any]) -> None:
-    for warning in answer.get("warnings") or ():
-        warn(f"Warning: {warning}")
+    warn_of(answer)
 
 
 @click.command(
@@ -178,18 +179,16 @@ def validate(session: Session, file: str, pool: str | None, cluster: str | None,
     if cluster is not None:
         pool, answer = _checked_offline(text, file, pool, cluster, settings)
     elif pool is not None:
+        body = request(session.client, text, file, pool, settings)
         with located(shown(file)):
-            client = session.client
-            whole = settings.whole(pool)
-            body = whole | with_local_files(client, whole, settings.body(text), file)
-            answer = validated(client.call("POST", _CHECK, body=body))
+            answer = validated(session.client.call("POST", _CHECK, body=body))
     else:
         with located(shown(file)):
             answer = _checked_here(text, _folder(file), settings)
     if session.show(answer):
         return
     say(f"{shown(file)} is valid" + (f" in pool {pool}" if pool else ""))
-    _warn(answer)
+    warn_of(answer)
 
 
 def _folder(file: str) -> Path:

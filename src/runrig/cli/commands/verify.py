@@ -12,8 +12,6 @@ from runrig.cli.rendering.output import say
 from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput
 
-DATABASE = "runrig.db"
-
 
 @click.command(
     epilog=examples(
@@ -63,8 +61,7 @@ def verify(
     from runrig.verify.reading import Unreadable
     from runrig.verify.verify import check, known_hash, known_laws
 
-    address = context.find_object(ServerAddress) or ServerAddress()
-    path = file or str(address.data_folder() / DATABASE)
+    path = file or str((context.find_object(ServerAddress) or ServerAddress()).database())
     try:
         chosen, noted = known_laws(laws), known_hash(head)
         if live:

@@ -2,8 +2,9 @@
 
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -20,6 +21,12 @@ def warn(text: str) -> None:
     """Prints sentences to stderr, which scripts do not read."""
     with suppress(OSError):  # Whether it was shown does not change the outcome of the command.
         click.echo(_folded(sanitize.block(text), sys.stderr), err=True)
+
+
+def warn_of(answer: Mapping[str, Any]) -> None:
+    """Prints the warnings in *answer*."""
+    for warning in answer.get("warnings") or ():
+        warn(f"Warning: {warning}")
 
 
 def tell(text: str) -> None:

@@ -1,0 +1,21 @@
+"""Reads the config file of `runrig serve`, or ``-`` for stdin. Imports its rules only when it does."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runrig.cli.transport.failure import located
+from runrig.cli.transport.files import read_text, shown
+
+if TYPE_CHECKING:
+    from runrig.spec.serve import ServeSpec
+
+
+def read_config(name: str) -> "ServeSpec":
+    """Raises InvalidInput if it cannot be read or is wrong."""
+    from runrig.spec.serve import folder_and_mode, read_serve
+
+    text = read_text(name)
+    folder, mode = (Path.cwd(), 0o600) if name == "-" else folder_and_mode(Path(name))
+    with located(shown(name)):
+        return read_serve(text, folder, os.environ, mode=mode)
