@@ -67,10 +67,8 @@ class Access:
 
     def note(self, kind: AccessEventKind, *, actor: str, user: str, subject: str) -> None:
         """Adds an entry to the audit trail without changing rows."""
-        with self._accounts.lock:
-            change = self._accounts.draft(actor)
+        with self._accounts.changing(actor) as change:
             change.tell(kind, user, subject)
-            self._accounts.write(change)
 
     def profile(self, user: str) -> Profile:
         return self._store.profile(user)

@@ -4,8 +4,8 @@ import hashlib
 import logging
 import secrets
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
@@ -164,22 +164,28 @@ class Owner:
 
 
 class Accounts:
-    """The current rows, and the only way to change them: a command takes *lock*, fills a draft and writes it.
+    """The current rows, and the only way to change them: a command fills a draft.
 
     *now*: real time in seconds since the epoch, whatever the backend's clock.
     """
 
     def __init__(self, store: AccessStore, now: Callable[[], float]) -> None:
         self.now = now
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
         self.rows = AccountRows(store.load())
         self.owner: Owner | None = None
         self._store = store
 
-    def draft(self, actor: str) -> AccessDraft:
-        return AccessDraft(actor, self.now())
+    @contextmanager
+    def changing(self, actor: str) -> Iterator[AccessDraft]:
+        """Yields a draft, which is written at the end if it has an event. One at a time."""
+        with self._lock:
+            change = AccessDraft(actor, self.now())
+            yield change
+            if change.events:
+                self._write(change)
 
-    def write(self, change: AccessDraft) -> None:
+    def _write(self, change: AccessDraft) -> None:
         rows = change.rows()
         try:
             self._store.write(rows)

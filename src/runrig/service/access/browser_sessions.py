@@ -132,8 +132,9 @@ class BrowserSessions:
     def _begin(self, identity: Identity, refresh_token: str | None = None) -> str:
         token, roles = self._authentication.root_of(identity)
         cookie = secrets.token_urlsafe(32)
-        with self._accounts.lock:  # With the lock, disabling the user either finds the session or prevents it.
-            change = self._accounts.draft(identity.user)
+        with self._accounts.changing(
+            identity.user
+        ) as change:  # So disabling the user finds the session or prevents it.
             ends_at = change.now + LONGEST_S if identity.sign_in is None else identity.sign_in.ends_at
             session = BrowserSession(hash_of(cookie), identity.user, token, roles, change.now, change.now, ends_at)
             visitor = self._authentication.begun_with(session)
@@ -143,7 +144,6 @@ class BrowserSessions:
             if refresh_token is not None:
                 self._renewals[session.hash] = _Renewal(refresh_token)
             change.tell(AccessEventKind.SIGNED_IN, identity.user, BY_PAGE)
-            self._accounts.write(change)
         return cookie
 
     def _superfluous(self, identity: Identity, now: float) -> list[str]:

@@ -56,27 +56,23 @@ class Credentials:
             raise InvalidInput.one(problem, "name")
         check_values(kind, values)
         keys = self._keys.keys()
-        with self._accounts.lock:
+        with self._accounts.changing(actor) as change:
             before = self._accounts.rows.credentials.get((user, name))
             if expected is not None:
                 check_unchanged(expected, self.get(user, name), f"credential {name}")
             if before is None and len(self.of(user)) >= MOST:
                 raise Conflict(f"{user} has reached the limit of {MOST} credentials. Delete some first")
-            change = self._accounts.draft(actor)
             made = Credential(user, name, kind, tuple(sorted(values)), profile_of(kind, values), change.now, "")
             made = replace(made, sealed=seal(keys, values, made))
             change.credential(made)
-            self._accounts.write(change)
             return made, before is None
 
     def delete(self, user: str, name: str, *, actor: str, expected: Expected = None) -> Credential:
         """Returns the deleted credential. Running tasks keep its values. Raises NotFound, Changed."""
-        with self._accounts.lock:
+        with self._accounts.changing(actor) as change:
             gone = self.get(user, name)
             check_unchanged(expected, gone, f"credential {name}")
-            change = self._accounts.draft(actor)
             change.drop(gone)
-            self._accounts.write(change)
             return gone
 
     def opened(self, user: str, name: str) -> Mapping[str, str]:
@@ -107,8 +103,7 @@ class Credentials:
         Raises Conflict, ServerFault.
         """
         keys = self._keys.keys()
-        with self._accounts.lock:
-            change = self._accounts.draft(actor)
+        with self._accounts.changing(actor) as change:
             for each in self._accounts.rows.credentials.values():
                 try:
                     values = opened(keys, each)
@@ -117,5 +112,4 @@ class Credentials:
                 change.resealed(replace(each, sealed=seal(keys, values, each)))
             if change.credentials:
                 change.tell(AccessEventKind.CREDENTIALS_RESEALED, actor, str(len(change.credentials)))
-                self._accounts.write(change)
             return len(change.credentials), len(self._accounts.rows.credentials) - len(change.credentials)

@@ -67,14 +67,13 @@ class Tokens:
         it grants; None: all. *by*: id of the caller's token, which cannot create one with more permissions.
         """
         _check_new(name, expires_in_s, description)
-        with self._accounts.lock:
+        with self._accounts.changing(actor) as change:
             wanted = self._wanted(user, roles, by)
             if text is not None and (made := self._made_before(text, user, name, expires_in_s)) is not None:
                 if (made.row.description, made.row.roles) != (description, wanted):
                     raise Conflict(_ANOTHERS_KEY)
                 self._check_reached(made.row, by)
                 return made
-            change = self._accounts.draft(actor)
             owner = None if self._accounts.owner is None else self._accounts.owner.identity.user
             if user == actor == owner and user not in self._accounts.rows.users:
                 check_user(user)
@@ -85,9 +84,7 @@ class Tokens:
             self._check_room(user, name, change.now)
             if roles is not None:
                 self._check_given(user, roles, by)
-            token = change.token(user, name, expires_in_s, text, description=description, roles=wanted)
-            self._accounts.write(change)
-            return token
+            return change.token(user, name, expires_in_s, text, description=description, roles=wanted)
 
     def change(
         self,
@@ -106,7 +103,7 @@ class Tokens:
         """
         if not isinstance(description, Keep) and (problem := _description_problem(description)) is not None:
             raise InvalidInput.one(problem, "description")
-        with self._accounts.lock:
+        with self._accounts.changing(actor) as change:
             before = self.named(user, name)
             self._check_reached(before, by)
             check_unchanged(expected, before, f"token {name} of {user}")
@@ -116,9 +113,7 @@ class Tokens:
                     self._check_given(user, roles, by)
                 after = replace(after, roles=self._wanted(user, roles, by))
             if after != before:
-                change = self._accounts.draft(actor)
                 change.changed(after)
-                self._accounts.write(change)
             return after
 
     def _narrow(self, user: str, by: str) -> tuple[str, ...] | None:
@@ -173,14 +168,12 @@ class Tokens:
 
     def revoke(self, user: str, name: str, *, actor: str, by: str = "", expected: Expected = None) -> TokenRow:
         """Revokes the valid token *name* of *user*. *by*: id of the caller's token. Raises NotFound, NotAllowed, Changed."""
-        with self._accounts.lock:
+        with self._accounts.changing(actor) as change:
             token = self.named(user, name)
             self._check_reached(token, by)
             check_unchanged(expected, token, f"token {name} of {user}")
-            change = self._accounts.draft(actor)
             change.revoke(token)
-            self._accounts.write(change)
-            return self._accounts.rows.tokens[token.id]
+        return self._accounts.rows.tokens[token.id]
 
     def first_admin(self, name: str) -> str:
         """Returns a token for *name*, who becomes an admin. Only if no admin has a valid token, so that access can be
@@ -188,9 +181,8 @@ class Tokens:
 
         Requires direct access to the database without a running server. Raises Conflict, InvalidInput.
         """
-        with self._accounts.lock:
+        with self._accounts.changing(RESERVED[1]) as change:
             check_user(name)
-            change = self._accounts.draft(RESERVED[1])
             able = {token.user for token in self._accounts.rows.tokens.values() if token.problem(change.now) is None}
             if admins := sorted(self._accounts.rows.admins() & able):
                 raise Conflict(
@@ -204,9 +196,7 @@ class Tokens:
                 change.user(replace(user, disabled=False), AccessEventKind.USER_ENABLED)
             if user is None or Grant(RoleKind.ADMIN) not in user.grants:
                 change.grant(name, Grant(RoleKind.ADMIN))
-            made = change.token(name, f"first-{change.now:.0f}", DEFAULT_EXPIRY_S)
-            self._accounts.write(change)
-            return made.text
+            return change.token(name, f"first-{change.now:.0f}", DEFAULT_EXPIRY_S).text
 
     def _check_room(self, user: str, name: str, now: float) -> None:
         good = [token.name for token in self._accounts.rows.tokens_of(user) if token.problem(now) is None]

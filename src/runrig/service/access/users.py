@@ -49,7 +49,7 @@ class Users:
 
         Raises InvalidInput, Conflict, NotFound.
         """
-        with self._accounts.lock:
+        with self._accounts.changing(actor) as change:
             check_user(name)
             there = self._accounts.rows.users.get(name)
             if again and there is not None and not there.disabled and set(there.grants) == set(roles):
@@ -58,23 +58,20 @@ class Users:
                 raise Conflict(f"user {name} already exists. Grant more roles with `runrig role grant {name} ROLE`")
             for grant in roles:
                 self._check_pool(grant)
-            change = self._accounts.draft(actor)
             made = User(name, (), change.now) if there is None else replace(there, disabled=False)
             change.user(made, AccessEventKind.USER_CREATED if there is None else AccessEventKind.USER_ENABLED)
             for grant in dict.fromkeys(roles):
                 change.grant(name, grant)
-            self._accounts.write(change)
-            return self._accounts.rows.users[name]
+        return self._accounts.rows.users[name]
 
     def remove(self, name: str, *, actor: str) -> None:
         """Removes the tokens, roles and credentials of *name*, which cannot be reused because logs refer to it. Raises
         NotFound, Conflict.
         """
-        with self._accounts.lock:
-            user = self.get(name)
+        with self._accounts.changing(actor) as change:
+            user, rows = self.get(name), self._accounts.rows
             if not user.disabled:
                 self._check_admin_left(without=name)
-            change, rows = self._accounts.draft(actor), self._accounts.rows
             change.user(replace(user, disabled=True), AccessEventKind.USER_DISABLED)
             for token in rows.tokens_of(name):
                 if token.problem(change.now) is None:
@@ -85,35 +82,30 @@ class Users:
             for credential in rows.credentials.values():
                 if credential.user == name:
                     change.drop(credential)
-            self._accounts.write(change)
 
     def set_disabled(self, name: str, disabled: bool, *, actor: str, expected: Expected = None) -> User:
         """A disabled user's tokens stop working; workflows keep running. Raises Changed if the user is not as *expected*."""
-        with self._accounts.lock:
+        with self._accounts.changing(actor) as change:
             user = self.get(name)
             check_unchanged(expected, user, f"user {name}")
             if user.disabled != disabled:
                 if disabled:
                     self._check_admin_left(without=name)
-                change = self._accounts.draft(actor)
                 kind = AccessEventKind.USER_DISABLED if disabled else AccessEventKind.USER_ENABLED
                 change.user(replace(user, disabled=disabled), kind)
-                self._accounts.write(change)
-            return self._accounts.rows.users[name]
+        return self._accounts.rows.users[name]
 
     def grant(self, name: str, grant: Grant, *, actor: str) -> User:
-        with self._accounts.lock:
+        with self._accounts.changing(actor) as change:
             self.get(name)
             self._check_pool(grant)
             if (name, grant) not in self._accounts.rows.grants:
-                change = self._accounts.draft(actor)
                 change.grant(name, grant)
-                self._accounts.write(change)
-            return self._accounts.rows.users[name]
+        return self._accounts.rows.users[name]
 
     def withdraw(self, name: str, grant: Grant, *, actor: str, expected: Expected = None) -> User:
         """Raises NotFound if the user does not have it, Changed if it was granted again and is not as *expected*."""
-        with self._accounts.lock:
+        with self._accounts.changing(actor) as change:
             row = self._accounts.rows.grants.get((self.get(name).name, grant))
             if row is None:
                 has = few([str(each) for each in self._accounts.rows.users[name].grants])
@@ -121,22 +113,18 @@ class Users:
             check_unchanged(expected, row, f"role {grant} of {name}")
             if grant.kind is RoleKind.ADMIN:
                 self._check_admin_left(without=name)
-            change = self._accounts.draft(actor)
             change.withdraw(row)
-            self._accounts.write(change)
-            return self._accounts.rows.users[name]
+        return self._accounts.rows.users[name]
 
     def change_roles(self, granted: Collection[tuple[str, Grant]], withdrawn: Collection[GrantRow], actor: str) -> None:
         """Makes all changes of a cluster file together; creates missing users."""
-        with self._accounts.lock:
-            change = self._accounts.draft(actor)
+        with self._accounts.changing(actor) as change:
             for name in dict.fromkeys(name for name, _ in granted if name not in self._accounts.rows.users):
                 change.user(User(name, (), change.now), AccessEventKind.USER_CREATED)
             for name, grant in granted:
                 change.grant(name, grant)
             for row in withdrawn:
                 change.withdraw(row)
-            self._accounts.write(change)
 
     def _check_pool(self, grant: Grant) -> None:
         pools = None if self._pools is None else self._pools()

@@ -127,18 +127,16 @@ class SignIns:
     def _user(self, claims: Mapping[str, Any], *, note: bool) -> User:
         """Returns the user for the provider's account, created at the first sign-in."""
         account = f"{self.spec.issuer}#{claims['sub']}"
-        with self._accounts.lock:
+        with self._accounts.changing("oidc") as change:
             rows = self._accounts.rows
             user = rows.by_account.get(account)
             if user is not None and not note:
                 return user
-            change = self._accounts.draft("oidc")
             if user is None:
                 user = User(_free_name(claims, account, rows.users), (), change.now, account=account)
                 change.user(user, AccessEventKind.USER_CREATED)
             change.tell(AccessEventKind.SIGNED_IN, user.name, self.spec.issuer)
-            self._accounts.write(change)
-            return self._accounts.rows.users[user.name]
+        return self._accounts.rows.users[user.name]
 
     def _grants(self, claims: Mapping[str, Any]) -> tuple[Grant, ...]:
         """Returns the roles of the groups."""
