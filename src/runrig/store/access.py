@@ -14,7 +14,7 @@ from runrig.ports.access import AccessChange, AccessRows
 from runrig.store import schema
 from runrig.store.dialect import insert_new, insert_rows, put_rows
 from runrig.store.rows import same_fields
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables
 
 _EVENT = schema.access_events.c
 _GRANT = schema.grants.c
@@ -28,11 +28,8 @@ _CREDENTIALS = same_fields(Credential, schema.credentials)
 _SESSIONS = same_fields(BrowserSession, schema.browser_sessions)
 
 
-class AccessTables:
+class AccessTables(Tables):
     """`ports.access.AccessStore`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     def load(self) -> AccessRows:
         with self._transactions.reading() as connection:

@@ -12,7 +12,7 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.ports.code import StoredCode
 from runrig.store import schema
 from runrig.store.dialect import put_rows
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables
 
 RENEWED_S = 3600.0
 """Code that was sent within this time is not renewed, so that submissions write nothing."""
@@ -30,11 +30,8 @@ _USED = (
 )
 
 
-class SqlCode:
+class SqlCode(Tables):
     """`ports.code.CodeStore`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     def missing(self, user: str, manifest: Manifest) -> tuple[str, ...]:
         with self._transactions.reading() as connection:

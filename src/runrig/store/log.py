@@ -20,7 +20,7 @@ from runrig.ports.store import ChangesQuery, RevisionsQuery
 from runrig.store import chain, retention, schema
 from runrig.store.dialect import put_rows
 from runrig.store.rows import event_of
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables
 
 _EVENT = schema.events.c
 _POOL = schema.pools.c
@@ -42,11 +42,8 @@ def _events_of(a_workflow: bool, a_pool: bool, some_actions: bool) -> Select[Any
     return statement.order_by(_EVENT.revision, _EVENT.seq)
 
 
-class SqlLog:
+class SqlLog(Tables):
     """`ports.store.EventLog`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     def events(
         self,

@@ -9,7 +9,7 @@ from runrig.store import schema
 from runrig.store.codec import Undecodable
 from runrig.store.dialect import insert_rows, put_rows
 from runrig.store.rows import same_fields
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables
 
 _SETTING = schema.notice_settings.c
 _DELIVERY = schema.deliveries.c
@@ -29,10 +29,7 @@ def _readable(connection: Connection, user: str) -> NoticeSetting | None:
     return found
 
 
-class SqlNotices:
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
-
+class SqlNotices(Tables):
     def settings(self) -> tuple[NoticeSetting, ...]:
         """Without those that are damaged: their users can set them again."""
         every = select(schema.notice_settings).order_by(_SETTING.user)

@@ -17,7 +17,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Pruned
 from runrig.store import chain, checkpoints, schema, snapshots, sums
 from runrig.store.dialect import insert_rows, put_rows
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables
 
 _FINISHED = tuple(status for status in WorkflowStatus if status.finished)
 _WORKFLOW = schema.workflows.c
@@ -28,11 +28,8 @@ _PRUNED = schema.pruned.c
 _AT_ONCE = 500
 
 
-class SqlRetention:
+class SqlRetention(Tables):
     """`ports.store.RetentionStore`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     def expired(self, before: float, limit: int) -> tuple[str, ...]:
         needed = _restarted_by_the_living()

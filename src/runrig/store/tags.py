@@ -10,17 +10,14 @@ from runrig.ports.store import WorkflowQuery
 from runrig.store import schema
 from runrig.store.dialect import insert_new
 from runrig.store.filters import filters
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables
 
 _TAG = schema.workflow_tags.c
 _WORKFLOW = schema.workflows.c
 
 
-class SqlTags:
+class SqlTags(Tables):
     """`ports.store.TagStore`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     def of(self, workflow: str) -> tuple[str, ...]:
         with self._transactions.reading() as connection:

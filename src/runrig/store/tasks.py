@@ -10,7 +10,7 @@ from runrig.ports.store import TaskCount, TaskQuery
 from runrig.store import schema
 from runrig.store.filters import filters
 from runrig.store.rows import KINDS
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables
 
 _TASK = schema.tasks.c
 _WORKFLOW = schema.workflows.c
@@ -20,11 +20,8 @@ _FIRST = (Status.SCHEDULING, Status.INITIALIZING, Status.RUNNING)
 _NEWEST = (_WORKFLOW.submit_time.desc(), _WORKFLOW.number.desc(), _WORKFLOW.id)
 
 
-class SqlTasks:
+class SqlTasks(Tables):
     """`ports.store.TaskStore`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     def page(self, query: TaskQuery) -> tuple[tuple[Task, Workflow], ...]:
         rank = case(*((_TASK.status == status, at) for at, status in enumerate(_FIRST)), else_=len(_FIRST))

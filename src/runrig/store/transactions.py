@@ -114,3 +114,10 @@ class Transactions:
         # A closed pool would reopen, and take the database from the server that has it now.
         if self._closed:
             raise Unavailable(f"this server no longer uses {self.place}. Try again")
+
+
+class Tables:
+    """Some tables of a database, which its subclasses read and write."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions

@@ -34,7 +34,7 @@ from runrig.store.codec import dumps, loads
 from runrig.store.dialect import insert_rows, put_rows
 from runrig.store.past import STEPS
 from runrig.store.rows import Row, event_of
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables
 
 DAY_S = 24 * HOUR_S
 TABLES: Mapping[str, Table] = {
@@ -56,11 +56,8 @@ Rows = Mapping[str, Sequence[Row]]
 """By table: the key and the amounts of each row."""
 
 
-class SqlUsage:
+class SqlUsage(Tables):
     """`ports.usage.UsageStore`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     # ------------------------------------------------------------ the position
 
