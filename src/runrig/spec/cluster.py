@@ -9,16 +9,9 @@ from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
 from runrig.spec.fields import Field, Fields, closest, each, root
 from runrig.spec.nodes import read_flavors, read_nodes
-from runrig.spec.pools import pool_from_json, read_cohorts, read_pools
+from runrig.spec.pools import read_cohorts, read_pools
 from runrig.spec.quota import RESOURCES, Kinds
 from runrig.spec.yamltree import read_yaml
-
-__all__ = [
-    "FIELDS",
-    "cluster_of",
-    "pool_from_json",
-    "read_cluster",
-]
 
 FIELDS = ("backend", "nodes", "cohorts", "pools", "flavors", "resource_names", "roles")
 _BACKEND = ("name", "type", "speed")

@@ -1,6 +1,6 @@
 """Usage: every pool over time, its sums, and the users, for the last day, week or month."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -82,15 +82,6 @@ def _by_pool(rows: tuple[UsageRow, ...]) -> list[Sums]:
             row.waited,
             row.lost_preempted + row.lost_other,
         )
-        values = (
-            before.quota,
-            before.held,
-            before.guaranteed,
-            before.borrowed,
-            before.lent,
-            before.idle,
-            before.waited,
-            before.lost,
-        )
+        _, *values = astuple(before)
         found[top] = Sums(top, *(one + other / HOUR_S for one, other in zip(values, more, strict=True)))
     return sorted(found.values(), key=lambda each: (not each.name, -each.held - each.waited, each.name))
