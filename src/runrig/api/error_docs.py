@@ -84,6 +84,15 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
 Said = tuple[str, Mapping[str, object]]
 """Message and details of an error."""
 
+DRAINING: Said = (
+    "pool team--a is DELETING: it cannot be changed, deleted or created again while 2 workflows with 5 GPUs are running in it",
+    {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2},
+)
+NO_TOKEN: Said = ("unknown token 'lap' of alice (tokens: laptop)", {})
+NO_CREDENTIAL: Said = ("unknown credential 'wandbb' of alice (credentials: wandb)", {})
+NO_POOL: Said = ("unknown pool 'visoin' (pools: vision, vision--a)", {})
+CLOSED: Said = ("pool vision no longer accepts workflows. Use one of batch", {"pool": "vision"})
+
 
 def example(status: int, said: Said | None = None) -> dict[str, object]:
     """Returns the body of an error with *status*."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 
 from runrig import wire
-from runrig.api.error_docs import Said
+from runrig.api.error_docs import NO_TOKEN, Said
 from runrig.api.osmo.answers import accounts as as_answers
 from runrig.api.permissions import needs
 from runrig.api.routing import Responses, Route, Serving, Who, answers
@@ -24,7 +24,6 @@ LONGEST_PAGE = 10_000
 _OWN = [needs(Permission.OWN_TOKENS)]
 _ACCESS = [needs(Permission.ACCESS)]
 
-_NO_TOKEN: Said = ("unknown token 'lap' of alice (tokens: laptop)", {})
 _NO_USER: Said = ("user 'alise' not found. List users with `runrig user list`", {})
 _USER_TAKEN: Said = ("user alice already exists. Grant more roles with `runrig role grant alice ROLE`", {})
 _LAST_ADMIN: Said = (
@@ -131,7 +130,7 @@ def _role(service: Service, text: str) -> Grant:
     "/api/auth/access_token/{name}",
     summary="Revoke one of your tokens",
     dependencies=_OWN,
-    responses=_nothing(404, said={404: _NO_TOKEN}),
+    responses=_nothing(404, said={404: NO_TOKEN}),
 )
 def delete_access_token(service: Serving, who: Who, name: str) -> Response:
     service.access.tokens.revoke(who.user, name, actor=who.user, by=who.token)
@@ -142,7 +141,7 @@ def delete_access_token(service: Serving, who: Who, name: str) -> Response:
     "/api/auth/access_token/{name}/roles",
     summary="Show the roles of one of your tokens",
     dependencies=_OWN,
-    responses=answers(wire.AccessTokenRolesAnswer, 404, said={404: _NO_TOKEN}),
+    responses=answers(wire.AccessTokenRolesAnswer, 404, said={404: NO_TOKEN}),
 )
 def get_access_token_roles(service: Serving, who: Who, name: str) -> wire.AccessTokenRolesAnswer:
     return as_answers.token_roles(service.access.tokens.named(who.user, name), service.access.users.grants(who.user))
@@ -180,7 +179,7 @@ def create_access_token_for(
     "/api/auth/user/{user}/access_token/{name}",
     summary="Revoke a user's token",
     dependencies=_ACCESS,
-    responses=_nothing(404, said={404: _NO_TOKEN}),
+    responses=_nothing(404, said={404: NO_TOKEN}),
 )
 def delete_access_token_of(service: Serving, who: Who, user: str, name: str) -> Response:
     service.access.tokens.revoke(_account(service, user).name, name, actor=who.user, by=who.token)

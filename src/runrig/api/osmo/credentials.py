@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from fastapi import APIRouter
 
 from runrig import wire
-from runrig.api.error_docs import Said
+from runrig.api.error_docs import NO_CREDENTIAL
 from runrig.api.permissions import needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
@@ -16,7 +16,6 @@ router = APIRouter(route_class=Route, tags=["access"])
 
 _OWN = [needs(Permission.OWN_CREDENTIALS)]
 _CHANGE = [needs(Permission.CHANGE_OWN)]
-_NONE: Said = ("unknown credential 'wandbb' of alice (credentials: wandb)", {})
 
 
 @router.get(
@@ -67,7 +66,7 @@ def _with_auth(values: Mapping[str, str] | None) -> Mapping[str, str] | None:
     "/api/credentials/{name}",
     summary="Delete a credential",
     dependencies=_CHANGE,
-    responses=answers(wire.CredentialsAnswer, 404, said={404: _NONE}),
+    responses=answers(wire.CredentialsAnswer, 404, said={404: NO_CREDENTIAL}),
 )
 def delete_credential(service: Serving, user: User, name: str) -> wire.CredentialsAnswer:
     return _answer([service.access.credentials.delete(user, name, actor=user)])

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from fastapi import APIRouter
 
 from runrig import wire
-from runrig.api.error_docs import Said
+from runrig.api.error_docs import CLOSED, NO_POOL
 from runrig.api.osmo.answers.accounts import name_of
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving, User, answers
@@ -21,8 +21,6 @@ NEVER = "9999-12-31T00:00:00"
 """The expiry shown for a token that does not expire, because the osmo client fails on null."""
 
 _CONNECT = [needs(Permission.CONNECT)]
-_NO_POOL: Said = ("unknown pool 'visoin' (pools: vision, vision--a)", {})
-_ENDS: Said = ("pool vision no longer accepts workflows. Use one of batch", {"pool": "vision"})
 
 
 @router.get(
@@ -39,7 +37,7 @@ def profile(service: Serving, user: User, asker: Asking) -> wire.ProfileAnswer:
     "/api/profile/settings",
     summary="Set your default pool or your notifications",
     dependencies=[needs(Permission.CHANGE_OWN)],
-    responses=answers(wire.ProfileAnswer, 404, 409, said={404: _NO_POOL, 409: _ENDS}),
+    responses=answers(wire.ProfileAnswer, 404, 409, said={404: NO_POOL, 409: CLOSED}),
 )
 def set_profile(service: Serving, user: User, asker: Asking, body: wire.ProfileRequest) -> wire.ProfileAnswer:
     changes = body.model_dump(exclude_none=True)

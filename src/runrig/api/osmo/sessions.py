@@ -4,7 +4,7 @@ connections.
 
 import shlex
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
@@ -14,9 +14,11 @@ from runrig.api.permissions import Asking, needs, workflow
 from runrig.api.routing import Base, Responses, Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
+from runrig.domain.workflows import Task
 from runrig.ports.backend import Program, Size
 from runrig.service.commands.rsync import DAEMON, ROOT_MODULE
 from runrig.service.commands.sessions import SessionKind, Ticket
+from runrig.service.rights import Asker
 
 router = APIRouter(route_class=Route, tags=["sessions"])
 
@@ -43,9 +45,7 @@ def exec_task(
     service: Serving, asker: Asking, user: User, base: Base, id: str, task: str, entry_command: EntryCommand
 ) -> wire.RouterAnswer:
     found = service.sessions.running(id, task)
-    ticket = Ticket(
-        SessionKind.EXEC, found, asker.place(id), asker.identity, program=_program(entry_command), names=(id,)
-    )
+    ticket = _ticket(asker, id, SessionKind.EXEC, found, program=_program(entry_command))
     return router_answer(service.sessions.open(ticket, user=user), base)
 
 
@@ -58,17 +58,10 @@ def exec_task(
 def exec_group(
     service: Serving, asker: Asking, user: User, base: Base, id: str, group: str, entry_command: EntryCommand
 ) -> Response:
-    program, place = _program(entry_command), asker.place(id)
+    program, tasks = _program(entry_command), service.sessions.running_of_group(id, group)
+    asked = _ticket(asker, id, SessionKind.EXEC, tasks[0], program=program)
     return JSONResponse(
-        {
-            task.name: _json(
-                service.sessions.open(
-                    Ticket(SessionKind.EXEC, task, place, asker.identity, program=program, names=(id,)), user=user
-                ),
-                base,
-            )
-            for task in service.sessions.running_of_group(id, group)
-        }
+        {task.name: _json(service.sessions.open(replace(asked, task=task), user=user), base) for task in tasks}
     )
 
 
@@ -91,15 +84,8 @@ def port_forward(
     ],
     use_udp: Annotated[bool, Query(description="The connection with the key carries datagrams")] = False,
 ) -> Response:
-    asked = Ticket(
-        SessionKind.PORT_FORWARD,
-        service.sessions.running(id, task),
-        asker.place(id),
-        asker.identity,
-        udp=use_udp,
-        names=(id,),
-        is_control=not use_udp,
-    )
+    found = service.sessions.running(id, task)
+    asked = _ticket(asker, id, SessionKind.PORT_FORWARD, found, udp=use_udp, is_control=not use_udp)
     return JSONResponse(
         [_json(service.sessions.open(replace(asked, port=port), user=user), base) for port in task_ports]
     )
@@ -114,9 +100,7 @@ def port_forward(
 )
 def rsync(service: Serving, asker: Asking, user: User, base: Base, id: str, task: str) -> wire.RouterAnswer:
     found = service.sessions.running(id, task)
-    ticket = Ticket(
-        SessionKind.RSYNC, found, asker.place(id), asker.identity, program=DAEMON, names=(id,), is_control=True
-    )
+    ticket = _ticket(asker, id, SessionKind.RSYNC, found, program=DAEMON, is_control=True)
     return router_answer(service.sessions.open(ticket, user=user), base)
 
 
@@ -129,6 +113,11 @@ def rsync(service: Serving, asker: Asking, user: User, base: Base, id: str, task
 def plugin_configs() -> wire.PluginConfigsAnswer:
     paths = {ROOT_MODULE: wire.RsyncPathAnswer(path="/", writable=True)}
     return wire.PluginConfigsAnswer(rsync=wire.RsyncAnswer(allowed_paths=paths))
+
+
+def _ticket(asker: Asker, id: str, kind: SessionKind, task: Task, **more: Any) -> Ticket:
+    """Returns a request for a session in *task* of the workflow *id*."""
+    return Ticket(kind, task, asker.place(id), asker.identity, names=(id,), **more)
 
 
 def router_answer(ticket: Ticket, base: str) -> wire.RouterAnswer:

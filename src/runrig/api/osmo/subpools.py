@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from runrig import wire
-from runrig.api.error_docs import Said
+from runrig.api.error_docs import DRAINING, Said
 from runrig.api.osmo import shaped
 from runrig.api.permissions import Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers
@@ -38,10 +38,6 @@ _OVER: Said = (
 _TAKEN: Said = (
     "subpool team--a already exists. To change it, use `runrig pool subpool update team a`",
     {"pool": "team--a", "state": "ACTIVE"},
-)
-_DRAINING: Said = (
-    "pool team--a is DELETING: it cannot be changed, deleted or created again while 2 workflows with 5 GPUs are running in it",
-    {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2},
 )
 _UNKNOWN: Said = ("pool team has no subpool 'x' (subpools: a, b, c)", {})
 _NO_PARENT: Said = ("unknown pool 'teem' (pools: sim, team)", {})
@@ -97,7 +93,7 @@ def create_subpool(
     summary="Change a subpool's quota. Running workflows are not affected",
     dependencies=_CHANGE,
     response_model=wire.PoolAnswer,
-    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}),
+    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: DRAINING, 422: _NO_SHARE}),
 )
 def update_subpool(
     service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
@@ -111,7 +107,7 @@ def update_subpool(
     summary="Change a subpool's quota, like PATCH",
     dependencies=_CHANGE,
     response_model=wire.PoolAnswer,
-    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}),
+    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: DRAINING, 422: _NO_SHARE}),
 )
 def put_subpool(
     service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
@@ -123,7 +119,7 @@ def put_subpool(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Delete a subpool. It is ARCHIVED immediately, or DELETING until its running workflows finish",
     dependencies=_CHANGE,
-    responses=answers(wire.SubpoolDeletedAnswer, 404, 409, said={404: _UNKNOWN, 409: _DRAINING}),
+    responses=answers(wire.SubpoolDeletedAnswer, 404, 409, said={404: _UNKNOWN, 409: DRAINING}),
 )
 def delete_subpool(service: Serving, user: User, parent: str, subpool: str, dry_run: DryRun = False) -> Shape:
     done = service.subpools.delete(parent, subpool, user=user, dry_run=dry_run)

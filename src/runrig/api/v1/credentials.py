@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Response
 
-from runrig.api.error_docs import Said
+from runrig.api.error_docs import NO_CREDENTIAL
 from runrig.api.permissions import needs
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import IfMatch, User, creates, empties, reply, shows
@@ -20,7 +20,6 @@ router = APIRouter(route_class=Route, tags=["access"])
 
 _OWN = [needs(Permission.OWN_CREDENTIALS)]
 _CHANGE = [needs(Permission.CHANGE_OWN)]
-_NONE: Said = ("unknown credential 'wandbb' of alice (credentials: wandb)", {})
 
 Name = Annotated[str, Path(description="Letters, digits, '-' and '_'")]
 
@@ -45,7 +44,7 @@ def _by_name(credential: credentials.Credential) -> tuple[str]:
     "/api/v1/credentials/{name}",
     summary="Show one of your credentials, without values",
     dependencies=_OWN,
-    responses=shows(Credential, 404, tag=True, said={404: _NONE}),
+    responses=shows(Credential, 404, tag=True, said={404: NO_CREDENTIAL}),
 )
 def get_credential(service: Serving, user: User, name: Name) -> Credential:
     return Credential.of(service.access.credentials.get(user, name))
@@ -69,7 +68,7 @@ def put_credential(service: Serving, user: User, name: Name, expected: IfMatch, 
     "/api/v1/credentials/{name}",
     summary="Delete a credential",
     dependencies=_CHANGE,
-    responses=empties(404, 412, said={404: _NONE}),
+    responses=empties(404, 412, said={404: NO_CREDENTIAL}),
 )
 def delete_credential(service: Serving, user: User, expected: IfMatch, name: Name) -> Response:
     service.access.credentials.delete(user, name, actor=user, expected=expected)

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from runrig.api.edits import pool_edit
-from runrig.api.error_docs import Said
+from runrig.api.error_docs import DRAINING, Said
 from runrig.api.permissions import Asking, Seeing, Sent, named, needs
 from runrig.api.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving
 from runrig.api.times import At
@@ -35,10 +35,6 @@ _OVER: Said = (
     "the subpools of team would have 101 GPUs (b 40, a 31, d 30), but team has only 100. Give d at most 29, reduce other "
     "subpools, or raise the quota of team",
     {"law": "S1", "pool": "team", "resource": "default/gpu", "asked": 101, "limit": 100, "unallocated": 29},
-)
-_DRAINING: Said = (
-    "pool team--a is DELETING: it cannot be changed, deleted or created again while 2 workflows with 5 GPUs are running in it",
-    {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2},
 )
 
 
@@ -114,7 +110,7 @@ def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
     "/api/v1/pools/{name}",
     summary="Update a pool. Running workflows are not affected",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"), guarantees=PROMISED)],
-    responses=shows(Pool, 404, 409, 412, 413, said={400: _OVER, 409: _DRAINING}, tag=True),
+    responses=shows(Pool, 404, 409, 412, 413, said={400: _OVER, 409: DRAINING}, tag=True),
 )
 def update_pool(
     service: Serving,
@@ -182,7 +178,7 @@ def resume_pool(service: Serving, user: User, expected: IfMatch, name: str) -> R
     "/api/v1/pools/{name}",
     summary="Delete a pool. It is ARCHIVED immediately, or DELETING until its running workflows finish",
     dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
-    responses=shows(PoolDeleted, 404, 409, 412, said={409: _DRAINING}),
+    responses=shows(PoolDeleted, 404, 409, 412, said={409: DRAINING}),
 )
 def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_run: DryRun = False) -> PoolDeleted:
     done = service.declarations.delete_pool(name, user=user, dry_run=dry_run, expected=expected)

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.error_docs import Said
+from runrig.api.error_docs import CLOSED, NO_POOL, NO_TOKEN, Said
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import IdempotencyKey, Route, Serving, Who
 from runrig.api.v1.frame import IfMatch, creates, reply, shows
@@ -25,9 +25,6 @@ _OWN = [needs(Permission.OWN_TOKENS)]
 _ACCESS = [needs(Permission.ACCESS)]
 
 _TAKEN: Said = ("alice already has a token 'laptop'. Choose another name, or delete that token first", {})
-_NONE: Said = ("unknown token 'lap' of alice (tokens: laptop)", {})
-_NO_POOL: Said = ("unknown pool 'visoin' (pools: vision, vision--a)", {})
-_CLOSED: Said = ("pool vision no longer accepts workflows. Use one of batch", {"pool": "vision"})
 _TWICE = "For ten minutes, the same request with the same Idempotency-Key returns the same token again."
 
 Ended = Annotated[bool, Query(description="Include expired and revoked tokens")]
@@ -47,7 +44,7 @@ def get_me(service: Serving, who: Who, asker: Asking) -> Me:
     "/api/v1/me",
     summary="Set your default pool, or remove it",
     dependencies=[needs(Permission.CHANGE_OWN)],
-    responses=shows(Me, 404, 409, said={404: _NO_POOL, 409: _CLOSED}),
+    responses=shows(Me, 404, 409, said={404: NO_POOL, 409: CLOSED}),
 )
 def update_me(service: Serving, who: Who, asker: Asking, body: v1.MeEdit) -> Me:
     if body.default_pool is not None:
@@ -117,7 +114,7 @@ def _made(service: Service, who: Identity, user: str, key: str | None, body: v1.
     "/api/v1/tokens/{name}",
     summary="Show one of your valid tokens",
     dependencies=_OWN,
-    responses=shows(Token, 404, tag=True, said={404: _NONE}),
+    responses=shows(Token, 404, tag=True, said={404: NO_TOKEN}),
 )
 def get_token(service: Serving, who: Who, name: str) -> Token:
     return Token.of(service.access.tokens.named(who.user, name), service.access.now())
@@ -127,7 +124,7 @@ def get_token(service: Serving, who: Who, name: str) -> Token:
     "/api/v1/tokens/{name}",
     summary="Change the description or roles of one of your tokens",
     dependencies=_OWN,
-    responses=shows(Token, 404, 412, 413, tag=True, said={404: _NONE}),
+    responses=shows(Token, 404, 412, 413, tag=True, said={404: NO_TOKEN}),
 )
 def update_token(service: Serving, who: Who, expected: IfMatch, name: str, body: v1.TokenEdit) -> Token:
     return _changed(service, who, who.user, name, body, expected)
@@ -152,7 +149,7 @@ def _changed(service: Service, who: Identity, user: str, name: str, body: v1.Tok
     "/api/v1/tokens/{name}",
     summary="Revoke one of your tokens",
     dependencies=_OWN,
-    responses=shows(Token, 404, 412, said={404: _NONE}),
+    responses=shows(Token, 404, 412, said={404: NO_TOKEN}),
 )
 def revoke_token(service: Serving, who: Who, expected: IfMatch, name: str) -> Token:
     row = service.access.tokens.revoke(who.user, name, actor=who.user, by=who.token, expected=expected)
@@ -188,7 +185,7 @@ def create_user_token(
     "/api/v1/users/{user}/tokens/{name}",
     summary="Show a user's valid token",
     dependencies=_ACCESS,
-    responses=shows(Token, 404, tag=True, said={404: _NONE}),
+    responses=shows(Token, 404, tag=True, said={404: NO_TOKEN}),
 )
 def get_user_token(service: Serving, user: str, name: str) -> Token:
     return Token.of(service.access.tokens.named(service.access.users.get(user).name, name), service.access.now())
@@ -198,7 +195,7 @@ def get_user_token(service: Serving, user: str, name: str) -> Token:
     "/api/v1/users/{user}/tokens/{name}",
     summary="Change the description or roles of a user's token",
     dependencies=_ACCESS,
-    responses=shows(Token, 404, 412, 413, tag=True, said={404: _NONE}),
+    responses=shows(Token, 404, 412, 413, tag=True, said={404: NO_TOKEN}),
 )
 def update_user_token(service: Serving, who: Who, expected: IfMatch, user: str, name: str, body: v1.TokenEdit) -> Token:
     return _changed(service, who, service.access.users.get(user).name, name, body, expected)
@@ -208,7 +205,7 @@ def update_user_token(service: Serving, who: Who, expected: IfMatch, user: str, 
     "/api/v1/users/{user}/tokens/{name}",
     summary="Revoke a user's token",
     dependencies=_ACCESS,
-    responses=shows(Token, 404, 412, said={404: _NONE}),
+    responses=shows(Token, 404, 412, said={404: NO_TOKEN}),
 )
 def revoke_user_token(service: Serving, who: Who, expected: IfMatch, user: str, name: str) -> Token:
     owner = service.access.users.get(user).name
