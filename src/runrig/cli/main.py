@@ -167,9 +167,8 @@ def _fail(error: RunrigError, *, as_json: bool) -> int:
 
 
 def _warn(text: str) -> None:
-    from runrig.cli.rendering.output import (
-        warn,
-    )  # Imported only after a failure, because it would slow down every command.
+    # Imported only after a failure, because it would slow down every command.
+    from runrig.cli.rendering.output import warn
 
     warn(text)
 

@@ -189,9 +189,8 @@ def times(attempt: Attempt, begin: float, end: float) -> Markup:
     """Draws an attempt from *begin* to *end*: thin while waiting, pale while starting, then thick."""
     parts = []
     over = attempt.end or end
-    ran = attempt.ran or (
-        attempt.start if attempt.end else None
-    )  # An attempt that ended before it ran still shows how it ended.
+    # An attempt that ended before it ran still shows how it ended.
+    ran = attempt.ran or (attempt.start if attempt.end else None)
     for kind, since, until, y, height in (
         ("waits", attempt.queued, attempt.start or over, 6, 4),
         ("starts", attempt.start, ran or over, 1, 14),

@@ -205,10 +205,8 @@ def become(parent: int, command: list[bytes], environment: dict[bytes, bytes], p
     die_with(parent)
     prepare()
     os.chdir("work")
-    for ignored in (
-        signal.SIGPIPE,
-        signal.SIGXFSZ,
-    ):  # Python ignores it, and an ignored signal stays ignored across exec.
+    # Python ignores it, and an ignored signal stays ignored across exec.
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.execvpe(command[0], command, environment)  # noqa: S606 - its purpose is to run a given command

@@ -33,9 +33,8 @@ _PAUSE_S = 0.002
 def main(folder: str) -> None:
     os.closerange(3, 1 << 16)
     with open(0, "rb", closefd=False) as stdin:
-        secrets = supervisor.decode_launch(stdin.read() or supervisor.NO_SECRETS)[
-            2
-        ]  # Supervisors of older versions send none.
+        # Supervisors of older versions send none.
+        secrets = supervisor.decode_launch(stdin.read() or supervisor.NO_SECRETS)[2]
     os.chdir(folder)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     told = wake_on(signal.SIGCHLD, signal.SIGTERM)

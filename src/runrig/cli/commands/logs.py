@@ -121,9 +121,8 @@ def logs(
         for _, line in lines_of(records, width, with_times=with_times, ended=ended):
             say(line)
     if follow:
-        session.client.get(
-            path("workflows", id)
-        )  # Without permission to read, the output ends early: that is an error.
+        # Without permission to read, the output ends early: that is an error.
+        session.client.get(path("workflows", id))
 
 
 def _only(workflow: Answer, element: str | None) -> Answer:

@@ -54,9 +54,8 @@ def _by_code(transport: Transport, offer: Mapping[str, Any]) -> Mapping[str, Any
     with _Return(offer["issuer"]) as server:
         url = _address(offer, server, verifier, nonce)
         warn(sanitize.line(f"sign in at {url}"))
-        threading.Thread(
-            target=_open, args=(url,), daemon=True
-        ).start()  # A browser in the terminal ends only after this program continues.
+        # A browser in the terminal ends only after this program continues.
+        threading.Thread(target=_open, args=(url,), daemon=True).start()
         code = server.code()
     body = {"code": code, "code_verifier": verifier, "redirect_uri": server.uri, "nonce": nonce}
     return _answer(transport, "code", body)

@@ -69,9 +69,8 @@ class TopologyIndex:
         self.of: list[Ints] = []
         self.starts: list[Ints] = []
         count = len(self.nodes)
-        begins = np.ones(
-            count, dtype=np.bool_
-        )  # whether a domain begins at the node; each node without all labels is a domain
+        # Whether a domain begins at the node; each node without all labels is a domain.
+        begins = np.ones(count, dtype=np.bool_)
         begins[1 : self.labelled] = False
         for depth in range(len(labels)):
             values = [path[depth] for path in self.paths]

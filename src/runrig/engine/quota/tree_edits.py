@@ -51,9 +51,8 @@ class TreeEdit:
         self._changed: dict[QuotaNode, None] = {}  # nodes whose numbers changed, or below which they changed
         # Tops of subtrees to prepare again. True: more than limits changed.
         self._reshaped: dict[QuotaNode, bool] = {}
-        self._cut: dict[
-            QuotaNode, None
-        ] = {}  # below these, guaranteed work exceeds its guarantee, before or after the edit
+        # Below these, guaranteed work exceeds its guarantee, before or after the edit.
+        self._cut: dict[QuotaNode, None] = {}
         self._left: dict[str, None] = {}  # cohorts that changed or lost a child
         self.recounted: set[str] = set()
         self.same_nodes = True

@@ -47,9 +47,8 @@ class _MayStart:
         self._ledger, self._firm = ledger, firm
         self._all = firm and bool(ledger.unclaimed)
         self._layers = layers_of(ledger) if ledger.place and (ledger.settled or not firm) else ()
-        self._known: dict[
-            object, dict[object, bool]
-        ] = {}  # by everything that determines the options and nodes of a pool, then by shape
+        # By everything that determines the options and nodes of a pool, then by shape.
+        self._known: dict[object, dict[object, bool]] = {}
 
     def of_pool(self, buckets: Sequence[Bucket]) -> list[Bucket]:
         """The buckets of *buckets*, all of one pool, that may start."""

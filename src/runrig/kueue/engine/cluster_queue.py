@@ -167,10 +167,8 @@ class QueueState:
         """Puts all parked workloads back in line."""
         for equivalents in self._parked:
             equivalents.parked = False
-            entries, equivalents.waiting = (
-                equivalents.waiting,
-                [],
-            )  # entries in the heads that still name this class are outdated
+            # Entries in the heads that still name this class are outdated.
+            entries, equivalents.waiting = equivalents.waiting, []
             if self.first is not None:
                 entries = [entry for entry in entries if not self._is_first(entry[1])]
                 heapify(entries)

@@ -123,9 +123,8 @@ class AccessDraft:
     ) -> MadeToken:
         """*text* None: a random one. *more*: further fields of the row."""
         text = text or secrets.token_urlsafe(32)
-        expires_at = (
-            None if expires_in_s is None else float(ceil(self.now + expires_in_s))
-        )  # whole seconds, because people read it
+        # Whole seconds, because people read it.
+        expires_at = None if expires_in_s is None else float(ceil(self.now + expires_in_s))
         row = TokenRow(secrets.token_hex(8), name, user, hash_of(text), self.now, expires_at, **more)
         self._tokens.append(row)
         self.tell(AccessEventKind.TOKEN_CREATED, user, name)

@@ -132,9 +132,8 @@ class BrowserSessions:
     def _begin(self, identity: Identity, refresh_token: str | None = None) -> str:
         token, roles = self._authentication.root_of(identity)
         cookie = secrets.token_urlsafe(32)
-        with self._accounts.changing(
-            identity.user
-        ) as change:  # So disabling the user finds the session or prevents it.
+        # So disabling the user finds the session or prevents it.
+        with self._accounts.changing(identity.user) as change:
             ends_at = change.now + LONGEST_S if identity.sign_in is None else identity.sign_in.ends_at
             session = BrowserSession(hash_of(cookie), identity.user, token, roles, change.now, change.now, ends_at)
             visitor = self._authentication.begun_with(session)

@@ -65,11 +65,8 @@ def read(key: str, text: str, now: float) -> str | OfSignIn | None:
     options: Any = {"require": ["exp"], "verify_exp": False, "verify_iat": False, "verify_aud": False}
     try:
         claims = jwt.decode(text, key, algorithms=[_ALGORITHM], options=options)
-    except (
-        jwt.InvalidTokenError,
-        ValueError,
-        RecursionError,
-    ):  # Not every version of the library catches all of these.
+    except (jwt.InvalidTokenError, ValueError, RecursionError):
+        # Not every version of the library catches all of these.
         return None
     expires_at = claims["exp"]
     if type(expires_at) is not int or expires_at <= now:

@@ -58,9 +58,8 @@ class Answering:
         self._replica = replica
         self._selector = selectors.DefaultSelector()
         self._selector.register(door, selectors.EVENT_READ)
-        self._branches: dict[
-            int, tuple[int, Connection]
-        ] = {}  # Descriptor of the process → (its pid, the asker's connection).
+        # Descriptor of the process → (its pid, the asker's connection).
+        self._branches: dict[int, tuple[int, Connection]] = {}
 
     def run(self) -> None:
         """Returns when the server has ended. Raises what the store raises."""

@@ -100,9 +100,8 @@ def _follow(state: State, store: Store) -> bool:
 def _applied(state: State, revision: Sequence[Event], store: Store) -> bool:
     if [each.seq for each in revision] != [*range(len(revision))]:
         return False
-    gone = (
-        _submitted(revision) - state.specs.keys()
-    )  # A specification may have lost its last workflow and gained another.
+    # A specification may have lost its last workflow and gained another.
+    gone = _submitted(revision) - state.specs.keys()
     state.specs.update(store.specs(gone))
     if not _submitted(revision) <= state.specs.keys():
         return False

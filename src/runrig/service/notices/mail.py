@@ -95,9 +95,8 @@ class Mail:
 
     @contextmanager
     def _connected(self, smtp: Smtp) -> Iterator[smtplib.SMTP]:
-        name = (
-            mail_domain(smtp.sender) or "localhost"
-        )  # Otherwise smtplib looks up a name for this machine, however long that takes.
+        # Otherwise smtplib looks up a name for this machine, however long that takes.
+        name = mail_domain(smtp.sender) or "localhost"
         tls = self._tls or ssl.create_default_context()
         if smtp.security is Security.TLS:
             made: smtplib.SMTP = smtplib.SMTP_SSL(smtp.host, smtp.port, name, timeout=TIMEOUT_S, context=tls)

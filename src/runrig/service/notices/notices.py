@@ -76,9 +76,8 @@ class Notices:
         self._address = address
         self.thread = Background("notices", self._step, lambda *_: LOOK_S / 4, idle_s=LOOK_S, listening=listening)
         self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="notices")
-        self._mailer = ThreadPoolExecutor(
-            1, thread_name_prefix="mail"
-        )  # A slow mail server delays mail only, not webhooks.
+        # A slow mail server delays mail only, not webhooks.
+        self._mailer = ThreadPoolExecutor(1, thread_name_prefix="mail")
         self._mailed: dict[str, deque[float]] = {}
         self._sending: set[str] = set()
         self._testing: set[str] = set()
@@ -258,9 +257,8 @@ class Notices:
                 setting, user = self._settings.get(delivery.user), self._user_named(delivery.user)
                 if setting is None or (user is not None and user.disabled):
                     self._store.notices.delete(delivery.user)
-                elif _is_mail(setting.to) == (
-                    send == self._send_mails
-                ):  # otherwise the user has switched between mail and webhook
+                elif _is_mail(setting.to) == (send == self._send_mails):
+                    # Otherwise the user has switched between mail and webhook.
                     known.append((delivery, setting))
             if known:
                 send(known)

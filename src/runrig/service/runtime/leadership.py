@@ -67,9 +67,8 @@ class Heart:
     def _run(self) -> None:
         wait_s = 0.0
         while not self._stopped.wait(wait_s) and not self._replaced:
-            sent = (
-                time.monotonic()
-            )  # Counted from the time of sending, because others may already have seen the heartbeat.
+            # Counted from the time of sending, because others may already have seen the heartbeat.
+            sent = time.monotonic()
             try:
                 self._replaced = not self._term.beat()
                 self._confirmed = sent

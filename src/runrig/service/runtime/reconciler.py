@@ -84,13 +84,11 @@ class Reconciler:
         self._progress: float | None = None  # Time of the last progress in a round; None between rounds.
         transactor.when_not_stored = self.wake
         self._nodes: tuple[Node, ...] | None = None
-        self._labelled_nodes: dict[
-            str, tuple[Node, Node]
-        ] = {}  # By name: the backend's node, and the same node with these labels.
+        # By name: the backend's node, and the same node with these labels.
+        self._labelled_nodes: dict[str, tuple[Node, Node]] = {}
         self._repeat_nodes = False
-        self._aside: dict[
-            Scope, float
-        ] = {}  # Pools and users whose pause or budget failed, and when it is tried again.
+        # Pools and users whose pause or budget failed, and when it is tried again.
+        self._aside: dict[Scope, float] = {}
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         self.failure: str | None = "the first round has not finished yet"

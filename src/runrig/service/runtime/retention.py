@@ -51,9 +51,8 @@ class Retention:
             return True
         if not self._due:
             before = self._clock.now() - self._days * 86_400
-            unfolded = (
-                self._store.usage.unfolded_since()
-            )  # Workflows must be in the sums of usage before they are deleted.
+            # Workflows must be in the sums of usage before they are deleted.
+            unfolded = self._store.usage.unfolded_since()
             before = before if unfolded is None else min(before, unfolded)
             due = list(self._store.retention.expired(before, WORKFLOWS_AT_ONCE))
             # Files first: without the row of their workflow they would never be deleted.
