@@ -3,18 +3,14 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import PROSE, TIME, WHOLE, WORD, WORDS
+
 revision = "0001"
 down_revision = None
 
 JSON = sa.JSON(none_as_null=True)
-TIME = sa.DateTime(timezone=True)
-# Text is sorted by code points, whatever the locale of the database; whole numbers have 64 bits.
-TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-WORD = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
 # Leaves space on each page for new versions of rows, so that such an update writes no index.
 ROOM = {"fillfactor": 50}
-WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 
 def upgrade() -> None:
@@ -34,7 +30,7 @@ def upgrade() -> None:
 def _flavors() -> None:
     op.create_table(
         "flavors",
-        sa.Column("name", TEXT, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
         sa.Column("position", WHOLE, nullable=False),
         sa.Column("node_labels", JSON, nullable=False),
         sa.Column("taints", JSON, nullable=False),
@@ -46,9 +42,9 @@ def _flavors() -> None:
 def _nodes() -> None:
     op.create_table(
         "nodes",
-        sa.Column("name", TEXT, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
         sa.Column("resources", JSON, nullable=False),
-        sa.Column("flavor", TEXT, nullable=False),
+        sa.Column("flavor", WORDS, nullable=False),
         sa.Column("labels", JSON, nullable=False),
         sa.Column("taints", JSON, nullable=False),
         sa.Column("ready", sa.Boolean(), nullable=False),
@@ -59,8 +55,8 @@ def _nodes() -> None:
 def _cohorts() -> None:
     op.create_table(
         "cohorts",
-        sa.Column("name", TEXT, nullable=False),
-        sa.Column("parent", TEXT, nullable=True),
+        sa.Column("name", WORDS, nullable=False),
+        sa.Column("parent", WORDS, nullable=True),
         sa.Column("quotas", JSON, nullable=False),
         sa.Column("weight", WHOLE, nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_cohorts")),
@@ -70,18 +66,18 @@ def _cohorts() -> None:
 def _pools() -> None:
     op.create_table(
         "pools",
-        sa.Column("name", TEXT, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
         sa.Column("quotas", JSON, nullable=False),
-        sa.Column("cohort", TEXT, nullable=True),
+        sa.Column("cohort", WORDS, nullable=True),
         sa.Column("state", WORD, nullable=False),
-        sa.Column("parent", TEXT, nullable=True),
-        sa.Column("subpool_name", TEXT, nullable=True),
+        sa.Column("parent", WORDS, nullable=True),
+        sa.Column("subpool_name", WORDS, nullable=True),
         sa.Column("weight", WHOLE, nullable=False),
         sa.Column("queueing", WORD, nullable=False),
         sa.Column("grace_s", sa.Double(), nullable=False),
         sa.Column("flavors", JSON, nullable=False),
         sa.Column("topology_keys", JSON, nullable=False),
-        sa.Column("default_platform", TEXT, nullable=True),
+        sa.Column("default_platform", WORDS, nullable=True),
         sa.Column("default_exit_actions", JSON, nullable=False),
         sa.Column("description", PROSE, nullable=False),
         sa.CheckConstraint("parent IS NULL OR name = parent || '--' || subpool_name", name=op.f("ck_pools_canonical")),
@@ -97,7 +93,7 @@ def _pools() -> None:
 def _specifications() -> None:
     op.create_table(
         "specifications",
-        sa.Column("hash", TEXT, nullable=False),
+        sa.Column("hash", WORDS, nullable=False),
         sa.Column("text", PROSE, nullable=False),
         sa.Column("template", PROSE, nullable=False),
         sa.Column("spec", JSON, nullable=False),
@@ -108,19 +104,19 @@ def _specifications() -> None:
 def _workflows() -> None:
     op.create_table(
         "workflows",
-        sa.Column("id", TEXT, nullable=False),
-        sa.Column("uuid", TEXT, nullable=False),
-        sa.Column("name", TEXT, nullable=False),
+        sa.Column("id", WORDS, nullable=False),
+        sa.Column("uuid", WORDS, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
         sa.Column("number", WHOLE, nullable=False),
-        sa.Column("pool", TEXT, nullable=False),
+        sa.Column("pool", WORDS, nullable=False),
         sa.Column("priority", WORD, nullable=False),
-        sa.Column("submitted_by", TEXT, nullable=False),
+        sa.Column("submitted_by", WORDS, nullable=False),
         sa.Column("submit_time", TIME, nullable=False),
-        sa.Column("spec_hash", TEXT, nullable=False),
+        sa.Column("spec_hash", WORDS, nullable=False),
         sa.Column("status", WORD, nullable=False),
         sa.Column("labels", JSON, nullable=False),
-        sa.Column("parent", TEXT, nullable=True),
-        sa.Column("cancelled_by", TEXT, nullable=True),
+        sa.Column("parent", WORDS, nullable=True),
+        sa.Column("cancelled_by", WORDS, nullable=True),
         sa.Column("failure_message", PROSE, nullable=False),
         sa.Column("start_time", TIME, nullable=True),
         sa.Column("end_time", TIME, nullable=True),
@@ -144,8 +140,8 @@ def _workflows() -> None:
 def _groups() -> None:
     op.create_table(
         "groups",
-        sa.Column("workflow", TEXT, nullable=False),
-        sa.Column("name", TEXT, nullable=False),
+        sa.Column("workflow", WORDS, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
         sa.Column("status", WORD, nullable=False),
         sa.Column("attempt", WHOLE, nullable=False),
         sa.Column("preemptions", WHOLE, nullable=False),
@@ -163,15 +159,15 @@ def _groups() -> None:
 def _tasks() -> None:
     op.create_table(
         "tasks",
-        sa.Column("workflow", TEXT, nullable=False),
-        sa.Column("name", TEXT, nullable=False),
+        sa.Column("workflow", WORDS, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
         sa.Column("retry_id", WHOLE, nullable=False),
-        sa.Column("group", TEXT, nullable=False),
-        sa.Column("spec", TEXT, nullable=False),
+        sa.Column("group", WORDS, nullable=False),
+        sa.Column("spec", WORDS, nullable=False),
         sa.Column("index", WHOLE, nullable=False),
         sa.Column("lead", sa.Boolean(), nullable=False),
         sa.Column("status", WORD, nullable=False),
-        sa.Column("node", TEXT, nullable=True),
+        sa.Column("node", WORDS, nullable=True),
         sa.Column("gpus", JSON, nullable=False),
         sa.Column("exit_code", WHOLE, nullable=True),
         sa.Column("failure_message", PROSE, nullable=False),
@@ -189,9 +185,9 @@ def _tasks() -> None:
 def _gangs() -> None:
     op.create_table(
         "gangs",
-        sa.Column("id", TEXT, nullable=False),
-        sa.Column("workflow", TEXT, nullable=False),
-        sa.Column("pool", TEXT, nullable=False),
+        sa.Column("id", WORDS, nullable=False),
+        sa.Column("workflow", WORDS, nullable=False),
+        sa.Column("pool", WORDS, nullable=False),
         sa.Column("priority", WORD, nullable=False),
         sa.Column("submitted_at", TIME, nullable=False),
         sa.Column("pod_sets", JSON, nullable=False),
@@ -200,7 +196,7 @@ def _gangs() -> None:
         sa.Column("placement", JSON, nullable=False),
         sa.Column("waits_for", JSON, nullable=False),
         sa.Column("admitted_at", TIME, nullable=True),
-        sa.Column("preempted_by", TEXT, nullable=True),
+        sa.Column("preempted_by", WORDS, nullable=True),
         sa.Column("law", WORD, nullable=True),
         sa.ForeignKeyConstraint(["workflow"], ["workflows.id"], name=op.f("fk_gangs_workflow")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_gangs")),
@@ -215,12 +211,12 @@ def _events() -> None:
         sa.Column("revision", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("seq", WHOLE, autoincrement=False, nullable=False),
         sa.Column("time", TIME, nullable=False),
-        sa.Column("actor", TEXT, nullable=False),
-        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("actor", WORDS, nullable=False),
+        sa.Column("kind", WORDS, nullable=False),
         sa.Column("action", JSON, nullable=False),
-        sa.Column("law", TEXT, nullable=False),
-        sa.Column("workflow", TEXT, nullable=True),
-        sa.Column("pool", TEXT, nullable=True),
+        sa.Column("law", WORDS, nullable=False),
+        sa.Column("workflow", WORDS, nullable=True),
+        sa.Column("pool", WORDS, nullable=True),
         sa.PrimaryKeyConstraint("revision", "seq", name=op.f("pk_events")),
     )
     op.create_index(op.f("ix_events_pool_revision_seq"), "events", ["pool", "revision", "seq"], unique=False)

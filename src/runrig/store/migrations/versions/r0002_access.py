@@ -3,14 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import TIME, WHOLE, WORD, WORDS
+
 revision = "0002"
 down_revision = "0001"
-
-TIME = sa.DateTime(timezone=True)
-# As in r0001: text is sorted by code points, and whole numbers have 64 bits.
-TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-WORD = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
-WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 
 def upgrade() -> None:
@@ -25,18 +21,18 @@ def upgrade() -> None:
 def _users() -> None:
     op.create_table(
         "users",
-        sa.Column("name", TEXT, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("disabled", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_users")),
     )
     op.create_table(
         "grants",
-        sa.Column("user", TEXT, nullable=False),
+        sa.Column("user", WORDS, nullable=False),
         sa.Column("kind", WORD, nullable=False),
-        sa.Column("pool", TEXT, nullable=False),
+        sa.Column("pool", WORDS, nullable=False),
         sa.Column("granted_at", TIME, nullable=False),
-        sa.Column("granted_by", TEXT, nullable=False),
+        sa.Column("granted_by", WORDS, nullable=False),
         sa.ForeignKeyConstraint(["user"], ["users.name"], name=op.f("fk_grants_user")),
         sa.PrimaryKeyConstraint("user", "kind", "pool", name=op.f("pk_grants")),
     )
@@ -45,10 +41,10 @@ def _users() -> None:
 def _tokens() -> None:
     op.create_table(
         "tokens",
-        sa.Column("id", TEXT, nullable=False),
-        sa.Column("name", TEXT, nullable=False),
-        sa.Column("user", TEXT, nullable=False),
-        sa.Column("hash", TEXT, nullable=False),
+        sa.Column("id", WORDS, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
+        sa.Column("user", WORDS, nullable=False),
+        sa.Column("hash", WORDS, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("expires_at", TIME, nullable=True),
         sa.Column("last_used_at", TIME, nullable=True),
@@ -65,10 +61,10 @@ def _access_events() -> None:
         "access_events",
         sa.Column("number", WHOLE, autoincrement=False, nullable=False),
         sa.Column("time", TIME, nullable=False),
-        sa.Column("actor", TEXT, nullable=False),
+        sa.Column("actor", WORDS, nullable=False),
         sa.Column("kind", WORD, nullable=False),
-        sa.Column("user", TEXT, nullable=False),
-        sa.Column("subject", TEXT, nullable=False),
+        sa.Column("user", WORDS, nullable=False),
+        sa.Column("subject", WORDS, nullable=False),
         sa.PrimaryKeyConstraint("number", name=op.f("pk_access_events")),
     )
     op.create_index(op.f("ix_access_events_user_number"), "access_events", ["user", "number"], unique=False)
@@ -77,8 +73,8 @@ def _access_events() -> None:
 def _secrets() -> None:
     op.create_table(
         "secrets",
-        sa.Column("name", TEXT, nullable=False),
-        sa.Column("value", TEXT, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
+        sa.Column("value", WORDS, nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_secrets")),
     )
 
@@ -91,7 +87,7 @@ def _leader() -> None:
         sa.Column("id", WHOLE, autoincrement=False, nullable=False),
         sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.Column("process", WHOLE, nullable=False),
-        sa.Column("host", TEXT, nullable=False),
+        sa.Column("host", WORDS, nullable=False),
         sa.Column("heartbeat_at", TIME, nullable=False),
         sa.CheckConstraint("id = 1", name=op.f("ck_leader_one_leader")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_leader")),
@@ -101,13 +97,13 @@ def _leader() -> None:
 def _pruned() -> None:
     op.create_table(
         "past_numbers",
-        sa.Column("name", TEXT, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
         sa.Column("number", WHOLE, nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_past_numbers")),
     )
     op.create_table(
         "pruned",
-        sa.Column("workflow", TEXT, nullable=False),
+        sa.Column("workflow", WORDS, nullable=False),
         sa.PrimaryKeyConstraint("workflow", name=op.f("pk_pruned")),
     )
     op.create_index(op.f("ix_workflows_end_time"), "workflows", ["end_time"], unique=False)

@@ -3,11 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import PROSE, WHOLE
+
 revision = "0003"
 down_revision = "0002"
-
-PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 
 def upgrade() -> None:

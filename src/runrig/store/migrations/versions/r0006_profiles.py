@@ -3,17 +3,17 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import WORDS
+
 revision = "0006"
 down_revision = "0005"
-
-TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
     op.create_table(
         "profiles",
-        sa.Column("user", TEXT, nullable=False),
-        sa.Column("pool", TEXT, nullable=True),
+        sa.Column("user", WORDS, nullable=False),
+        sa.Column("pool", WORDS, nullable=True),
         sa.Column("email_notification", sa.Boolean(), nullable=False),
         sa.Column("slack_notification", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("user", name=op.f("pk_profiles")),

@@ -3,12 +3,12 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import WORDS
+
 revision = "0007"
 down_revision = "0006"
 
-TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-
 
 def upgrade() -> None:
-    op.add_column("users", sa.Column("account", TEXT))
+    op.add_column("users", sa.Column("account", WORDS))
     op.create_index(op.f("ix_users_account"), "users", ["account"], unique=True)

@@ -3,19 +3,19 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import PROSE, WORDS
+
 revision = "0008"
 down_revision = "0007"
 
-TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 ONE_OF = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
 
 
 def upgrade() -> None:
     op.create_table(
         "credentials",
-        sa.Column("user", TEXT, nullable=False),
-        sa.Column("name", TEXT, nullable=False),
+        sa.Column("user", WORDS, nullable=False),
+        sa.Column("name", WORDS, nullable=False),
         sa.Column("kind", ONE_OF, nullable=False),
         sa.Column("keys", sa.JSON(), nullable=False),
         sa.Column("profile", PROSE, nullable=False),

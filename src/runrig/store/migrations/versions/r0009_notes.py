@@ -3,10 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import PROSE
+
 revision = "0009"
 down_revision = "0008"
-
-PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:

@@ -3,11 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import WHOLE, WORDS
+
 revision = "0019"
 down_revision = "0018"
-
-WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 
 def upgrade() -> None:

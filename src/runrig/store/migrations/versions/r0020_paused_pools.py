@@ -3,11 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import PROSE, WORDS
+
 revision = "0020"
 down_revision = "0019"
-
-WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:

@@ -3,11 +3,11 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import WHOLE, WORDS
+
 revision = "0021"
 down_revision = "0020"
 
-WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 TABLES = {
     "usage_work": (("pool", "flavor", "priority", "user"), ("held", "waited", "lost_preempted", "lost_other")),

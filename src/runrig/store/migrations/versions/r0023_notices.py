@@ -3,12 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import PROSE, WHOLE, WORDS
+
 revision = "0023"
 down_revision = "0022"
-
-WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 
 def upgrade() -> None:

@@ -3,10 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import WORDS
+
 revision = "0027"
 down_revision = "0026"
-
-WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 
 def upgrade() -> None:

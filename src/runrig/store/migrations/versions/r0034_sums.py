@@ -3,11 +3,11 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import WHOLE, WORDS
+
 revision = "0034"
 down_revision = "0033"
 
-WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
-WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 ONE_OF = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
 AMOUNTS = ("workflows", "waited", "ran", "waiting", "waiting_since", "running", "running_since")
 KEY = "pool, submitted_by, status, priority"

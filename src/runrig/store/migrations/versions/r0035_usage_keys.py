@@ -3,11 +3,11 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import WHOLE, WORDS
+
 revision = "0035"
 down_revision = "0034"
 
-WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 NAMES = ("pool", "flavor", "priority", "user")
 TABLES = {
