@@ -8,7 +8,7 @@ from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 
 if TYPE_CHECKING:
-    from runrig.spec.serve import ServeSpec
+    from runrig.spec.serve_settings import ServeSpec
 
 
 def read_config(name: str) -> "ServeSpec":

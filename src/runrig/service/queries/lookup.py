@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from runrig.domain.errors import NotFound
 from runrig.domain.meant import suggested
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
+from runrig.domain.quantities import few
 from runrig.engine.lifecycle import subpools
 from runrig.engine.state.state import State
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.spec import cluster
 
 
 def live_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
@@ -28,9 +28,9 @@ def _no_pool(state: State, name: str, visibility: Visibility) -> NotFound:
     parent, _, short = name.partition(SUBPOOL_DELIMITER)
     if short and parent in live:
         names = [child.subpool_name or "" for child in subpools.children_of(state.pools, parent)]
-        there = f" (subpools: {cluster.listed(names) or 'none'})"
+        there = f" (subpools: {few(names) or 'none'})"
         return NotFound(f"pool {parent} has no subpool {short!r}{suggested(short, names, there)}")
-    there = f" (pools: {cluster.listed(sorted(live)) or visibility.none_there})"
+    there = f" (pools: {few(sorted(live)) or visibility.none_there})"
     return NotFound(f"unknown pool {name!r}{suggested(name, live, there)}")
 
 
