@@ -32,7 +32,7 @@ from runrig.domain import access, errors, pools, settings, transitions
 from runrig.domain.statuses import STATUSES
 
 ROOT = Path(__file__).parent.parent
-SHARED_OPTIONS = ("help", "format_type", "server", "data")
+SHARED_OPTIONS = ("help", "format_type", "as_json", "server", "data")
 COMMON_ERRORS = ("400", "401", "403", "422", "429", "500", "503")
 OURS = "/api/v1/"
 WIDE = 80
@@ -83,7 +83,7 @@ def command_reference() -> Iterator[str]:
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
     """A row per option that is not one of all commands."""
-    shared = SHARED_OPTIONS if any(each.name == "format_type" for each in command.params) else ("help",)
+    shared = SHARED_OPTIONS if any(each.opts == ["-t", "--format-type"] for each in command.params) else ("help",)
     for param in command.params:
         record = param.get_help_record(context)
         if isinstance(param, click.Option) and param.name not in shared and record is not None:

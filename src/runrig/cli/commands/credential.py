@@ -1,5 +1,7 @@
 """`runrig credential`: secrets for tasks, such as keys of other services."""
 
+from typing import Any
+
 import click
 
 from runrig.cli import completing
