@@ -59,7 +59,15 @@ def described(connection: Connection) -> dict[str, object]:
         )
         for table in sorted(seen.get_table_names())
         if table != "alembic_version"
-    }
+    } | _by_expressions(connection)
+
+
+def _by_expressions(connection: Connection) -> dict[str, object]:
+    """Indexes that SQLAlchemy does not see in SQLite."""
+    if connection.dialect.name != "sqlite":
+        return {}
+    found = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql LIKE '%json_%'"
+    return dict(map(tuple, connection.exec_driver_sql(found)))
 
 
 def _plain(index: Mapping[str, Any]) -> dict[str, str]:
@@ -71,6 +79,7 @@ def by_name(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(found, key=lambda each: str(each["name"]))
 
 
+@pytest.mark.filterwarnings("ignore:.*expression-based index")
 @pytest.mark.parametrize("kind", stores.KINDS)
 def test_migrations_of_an_empty_database_create_the_tables_of_the_code(tmp_path: Path, kind: str) -> None:
     with (
@@ -82,7 +91,9 @@ def test_migrations_of_an_empty_database_create_the_tables_of_the_code(tmp_path:
         migrated, made = create_engine(migrated_url), create_engine(made_url)
         with migrated.connect() as connection, made.begin() as other:
             metadata.create_all(other)
-            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            differ = compare_metadata(MigrationContext.configure(connection), metadata)
+            expressions = ("ix_workflows_status_ran", "ix_workflows_status_waited")  # compared below, as the database has them
+            assert [each for each in differ if getattr(each[1], "name", "") not in expressions] == []
             assert described(connection) == described(other)
         migrated.dispose()
         made.dispose()

@@ -326,7 +326,7 @@ def test_list_and_logs_are_read_through_an_index(tmp_path: Path) -> None:
         "SELECT * FROM workflows ORDER BY submit_time DESC LIMIT 9": "ix_workflows_submit_time",
         "SELECT * FROM workflows WHERE pool = 'p' ORDER BY submit_time DESC LIMIT 9": "ix_workflows_pool_submit_time",
         "SELECT * FROM workflows WHERE submitted_by = 'u' ORDER BY submit_time DESC": "ix_workflows_submitted_by_submit_time",
-        "SELECT * FROM workflows WHERE status IN ('RUNNING')": "ix_workflows_status_submit_time",
+        "SELECT * FROM workflows WHERE status IN ('RUNNING')": "ix_workflows_status_",
     }
     with closing(sqlite3.connect(path)) as connection:
         for question, index in questions.items():

@@ -17,9 +17,7 @@ def column_of(order: str) -> str:
 
 def kinds_of(order: str) -> tuple[type, ...]:
     """The types of the parts of a place in *order*."""
-    return {"submitted": (float, int, str), "workflow": (str, int)}.get(
-        column_of(order), (float, float, float, int, str)
-    )
+    return {"submitted": (float, int, str), "workflow": (str, int)}.get(column_of(order), (float, int, float, int, str))
 
 
 def moment_of(place: Position | None, order: str, now: float) -> float:
@@ -35,10 +33,14 @@ def place_of(workflow: Workflow, order: str, at: float) -> Position:
     return submitted if spent is None else (at, spent_on(workflow, spent, at), *submitted)
 
 
-def spent_on(workflow: Workflow, what: Moment, at: float) -> float:
-    """Seconds up to *at*; without those of a change after it."""
+def spent_on(workflow: Workflow, what: Moment, at: float) -> int:
+    """Microseconds up to *at*; below 0 for what began long after it."""
     times = workflow.times
     if times is None:
-        return 0.0
-    kept: float = getattr(times, what.value)
-    return kept + (at - times.since) if times.now is what and times.since < at else kept
+        return 0
+    kept = micros(getattr(times, what.value))
+    return kept + micros(at) - micros(times.since) if times.now is what else kept
+
+
+def micros(seconds: float) -> int:
+    return round(seconds * 1_000_000)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from runrig.domain.gangs import Priority
 from runrig.domain.records import Event, Loaded, Note, RowChange
 from runrig.domain.tags import Expected
-from runrig.domain.workflows import Group, LabelSelector, Task, Workflow, WorkflowSpec
+from runrig.domain.workflows import Group, LabelSelector, Status, Task, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.code import CodeStore
 from runrig.ports.notices import NoticeStore
@@ -37,7 +37,7 @@ class WorkflowQuery:
     """A page of workflows, newest first. Empty tuples and None do not filter.
 
     *below*: in one of these top-level pools or their subpools. *labels*: has all of them. *no_labels*: has none of
-    these keys. *tags*: has at least one of them. *order*: a column of `ORDERS`, the largest first with a minus; "":
+    these keys. *tags*: has at least one of them. *arrays*: is an array. *order*: a column of `ORDERS`, the largest first with a minus; "":
     newest first. *behind*: the page after this place in the order, or, if *back*, the one before it.
     """
 
@@ -49,6 +49,7 @@ class WorkflowQuery:
     labels: tuple[LabelSelector, ...] = ()
     no_labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    arrays: bool = False
     name: str | None = None
     submitted_after: float | None = None
     submitted_before: float | None = None
@@ -281,8 +282,11 @@ class WorkflowReads(Protocol):
     def head(self, id: str) -> Workflow:
         """Returns the workflow with this id or uuid, without its parts. Raises NotFound."""
 
-    def workflow(self, id: str) -> StoredWorkflow:
-        """Returns the workflow with this id or uuid, finished or not. Raises NotFound."""
+    def workflow(self, id: str, only: Collection[str] | None = None) -> StoredWorkflow:
+        """Returns the workflow with this id or uuid, finished or not. *only*: of these task groups. Raises NotFound."""
+
+    def elements(self, id: str) -> Mapping[str, Status]:
+        """Returns the status of each task group of workflow *id*, by its name."""
 
     def workflows(self, query: WorkflowQuery, at: float = 0.0) -> tuple[tuple[Workflow, ...], bool]:
         """Returns (the page, whether more follow)."""

@@ -3,15 +3,17 @@
 import re
 from typing import Any
 
-from sqlalchemy import JSON, and_, exists, or_, type_coerce
+from sqlalchemy import JSON, and_, exists, or_, select, type_coerce
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.workflows import LabelSelector
 from runrig.ports.store import WorkflowQuery
 from runrig.store import schema
+from runrig.store.schema.computed import IsArray
 
 _WORKFLOW = schema.workflows.c
 _TAG = schema.workflow_tags.c
+_ARRAYS = select(schema.specifications.c.hash).where(IsArray())
 
 
 def key_filters(query: WorkflowQuery, columns: Any) -> list[Any]:
@@ -31,17 +33,21 @@ def key_filters(query: WorkflowQuery, columns: Any) -> list[Any]:
     return found
 
 
-def filters(query: WorkflowQuery) -> list[Any]:
-    """*query.name* matches a part of the id, ignoring case. Which page the query asks for does not count."""
-    found = key_filters(query, _WORKFLOW)
+def filters(query: WorkflowQuery, columns: Any = _WORKFLOW) -> list[Any]:
+    """*query.name* matches a part of the id, ignoring case. Which page the query asks for does not count. *columns*: those of
+    workflows.
+    """
+    found = key_filters(query, columns)
     if query.name is not None:
-        found.append(_WORKFLOW.id.icontains(query.name, autoescape=True))
+        found.append(columns.id.icontains(query.name, autoescape=True))
     if query.submitted_after is not None:
-        found.append(_WORKFLOW.submit_time >= query.submitted_after)
+        found.append(columns.submit_time >= query.submitted_after)
     if query.submitted_before is not None:
-        found.append(_WORKFLOW.submit_time <= query.submitted_before)
+        found.append(columns.submit_time <= query.submitted_before)
     found += (_has(selector) for selector in query.labels)
     found += (_label(key).is_(None) for key in query.no_labels)
+    if query.arrays:
+        found.append(_WORKFLOW.spec_hash.in_(_ARRAYS))
     if query.tags:
         found.append(exists().where(and_(_TAG.workflow == _WORKFLOW.id, _TAG.tag.in_(query.tags))))
     return found

@@ -208,7 +208,7 @@ class SqlPast:
     def workflows(self, query: WorkflowQuery, at: float) -> tuple[Workflow, ...]:
         then = _WORKFLOW.submit_time <= at, _may_have_been(query.statuses, at)
         every = select(schema.workflows).where(*filters(replace(query, statuses=())), *then)
-        statement = paged(every, replace(query, order=""), at, query.limit)
+        statement = paged(every, replace(query, order=""), query.limit)
         of_row = KINDS["Workflow"].of_row
         with self._transactions.reading() as connection:
             return tuple(of_row(row) for row in connection.execute(statement).mappings())

@@ -25,7 +25,6 @@ from runrig.store.access import AccessTables
 from runrig.store.code import SqlCode
 from runrig.store.codec import decode
 from runrig.store.dialect import insert_new, insert_rows, put_rows, run
-from runrig.store.filters import filters
 from runrig.store.log import SqlLog
 from runrig.store.notices import SqlNotices
 from runrig.store.opening import open_database
@@ -51,6 +50,10 @@ _NAMED = select(schema.workflows).where(or_(_WORKFLOW.id == bindparam("name"), _
 _PARTS = {
     kind: select(KINDS[kind].table).where(KINDS[kind].table.c.workflow == bindparam("workflow"))
     for kind in ("Group", "Task")
+}
+_SOME_PARTS = {
+    kind: statement.where(name.in_(bindparam("names", expanding=True)))
+    for (kind, statement), name in zip(_PARTS.items(), (_GROUP.name, _TASK.group), strict=True)
 }
 _PREEMPTIONS = select(_EVENT.action).where(_EVENT.workflow == bindparam("workflow"), _EVENT.kind == Preempt.__name__)
 # Implements `domain.workflows.left_out`.
@@ -249,14 +252,22 @@ class SqlStore:
         with self.transactions.reading() as connection:
             return connection.execute(newest.limit(1)).scalar()
 
-    def workflow(self, id: str) -> StoredWorkflow:
+    def workflow(self, id: str, only: Collection[str] | None = None) -> StoredWorkflow:
         with self.transactions.reading() as connection:
             workflow = _head(connection, id)
-            values = {"workflow": workflow.id}
-            groups, tasks = (_sorted(connection, kind, statement, values) for kind, statement in _PARTS.items())
-            preemptions = connection.execute(_PREEMPTIONS, values).scalars()
-            preemptors = {decode(Preempt, plain).by for plain in preemptions} | {each.what for each in workflow.after}
+            values: dict[str, Any] = {"workflow": workflow.id}
+            parts = _PARTS if only is None else _SOME_PARTS
+            values |= {} if only is None else {"names": list(only)}
+            groups, tasks = (_sorted(connection, kind, statement, values) for kind, statement in parts.items())
+            preemptors = {each.what for each in workflow.after}
+            if only is None or any(each.preemptions for each in groups):
+                preemptions = connection.execute(_PREEMPTIONS, {"workflow": workflow.id}).scalars()
+                preemptors |= {decode(Preempt, plain).by for plain in preemptions}
             return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
+
+    def elements(self, id: str) -> Mapping[str, Status]:
+        with self.transactions.reading() as connection:
+            return _pairs(connection, select(_GROUP.name, _GROUP.status).where(_GROUP.workflow == id))
 
     def totals(self, query: WorkflowQuery, at: float, most: int) -> WorkflowTotals:
         with self.transactions.reading() as connection:
@@ -266,9 +277,8 @@ class SqlStore:
         """*query.name* matches a part of the id, ignoring case. Of workflows submitted at the same time, the higher
         number comes first.
         """
-        statement = ordering.paged(select(schema.workflows).where(*filters(query)), query, at, query.limit + 1)
         with self.transactions.reading() as connection:
-            page = _records(connection, "Workflow", statement)
+            page = _records(connection, "Workflow", ordering.page(connection, query, at, query.limit + 1))
         found = page[: query.limit]
         return found[::-1] if query.back else found, len(page) > query.limit
 
@@ -327,7 +337,7 @@ class SqlStore:
 
 
 def _records(
-    connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, str] | None = None
+    connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, Any] | None = None
 ) -> tuple[Any, ...]:
     of_row = KINDS[kind].of_row
     return tuple(of_row(row) for row in connection.execute(statement, values).mappings())
@@ -340,7 +350,7 @@ def _head(connection: Connection, id: str) -> Workflow:
     raise NotFound(f"workflow {id!r} not found. List workflows with `runrig workflow list`")
 
 
-def _sorted(connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, str]) -> tuple[Any, ...]:
+def _sorted(connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, Any]) -> tuple[Any, ...]:
     """Returns records by key in Python's order, since a database's collation may differ."""
     keys = [column.name for column in KINDS[kind].table.primary_key]
     rows = connection.execute(statement, values).mappings().all()

@@ -31,7 +31,8 @@ _IDS = {
 def answers(query: WorkflowQuery) -> bool:
     """Returns True if *query* filters by nothing but what the sums are kept by."""
     by_time = query.submitted_after, query.submitted_before
-    return query.name is None and by_time == (None, None) and not (query.labels or query.no_labels or query.tags)
+    by_more = query.labels, query.no_labels, query.tags, query.arrays
+    return query.name is None and by_time == (None, None) and not any(by_more)
 
 
 def by_status(connection: Connection, query: WorkflowQuery, at: float) -> list[tuple[str, int, float, float]]:

@@ -121,11 +121,11 @@ class StoreThen:
             raise no_workflow(id)
         return found[known]
 
-    def workflow(self, id: str) -> StoredWorkflow:
+    def workflow(self, id: str, only: Collection[str] | None = None) -> StoredWorkflow:
         state, events = self.alone(self._store.head(id).id)
         (workflow,) = state.workflows.values()
-        groups = tuple(group for _, group in sorted(state.groups.items()))
-        tasks = tuple(task for _, task in sorted(state.tasks.items()))
+        groups = tuple(each for _, each in sorted(state.groups.items()) if only is None or each.name in only)
+        tasks = tuple(each for _, each in sorted(state.tasks.items()) if only is None or each.group in only)
         preemptors = {event.action.by for event in events if isinstance(event.action, Preempt)}
         return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
@@ -183,6 +183,9 @@ class StoreThen:
     def statuses(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
         states = {id: self.alone(id)[0] for id in ids}
         return {id: Counter(each.status.value for each in state.groups.values()) for id, state in states.items()}
+
+    def elements(self, id: str) -> Mapping[str, Status]:
+        return {each.name: each.status for each in self.alone(id)[0].groups.values()}
 
     def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
         found = {id: {task.node for task in self._on_nodes(id) if task.node is not None} for id in ids}

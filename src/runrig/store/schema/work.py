@@ -9,6 +9,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
 from runrig.store.schema.base import ROOM, Labels, Texts, metadata
+from runrig.store.schema.computed import IsArray, Ran, Waited
 
 specifications = Table(
     "specifications",
@@ -18,6 +19,7 @@ specifications = Table(
     Column("template", Prose, nullable=False),
     Column("spec", Encoded(WorkflowSpec), nullable=False),
     Column("code", Words, index=True),
+    Index("ix_specifications_of_arrays", "hash", sqlite_where=IsArray(), postgresql_where=IsArray()),
 )
 
 workflows = Table(
@@ -50,6 +52,8 @@ workflows = Table(
     Index(None, "pool", "status", "submit_time"),
     Index(None, "submitted_by", "submit_time"),
     Index(None, "status", "submit_time"),
+    Index("ix_workflows_status_waited", "status", Waited(), "submit_time"),
+    Index("ix_workflows_status_ran", "status", Ran(), "submit_time"),
     Index(None, "end_time"),
     Index(None, "spec_hash"),
     Index(None, "parent"),
