@@ -9,8 +9,8 @@ from runrig.domain.workflows import Workflow
 from runrig.engine.lifecycle.arrays import check_element
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText, Store
+from runrig.service.queries.lookup import unknown_workflow
 from runrig.service.queries.visibility import Visibility
-from runrig.service.queries.workflow_queries import unknown_workflow
 from runrig.spec import workflow
 
 

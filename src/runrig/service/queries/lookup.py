@@ -1,6 +1,7 @@
-"""Finds a pool or subpool by name. Errors list those that the user may see."""
+"""Finds a pool, a subpool or a workflow by name. Errors list those that the user may see."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from runrig.domain.errors import NotFound
 from runrig.domain.meant import suggested
@@ -8,7 +9,12 @@ from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.domain.quantities import few
 from runrig.engine.lifecycle import subpools
 from runrig.engine.state.state import State
+from runrig.ports.store import WorkflowQuery, WorkflowReads
 from runrig.service.queries.visibility import ALL, Visibility
+
+MOST_LOOKED_AT = 500
+"""Number of newest workflows that are compared with an unknown id."""
+LONGEST_ID = 200
 
 
 def live_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
@@ -54,6 +60,28 @@ def no_workflow(id: str, seen: Sequence[str] = ()) -> NotFound:
     """Returns the same error for hidden and for missing workflows. *seen*: ids that the user can see."""
     way_out = suggested(id, seen, ". List workflows with `runrig workflow list`")
     return NotFound(f"workflow {id!r:.200} not found{way_out}")
+
+
+def unknown_workflow(store: WorkflowReads, id: str, visibility: Visibility) -> NotFound:
+    """Suggests visible workflows whose ids are similar to *id* or begin with it."""
+
+    def ids(query: WorkflowQuery) -> list[str]:
+        seen = within(query, visibility)
+        return [] if seen is None else [each.id for each in store.workflows(seen)[0]]
+
+    word = id[:LONGEST_ID]
+    named = ids(WorkflowQuery(name=word, limit=MOST_LOOKED_AT))
+    return no_workflow(id, [*named, *ids(WorkflowQuery(limit=MOST_LOOKED_AT))])
+
+
+def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:
+    """Limits *query* to *visibility*; None if nothing is left."""
+    if visibility.whole:
+        return query
+    pools = visibility.of(query.pools)
+    if not visibility.tops or (query.pools and not pools):
+        return None
+    return replace(query, pools=pools, below=visibility.tops)
 
 
 def settings_of(state: State, pool: Pool) -> Pool:

@@ -165,6 +165,12 @@ def workflow(
     )
 
 
+def elements(stored: StoredWorkflow) -> dict[str, TaskGroup]:
+    """Returns the task groups of *stored* by name, without what only the specification tells."""
+    of = {each.name: [task for task in stored.tasks if task.group == each.name] for each in stored.groups}
+    return {each.name: _group(stored.workflow, each, None, (), of[each.name]) for each in stored.groups}
+
+
 def _group(
     it: workflows.Workflow, group: Group, spec: GroupSpec | None, downstream: Sequence[str], tasks: Sequence[Task]
 ) -> TaskGroup:

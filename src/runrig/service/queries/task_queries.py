@@ -8,8 +8,8 @@ from runrig.domain.gangs import Priority
 from runrig.domain.quantities import Requests
 from runrig.domain.workflows import Task, Workflow, WorkflowSpec
 from runrig.ports.store import Store, TaskCount, TaskQuery
+from runrig.service.queries.lookup import within
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.service.queries.workflow_queries import within
 
 _MOST_REMEMBERED = 10_000
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Store, WorkflowQuery, WorkflowTotals
+from runrig.service.queries.lookup import within
 from runrig.service.queries.sources import Tells
 from runrig.service.queries.visibility import Visibility
-from runrig.service.queries.workflow_queries import WorkflowQueries, within
+from runrig.service.queries.workflow_queries import WorkflowQueries
 
 NOTHING = WorkflowTotals({}, 0.0, 0.0, whole=True)
 MOST_ALIVE = 500

@@ -18,7 +18,7 @@ from runrig.domain.shown.gpu_use import WorkflowGpuHistory, WorkflowGpuUse
 from runrig.domain.shown.sentence import Facts, sentence
 from runrig.domain.shown.why import GroupWhy, PoolWhy, WorkflowCause, WorkflowWhy
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Task, TaskKey, Workflow
+from runrig.domain.workflows import Status, Task, TaskKey, Workflow
 from runrig.engine.explain.headlines import Headline, headlines
 from runrig.engine.explain.pool_why import MOST_ASKED
 from runrig.ports.backend import Output
@@ -29,7 +29,7 @@ from runrig.service.queries.alive import alive_here, alive_in
 from runrig.service.queries.events import unnumbered
 from runrig.service.queries.failures import Failures, Handed
 from runrig.service.queries.gpu_use import gpu_history, gpu_use
-from runrig.service.queries.lookup import no_workflow
+from runrig.service.queries.lookup import no_workflow, unknown_workflow, within
 from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
 from runrig.service.queries.pool_deletions import deletion_of
 from runrig.service.queries.pool_why import seen, waiting_in
@@ -48,9 +48,6 @@ MOST_PASSED = 1_000
 """Maximum number of counted workflows that overtook another."""
 MOST_TAGS = 1_000
 """Maximum number of listed tags."""
-MOST_LOOKED_AT = 500
-"""Number of newest workflows that are compared with an unknown id."""
-LONGEST_ID = 200
 _MOST_REMEMBERED = 10_000
 _MAY_WAIT = (WorkflowStatus.PENDING, WorkflowStatus.RUNNING)
 _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
@@ -63,18 +60,6 @@ class Place:
     id: str
     pool: str
     owner: str
-
-
-def unknown_workflow(store: WorkflowReads, id: str, visibility: Visibility) -> NotFound:
-    """Suggests visible workflows whose ids are similar to *id* or begin with it."""
-
-    def ids(query: WorkflowQuery) -> list[str]:
-        seen = within(query, visibility)
-        return [] if seen is None else [each.id for each in store.workflows(seen)[0]]
-
-    word = id[:LONGEST_ID]
-    named = ids(WorkflowQuery(name=word, limit=MOST_LOOKED_AT))
-    return no_workflow(id, [*named, *ids(WorkflowQuery(limit=MOST_LOOKED_AT))])
 
 
 class WorkflowQueries:
@@ -153,6 +138,17 @@ class WorkflowQueries:
             cause=self._failures.of(stored),
             warnings=latest_in_words(found),
         )
+
+    def statuses(self, id: str, visibility: Visibility) -> Mapping[str, Status]:
+        """Returns those of the elements of an array, by name. Raises NotFound."""
+        return self._store.elements(self.head(id, visibility).id)
+
+    def elements(self, id: str, names: Sequence[str], visibility: Visibility) -> tuple[shown.TaskGroup, ...]:
+        """Returns the elements *names* of an array, in this order, and reads only these. Raises NotFound."""
+        stored = self._store.workflow(self.head(id, visibility).id, names)
+        seen = self.names(visibility, stored.preemptors).workflow(stored)
+        found = shown_workflows.elements(shown_workflows.as_it_runs(seen))
+        return tuple(found[name] for name in names if name in found)
 
     def gpu_use(self, of: shown.Workflow) -> WorkflowGpuUse:
         return gpu_use(of, self._backend.gpu_use(), self._clock.now())
@@ -387,13 +383,3 @@ class WorkflowQueries:
 
 def _when(event: Event | ClusterEvent) -> float:
     return event.latest if isinstance(event, ClusterEvent) else event.time
-
-
-def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:
-    """Limits *query* to *visibility*; None if nothing is left."""
-    if visibility.whole:
-        return query
-    pools = visibility.of(query.pools)
-    if not visibility.tops or (query.pools and not pools):
-        return None
-    return replace(query, pools=pools, below=visibility.tops)

@@ -7,14 +7,14 @@ from typing import Any
 
 from runrig.domain.errors import NotFound
 from runrig.domain.natural_order import natural
-from runrig.domain.shown.workflows import TaskAttempt, TaskGroup, Workflow, WorkflowEntry
+from runrig.domain.shown.workflows import TaskAttempt, TaskGroup, WorkflowEntry
 from runrig.service.queries.visibility import Visibility
 from runrig.web.pages.past import Views
 from runrig.web.rendering import kind_of
 
 PAGE = 10
 MOST_OPEN = 5
-"""Arrays that are open at the same time, because each is read whole."""
+"""Arrays that are open at the same time."""
 RANK = {"failed": 0, "taken": 1, "runs": 2, "waits": 3, "done": 4}
 """Kinds of statuses in the order of lists that do not show all."""
 
@@ -73,23 +73,25 @@ def folds_of(
         found[each.id] = Fold(address(others | {each.id: 1}))
         if each.id in opened:
             with suppress(NotFound):  # The workflow was just deleted.
-                whole = views.workflow_queries.workflow(each.id, visibility)
-                found[each.id] = _open(whole, opened[each.id], others, address)
+                found[each.id] = _open(views, each.id, opened[each.id], visibility, others, address)
     return found
 
 
-def _open(whole: Workflow, page: int, others: dict[str, int], address: Address) -> Fold:
-    groups = sorted(whole.groups, key=lambda each: (RANK[kind_of(each.status)], natural(each.name)))
-    pages = -(-len(groups) // PAGE)
+def _open(views: Views, id: str, page: int, visibility: Visibility, others: dict[str, int], address: Address) -> Fold:
+    """Reads no more of an array than the statuses of its elements and what it shows. Raises NotFound."""
+    statuses = views.workflow_queries.statuses(id, visibility)
+    names = sorted(statuses, key=lambda name: (RANK[kind_of(statuses[name].value)], natural(name)))
+    pages = -(-len(names) // PAGE)
     page = max(1, min(page, pages))
     first = (page - 1) * PAGE
+    shown = views.workflow_queries.elements(id, names[first : first + PAGE], visibility)
     return Fold(
         address(others),
         first + 1,
-        tuple(map(_element, groups[first : first + PAGE])),
-        len(groups),
-        address(others | {whole.id: page - 1}) if page > 1 else None,
-        address(others | {whole.id: page + 1}) if page < pages else None,
+        tuple(map(_element, shown)),
+        len(names),
+        address(others | {id: page - 1}) if page > 1 else None,
+        address(others | {id: page + 1}) if page < pages else None,
     )
 
 
