@@ -20,7 +20,7 @@ from runrig.service.queries.visibility import ALL
 from runrig.web.pages import workflows as pages
 from runrig.web.pages.workflows import _cell
 from runrig.web.words import read_words
-from tests.web.visitor import Elements, Site, Visitor, site, words_of
+from tests.web.visitor import Elements, Site, Visitor, fields_of, site, words_of
 from tests.worlds.service import one_task, submit
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -179,6 +179,48 @@ def test_an_array_opens_in_place_with_its_elements_by_page(tmp_path: Path) -> No
         assert re.findall(r">(sweep-1/[0-9]+)<", rest) == [f"sweep-1/{number}" for number in range(10, 15)]
         assert ids(visitor.page(turn)) == ids(folded)
         assert ids(visitor.page("/workflows?open=nothing-1&open=a-1&open=sweep-1:99&open=:&open=sweep-1:x"))
+        arrays = visitor.page("/workflows?q=is:array")
+        assert (re.findall(">((?:sweep|a)-1)<", arrays), "1 workflow 1 RUNNING" in words_of(arrays)) == (["sweep-1"], True)
+        assert "Arrays 1" in words_of(folded)
+        path = choice("cancel", "sweep-1/0", "sweep-1/14", "sweep-1/99", "a-1/0")
+        shown = visitor.page(path)
+        assert re.search(
+            "sweep-1/0 stops 1 pod with 1 GPU sweep-1/14 leaves the queue sweep-1/99 not changed: .*a-1/0 not changed: .*"
+            "2 of 4 would be changed",
+            words_of(shown),
+        )
+        assert "sweep-1/0 not changed: a single element can only be canc" in words_of(
+            visitor.page(choice("hold", "sweep-1/0"))
+        )
+        only = choice("cancel", "sweep-1/0", "sweep-1/14")
+        assert visitor.confirm(only, visitor.page(only)).status_code == 303
+        it.desk.service.settle()
+        it.desk.later(60)
+        statuses = it.desk.service.workflow_queries.statuses("sweep-1", ALL)
+        assert {name for name, each in statuses.items() if each.value == "FAILED_CANCELED"} == {"0", "14"}
+
+
+def test_the_reader_chooses_the_columns_and_the_browser_keeps_them(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", gpus=2)
+        visitor = it.visitor()
+
+        def heads() -> str:
+            return words_of("<main" + visitor.page("/workflows").partition("<thead>")[2].partition("</thead>")[0])
+
+        usual = heads()
+        assert (
+            usual == "Select Workflow Status Priority Pool By Submitted (UTC) ↓ GPUs Waited Ran Node, reason or cause"
+        )
+        form = fields_of(visitor.page("/workflows/columns?q=a&sort=-ran"))
+        few = {name: form[name] for name in ("csrf", "key", "shown")} | {"pool": "on", "labels": "on", "x": "on"}
+        answer = visitor.post("/workflows/columns?q=a&sort=-ran", few)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/workflows?q=a&sort=-ran")
+        assert heads() == "Select Workflow Pool Labels"
+        assert visitor.fill("/workflows/columns", **{name: "on" for name in form if name not in few}).status_code == 303
+        again = fields_of(visitor.page("/workflows/columns"))
+        visitor.post("/workflows/columns", {name: again[name] for name in again if name not in ("labels", "ended")})
+        assert heads() == usual
 
 
 # ---------------------------------------------------------------- sums
@@ -193,7 +235,7 @@ def test_sums_cover_all_matches_and_not_only_the_page(tmp_path: Path) -> None:
             "4 workflows 2 PENDING 2 RUNNING 3 GPUs run 4 wait waited 25s on average ran 52s in all "
             "oldest pending submitted 51s ago" in text
         )
-        assert "Mine 4 Running 2 Waiting 2 Failed today 0 All of today 4" in text
+        assert "Mine 4 Running 2 Waiting 2 Failed today 0 Arrays 0 All of today 4" in text
         assert "2 workflows 2 PENDING 0 GPUs run 4 wait" in words_of(visitor.page("/workflows?q=status:PENDING"))
         assert "1 workflow 1 RUNNING 1 GPU runs" in words_of(it.person("eve", "pool2-user").page("/workflows"))
 

@@ -15,7 +15,7 @@ from runrig.ports.store import WorkflowQuery
 from runrig.spec.labels import read_selector, read_tags
 
 LONGEST = 1_000
-_HELP = "Use pool:, status:, by:, priority:, label:, tag:, since:, until:, or a part of a name"
+_HELP = "Use pool:, status:, by:, priority:, label:, tag:, since:, until:, is:array, or a part of a name"
 
 
 def _one_of(values: tuple[str, ...]) -> Callable[[str], str]:
@@ -55,6 +55,8 @@ def read_words(text: str, now: datetime) -> WorkflowQuery:
                 field, read = _MANY[name]
                 values = [read(each) for each in value.split(",") if each] if name != "label" else [read(value)]
                 found[field] = (*found.get(field, ()), *values)
+            elif word == "is:array":
+                found["arrays"] = True
             elif name in _TIMES:
                 found[_TIMES[name]] = _time(value, now)
             else:

@@ -41,6 +41,21 @@ class Row:
 
 
 def _command(service: Service, act: str, user: str) -> Callable[[str], Command[str]]:
+    """Returns the command on a workflow or, as ``ID/ELEMENT``, on an element of an array. Raises InvalidInput."""
+    whole = _of_whole(service, act, user)
+
+    def command(one: str) -> Command[str]:
+        id, _, element = one.partition("/")
+        if not element:
+            return whole(id)
+        if act != "cancel":
+            raise Conflict("a single element can only be cancelled. Select its array instead")
+        return service.submissions.cancelling_element(id, element, user=user)
+
+    return command
+
+
+def _of_whole(service: Service, act: str, user: str) -> Callable[[str], Command[str]]:
     """Raises InvalidInput."""
     submissions = service.submissions
     if act in [each.value for each in Priority]:
@@ -66,7 +81,7 @@ async def act(
     command = _command(service, do, asker.identity.user)
 
     def check(one: str) -> None:
-        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(one))
+        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(_array_of(one)))
 
     async def done() -> str:
         failed = []
@@ -86,6 +101,10 @@ async def act(
     )
 
 
+def _array_of(one: str) -> str:
+    return one.partition("/")[0]
+
+
 def _draw(request: Asked, service: Service, asker: Asker, act: str, ids: list[str], q: str, **more: Any) -> Response:
     command = _command(service, act, asker.identity.user)
     rows = [_row(service, asker, act, command, each, tries=at < MOST_TRIED) for at, each in enumerate(ids)]
@@ -99,7 +118,7 @@ def _gangs(
     service: Service, asker: Asker, act: str, command: Callable[[str], Command[str]], id: str
 ) -> tuple[tuple[Gang, ...], str]:
     """Returns what would wait for its turn, and the effect on what is on nodes. Raises as the command does."""
-    if act.isupper():
+    if act.isupper() and "/" not in id:
         user = asker.identity.user
         return service.submissions.check_reassignment(id, user=user, pool=None, priority=Priority(act))
     return service.tried(command(id)), ""
@@ -109,21 +128,22 @@ def _row(
     service: Service, asker: Asker, act: str, command: Callable[[str], Command[str]], id: str, *, tries: bool
 ) -> Row:
     try:
-        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(id))
-        of = shown_workflow(service, asker, id)
-        gangs, on_nodes = _gangs(service, asker, act, command, of.id)
+        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(_array_of(id)))
+        of = shown_workflow(service, asker, _array_of(id))
+        id = of.id + id[len(_array_of(id)) :]
+        gangs, on_nodes = _gangs(service, asker, act, command, id)
     except RunrigError as error:
         return Row(id, refused=error.message)
     if act == "cancel":
-        found = stops(of)
+        found = stops(of, [element] if (element := id[len(of.id) + 1 :]) else ())
         return Row(
-            of.id,
+            id,
             f"stops {counted(found['pods'], 'pod')} with {amount_in_words(GPU, found['gpus'])}"
             if found["pods"]
             else "leaves the queue",
         )
     if act == "hold":
-        return Row(of.id, "does not start until it is released")
+        return Row(id, "does not start until it is released")
     verdict = service.dry_runs.of(gangs, asker.visibility) if gangs and tries else None
     waits = verdict.sentence if verdict else ""
-    return Row(of.id, ". ".join(each for each in (on_nodes, waits) if each) or "is changed")
+    return Row(id, ". ".join(each for each in (on_nodes, waits) if each) or "is changed")

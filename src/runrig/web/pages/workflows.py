@@ -27,6 +27,7 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.attempts import said_of
+from runrig.web.pages import columns
 from runrig.web.pages.elements import Opened, folds_of, opened_of, words_of
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
@@ -48,7 +49,7 @@ NOTHING: Mapping[str, Any] = {"items": (), "causes": {}, "is_first": True, "prev
 _READ = [needs(Permission.LIST_POOLS)]
 
 Words = Annotated[
-    str, Query(description="pool:, status:, by:, priority:, label:, tag:, since:, until:, part of a name")
+    str, Query(description="pool:, status:, by:, priority:, label:, tag:, since:, until:, is:array, part of a name")
 ]
 Older = Annotated[str, Query(deprecated=True, description="In addresses of older releases; becomes a word")]
 Sort = Annotated[str, Query(description="submitted, waited, ran or workflow; the largest first with a minus")]
@@ -107,6 +108,9 @@ def workflows(
         acts=[("/run", "Run a command")] if asker.submits_to() and not at else [],
         chooses=bool(asker.submits_to()) and not at,
         bar=bar,
+        names=columns.COLUMNS,
+        columns=columns.of(request),
+        extra=" extra" if columns.chosen(request) is None else "",
         said_of=said_of,
         folds=folds,
         **{"chips": [], "totals": None, "gpus": None, "total": 0, "oldest_s": None, **summed},
@@ -175,6 +179,7 @@ def _summed(service: Service, asker: Asker, query: WorkflowQuery | None, now: da
         Chip("Running", "status:RUNNING"),
         Chip("Waiting", "status:PENDING"),
         Chip("Failed today", "status:FAILED since:today"),
+        Chip("Arrays", "is:array"),
         Chip("All of today", "since:today"),
     ]
     visibility = asker.visibility

@@ -1,0 +1,86 @@
+"""The columns of the list of workflows, which a reader chooses; a cookie keeps the choice."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+
+from runrig.api.permissions import Asking, needs
+from runrig.api.routing import Route, Serving
+from runrig.domain.access import Permission
+from runrig.web.asking import answered, form, form_shown, in_thread
+from runrig.web.forms import Fields, sent
+from runrig.web.pages.parts import Asked
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+COLUMNS: Mapping[str, str] = {
+    "status": "Status",
+    "priority": "Priority",
+    "pool": "Pool",
+    "by": "By",
+    "submitted": "Submitted (UTC)",
+    "ended": "Ended (UTC)",
+    "gpus": "GPUs",
+    "waited": "Waited",
+    "ran": "Ran",
+    "labels": "Labels",
+    "place": "Node, reason or cause",
+}
+"""In their order. The name of the workflow is always there."""
+_USUAL = frozenset(COLUMNS) - {"ended", "labels"}
+_COOKIE = "runrig-columns"
+_KEPT_S = 365 * 86_400
+
+
+def chosen(request: Request) -> frozenset[str] | None:
+    """Returns None if the reader has not chosen any."""
+    kept = request.cookies.get(_COOKIE)
+    return None if kept is None else frozenset(kept.split(".")) & frozenset(COLUMNS)
+
+
+def of(request: Request) -> list[str]:
+    """In their order."""
+    found = chosen(request)
+    return [each for each in COLUMNS if each in (_USUAL if found is None else found)]
+
+
+@form(router, "/workflows/columns", dependencies=[needs(Permission.LIST_POOLS)])
+async def columns(
+    request: Asked,
+    service: Serving,
+    asker: Asking,
+    q: Annotated[str, Query()] = "",
+    sort: Annotated[str, Query()] = "",
+) -> Response:
+    fields, kept = await sent(request), {"q": q, "sort": sort}
+    found = await answered(
+        request,
+        asker,
+        fields,
+        draw=partial(_draw, request, service, kept),
+        do=in_thread(lambda: None, f"/workflows?{urlencode(kept)}"),
+    )
+    if found.status_code == 303:
+        _keep(request, found, fields)
+    return found
+
+
+def _draw(request: Request, service: Any, kept: Mapping[str, str], **more: Any) -> Response:
+    return form_shown(request, service, "columns.html", columns=COLUMNS, shown_now=of(request), kept=kept, **more)
+
+
+def _keep(request: Request, answer: Response, fields: Fields) -> None:
+    """Keeps the choice, or forgets it if it is the usual one."""
+    now = [each for each in COLUMNS if each in fields]
+    answer.set_cookie(
+        _COOKIE,
+        ".".join(now),
+        max_age=0 if {*now} == _USUAL else _KEPT_S,
+        path="/workflows",
+        secure=request.app.state.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
