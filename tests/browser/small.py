@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from runrig.api.app import create_app
 from runrig.domain.access import role_named
+from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.web.install import install
@@ -48,6 +49,7 @@ def small(folder: Path, steps: int = 144) -> Iterator[Large]:
         it.service.declarations.update_user_limits("eve", {"gpus": 4, "waiting": 9}, by="root", dry_run=False)
         it.service.declarations.pause_pool("nlp--chat", user="root", reason=HOSTILE)
         token = access.tokens.create("root", "laptop", None, actor="root", description=HOSTILE)
+        access.credentials.set("root", "wandb", CredentialKind.GENERIC, {"api_key": "x"}, actor="root")
         cookie = access.browsers.enter(token.text, HERE)
 
         def application(port: int) -> FastAPI:

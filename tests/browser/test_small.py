@@ -26,6 +26,7 @@ PAGES = (
     "/pool/nlp--chat?over=30d",
     "/usage",
     "/me",
+    "/access",
     "/limits",
     "/node/n1",
     "/workflows?open=points-1",
@@ -33,6 +34,9 @@ PAGES = (
     "/pool/vision/what-if?quota=20",
 )
 ODD = {
+    "/access/revoke/{user}/{role}": "/access/revoke/eve/vision-user",
+    "/me/change/{name}": "/me/change/laptop",
+    "/me/credential/delete/{name}": "/me/credential/delete/wandb",
     "/limits/user": "/limits/user?name=eve",
     "/me/revoke/{name}": "/me/revoke/laptop",
     "/workflow/{id}/array": "/workflow/points-1/array",
@@ -184,7 +188,7 @@ def test_a_token_is_created_and_revoked_by_keyboard_alone(cluster: Large, chromi
         watched = Watched(context.new_page(), cluster)
         page = watched.page
         cluster.goto(page, "/me")
-        page.get_by_role("link", name="Create…").focus()
+        page.get_by_role("link", name="Create token…").focus()
         page.keyboard.press("Enter")
         box = page.get_by_role("dialog", name="Create a token")
         expect(box.get_by_label("Name")).to_be_focused()

@@ -80,7 +80,7 @@ def test_the_docs_name_the_page_of_every_command_or_say_that_it_has_none() -> No
     named = set(re.findall(r"`([^`]+)`", section.partition("\n## ")[0]))
     addresses = {each for each in named if each.startswith("/")}
     there = {re.sub(r"\{\w+\}", "*", path) for path in paths}
-    assert {re.sub(r"\b(ID|NAME)\b", "*", each) for each in addresses} <= there
+    assert {re.sub(r"\b(ID|NAME|ROLE)\b", "*", each) for each in addresses} <= there
     leaves = {each for each in EVERY if each and not any(other.startswith(f"{each} ") for other in EVERY)}
     words = named - addresses
     assert {each for each in leaves if not {each, each.partition(" ")[0], each.rpartition(" ")[0]} & words} == set()

@@ -92,7 +92,10 @@ def test_migrations_of_an_empty_database_create_the_tables_of_the_code(tmp_path:
         with migrated.connect() as connection, made.begin() as other:
             metadata.create_all(other)
             differ = compare_metadata(MigrationContext.configure(connection), metadata)
-            expressions = ("ix_workflows_status_ran", "ix_workflows_status_waited")  # compared below, as the database has them
+            expressions = (
+                "ix_workflows_status_ran",
+                "ix_workflows_status_waited",
+            )  # compared below, as the database has them
             assert [each for each in differ if getattr(each[1], "name", "") not in expressions] == []
             assert described(connection) == described(other)
         migrated.dispose()

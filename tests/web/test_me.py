@@ -63,6 +63,88 @@ def test_a_token_is_shown_once_and_a_repeated_form_creates_no_second_one(tmp_pat
         assert eve.get("/me/revoke/ci").status_code == 404
 
 
+def test_a_token_changes_its_roles_and_its_description(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        eve, tokens = it.person("eve", "pool1-user", "pool2-user"), it.desk.service.access.tokens
+        tokens.create("eve", "ci", actor="eve", roles=[role_named("pool1-user")])
+        assert fields_of(eve.page("/me/change/ci"))["roles"] == "pool1-user"
+        for typed, roles in (
+            ({"roles": "pool2-user, pool1-user", "description": "the <b> nightly run"}, ("pool1-user", "pool2-user")),
+            ({"roles": "all"}, None),
+            ({"roles": "pool2-user"}, ("pool2-user",)),
+        ):
+            assert eve.fill("/me/change/ci", **typed).headers["location"] == "/me"
+            row = tokens.named("eve", "ci")
+            assert (row.roles, row.description) == (roles, "the <b> nightly run")
+        for typed, said in (
+            ({"roles": ""}, "name roles, or all"),
+            ({"roles": "pool3-user"}, "does not have the role pool3-user"),
+            ({"description": "a\nb"}, "no line breaks"),
+        ):
+            wrong = eve.fill("/me/change/ci", **typed)
+            assert (wrong.status_code, said in words_of(wrong.text)) == (422, True)
+        assert tokens.named("eve", "ci") == row
+        tokens.change("eve", "ci", actor="eve", by="", roles=[])
+        assert eve.fill("/me/change/ci", description="none").status_code == 303
+        assert tokens.named("eve", "ci").roles == (), "an untouched field changes no role"
+
+
+def test_credentials_are_created_replaced_and_deleted_and_no_page_shows_a_value(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor, access = it.visitor(), it.desk.service.access.credentials
+        key = "-----BEGIN KEY-----\nhunter2\n-----END KEY-----"
+        answers = [
+            visitor.fill("/me/credential", name="wandb", type="GENERIC", values="api_key: hunter2\nuser: ann"),
+            visitor.fill("/me/credential", name="a b", values="api_key: hunter2"),
+            visitor.fill("/me/credential", name="other", values="hunter2"),
+            visitor.fill("/me/credential", name="other", values="key: [hunter2]"),
+            visitor.fill("/me/credential", name="other", values="key: {hunter2"),
+            visitor.fill("/me/credential", name="other", type="DATA", values="access_key: hunter2"),
+            visitor.fill("/me/credential", name="other", type="<b>", values="key: hunter2"),
+            visitor.fill("/me/credential", name="other", values=""),
+        ]
+        assert [each.status_code for each in answers] == [303, *[422] * 7]
+        assert [each.name for each in access.of("ann")] == ["wandb"]
+        assert access.opened("ann", "wandb") == {"api_key": "hunter2", "user": "ann"}
+        assert "wandb GENERIC api_key, user" in words_of(visitor.page("/me"))
+        indented = key.replace("\n", "\n  ")
+        assert visitor.fill("/me/credential?of=wandb", values=f"pem: |\n  {indented}").headers["location"] == "/me"
+        assert access.opened("ann", "wandb") == {"pem": key}
+        shown = [each.text for each in answers] + [visitor.page(path) for path in ("/me", "/me/credential?of=wandb")]
+        assert not [each for each in shown if "hunter2" in each]
+        assert visitor.get("/me/credential?of=nothing").status_code == 404
+        gone = visitor.page("/me/credential/delete/wandb")
+        assert "tasks that start later fail without it" in words_of(gone)
+        assert visitor.fill("/me/credential/delete/wandb").headers["location"] == "/me"
+        assert access.of("ann") == ()
+        assert visitor.get("/me/credential/delete/wandb").status_code == 404
+
+
+def test_administrators_grant_and_revoke_roles(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        ann, eve, users = it.visitor(), it.person("eve", "pool1-user"), it.desk.service.access.users
+        assert ("/access" in ann.page("/me"), "/access" in eve.page("/me")) == (True, False)
+        paths = ("/access", "/access/grant", "/access/revoke/eve/pool1-user")
+        assert [eve.get(path).status_code for path in paths] == [403] * 3
+        assert ann.fill("/access/grant", user="eve", role="pool2-viewer").headers["location"] == "/access?q=eve"
+        assert users.get("eve").roles == ("pool1-user", "pool2-viewer")
+        assert "eve pool1-user ann" in words_of(ann.page("/access?q=eve"))
+        assert "No users match this filter" in words_of(ann.page("/access?q=%3Cb%3E"))
+        for typed, status in (
+            ({"user": "eve", "role": "boss"}, 422),
+            ({"user": "", "role": "admin"}, 422),
+            ({"user": "<b>", "role": "admin"}, 404),
+            ({"user": "eve", "role": "nowhere-user"}, 404),
+        ):
+            assert ann.fill("/access/grant", **typed).status_code == status, typed
+        path = "/access/revoke/eve/pool1-user"
+        assert "Revoke pool1-user of eve?" in words_of(ann.page(path))
+        assert users.get("eve").roles == ("pool1-user", "pool2-viewer"), "nothing has changed yet"
+        assert ann.fill(path).headers["location"] == "/access?q=eve"
+        assert users.get("eve").roles == ("pool2-viewer",)
+        assert ann.get(path).status_code == 404
+
+
 def test_notices_are_turned_on_tested_and_turned_off(tmp_path: Path) -> None:
     with receiving(tmp_path) as (receiver, trusts), site(tmp_path) as it:
         it.desk.service.notices._webhook = Webhook(HERE, trusts)

@@ -180,7 +180,10 @@ def test_an_array_opens_in_place_with_its_elements_by_page(tmp_path: Path) -> No
         assert ids(visitor.page(turn)) == ids(folded)
         assert ids(visitor.page("/workflows?open=nothing-1&open=a-1&open=sweep-1:99&open=:&open=sweep-1:x"))
         arrays = visitor.page("/workflows?q=is:array")
-        assert (re.findall(">((?:sweep|a)-1)<", arrays), "1 workflow 1 RUNNING" in words_of(arrays)) == (["sweep-1"], True)
+        assert (re.findall(">((?:sweep|a)-1)<", arrays), "1 workflow 1 RUNNING" in words_of(arrays)) == (
+            ["sweep-1"],
+            True,
+        )
         assert "Arrays 1" in words_of(folded)
         path = choice("cancel", "sweep-1/0", "sweep-1/14", "sweep-1/99", "a-1/0")
         shown = visitor.page(path)

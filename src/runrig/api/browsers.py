@@ -14,9 +14,9 @@ STATIC = "/static/"
 """Files of the page: style, script, picture. They are public."""
 ENTRANCE = ("/login", "/logout", "/login/oidc", "/login/oidc/return")
 """Open paths, where sessions begin and end."""
-PAGES = ("/find", "/usage", "/waiting", "/workflows", "/map", "/me", "/run", "/submit", "/apply", "/limits")
+PAGES = ("/find", "/usage", "/waiting", "/workflows", "/map", "/me", "/run", "/submit", "/apply", "/limits", "/access")
 """Pages other than the overview `/`."""
-BELOW = ("/me/", "/limits/", "/workflow/", "/workflows/", "/pool/", "/node/", "/page/")
+BELOW = ("/me/", "/access/", "/limits/", "/workflow/", "/workflows/", "/pool/", "/node/", "/page/")
 """Prefixes of further pages, and of the data that pages load."""
 CSRF_HEADER = "x-csrf-token"
 CSRF_FIELD = "csrf"

@@ -16,10 +16,12 @@ from runrig.web import files, live, login, sign_in
 from runrig.web.forms import Done
 from runrig.web.live import Hub
 from runrig.web.pages import (
+    access,
     acts,
     apply,
     arrays,
     columns,
+    credentials,
     edits,
     find,
     limits,
@@ -60,6 +62,8 @@ MODULES = (
     apply,
     limits,
     me,
+    credentials,
+    access,
     live,
     past,
 )

@@ -81,6 +81,9 @@ OWNED: Mapping[str, Row | str] = {
     "POST /api/v1/sign-in/renewal": NOT_OWNED,
     "POST /api/v1/tokens": BOUNDED,
     "POST /login": BOUNDED,
+    "POST /me/change/{name}": Row("/me/change/{name}", "roles=pool1-user&description=mine+now&key={key}"),
+    "POST /me/credential": Row("/me/credential", "name=own&type=GENERIC&values=key:+thief&key={key}"),
+    "POST /me/credential/delete/{name}": Row("/me/credential/delete/own", "key={key}"),
     "POST /me/notices": Row("/me/notices", "to=https://thief.example.org/&fail=on"),
     "POST /me/notices/off": Row("/me/notices/off", "key={key}"),
     "POST /me/notices/test": NOT_OWNED,
@@ -91,6 +94,7 @@ OWNED: Mapping[str, Row | str] = {
     "POST /submit": NOT_OWNED,  # requires permission to submit to the pool in the form
     "POST /run": NOT_OWNED,  # submits a workflow, or previews it
     "POST /workflows/act": NOT_OWNED,  # requires permission to change each selected workflow
+    "POST /workflows/columns": NOT_OWNED,  # sets a cookie of the browser
     "PUT /api/v1/credentials/{name}": Row("/api/v1/credentials/own", {"values": {"key": "of a thief"}}),
 }
 ROWS = {route: row for route, row in OWNED.items() if isinstance(row, Row)}

@@ -16,6 +16,7 @@ from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission, role_named
 from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.instants import UNITS_S
+from runrig.domain.keep import KEEP
 from runrig.domain.notices import USUAL, When, place
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.shown.limits import LimitKind
@@ -34,6 +35,7 @@ USED_S = 30 * DAY_S
 LIFETIMES = ("7d", "30d", "90d", "365d", "never")
 _CHANGE = [needs(Permission.CHANGE_OWN)]
 _TOKENS = [needs(Permission.OWN_TOKENS)]
+_ALL = "all"
 _SPAN = re.compile(f"([0-9]{{1,6}})([{''.join(UNITS_S)}])")
 
 
@@ -66,6 +68,8 @@ def me(request: Asked, service: Serving, asker: Asking) -> Response:
         notices=(notices := service.notices.shown(who.user)),
         notices_to=place(notices.to or ""),
         tokens=service.access.tokens.of(who.user),
+        credentials=service.access.credentials.of(who.user) if asker.may(Permission.OWN_CREDENTIALS) else (),
+        administers=asker.may(Permission.ACCESS),
         changes=asker.may(Permission.CHANGE_OWN),
         makes=asker.may(Permission.OWN_TOKENS),
         csrf=None if cookie is None else service.access.browsers.csrf(cookie),
@@ -201,6 +205,37 @@ async def token(request: Asked, service: Serving, asker: Asking) -> Response:
         )
 
     return await _shown_once(fields, draw, do)
+
+
+@form(router, "/me/change/{name}", dependencies=_TOKENS)
+async def change(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    """Changes the roles and the description of a token."""
+    fields, who, tokens = await sent(request), asker.identity, service.access.tokens
+
+    def draw(**more: Any) -> Response:
+        row = tokens.named(who.user, name)
+        typed = {"roles": _in_words(row.roles), "description": row.description} | dict(fields)
+        return form_shown(request, service, "me_change.html", tuple(typed), row=row, typed=typed, **more)
+
+    def do() -> None:
+        roles = fields.get("roles", "").replace(",", " ").split()
+        same = roles == _in_words(tokens.named(who.user, name).roles).split()
+        if not roles and not same:
+            raise InvalidInput.one("name roles, or all", "roles")
+        tokens.change(
+            who.user,
+            name,
+            actor=who.user,
+            by=who.token,
+            description=fields.get("description", "").strip(),
+            roles=KEEP if same else None if roles == [_ALL] else [role_named(each) for each in roles],
+        )
+
+    return await answered(request, asker, fields, draw=draw, do=in_thread(do, "/me"))
+
+
+def _in_words(roles: tuple[str, ...] | None) -> str:
+    return _ALL if roles is None else " ".join(roles)
 
 
 @form(router, "/me/revoke/{name}", dependencies=_TOKENS)
