@@ -1,5 +1,6 @@
 """Tests are the same in every run: what Hypothesis tries is derived from the test, not from chance (`make soak` explores)."""
 
+import gc
 import os
 import shutil
 import signal
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from tests import tiers
+from tests.compiled import share_compiled_statements
 from tests.exploring import EXPLORING, PROFILE
 from tests.stores import KINDS, store_url
 
 pytest_plugins = ["tests.costs"]
+share_compiled_statements()
 
 for _name in ("few", "same"):
     settings.register_profile(_name, derandomize=True, deadline=None)
@@ -34,6 +37,21 @@ if "PYTEST_XDIST_WORKER" not in os.environ and _IN_MEMORY.is_dir() and shutil.di
 
 TIMEOUTS_S = {"soak": 7200, "kubernetes": 600}
 """How long a test with this mark may take, by the first that it has; pyproject.toml has the timeout of all others."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What was collected lives to the end: two million objects, which would be looked at again and again, 0.5 s each time.
+
+    So it stays frozen, also where a server that ends in this process, or a benchmark, lets go of what it froze.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        vars(gc)["unfreeze"] = lambda: None
+        gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -1,4 +1,7 @@
-"""An agent: the client of the SDK, connected to our server."""
+"""An agent: the client of the SDK, connected to our server.
+
+The SDK is imported when it is used: that takes a second, in each process of a run of tests.
+"""
 
 import json
 import sys
@@ -8,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
-from runrig.mcp.access import Access
-from runrig.mcp.server import build
 from tests.worlds.command_line import RUN
+
+NOWHERE = "http://127.0.0.1:9"
+"""No server is there."""
 
 
 class Failed(Exception):
@@ -26,7 +27,7 @@ class Failed(Exception):
 
 
 class Agent:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Any) -> None:
         self.client = client
 
     async def __call__(self, tool: str, **arguments: Any) -> Any:
@@ -49,13 +50,28 @@ class Agent:
 @asynccontextmanager
 async def here(data: Path) -> AsyncIterator[Agent]:
     """In this process, for the server in the data folder *data*."""
-    async with Client(build(Access(None, str(data), per_request=False))) as client:
+    async with connected(None, str(data)) as client:
         yield Agent(client)
+
+
+@asynccontextmanager
+async def connected(url: str | None, data: str | None = None, *, per_request: bool = False) -> AsyncIterator[Any]:
+    """The client of the SDK, for tools in this process."""
+    from mcp import Client
+
+    from runrig.mcp.access import Access
+    from runrig.mcp.server import build
+
+    async with Client(build(Access(url, data, per_request=per_request))) as client:
+        yield client
 
 
 @asynccontextmanager
 async def stdio(data: Path) -> AsyncIterator[Agent]:
     """Over stdio, as agents start it."""
+    from mcp import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
     started = StdioServerParameters(
         command=sys.executable, args=["-c", RUN, "mcp"], env={"RUNRIG_DATA": str(data), "PATH": "/usr/bin:/bin"}
     )
@@ -65,6 +81,9 @@ async def stdio(data: Path) -> AsyncIterator[Agent]:
 
 @asynccontextmanager
 async def http(url: str, token: str) -> AsyncIterator[Agent]:
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as network,
         Client(streamable_http_client(url, http_client=network)) as client,

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mcp import Client
 
 from runrig.domain.errors import InvalidInput, Problem, Refused
 from runrig.domain.shown import WorkflowEvent
-from runrig.mcp.access import Access
 from runrig.mcp.answers import LARGEST, harmless, plain, problem, small, written
 from runrig.mcp.confirming import VALID_S, Keys
-from runrig.mcp.server import build
+from tests.agents.agent import NOWHERE, connected
 from tests.exploring import tries
 from tests.worlds.command_line import runrig
 
@@ -107,7 +105,7 @@ def test_an_error_has_its_sentence_code_numbers_and_lines() -> None:
 
 def test_tools_are_few_and_described_and_those_that_change_something_need_a_key() -> None:
     async def listed() -> Any:
-        async with Client(build(Access("http://127.0.0.1:9", None, per_request=False))) as client:
+        async with connected(NOWHERE) as client:
             return (await client.list_tools()).tools
 
     tools = asyncio.run(listed())
@@ -124,7 +122,7 @@ def test_tools_are_few_and_described_and_those_that_change_something_need_a_key(
 
 def test_without_a_server_a_tool_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async def called() -> Any:
-        async with Client(build(Access("http://127.0.0.1:9", None, per_request=False))) as client:
+        async with connected(NOWHERE) as client:
             return await client.call_tool("whoami", {})
 
     monkeypatch.setenv("RUNRIG_TOKEN", "x")
@@ -135,12 +133,13 @@ def test_without_a_server_a_tool_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_over_http_a_call_without_a_token_never_uses_that_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     async def called() -> Any:
-        access = Access("http://127.0.0.1:9", None, per_request=True)
-        async with Client(build(access)) as client:
+        async with connected(NOWHERE, per_request=True) as client:
             return await client.call_tool("whoami", {})
 
+    from runrig.mcp.access import Access
+
     monkeypatch.setenv("RUNRIG_TOKEN", "x")
-    access = Access("http://127.0.0.1:9", None, per_request=True)
+    access = Access(NOWHERE, None, per_request=True)
     assert [asyncio.run(access.verify_token(blank)) for blank in ("", " ")] == [None, None]
     assert json.loads(asyncio.run(called()).content[0].text)["code"] == "FORBIDDEN"
 

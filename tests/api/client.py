@@ -61,6 +61,5 @@ class Api:
 def api(folder: Path, **settings: Any) -> Iterator[Api]:
     with desk(folder, **{"cluster": TWO_POOLS, **settings}) as it:
         app = create_app(it.service, token=TOKEN, port=PORT, user="ann")
-        client = TestClient(app, base_url=URL, headers=AUTHORIZED, raise_server_exceptions=False)
-        yield Api(it, client)
-        client.close()
+        with TestClient(app, base_url=URL, headers=AUTHORIZED, raise_server_exceptions=False) as client:
+            yield Api(it, client)  # one event loop for all requests, as in a server

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
@@ -19,13 +20,18 @@ from tests.worlds.service import Desk, desk
 
 
 class Site:
-    def __init__(self, desk: Desk, app: Any) -> None:
+    """*loop*: where all requests are answered, as in a server."""
+
+    def __init__(self, desk: Desk, app: Any, loop: BlockingPortal) -> None:
         self.desk = desk
         self.app = app
+        self._loop = loop
 
     def visitor(self, token: str = TOKEN) -> "Visitor":
         """Somebody who signed in with *token*."""
-        found = Visitor(TestClient(self.app, base_url=URL, raise_server_exceptions=False, follow_redirects=False))
+        http = TestClient(self.app, base_url=URL, raise_server_exceptions=False, follow_redirects=False)
+        http.portal = self._loop
+        found = Visitor(http)
         assert found.sign_in(token).status_code == 303
         return found
 
@@ -70,10 +76,10 @@ class Visitor:
 
 @contextmanager
 def site(folder: Path, **settings: Any) -> Iterator[Site]:
-    with desk(folder, **settings) as it:
+    with desk(folder, **settings) as it, start_blocking_portal() as loop:
         app = create_app(it.service, token=TOKEN, port=PORT, user="ann")
         install(app, it.service)
-        yield Site(it, app)
+        yield Site(it, app, loop)
 
 
 class Elements(HTMLParser):

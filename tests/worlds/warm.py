@@ -6,6 +6,7 @@ Tests of the start itself start a program anew (`tests.worlds.command_line.proce
 """
 
 import atexit
+import gc
 import json
 import os
 import selectors
@@ -202,12 +203,15 @@ def _become(
     time.tzset()
     os.chdir(folder)
     sys.argv = ["-c", *arguments]
+    gc.enable()
     return program
 
 
 if __name__ == "__main__":
+    gc.disable()
     for _name in LOADED:
         import_module(_name)
+    gc.freeze()  # else each new process would look at, and so copy, all that they share
     _program = _serve(socket.socket(fileno=int(sys.argv[1])))
     if _program is not None:
         exec(compile(_program, "<string>", "exec"), {"__name__": "__main__"})
