@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.worlds.command_line import process, up
+from tests.worlds.command_line import ended, up
 
 pytestmark = pytest.mark.slow
 
 
 def _fails(*args: str) -> tuple[int, str]:
-    done = subprocess.run(process("up", *args), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stderr
+    done = ended("up", *args)
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    return done.code, done.err
 
 
 @pytest.mark.parametrize(("number", "says"), [(signal.SIGTERM, ""), (signal.SIGINT, "stopped\n")])
@@ -82,8 +82,9 @@ def test_a_port_in_use_is_named_before_the_server_is_imported(tmp_path: Path) ->
         command = [sys.executable, "-c", program, "up", "--data", str(tmp_path / "data"), "--port", port]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     code, *modules = done.stdout.split()
-    assert (code, [each for each in ("uvicorn", "sqlalchemy", "numpy") if each in modules]) == ("10", [])
+    assert (code, [each for each in ("uvicorn", "sqlalchemy", "fastapi", "numpy") if each in modules]) == ("10", [])
     assert f"port {port} of 127.0.0.1" in done.stderr
+    assert not (tmp_path / "data").exists()
 
 
 def test_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -117,6 +118,6 @@ def test_second_server_and_another_backend_are_refused(tmp_path: Path) -> None:
     folder = str(tmp_path / "data")
     with up(Path(folder), "--gpus", "1"):
         code, message = _fails("--data", folder, "--port", "0")
-        assert (code, "is in use by" in message) == (10, True), message
+        assert (code, "is in use by" in message, folder in message) == (10, True, True), message
     code, message = _fails("--data", folder, "--port", "0", "--backend", "simulated")
     assert (code, "was created with backend local, so backend simulated cannot use it" in message) == (1, True), message

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.worlds.command_line import Up, process, runrig, up
+from tests.worlds.command_line import Up, ended, process, runrig, up
 from tests.worlds.workflow_files import one_task
 
 pytestmark = pytest.mark.slow
@@ -316,30 +315,9 @@ def test_a_wrong_token_is_not_allowed(server: Up) -> None:
 
 
 def failed_start(*args: str) -> tuple[int, str]:
-    done = subprocess.run(process("up", *args), capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    assert (done.stdout, "Traceback" in done.stderr) == ("", False)
-    return done.returncode, done.stderr
-
-
-def test_a_port_in_use_is_named(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        code, err = failed_start("--port", port, "--data", str(tmp_path / "d"), "--gpus", "1")
-    assert code == 10
-    assert f"port {port}" in err
-
-
-def test_a_second_server_on_a_folder_is_refused(server: Up) -> None:
-    code, err = failed_start("--port", "0", "--data", str(server.data), "--gpus", "2")
-    assert code in (1, 10, 75)
-    assert str(server.data) in err
-
-
-def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    code, err = failed_start("--port", "0", "--data", str(tmp_path / "file" / "d"))
-    assert code == 10
-    assert str(tmp_path / "file" / "d") in err
+    done = ended("up", *args)
+    assert (done.out, "Traceback" in done.err) == ("", False)
+    return done.code, done.err
 
 
 def test_error_in_a_cluster_file_has_its_line_and_nothing_is_created(tmp_path: Path) -> None:

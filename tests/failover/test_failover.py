@@ -1,7 +1,6 @@
 """One leads and the others stand by: whatever ends the leader, nothing is lost, nothing done twice, and soon another leads."""
 
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests import postgres
-from tests.patience import PATIENCE_S, crowding, until
+from tests.patience import crowding, until
 from tests.stores import store_url
-from tests.worlds.command_line import process
+from tests.worlds.command_line import ended
 
 from .load import Load, load
 from .servers import Site, site
@@ -161,10 +160,8 @@ def test_on_sqlite_a_second_server_refuses_and_names_the_first(tmp_path: Path) -
         (first,) = here.start(1)
         until(lambda: first.ready)
         start = time.monotonic()
-        second = subprocess.run(
-            process(*here.arguments()), capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        )
-        assert (second.returncode, second.stdout) == (10, "")
-        assert f"is in use by the server with process id {first._process.pid} on " in second.stderr
+        second = ended(*here.arguments())
+        assert (second.code, second.out) == (10, "")
+        assert f"is in use by the server with process id {first._process.pid} on " in second.err
         assert time.monotonic() - start < longest(TAKEOVER_S)
         assert first.ready

@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 import ssl
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -20,7 +19,7 @@ from runrig.cli.main import run
 from tests.failover.load import workflow
 from tests.failover.servers import Server, Site, site
 from tests.patience import PATIENCE_S, crowding, until
-from tests.worlds.command_line import process
+from tests.worlds.command_line import ended
 from tests.worlds.http import Client
 
 DATA = Path(__file__).parent / "data"
@@ -137,17 +136,15 @@ def test_missing_kubeconfig_of_the_environment_is_reported_with_all_ways_to_set_
 @pytest.mark.slow
 def test_first_administrator_is_created_once_and_can_log_in(here: Site) -> None:
     token = here.admin()
-    again = subprocess.run(process(*here.arguments("--init-admin", "eve")), capture_output=True, text=True, check=False)
-    assert (again.returncode, again.stdout) == (1, "")
+    again = ended(*here.arguments("--init-admin", "eve"))
+    assert (again.code, again.out) == (1, "")
     with serving(here) as server:
         until(lambda: server.ready)
         assert ask(server, "/api/version")[0] == 401
         assert ask(server, "/api/version", Authorization=f"Bearer {token}")[0] == 200
-        during = subprocess.run(
-            process(*here.arguments("--init-admin", "eve")), capture_output=True, text=True, check=False
-        )
-        assert during.returncode == 10
-        assert "is in use by the server with process id" in during.stderr
+        during = ended(*here.arguments("--init-admin", "eve"))
+        assert during.code == 10
+        assert "is in use by the server with process id" in during.err
         assert token not in server.log()
 
 
@@ -217,9 +214,9 @@ def test_unusable_database_ends_the_server_with_its_reason(here: Site) -> None:
     (here.folder / "data").mkdir()
     with closing(sqlite3.connect(here.folder / "data" / "runrig.db")) as other:
         other.execute("CREATE TABLE songs (title TEXT)")
-    found = subprocess.run(process(*here.arguments()), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert found.returncode == 10
-    assert "belongs to another program (it has the table 'songs')" in found.stderr
+    found = ended(*here.arguments())
+    assert found.code == 10
+    assert "belongs to another program (it has the table 'songs')" in found.err
 
 
 @pytest.mark.slow

@@ -97,6 +97,13 @@ def warm(*args: str, errors: IO[str] | None = None, environment: Mapping[str, st
     return Warm(RUN, [*args], errors=errors, environment=environment)
 
 
+def ended(*args: str) -> Done:
+    """What a process of the same says that soon ends by itself."""
+    with warm(*args) as child:
+        out, err = child.communicate(PATIENCE_S)
+    return Done(child.wait(), out, err)
+
+
 def running(args: list[str], errors: IO[str], run: str = RUN) -> "Process":
     """The same.  *run*: another program, which is started anew because it may change what is imported."""
     only_slow("a runrig process")

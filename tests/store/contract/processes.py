@@ -1,13 +1,11 @@
 """Other processes that use the store of a test."""
 
-import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from tests.worlds.warm import Warm
 
 
-def start(module: str, *arguments: str) -> subprocess.Popen[str]:
+def start(module: str, *arguments: str) -> Warm:
     """``python -m tests.store.MODULE ARGUMENTS``, its output to be read."""
-    command = [sys.executable, "-m", f"tests.store.{module}", *arguments]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    program = f"import runpy; runpy.run_module('tests.store.{module}', run_name='__main__')"
+    return Warm(program, [*arguments], errors=sys.__stderr__)

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -87,8 +88,9 @@ def test_second_server_is_refused_with_the_holder_of_the_store(any_store: str) -
 
 def test_concurrent_processes_either_store_or_learn_that_they_were_overtaken(empty_store: str) -> None:
     """They make the tables at once, too.  No commit is lost, none is stored twice, and nobody waits for ever."""
-    writers = [start("writes", empty_store, f"writer-{number}", "15") for number in range(4)]
-    ended = [writer.communicate(timeout=PATIENCE_S)[0] for writer in writers]
+    with ExitStack() as running:
+        writers = [running.enter_context(start("writes", empty_store, f"writer-{number}", "15")) for number in range(4)]
+        ended = [writer.communicate(timeout=PATIENCE_S)[0] for writer in writers]
     assert [writer.returncode for writer in writers] == [0, 0, 0, 0]
     assert [json.loads(said)["stored"] for said in ended] == [15, 15, 15, 15]
     store = SqlStore.open(empty_store)
