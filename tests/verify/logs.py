@@ -1,6 +1,7 @@
 """Logs made by hand, and the logs of recorded histories."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from runrig.verify.court import Commit
@@ -166,6 +167,13 @@ def log(*commits: Sequence[Event]) -> list[Commit]:
 
 def reports(commits: Iterable[Commit]) -> list[Report]:
     return Checker().read(commits)
+
+
+def is_lawful(commits: Iterable[Commit]) -> bool:
+    """Judges up to the first report."""
+    checker = Checker()
+    judged = chain.from_iterable(map(checker.take, commits))
+    return next(chain(judged, checker.finish()), None) is None
 
 
 def broken(commits: Iterable[Commit]) -> set[str]:
