@@ -151,7 +151,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "usage": lambda runs: Section("usage", usage.ABOUT, usage.rows(runs)),
     "usage_space": lambda _runs: Section("usage_space", usage_space.ABOUT, usage_space.rows()),
     "recording": lambda runs: Section("recording", recording.ABOUT, recording.rows(min(runs, 3))),
-    "verify": lambda runs: Section("verify", verify.ABOUT, verify.rows(min(runs, 3))),
+    "verify": lambda runs: Section("verify", verify.ABOUT, verify.rows(min(runs, 2))),
     "page": lambda runs: Section("page", page.ABOUT, page.rows(runs)),
     "faults": lambda _runs: Section("faults", faults.ABOUT, faults.rows()),
     "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),
