@@ -24,7 +24,7 @@ from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.nodes import drain
 from runrig.engine.state.state import State
 from tests.exploring import tries
-from tests.properties.machine import shuffled
+from tests.properties.machine import Driver, shuffled
 from tests.properties.test_properties import CHECKS, Engine
 
 
@@ -88,6 +88,15 @@ def planned(rows: Loaded, edit: Edit, now: float) -> Plan:
 
 
 class Planner(Engine):
+    """What the engine itself does is checked by `test_properties`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.driver = Driver(checked=False)
+
+    def teardown(self) -> None:
+        """Its plans were checked on the way."""
+
     @precondition(lambda self: self.driver.state.pools)
     @rule(
         what=st.sampled_from(("quota", "quota", "delete", "drain", "force", "lose", "drop")),

@@ -13,6 +13,7 @@ from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.usage import MICROSECONDS
 from tests.exploring import tries
+from tests.properties.machine import Driver
 from tests.properties.test_properties import CHECKS, Engine
 from tests.properties.usage import Logged, Table, events_of, folded, integrated
 
@@ -25,9 +26,16 @@ def _differences(one: Table, other: Table) -> list[str]:
 
 
 class Usage(Engine):
-    """A unit of the machine's time takes some minutes here, so that hours begin in between."""
+    """A unit of the machine's time takes some minutes here, so that hours begin in between.
+
+    What the engine itself does is checked by `test_properties`.
+    """
 
     hour_s = 6.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.driver = Driver(checked=False)
 
     def teardown(self) -> None:
         log: list[Logged] = [(action, at * 613 + at % 3 / 4) for action, at in self.driver.log]
