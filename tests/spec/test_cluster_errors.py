@@ -26,6 +26,7 @@ CASES = [
     ("nodes: [{name: 'n{1..999999}', resources: {gpu: 1}}]", (1, 16, "name: the range {1..999999} has too many numbers (999,999, maximum 100,000)")),
     ("nodes: [{name: 'n{1..2}{1..2}', resources: {gpu: 1}}]", (1, 16, "name: 'n{1..2}{1..2}' has more than one range. Use one range per entry.")),
     ("nodes: [{name: 'n{1-2}', resources: {gpu: 1}}]", (1, 16, "name: 'n{1-2}' has braces that are not a range. Use for example n{00..15}")),
+    ("nodes: [{name: a, resources: {gpu: 2147483648}}]", (1, 36, "gpu: too many GPUs on one node (2,147,483,648, maximum 1,024)")),
     ("nodes: [{name: a, resources: {gpu: -1}}]", (1, 36, "gpu: '-1' is negative: amounts of gpu must be at least 0")),
     ("nodes: [{name: a, resources: {gpu: .inf}}]", (1, 36, "gpu: '.inf' is not a quantity: use a number such as 4, 500m or 64Gi")),
     ("nodes: [{name: a, resources: {gpu: 1}}, {name: a, resources: {gpu: 1}}]", (1, 48, "name: node 'a' is defined twice; first on line 1")),

@@ -9,6 +9,9 @@ DEFAULT_FLAVOR = "default"
 NO_FLAVOR = ""
 """The flavor of a node that does not match any: it is listed, but accepts no pods and adds no capacity."""
 
+MOST_GPUS = 1024
+"""GPUs of a node that have an index. A cluster file cannot declare more; what Kubernetes reports above this has none."""
+
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 REPELLING_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
 """The effects that repel pods without a toleration. PREFER_NO_SCHEDULE is only a preference."""

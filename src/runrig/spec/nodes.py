@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from runrig.domain.nodes import DEFAULT_FLAVOR, NO_SCHEDULE, TAINT_EFFECTS, Flavor, Node, Taint
-from runrig.domain.quantities import few, parse_quantity
+from runrig.domain.nodes import DEFAULT_FLAVOR, MOST_GPUS, NO_SCHEDULE, TAINT_EFFECTS, Flavor, Node, Taint
+from runrig.domain.quantities import GPU, few, parse_quantity
 from runrig.spec.fields import Field, Fields, each, repeated
 from runrig.spec.patterns import expand_range, parse_pattern
 
@@ -114,6 +114,8 @@ def _amounts(fields: Fields) -> Mapping[str, int]:
         if not _RESOURCE_NAME.fullmatch(name):
             item.wrong(f"{name!r} is not a resource name. Use lower-case letters, digits, '.', '/', '-' and '_'.")
         amounts[name] = item.parsed(partial(parse_quantity, name)) or 0
+        if name == GPU and amounts[name] > MOST_GPUS:
+            item.wrong(f"too many GPUs on one node ({amounts[name]:,}, maximum {MOST_GPUS:,})")
     return amounts
 
 

@@ -1,7 +1,7 @@
 """Usage in the database: sums per hour and day, and how far the log is folded into them."""
 
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -51,6 +51,7 @@ _NAMES = KEYS[WORK]
 _EVENT = schema.events.c
 _WORKFLOW = schema.workflows.c
 _AT_ONCE = 500
+_PART = 2**31
 
 Rows = Mapping[str, Sequence[Row]]
 """By table: the key and the amounts of each row."""
@@ -178,7 +179,7 @@ class SqlUsage(Tables):
         keys = [_KEY[name] for name in query.by]
         groups = keys if query.buckets is None else [bucket, *keys]
         statement = (
-            select(bucket, *keys, *(func.sum(table.c[name]) for name in COLUMNS[query.table]))
+            select(bucket, *keys, *(part for name in COLUMNS[query.table] for part in _summed(table.c[name])))
             .where(table.c.key == _KEY.id, *_filters(query))
             .group_by(*groups)
         )
@@ -188,8 +189,17 @@ class SqlUsage(Tables):
             closed = connection.execute(select(_CURSOR.at)).scalar_one_or_none() or 0
             rows = connection.execute(statement.where(_spans(table, query, _day(closed // MICROSECONDS)))).all()
         width = 1 + len(keys)
-        # PostgreSQL adds up BIGINT as NUMERIC.
-        return [(int(row[0]), tuple(row[1:width]), tuple(map(int, row[width:]))) for row in rows]
+        return [(int(row[0]), tuple(row[1:width]), tuple(_whole(row[width:]))) for row in rows]
+
+
+def _summed(column: ColumnElement[int]) -> tuple[ColumnElement[int], ColumnElement[int]]:
+    """The sum of *column* in two parts: SQLite fails where a sum does not fit in 64 bits."""
+    return func.sum(column // _PART), func.sum(column % _PART)
+
+
+def _whole(parts: Sequence[Any]) -> Iterator[int]:
+    """The sums of such parts. PostgreSQL adds up BIGINT as NUMERIC."""
+    return (int(high) * _PART + int(low) for high, low in zip(parts[::2], parts[1::2], strict=True))
 
 
 def _day(seconds: int) -> int:

@@ -11,6 +11,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.plan import Decision, Declaration, Queue
 from runrig.domain.usage import HOUR_S, MICROSECONDS, QUOTA, WORK, Hour, microseconds, nothing_folded
 from runrig.engine.usage.fold import Fold
+from runrig.engine.usage.quota_sums import MOST_SUMMED
 from runrig.ports.usage import Position, SumsQuery
 from runrig.service.runtime.retention import Retention
 from runrig.service.usage.follower import VERSION, Follower
@@ -123,6 +124,21 @@ def test_workflow_is_kept_until_it_is_folded(tmp_path: Path) -> None:
         assert _rows(there.store) == before
 
 
+def test_quota_that_means_no_limit_is_counted(tmp_path: Path) -> None:
+    """Its sums fit in the database, also those of a day and of all pools."""
+    most = 2**63 - 1
+    pools = f"pools: [{{name: pool1, quota: {most}}}, {{name: pool2, quota: {most}}}]"
+    with desk(tmp_path, cluster=pools) as there:
+        follower = Follower(there.store, there.service.clock)
+        follower.step()
+        there.later(3 * DAY)
+        there.submit("w")
+        there.service.settle()
+        _fold_all(follower)
+        query = SumsQuery(QUOTA, int(T0), int(T0) + 3 * DAY)
+        assert there.store.usage.sums(query)[0][2][0] == 2 * MOST_SUMMED * 3 * DAY * MICROSECONDS
+
+
 def test_failure_in_the_middle_loses_and_repeats_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path) as there:
         follower = Follower(there.store, there.service.clock)
@@ -226,6 +242,9 @@ def test_both_databases_return_the_position_and_the_sums_that_were_written(kind:
         assert there.store.usage.position() == position
         query = SumsQuery(WORK, hour.begin, hour.begin + HOUR_S, ("user",), HOUR_S, ("pool1",), {"user": ("zoë",)})
         assert there.store.usage.sums(query) == [(hour.begin, ("zoë",), (amount, 0, 0, 1))]
+        two = replace(hour, sums={**hour.sums, (*key[:-1], "ann", "held"): amount})
+        there.store.usage.save(position, [two], keep_hours=0, keep_days=0)
+        assert there.store.usage.sums(replace(query, by=(), others={}))[0][2] == (2 * amount, 0, 0, 1)
         there.store.usage.save(position, [], keep_hours=hour.begin + 1, keep_days=hour.begin)
         assert not any(_rows(there.store).values())
         assert _pools(there.store) == {"", "pool1"}

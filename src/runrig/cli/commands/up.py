@@ -10,6 +10,7 @@ from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.client.server_address import ServerAddress
 from runrig.domain.cluster import BACKENDS_OF_UP
+from runrig.domain.nodes import MOST_GPUS
 
 DEFAULT_PORT = 8700
 DRAIN_SWEEP_S = 900
@@ -38,7 +39,7 @@ DRAIN_SWEEP_S = 900
     help="Port to listen on; 0 picks a free port.",
 )
 @click.option(
-    "--gpus", type=click.IntRange(min=0), help="Use at most N GPUs of this machine; if it has none, simulate N."
+    "--gpus", type=click.IntRange(0, MOST_GPUS), help="Use at most N GPUs of this machine; if it has none, simulate N."
 )
 @click.option(
     "--drain-sweep",

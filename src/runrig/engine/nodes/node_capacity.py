@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from runrig.domain.nodes import Node
+from runrig.domain.nodes import MOST_GPUS, Node
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, Requests
 
 EMPTY = 2
@@ -25,7 +25,7 @@ class NodeCapacity:
     def _empty(self) -> None:
         resources = self.node.resources
         self.free = (dict(resources), dict(resources), resources)
-        self.gpus = list(range(resources.get(GPU, 0)))
+        self.gpus = list(range(min(resources.get(GPU, 0), MOST_GPUS)))
 
     def replace(self, node: Node) -> bool:
         """Sets *node*. Returns True if its resources changed, which resets its usage."""

@@ -10,6 +10,9 @@ from runrig.engine.quota.numbers import borrowed, debt_by_child, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaNode
 
+MOST_SUMMED = 100_000
+"""GPUs. A quota above it means no limit. A day of a thousand such pools fits in the 64 bits of a database."""
+
 
 class QuotaSums:
     """Remembers the numbers, and yields those that changed, as (key, value)."""
@@ -85,6 +88,7 @@ class QuotaSums:
                     waiting.append((child, part))
 
     def _changed(self, key: Key, value: int) -> Iterator[tuple[Key, int]]:
+        value = min(value, MOST_SUMMED)
         if value != self._known.get(key, 0):
             self._known[key] = value
             yield key, value
