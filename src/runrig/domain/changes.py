@@ -4,6 +4,7 @@ A *dial* is something that can be changed; a change is one value for it. Each ch
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import DEFAULT_FLAVOR
@@ -133,29 +134,28 @@ class MoreNominal:
 
 
 @dataclass(frozen=True, slots=True)
-class MoreBorrowing:
-    """A higher borrowing limit. *after* None: no limit."""
+class _HigherLimit:
+    """*after* None: no limit."""
 
+    KIND: ClassVar[str]
     node: str
     key: str
     before: int
     after: int | None
 
     def __str__(self) -> str:
-        return _limit("borrowing", self)
+        limit = f"the {self.KIND} limit of {self.node}"
+        if self.after is None:
+            return f"remove {limit} (now {_shown(self.key, self.before)})"
+        return f"raise {limit} to {_shown(self.key, self.after)} (now {_number(self.key, self.before)})"
 
 
-@dataclass(frozen=True, slots=True)
-class MoreLending:
-    """A higher lending limit. *after* None: no limit."""
+class MoreBorrowing(_HigherLimit):
+    KIND = "borrowing"
 
-    node: str
-    key: str
-    before: int
-    after: int | None
 
-    def __str__(self) -> str:
-        return _limit("lending", self)
+class MoreLending(_HigherLimit):
+    KIND = "lending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +225,6 @@ def _shown(key: str, amount: int) -> str:
 
 def _number(key: str, amount: int) -> str:
     return amount_in_a_sentence(key.partition("/")[2], amount)
-
-
-def _limit(kind: str, it: MoreBorrowing | MoreLending) -> str:
-    if it.after is None:
-        return f"remove the {kind} limit of {it.node} (now {_shown(it.key, it.before)})"
-    return f"raise the {kind} limit of {it.node} to {_shown(it.key, it.after)} (now {_number(it.key, it.before)})"
 
 
 # ---------------------------------------------------------------- what they lead to

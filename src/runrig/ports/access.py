@@ -1,6 +1,6 @@
 """Storage of users, roles, tokens and their audit trail."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,13 +27,13 @@ class AccessChange:
     *dropped*: deleted credentials. The store numbers the events.
     """
 
-    events: tuple[AccessEvent, ...]
-    users: tuple[User, ...] = ()
-    grants: tuple[GrantRow, ...] = ()
-    withdrawn: tuple[GrantRow, ...] = ()
-    tokens: tuple[TokenRow, ...] = ()
-    credentials: tuple[Credential, ...] = ()
-    dropped: tuple[Credential, ...] = ()
+    events: Sequence[AccessEvent]
+    users: Sequence[User] = ()
+    grants: Sequence[GrantRow] = ()
+    withdrawn: Sequence[GrantRow] = ()
+    tokens: Sequence[TokenRow] = ()
+    credentials: Sequence[Credential] = ()
+    dropped: Sequence[Credential] = ()
 
 
 class AccessStore(Protocol):

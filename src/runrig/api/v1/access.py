@@ -26,9 +26,8 @@ _ACCESS = [needs(Permission.ACCESS)]
 
 @router.get("/api/v1/users", summary="List users by name", dependencies=_ACCESS, responses=shows(UserPage))
 def list_users(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> UserPage:
-    after = place_of(cursor, str)
     found = sorted(service.access.users.all(), key=_by_name)
-    page, following = cut(found, _by_name, limit, after)
+    page, following = cut(found, _by_name, limit, cursor, str)
     return UserPage(following, tuple(map(User.of, page)))
 
 
@@ -82,11 +81,10 @@ def list_roles(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> RolePage:
-    after = place_of(cursor, str, str)
     found = service.access.users.grants(user)
     if not found and user is not None:
         service.access.users.get(user)
-    page, following = cut(sorted(found, key=_place), _place, limit, after)
+    page, following = cut(sorted(found, key=_place), _place, limit, cursor, str, str)
     return RolePage(following, tuple(map(Role.of, page)))
 
 

@@ -8,7 +8,7 @@ from runrig.api.edits import cohort_edit
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.v1.frame import IfMatch, User, creates, empties, reply, shows
-from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain.access import Permission
 from runrig.domain.shown.pools import Cohort, CohortPage, QuotaTree
 from runrig.wire import v1
@@ -27,8 +27,7 @@ def _place(cohort: Cohort) -> tuple[str]:
     "/api/v1/cohorts", summary="List cohorts with their balances", dependencies=_READ, responses=shows(CohortPage)
 )
 def list_cohorts(service: Serving, visibility: Seeing, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> CohortPage:
-    after = place_of(cursor, str)
-    page, following = cut(service.queries.cohorts(visibility), _place, limit, after)
+    page, following = cut(service.queries.cohorts(visibility), _place, limit, cursor, str)
     return CohortPage(following, tuple(page))
 
 

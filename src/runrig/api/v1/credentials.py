@@ -9,7 +9,7 @@ from runrig.api.error_docs import NO_CREDENTIAL
 from runrig.api.permissions import needs
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import IfMatch, User, creates, empties, reply, shows
-from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain import credentials
 from runrig.domain.access import Permission
 from runrig.domain.credentials import CredentialKind
@@ -31,8 +31,7 @@ Name = Annotated[str, Path(description="Letters, digits, '-' and '_'")]
     responses=shows(CredentialPage),
 )
 def list_credentials(service: Serving, user: User, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> CredentialPage:
-    after = place_of(cursor, str)
-    page, following = cut(service.access.credentials.of(user), _by_name, limit, after)
+    page, following = cut(service.access.credentials.of(user), _by_name, limit, cursor, str)
     return CredentialPage(following, tuple(map(Credential.of, page)))
 
 

@@ -8,7 +8,7 @@ from runrig.api.edits import pool_edit
 from runrig.api.permissions import Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import User, shows
-from runrig.api.v1.paging import USUAL_PAGE, Cursor, cut, place_of
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, cut
 from runrig.api.v1.paging import Limit as Most
 from runrig.api.v1.pools import DryRun
 from runrig.domain.access import Permission
@@ -35,11 +35,10 @@ def list_limits(
     limit: Most = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> LimitPage:
-    after = place_of(cursor, str, str, str)
     for name in pool:
         service.queries.check_pool(name, visibility)
     found = service.limit_queries.limits(visibility, users=user, pools=pool)
-    page, following = cut(found, limit_queries.place, limit, after)
+    page, following = cut(found, limit_queries.place, limit, cursor, str, str, str)
     return LimitPage(following, tuple(page))
 
 

@@ -105,8 +105,7 @@ def drain_nodes(service: Serving, user: User, body: v1.NodesDrain) -> NodesDrain
     responses=shows(FlavorPage),
 )
 def list_flavors(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> FlavorPage:
-    after = place_of(cursor, int)
-    page, following = cut(tuple(enumerate(service.queries.flavors())), lambda each: (each[0],), limit, after)
+    page, following = cut(tuple(enumerate(service.queries.flavors())), lambda each: (each[0],), limit, cursor, int)
     return FlavorPage(following, tuple(flavor for _, flavor in page))
 
 

@@ -23,9 +23,12 @@ T = TypeVar("T")
 
 
 def cut(
-    found: Sequence[T], place: Callable[[T], Place], limit: int, after: Place | None
+    found: Sequence[T], place: Callable[[T], Place], limit: int, cursor: str | None, *types: type
 ) -> tuple[Sequence[T], str | None]:
-    """Returns (the page of *found* after *after*, the cursor of the next one). *found* is in the order of *place*."""
+    """Returns (the page of *found* after *cursor*, the cursor of the next one). *found* is in the order of *place*, which
+    has *types*.
+    """
+    after = place_of(cursor, *types)
     rest = found if after is None else [each for each in found if place(each) > after]
     page = rest[:limit]
     return page, cursor_of(place(page[-1])) if len(rest) > limit else None

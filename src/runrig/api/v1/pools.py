@@ -52,9 +52,8 @@ def list_pools(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> PoolPage:
-    after = place_of(cursor, str, str)
     found = sorted(service.queries.pools(names=name, archived=archived, below=True, visibility=visibility), key=_place)
-    page, following = cut(found, _place, limit, after)
+    page, following = cut(found, _place, limit, cursor, str, str)
     return PoolPage(following, tuple(view.shown(service.backend_name) for view in page))
 
 

@@ -9,7 +9,7 @@ from runrig.api.error_docs import CLOSED, NO_POOL, NO_TOKEN, Said
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import IdempotencyKey, Route, Serving, Who
 from runrig.api.v1.frame import IfMatch, creates, reply, shows
-from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain.access import Identity, Permission, TokenRow, role_named
 from runrig.domain.keep import KEEP
 from runrig.domain.shown.access import Me, MyToken, Token, TokenMade, TokenPage
@@ -74,8 +74,7 @@ def list_tokens(
 
 
 def _page(service: Service, user: str, ended: bool, limit: int, cursor: str | None) -> TokenPage:
-    after = place_of(cursor, float, str)
-    page, following = cut(service.access.tokens.of(user, ended=ended), _place, limit, after)
+    page, following = cut(service.access.tokens.of(user, ended=ended), _place, limit, cursor, float, str)
     now = service.access.now()
     return TokenPage(following, tuple(Token.of(each, now) for each in page))
 

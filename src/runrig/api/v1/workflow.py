@@ -13,7 +13,7 @@ from runrig.api.routing import Asked, Route, Serving
 from runrig.api.staying import Staying, present, staying
 from runrig.api.times import At
 from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
-from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
+from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
 from runrig.domain.shown.changes import WorkflowChanges
@@ -164,9 +164,8 @@ def list_workflow_events(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> WorkflowEventPage:
-    after = place_of(cursor, float, int, int, int)
     found = service.workflow_queries.events(id, task=task, retry_id=attempt, visibility=visibility)
-    page, following = cut(workflow_events(found), lambda each: each.place, limit, after)
+    page, following = cut(workflow_events(found), lambda each: each.place, limit, cursor, float, int, int, int)
     return WorkflowEventPage(following, tuple(page))
 
 

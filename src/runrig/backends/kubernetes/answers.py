@@ -28,6 +28,16 @@ _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds, seconds, count: detects a dead peer within a minute, even on a silent connection."""
 
 
+@contextlib.contextmanager
+def unless(*statuses: int) -> Iterator[None]:
+    """Ends its block without an error if the API server refuses a request with one of *statuses*."""
+    try:
+        yield
+    except ApiRefusal as refusal:
+        if refusal.status not in statuses:
+            raise
+
+
 class ApiRefusal(Exception):
     """A rejection by the API server. *status*: 400, 403, 404, 409, 410, 422 and so on. *reason*: its code. *message*: its text."""
 

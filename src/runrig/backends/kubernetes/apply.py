@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from runrig.backends.kubernetes import names, objects, status
+from runrig.backends.kubernetes.answers import unless
 from runrig.backends.kubernetes.cluster import ApiRefusal, Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.drift import Crew, differences
@@ -278,11 +279,8 @@ class Maker:
         """Merges, because a field that is applied would be repaired whenever KAI writes its own time."""
         version = group["metadata"]["resourceVersion"]
         patch = {"metadata": {"resourceVersion": version, "annotations": {names.STARTED: when}}}
-        try:
+        with unless(404, 409):  # The group was deleted or changed: the next round tries again.
             self._view.note(self._as_leader(lambda: self._cluster.patch(group, patch)))
-        except ApiRefusal as refusal:
-            if refusal.status not in (404, 409):  # The group was deleted or changed: the next round tries again.
-                raise
 
     # ------------------------------------------------------------ finished objects
 

@@ -19,7 +19,7 @@ from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig
 from lightkube.core.exceptions import ConfigError
 
 from runrig.backends.kubernetes import answers
-from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Event, Object, Stream
+from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Event, Object, Stream, unless
 from runrig.backends.kubernetes.login import in_words, logins, look_at_files, no_login, unsendable
 from runrig.domain.errors import InvalidInput, Unavailable
 
@@ -127,12 +127,9 @@ class Cluster:
 
     def get(self, each: Object) -> Object | None:
         """Returns the current object with the kind and name of *each*, or None."""
-        try:
+        with unless(404):
             return answers.lean(self._call("GET", _path(each)))
-        except ApiRefusal as refusal:
-            if refusal.status != 404:
-                raise
-            return None
+        return None
 
     def list(
         self,
@@ -145,11 +142,8 @@ class Cluster:
         """Returns all objects of *kind*, and the version from which to watch."""
         for _ in range(_TRIES):
             query = {"labelSelector": _selector(labels), "fieldSelector": _selector(fields)}
-            try:
+            with unless(410):
                 return self._pages(kind, _collection(kind, namespace), query)
-            except ApiRefusal as refusal:
-                if refusal.status != 410:
-                    raise
         raise Unavailable(f"the list of {kind.plural} expired while it was read, {_TRIES} times")
 
     def watch(
@@ -222,14 +216,10 @@ class Cluster:
             held = now["metadata"].get("finalizers", []) if now else []
             if finalizer not in held:
                 return
-            try:
+            with unless(404, 409, 422):
                 self._without(each, uid, held.index(finalizer), finalizer)
-            except ApiRefusal as refusal:
-                if refusal.status not in (404, 409, 422):
-                    raise
-                now = self._now(each, uid)
-            else:
                 return
+            now = self._now(each, uid)
         raise Unavailable(f"{each['kind']} {each['metadata']['name']} changes too often to remove its finalizer")
 
     def _without(self, each: Object, uid: str, index: int, finalizer: str) -> None:
@@ -252,13 +242,8 @@ class Cluster:
         return found
 
     def _served(self, api_version: str) -> Iterator[str]:
-        try:
-            said = self._call("GET", _root(api_version))
-        except ApiRefusal as refusal:
-            if refusal.status != 404:
-                raise
-            return
-        yield from (each["kind"] for each in said["resources"])
+        with unless(404):
+            yield from (each["kind"] for each in self._call("GET", _root(api_version))["resources"])
 
     def _pages(self, kind: ObjectKind, path: str, query: Mapping[str, str]) -> Listing:
         found: list[Object] = []

@@ -32,9 +32,6 @@ from runrig.osmo.shape import naive, page
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
-
-
 @click.group(epilog=examples("runrig pool list --wide", "runrig pool create vision --quota 8"))
 def pool() -> None:
     """Manage pools, the shares of GPUs that users submit to."""
@@ -123,7 +120,7 @@ def create(session: Session, name: str, **settings: Any) -> None:
 @click.argument("name", shell_complete=completing.pools)
 @_settings
 @click.option("--no-cohort", is_flag=True, help="Remove the pool from its cohort.")
-@_DRY_RUN
+@options.dry_run
 @with_session
 def update(session: Session, name: str, no_cohort: bool, dry_run: bool, **settings: Any) -> None:
     """Update a pool.

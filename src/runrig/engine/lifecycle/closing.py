@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from runrig.domain.errors import Conflict, InvalidInput, NotFound
+from runrig.domain.errors import Conflict, InvalidInput
 from runrig.domain.plan import Plan, PutPool
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.settings import LONGEST_TEXT
+from runrig.engine.lifecycle import subpools
 from runrig.engine.state.state import State
 
 
@@ -45,9 +46,7 @@ def check_reason(reason: str) -> None:
 
 
 def _active(state: State, name: str) -> Pool:
-    pool = state.pools.get(name)
-    if pool is None:
-        raise NotFound(f"unknown pool {name!r}. List pools with `runrig pool list`")
+    pool = subpools.existing(state.pools, name)
     if pool.state is not PoolState.ACTIVE:
         raise Conflict(
             f"pool {name} is {pool.state.value}: it accepts no submissions, so it cannot be closed or opened"

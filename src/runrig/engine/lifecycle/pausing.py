@@ -10,12 +10,13 @@ from dataclasses import replace
 from itertools import islice
 
 from runrig.domain.budgets import Owner, Scope
-from runrig.domain.errors import At, Conflict, InvalidInput, NotFound
+from runrig.domain.errors import At, Conflict, InvalidInput
 from runrig.domain.plan import Action, Plan, PutPool, Queue, Unqueue
 from runrig.domain.pools import Pool, PoolState, paused_through
 from runrig.domain.value import at, utc
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import UNDER_WAY, Group, Status, Workflow
+from runrig.engine.lifecycle import subpools
 from runrig.engine.lifecycle.closing import check_reason
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
@@ -126,9 +127,7 @@ def _workflows(state: State, pool: str) -> list[Workflow]:
 
 
 def _known(state: State, name: str) -> Pool:
-    pool = state.pools.get(name)
-    if pool is None:
-        raise NotFound(f"unknown pool {name!r}. List pools with `runrig pool list`")
+    pool = subpools.existing(state.pools, name)
     if pool.state is PoolState.ARCHIVED:
         raise Conflict(f"pool {name} is ARCHIVED, so it cannot be paused or resumed")
     return pool

@@ -49,9 +49,7 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
     quotas of subpools no longer fit (rule S1). Raises Conflict if the name is taken or the state forbids the change; an
     ARCHIVED pool can be created again.
     """
-    before = state.pools.get(pool.name)
-    if before is None and not create:
-        raise NotFound(f"unknown pool {pool.name!r}. List pools with `runrig pool list`")
+    before = state.pools.get(pool.name) if create else subpools.existing(state.pools, pool.name)
     if pool.parent is not None:
         parent = subpools.parent_of(state.pools, pool)
         _check_quotas(state.flavors, pool.quotas)
@@ -118,9 +116,7 @@ def delete_pool(state: State, name: str, *, user: str = RUNRIG) -> Plan:
 
 def _delete(state: State, name: str, pools: Mapping[str, Pool], user: str) -> Plan:
     """`delete_pool` with the future *pools*, so that subpools archived in the same plan no longer count."""
-    pool = pools.get(name)
-    if pool is None:
-        raise NotFound(f"unknown pool {name!r}. List pools with `runrig pool list`")
+    pool = subpools.existing(pools, name)
     children = [child.name for child in subpools.children_of(pools, name)]
     if children:
         names = few(children, MOST_NAMED)

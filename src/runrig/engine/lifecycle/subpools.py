@@ -10,6 +10,13 @@ MOST_NAMED = 10
 """Maximum number of pools that a message names."""
 
 
+def existing(pools: Mapping[str, Pool], name: str) -> Pool:
+    """The pool *name*, in any state. Raises NotFound."""
+    if (pool := pools.get(name)) is None:
+        raise NotFound(f"unknown pool {name!r}. List pools with `runrig pool list`")
+    return pool
+
+
 def parent_of(pools: Mapping[str, Pool], subpool: Pool) -> Pool:
     """The parent of *subpool*, which need not exist yet.
 

@@ -96,14 +96,9 @@ class AccessDraft:
         self._dropped: list[Credential] = []
 
     def rows(self) -> AccessChange:
+        users = tuple(self._users.values())
         return AccessChange(
-            tuple(self.events),
-            tuple(self._users.values()),
-            tuple(self._grants),
-            tuple(self._withdrawn),
-            tuple(self._tokens),
-            tuple(self.credentials),
-            tuple(self._dropped),
+            self.events, users, self._grants, self._withdrawn, self._tokens, self.credentials, self._dropped
         )
 
     def user(self, user: User, kind: AccessEventKind) -> None:
