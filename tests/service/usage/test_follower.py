@@ -242,9 +242,10 @@ def test_both_databases_return_the_position_and_the_sums_that_were_written(kind:
         assert there.store.usage.position() == position
         query = SumsQuery(WORK, hour.begin, hour.begin + HOUR_S, ("user",), HOUR_S, ("pool1",), {"user": ("zoë",)})
         assert there.store.usage.sums(query) == [(hour.begin, ("zoë",), (amount, 0, 0, 1))]
-        two = replace(hour, sums={**hour.sums, (*key[:-1], "ann", "held"): amount})
-        there.store.usage.save(position, [two], keep_hours=0, keep_days=0)
-        assert there.store.usage.sums(replace(query, by=(), others={}))[0][2] == (2 * amount, 0, 0, 1)
+        before = replace(hour, begin=hour.begin - HOUR_S)
+        there.store.usage.save(position, [before], keep_hours=0, keep_days=0)
+        both = replace(query, begin=before.begin, buckets=None)
+        assert there.store.usage.sums(both) == [(before.begin, ("zoë",), (2 * amount, 0, 0, 2))]
         there.store.usage.save(position, [], keep_hours=hour.begin + 1, keep_days=hour.begin)
         assert not any(_rows(there.store).values())
         assert _pools(there.store) == {"", "pool1"}
