@@ -11,6 +11,7 @@ from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import GrantRow, Permission, role_named
 from runrig.domain.errors import InvalidInput, NotFound
+from runrig.service.service import Service
 from runrig.web.asking import answered, form, form_shown, in_thread
 from runrig.web.forms import sent
 from runrig.web.pages.parts import Asked
@@ -27,7 +28,7 @@ _ACCESS = [needs(Permission.ACCESS)]
 class Row:
     name: str
     disabled: bool
-    grants: tuple[GrantRow, ...]
+    roles: tuple[GrantRow, ...]
 
 
 @router.get("/access", dependencies=_ACCESS)
@@ -36,11 +37,11 @@ def access(
     service: Serving,
     q: Annotated[str, Query(max_length=200, description="Part of a name or role")] = "",
 ) -> Response:
-    rows = [each for each in _rows(service) if q in each.name or any(q in str(row.grant) for row in each.grants)]
+    rows = [each for each in _rows(service) if q in each.name or any(q in str(row.grant) for row in each.roles)]
     return html(request, "access.html", q=q, rows=rows[:MOST], count=len(rows))
 
 
-def _rows(service: Any) -> Iterable[Row]:
+def _rows(service: Service) -> Iterable[Row]:
     grants: dict[str, list[GrantRow]] = {}
     for row in service.access.users.grants():
         grants.setdefault(row.user, []).append(row)
