@@ -45,7 +45,7 @@ class Way(NamedTuple):
 
 class Court:
     """A world and what was asked about it. *kind*: of the action that is judged. *leaving*: workflows that the current commit sets
-    aside, by W8. *arriving*: those that it submits or moves.
+    aside, by W8. *arriving*: those that it submits or moves. *_begun*: `World.changes` when the present moment began.
 
     Answers that stay right for a while are kept with each queue: *ways*: how its smallest size could start, *full*: what its full
     size needs of quota in the first flavor. A queue that could not start is asked again when a barrier that stopped it, with what
@@ -59,6 +59,7 @@ class Court:
         self.preempted: dict[str, int] = {}
         self.kind = ""
         self.leaving, self.arriving = set[str](), set[str]()
+        self._begun = -1
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[Any, Column] = {}
         self._quotas: dict[Any, Quota] = {}
@@ -99,6 +100,12 @@ class Court:
             self.arriving.add(action["workflow"])
         elif kind == "Preempt":
             self.preempted[action["gang"]] = self.preempted.get(action["gang"], 0) + 1
+
+    def turn_to(self, now: float) -> None:
+        """Sets the time."""
+        if now > self.world.now:
+            self._begun = self.world.changes
+        self.world.now = now
 
     def forget(self) -> None:
         """Keeps the log of touched nodes short."""
@@ -274,19 +281,24 @@ class Court:
         return False
 
     def is_head(self, gang: Gang) -> bool:
-        """No gang of its pool that waits or is nominated is ahead of it, whether or not LOW borrowed when the cycle came to it.
+        """No gang of its pool that waits or is nominated is ahead of it.
 
-        By W6, those that a limit of their user stops do not count.
+        If something changed in this cycle, LOW ahead of it counts whether or not it borrows now: it may not have when the cycle came
+        to it. By W6, those that a limit of their user stops do not count.
         """
-        heads = (self.first(queue) for queue in self.world.waiting.get(gang.pool, ()))
-        rows = [each for each in heads if each is not None]
-        rows += [each for each in self.world.nominated.values() if each.pool == gang.pool]
+        heads = [self.first(queue) for queue in self.world.waiting.get(gang.pool, ())]
+        waiting = [each for each in heads if each is not None and each is not gang]
+        nominated = [each for each in self.world.nominated.values() if each.pool == gang.pool and each is not gang]
         borrows = self.borrows(gang)
-        return not any(
-            each.order < gang.order or (borrows and not each.firm and not self.borrows(each))
-            for each in rows
-            if each is not gang
-        )
+        if self._begun == self.world.changes:
+            ahead, standing = nominated, (borrows, gang.order)
+            if any((self.borrows(each), each.order) < standing for each in waiting):
+                return False
+        else:
+            ahead = waiting + nominated
+            if borrows and any(not each.firm and not self.borrows(each) for each in ahead):
+                return False
+        return not any(each.order < gang.order for each in ahead)
 
     def first(self, queue: Queue, *, refused: bool = True) -> Gang | None:
         """Its first gang that no limit of its user stops. *refused*: also one that the cluster's scheduler refused."""

@@ -135,7 +135,8 @@ class Checker:
         if before is not None:
             yield from self._rest(before, commit)
         world = self.court.world
-        world.now, world.revision = commit.time, commit.revision
+        self.court.turn_to(commit.time)
+        world.revision = commit.revision
         self.first = commit.time if self.first is None else self.first
         self.last = commit.time
         self.court.leaving = {action["workflow"] for kind, action in commit.events if kind == "SetAside"}
@@ -179,7 +180,7 @@ class Checker:
             return
         self.rests += 1
         self.court.renew()
-        self.court.world.now = at
+        self.court.turn_to(at)
         waits: set[tuple[str, str]] = set()
         for law, judge in AT_REST:
             for gang, what in judge(self.court) if law in self._laws else ():
