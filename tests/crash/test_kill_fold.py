@@ -11,7 +11,7 @@ from sqlalchemy import delete, select
 
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Submit
-from runrig.domain.usage import HOUR_S, WORK, Hour, Key
+from runrig.domain.usage import HOUR_S, WORK, Hour, Key, totals
 from runrig.service.usage.follower import Follower
 from runrig.store import SqlStore, schema
 from runrig.store.usage import TABLES
@@ -76,7 +76,7 @@ def _sums(store: SqlStore, open_hours: list[Hour]) -> Table:
         for key, amount in store.usage.stored(1, begin).items():
             found[begin, _without_user(key)] += amount
     for hour in open_hours:
-        for key, amount in hour.sums.items():
+        for key, amount in {**hour.sums, **totals(hour.sums)}.items():
             found[hour.begin, _without_user(key)] += amount
     return {key: amount for key, amount in found.items() if amount}
 
@@ -99,7 +99,8 @@ def _by_brute_force(store: SqlStore, now: float) -> Table:
     specs = store.specs({each.action.workflow.spec_hash for each in events if isinstance(each.action, Submit)})
     found: Counter[tuple[int, Key]] = Counter()
     for (hour, key), amount in integrated([(each.action, each.time) for each in events], dict(specs), now).items():
-        found[hour, _without_user(key)] += amount
+        for each, part in {key: amount, **totals({key: amount})}.items():
+            found[hour, _without_user(each)] += part
     return dict(found)
 
 

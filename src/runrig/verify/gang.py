@@ -77,6 +77,17 @@ def gpus_of(gang: Gang, counts: Sequence[int]) -> int:
     return sum(count * need.get("gpu", 0) for count, need in zip(counts, gang.requests, strict=True))
 
 
+def hold_gpus(held: dict[str, dict[int, str]], gang: Gang, *, take: bool) -> None:
+    """Takes the GPUs of the placement, or leaves those that it has. *held*: node → index → gang."""
+    for share in (share for each in gang.placement for share in each["shares"]):
+        mine = held.setdefault(share["node"], {})
+        for index in share["gpus"]:
+            if take:
+                mine[index] = gang.id
+            elif mine.get(index) == gang.id:
+                del mine[index]
+
+
 def holders(gang: Gang) -> tuple[tuple[str, str], tuple[str, str]]:
     """The user in the top-level pool and in all pools, whose GPUs are limited by W6."""
     return (gang.pool.partition("--")[0], gang.user), ("", gang.user)

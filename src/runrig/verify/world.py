@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from .awaited import Awaited
-from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, Queue, gpus_of, holders
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, Queue, gpus_of, hold_gpus, holders
 from .nodes import takes_pods
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 
@@ -142,7 +142,7 @@ class World:
         if placement is not None or state in (PENDING, None):
             gang.state = None
             self.settle(gang)
-            self._hold_gpus(gang, take=False)
+            hold_gpus(self.gpus, gang, take=False)
             self._count_gpus(gang, -1)
             gang.placement = placement or []
         gang.state, gang.targets = state, targets
@@ -158,7 +158,7 @@ class World:
             gang.since = self.now
             self._count_gpus(gang, 1)
         if state == ADMITTED and placement is not None:
-            self._hold_gpus(gang, take=True)
+            hold_gpus(self.gpus, gang, take=True)
         self._list(gang)
 
     def _unlist(self, gang: Gang) -> None:
@@ -184,15 +184,6 @@ class World:
         elif gang.state is None:
             self.gangs.pop(gang.id, None)
             self.refused.pop(gang.id, None)
-
-    def _hold_gpus(self, gang: Gang, *, take: bool) -> None:
-        for share in (share for each in gang.placement for share in each["shares"]):
-            held = self.gpus.setdefault(share["node"], {})
-            for index in share["gpus"]:
-                if take:
-                    held[index] = gang.id
-                elif held.get(index) == gang.id:
-                    del held[index]
 
     def _count_gpus(self, gang: Gang, sign: int) -> None:
         gpus = gpus_of(gang, [each["count"] for each in gang.placement]) if gang.placement else 0
