@@ -171,7 +171,7 @@ def test_the_tree_nets_what_subpools_lend_to_each_other(tmp_path: Path) -> None:
                 ["vision", "ann", "false", "true", "28800.0"],
                 ["vision--ads", "ann", "false", "false", "28800.0"],
             ]
-            assert "`tree` adds up pools. Add pool to `by`" in it.usage(*hour, "--by", "user").err
+            assert "a tree adds up pools. Group by pool too" in it.usage(*hour, "--by", "user").err
             assert "vision--ads" in it.usage(*hour, "--pool", "vision--ads").out
         world.later(9000)  # The work ends, which closes the hour.
         world.service.usage.step()

@@ -72,7 +72,7 @@ class UsageQueries:
     def usage(self, query: UsageQuery, visibility: Visibility) -> Usage:
         """Raises InvalidInput for an empty time, too many rows or a tree without pools, NotFound for pools that the user cannot see."""
         if query.tree and By.POOL not in query.by:
-            raise InvalidInput.one("`tree` adds up pools. Add pool to `by`", "tree")
+            raise InvalidInput.one("a tree adds up pools. Group by pool too", "tree")
         for pool in query.pools:
             self._queries.check_pool(pool, visibility)
         begin, end = _hours(query, self._clock.now())
