@@ -5,7 +5,7 @@ import os
 import signal
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,6 +50,10 @@ class Seen:
     def ended(self) -> bool:
         """Nothing of it runs any more."""
         return self.type == "DELETED" or self.pod["status"]["phase"] in ("Succeeded", "Failed")
+
+
+class Away(AssertionError):
+    """The server does not lead."""
 
 
 class Rig:
@@ -160,6 +164,8 @@ class Rig:
     def _call(self, method: str, path: str, **what: Any) -> Any:
         assert self._http is not None, "the server does not run"
         answer = self._http.request(method, path, **what)
+        if answer.status_code == 503:
+            raise Away(answer.text)
         assert answer.status_code == 200, (answer.status_code, answer.text)
         return answer.json() if "json" in answer.headers["content-type"] else answer.text
 
@@ -185,9 +191,18 @@ class Rig:
     # ------------------------------------------------------------ the present state
 
     def until(self, found: Callable[[], T | None], what: str, *, timeout_s: float = 60) -> T:
-        """As that of the control plane; a failure shows what the server wrote last, and its pods."""
+        """As that of the control plane; a failure shows what the server wrote last, and its pods.
+
+        A server that slept for longer than its lease answers nothing until it leads again.
+        """
+
+        def looked() -> T | None:
+            with suppress(Away):
+                return found()
+            return None
+
         try:
-            return self.world.plane.until(found, what, timeout_s=timeout_s)
+            return self.world.plane.until(looked, what, timeout_s=timeout_s)
         except TimeoutError as late:
             log = self._last_words()
             pods = {key: (node_of(pod), pod["status"]["phase"]) for key, pod in self.pods().items()}
