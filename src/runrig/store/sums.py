@@ -17,11 +17,16 @@ from runrig.store.text import checked_dumps
 _SUM = schema.workflow_sums.c
 _KEY = ("pool", "submitted_by", "status", "priority")
 _AMOUNTS = ("workflows", "waited", "ran", "waiting", "waiting_since", "running", "running_since")
-_PATH = {
-    "sqlite": "CASE WHEN json_valid(times) THEN json_extract(times, '$.{}') END",
-    "postgresql": "(times->>'{}')",
+_NOW = {
+    "sqlite": "CASE WHEN json_valid(times) THEN json_extract(times, '$.now') END",
+    "postgresql": "(times->>'now')",
 }
-"""A field of a JSON column. A damaged row counts no time, rather than stop the commits that it is in."""
+_SECONDS = {
+    "sqlite": "max(0, min(cast(coalesce(CASE WHEN json_valid(times) THEN json_extract(times, '$.{}') END, 0) AS double precision), 1e12))",
+    "postgresql": "cast(CASE WHEN json_typeof(times->'{}') = 'number' THEN greatest(least(cast(times->>'{}' AS numeric), 1e12), 0)"
+    " ELSE 0 END AS double precision)",
+}
+"""A field of a JSON column. A damaged row counts no time, or too much, rather than stop the commits that it is in."""
 _IDS = {
     "sqlite": "SELECT value FROM json_each(:ids)",
     "postgresql": "SELECT json_array_elements_text(cast(%(ids)s AS json))",
@@ -71,13 +76,12 @@ def _count(connection: Connection, ids: Sequence[str], sign: int) -> None:
 
 @cache
 def _counting(dialect: str, sign: int, which: str) -> str:
-    path = _PATH[dialect]
 
     def ms(name: str) -> str:
-        return f"cast(round(coalesce(cast({path.format(name)} AS double precision), 0) * 1000) AS bigint)"
+        return f"cast(round({_SECONDS[dialect].replace('{}', name)} * 1000) AS bigint)"
 
     def live(name: str, amount: str) -> str:
-        return f"CASE WHEN {path.format('now')} = '{name}' THEN {amount} ELSE 0 END"
+        return f"CASE WHEN {_NOW[dialect]} = '{name}' THEN {amount} ELSE 0 END"
 
     since, key = ms("since"), ", ".join(_KEY)
     each = (

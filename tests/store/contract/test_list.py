@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import literal_column, update
 
 from runrig.domain.gangs import Priority
 from runrig.domain.records import RowChange
@@ -14,7 +15,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, LabelSelector, Status, Task, Workflow, left_out
 from runrig.ports.places import TIMED, moment_of, place_of, spent_on
 from runrig.ports.store import ORDERS, Store, WorkflowQuery
-from runrig.store import SqlStore, ordering
+from runrig.store import SqlStore, ordering, schema
 from tests.worlds.sums import check_sums
 
 from ..values import T0, fill, put, workflow
@@ -246,3 +247,24 @@ def test_pages_in_each_order_miss_and_repeat_nothing_that_stays_while_others_com
         kept, counted = (store.totals(each, NOW, 10_000) for each in (query, replace(query, submitted_after=0.0)))
         assert (kept.statuses, kept.oldest, kept.whole) == (counted.statuses, counted.oldest, counted.whole)
         assert [kept.waited_s, kept.ran_s] == pytest.approx([counted.waited_s, counted.ran_s], abs=0.1)
+
+
+ODD = (
+    '{"waited": -1e308, "running": 1e308}',
+    '{"waited": "abc", "running": true}',
+    '{"now": "waited", "since": null}',
+    '{"now": "running", "since": {"a": 1}}',
+    '{"now": 3, "since": 1e308, "waited": 1e308}',
+    "[]",
+)
+
+
+def test_odd_times_of_workflows_stop_no_commit(store: SqlStore) -> None:
+    """Sums and indexes read them in the transaction that changes them."""
+    fill(store)
+    rows, table = store.workflows(WorkflowQuery(limit=100))[0], schema.workflows
+    for revision, odd in enumerate(ODD, store.load().revision + 1):
+        with store.transactions.writing() as connection:
+            connection.execute(update(table).values(times=literal_column(f"'{odd}'")))
+        make_commit(revision, (), *(put(each) for each in rows)).to(store)
+        assert store.workflows(WorkflowQuery(limit=100))[0] == rows

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
+from runrig.service.service import Service
 from runrig.web.asking import answered, form, form_shown, in_thread
 from runrig.web.forms import Fields, sent
 from runrig.web.pages.parts import Asked
@@ -68,7 +69,7 @@ async def columns(
     return found
 
 
-def _draw(request: Request, service: Any, kept: Mapping[str, str], **more: Any) -> Response:
+def _draw(request: Request, service: Service, kept: Mapping[str, str], **more: Any) -> Response:
     return form_shown(request, service, "columns.html", columns=COLUMNS, shown_now=of(request), kept=kept, **more)
 
 

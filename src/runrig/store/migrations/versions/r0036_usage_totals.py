@@ -3,10 +3,11 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import WHOLE
+
 revision = "0036"
 down_revision = "0035"
 
-WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 TABLES = {
     "usage_work": ("held", "waited", "lost_preempted", "lost_other"),
     "usage_quota": ("quota", "drawn", "borrowed", "lent"),

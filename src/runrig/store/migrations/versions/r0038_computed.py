@@ -13,8 +13,8 @@ DURATION = {
     ),
     "postgresql": (
         "({kept} - CASE WHEN times->>'now' = '{name}' THEN {since} + 1 ELSE 0 END)",
-        "cast(round(CASE WHEN json_typeof(times->'{}') = 'number' THEN least(cast(times->>'{}' AS double precision), 1e12) ELSE 0 END"
-        " * 1000000) AS bigint)",
+        "cast(round(CASE WHEN json_typeof(times->'{}') = 'number'"
+        " THEN greatest(least(cast(times->>'{}' AS numeric), 1e12), 0) ELSE 0 END * 1000000) AS bigint)",
     ),
 }
 IS_ARRAY = {
