@@ -130,10 +130,11 @@ class Accounts:
 
     def request_of(self, entry: Entry, placement: Placement) -> Request:
         """The request of *placement* to the tree, summed per (flavor, resource)."""
-        asked, counted = self.tree.asked, self.leaf(entry).counted
-        chosen = zip(placement, entry.gang.pod_sets, strict=False)
-        parts = [asked(counted, each.flavor, pod_set.requests, each.count) for each, pod_set in chosen]
-        return parts[0] if len(parts) == 1 else summed(parts)
+        asked, counted, pod_sets = self.tree.asked, self.leaf(entry).counted, entry.gang.pod_sets
+        if len(placement) == 1:
+            return asked(counted, placement[0].flavor, pod_sets[0].requests, placement[0].count)
+        chosen = zip(placement, pod_sets, strict=False)
+        return summed(asked(counted, each.flavor, pod_set.requests, each.count) for each, pod_set in chosen)
 
     def constraints(self, entry: Entry, counts: tuple[int, ...]) -> PlacementConstraints | None:
         """Which of *counts* pods must be placed together; None if the pool no longer has a topology key that the gang requests."""

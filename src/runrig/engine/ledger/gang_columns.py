@@ -91,6 +91,11 @@ class GangColumns:
             self._moved = True
             self._left[entry] = _Left(slot, entry.placement, entry.request, entry.admitted_at)
 
+    @property
+    def behind(self) -> bool:
+        """Whether gangs were added since `refresh`."""
+        return bool(self._new)
+
     def _is_back(self, entry: Entry, slot: int) -> None:
         """*entry* got its *slot* back."""
 

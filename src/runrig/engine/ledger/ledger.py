@@ -37,7 +37,7 @@ class Ledger(Accounts):
     def __init__(self, *, place: bool = True, user_of: Callable[[str], str] = lambda _: "") -> None:
         super().__init__(place=place)
         self._user_of = user_of
-        self.users = UserLimits()
+        self.users = UserLimits(self.placed)
         self.effort = 0
         self.pending: dict[BucketKey, Bucket] = {}
         self.ranks: dict[int, Rank] = {}
@@ -235,7 +235,7 @@ class Ledger(Accounts):
         self._leave_nodes(entry)
         entry.placement, entry.request = placement, self.request_of(entry, placement)
         if placement:
-            self.users.count(entry.gang, entry.user, placement, 1)
+            self.users.count(entry, 1)
             self.placed[entry.gang.id] = entry
             self.placed_in.setdefault(entry.gang.pool, {})[entry.gang.id] = entry
         for each in placement:
@@ -244,7 +244,7 @@ class Ledger(Accounts):
 
     def _leave_nodes(self, entry: Entry) -> None:
         if self.placed.pop(entry.gang.id, None) is not None:
-            for holder in self.users.count(entry.gang, entry.user, entry.placement, -1):
+            for holder in self.users.count(entry, -1):
                 self.sleepers.gave_back(holder)
             placed = self.placed_in[entry.gang.pool]
             del placed[entry.gang.id]
@@ -273,9 +273,10 @@ class Ledger(Accounts):
 
     def _charge_anew(self, entry: Entry) -> None:
         """Charges *entry*. Gangs without targets may get some: a pool that starts to borrow loses the protection of rule R2."""
-        before = above_nominal(self.leaf(entry), entry.request)
+        leaf = self.leaf(entry)
+        before = above_nominal(leaf, entry.request)
         self.charge(entry)
-        self.sleepers.holds_more(entry, before)
+        self.sleepers.holds_more(leaf, entry.request, before)
 
     def _hold_as(self, entry: Entry, placement: Placement | None = None, priority: Priority | None = None) -> None:
         """Replaces the placement or priority of the admitted *entry* in both layers; None: unchanged."""

@@ -168,11 +168,6 @@ class Bucket:
         self.first_of: AskedBy | None = None
 
     @property
-    def place(self) -> tuple[int, float]:
-        """The queue position of its head by rule P4, without the id: by rank, then by time of submission."""
-        return -self.rank, self.waiting[0].gang.submitted_at
-
-    @property
     def least_gpus(self) -> int:
         """GPUs of the smallest size that its gangs accept (rule A1)."""
         return self.waiting[0].gang.gpus([count if least is None else least for count, least, *_ in self.key.shape])
@@ -284,12 +279,13 @@ class Rank:
             del self.by_pool[entry.bucket.pool]
 
 
-def last_first(buckets: Iterable[Bucket]) -> list[Bucket]:
-    """*buckets* sorted by `Bucket.place`, last first."""
+def last_first(buckets: Iterable[Bucket]) -> list[tuple[tuple[int, float], Bucket]]:
+    """*buckets*, last first, each with the queue position of its head without the id: by rank, then by time of submission."""
     found = list(buckets)
-    times = np.array([bucket.waiting[0].gang.submitted_at for bucket in found])
-    order = np.lexsort((times, np.array([-bucket.rank for bucket in found])))
-    return [found[at] for at in order[::-1].tolist()]
+    times = [bucket.waiting[0].gang.submitted_at for bucket in found]
+    ranks = [-bucket.rank for bucket in found]
+    order = np.lexsort((times, ranks))
+    return [((ranks[at], times[at]), found[at]) for at in order[::-1].tolist()]
 
 
 class Entry:

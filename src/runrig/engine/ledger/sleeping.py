@@ -13,7 +13,7 @@ from runrig.engine.ledger.queue import AWAKE, Barrier, Bucket, Entry, Pass
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.quota.declared_tree import Followed
 from runrig.engine.quota.guarantees import nodes_under
-from runrig.engine.quota.quota_node import CHARGED, LAYERS, NodeKind, QuotaLeaf, QuotaNode, Request
+from runrig.engine.quota.quota_node import LAYERS, NodeKind, QuotaLeaf, QuotaNode, Request
 
 ANYTHING = "anything"
 CANDIDATES = "candidates"
@@ -235,16 +235,15 @@ class Sleepers:
         if node.kind is NodeKind.POOL:
             self.eased[node.name] = None
 
-    def holds_more(self, entry: Entry, before: list[bool]) -> None:
-        """*entry* was charged. LOW work may have lost the protection of rule R2. *before*: `above_nominal` before the charge.
+    def holds_more(self, leaf: QuotaLeaf, request: Request, before: list[bool]) -> None:
+        """*request* was charged to *leaf*. LOW work may have lost the protection of rule R2. *before*: `above_nominal` before that.
 
         Quota that a pool draws from cohorts is not part of its nominal and also changes, so any pool above nominal counts then.
         If weights differ, every charge can change the order of preemption.
         """
         if self._deaf:
             return
-        leaf = self._leaf_of(entry)
-        after = above_nominal(leaf, entry.request)
+        after = above_nominal(leaf, request)
         draws = leaf.outermost_pool.guarantee is not None and any(after)
         if after != before or draws or leaf.weighed:
             self.gave_back(CANDIDATES)
@@ -328,9 +327,4 @@ class Notes:
 
 def above_nominal(leaf: QuotaLeaf, request: Request) -> list[bool]:
     """For each pool above *leaf*, its `own` node first, and each index of *request*: whether usage exceeds nominal."""
-    return [
-        node.usage[CHARGED][index] > node.subtree[index]
-        for node in leaf.path
-        if node.kind in (NodeKind.POOL, NodeKind.OWN)
-        for index, _ in request
-    ]
+    return [usage[index] > subtree[index] for usage, subtree in leaf.nominals for index, _ in request]

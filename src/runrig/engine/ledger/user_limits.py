@@ -5,13 +5,13 @@ limit stops is never worth a preemption, and an actual amount is never above the
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from runrig.domain.gangs import Gang, Placement
 from runrig.domain.limits import EVERYWHERE, Limits
 from runrig.domain.pools import Pool, top_level
 from runrig.domain.quantities import LARGEST
+from runrig.engine.ledger.queue import Entry
 
 Holder = tuple[str, str]
 """Top-level pool, or `EVERYWHERE`, and user."""
@@ -23,11 +23,21 @@ def holders_of(pool: str, user: str) -> tuple[Holder, Holder]:
 
 
 class UserLimits:
-    """*held*: the GPUs of each holder, also where no limit applies. *declared*: the limits of users who have any."""
+    """*declared*: the limits of users who have any. *placed*: the gangs that count."""
 
-    def __init__(self) -> None:
-        self.held: Counter[Holder] = Counter()
+    def __init__(self, placed: Mapping[str, Entry]) -> None:
         self.declared: dict[str, Limits] = {}
+        self._placed = placed
+        self._held: Counter[Holder] | None = None
+
+    @property
+    def held(self) -> Counter[Holder]:
+        """The GPUs of each holder, also where no limit applies. O(gangs) for the first call, then kept up to date."""
+        if self._held is None:
+            self._held = Counter()
+            for entry in self._placed.values():
+                self.count(entry, 1)
+        return self._held
 
     def put(self, limits: Limits) -> None:
         if limits.none:
@@ -39,11 +49,13 @@ class UserLimits:
         """The limits of *user* over all pools."""
         return self.declared.get(user) or Limits(user=user)
 
-    def count(self, gang: Gang, user: str, placement: Placement, by: int) -> tuple[Holder, Holder]:
-        """Adds *by* times the GPUs of *placement*. O(pod sets)."""
-        holders = holders_of(gang.pool, user)
-        gpus = by * gang.gpus([each.count for each in placement])
-        held = self.held
+    def count(self, entry: Entry, by: int) -> tuple[Holder, ...]:
+        """Adds *by* times the GPUs of the placement of *entry*. Returns whose GPUs are counted. O(pod sets)."""
+        held = self._held
+        if held is None:
+            return ()
+        holders = holders_of(entry.gang.pool, entry.user)
+        gpus = by * entry.gang.gpus([each.count for each in entry.placement])
         for holder in holders if gpus else ():
             left = held.get(holder, 0) + gpus
             if left:

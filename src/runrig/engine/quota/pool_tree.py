@@ -10,7 +10,7 @@ from functools import cached_property
 from runrig.domain.pools import MOST_WEIGHT, Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.engine.quota.guarantees import guarantees
-from runrig.engine.quota.quota_node import NodeKind, QuotaLeaf, QuotaNode, Request, note_borrowed
+from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaLeaf, QuotaNode, Request, note_borrowed
 from runrig.engine.quota.tree import TreeBuilder, hang
 
 
@@ -102,6 +102,9 @@ class QuotaTree:
         firm, low = self.firm[name], self.low[name]
         pools = [node for node in firm.path if node.kind is NodeKind.POOL]
         firm.outermost_pool = low.outermost_pool = pools[-1]
+        firm.nominals = low.nominals = tuple(
+            (node.usage[CHARGED], node.subtree) for node in firm.path if node.kind in (NodeKind.POOL, NodeKind.OWN)
+        )
         firm.pools_above = tuple(pool for pool in pools if has_subpools(pool))
         firm.guarded = bool(firm.pools_above) or firm.twin is not None
         firm.counted = low.counted = self._counted(self.pools[name])

@@ -146,18 +146,23 @@ class QuotaLeaf(QuotaNode):
     limit.
     *holding*: per layer, the usage lists of the nodes of the path. *counted*: the resources that a quota above counts.
     *pools_above*: pools above, including its own, that have subpools; guaranteed work counts towards their *used* (rule P2).
+    *nominals*: (charged usage, quota) of each pool above, its `own` node first.
     *outermost_pool*: the outermost pool above; the leaf itself in a tree without pools.
     *guarded*: guaranteed work is limited by more than the path: by pools above, or by quota that cohorts share.
     *weighed*: the indices of GPUs, for which nodes above count what they borrow; empty if all weights are equal.
     """
 
-    __slots__ = ("counted", "guarded", "holding", "keeps", "limits", "outermost_pool", "pools_above", "twin", "weighed")
+    __slots__ = (
+        *("counted", "guarded", "holding", "keeps", "limits", "nominals", "outermost_pool", "pools_above"),
+        *("twin", "weighed"),
+    )
 
     def __init__(self, kind: NodeKind, name: str, quotas: Mapping[int, Quota], width: int, weight: Weight) -> None:
         super().__init__(kind, name, quotas, width, weight)
         self.counted: frozenset[str] = frozenset()
         self.pools_above: tuple[QuotaNode, ...] = ()
         self.outermost_pool: QuotaNode = self
+        self.nominals: tuple[tuple[list[int], list[int]], ...] = ()
         self.limits: tuple[tuple[QuotaNode, ...], ...] = ()
         self.keeps = False
         self.holding: tuple[tuple[list[int], ...], ...] = ()

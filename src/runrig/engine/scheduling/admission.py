@@ -55,8 +55,6 @@ def _passes(ledger: Ledger, looked: "_Looked") -> _Steps:
     _ = ledger.tree  # update the tree first: a rebuilt tree wakes all buckets
     firm = [bucket for bucket in ledger.sleepers.awake if bucket.firm]
     put_off = may_start(ledger, firm=True)
-    if firm or put_off:  # their searches need all candidates; adding many of them takes a part of its own
-        yield from repeat(None, ledger.candidates.refresh() // EFFORT_PER_STEP)
     borrowing: list[Bucket] = []
     return (
         (yield from _firm(ledger, QueueHeads(ledger.sleepers, [*firm, *put_off], Pass.FIRM), looked, set(put_off)))
@@ -188,9 +186,11 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucke
             ledger.sleepers.wake(entry.bucket)
         if looked.skips(entry, Pass.FIRM):
             continue
+        if ledger.candidates.behind and any(each.topology for each in entry.gang.pod_sets):
+            # Its search for targets needs all candidates; adding many of them takes a part of its own.
+            yield from repeat(None, ledger.candidates.refresh() // EFFORT_PER_STEP)
         before = _effort(ledger)
-        with At(entry.gang.workflow):
-            found = look_at(ledger, entry)
+        found = _look(ledger, entry)
         if found is None:
             looked.failed(entry, Pass.FIRM)
             yield from _steps(ledger, before)
@@ -223,6 +223,15 @@ def _steps(ledger: Ledger, before: int) -> Iterator[None]:
 
 Start = Placement | Targets
 """How a gang can start: immediately with a placement, or after its targets have stopped."""
+
+
+def _look(ledger: Ledger, entry: Entry) -> Start | None:
+    """`look_at`, but a bug is a FailedAt. An `At` around every gang would cost more than drawing it from the queue."""
+    try:
+        return look_at(ledger, entry)
+    except Exception:
+        with At(entry.gang.workflow):
+            raise
 
 
 def look_at(ledger: Ledger, entry: Entry) -> Start | None:
@@ -263,8 +272,7 @@ def _low(ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borr
         if looked.skips(entry, turn):
             continue
         before = _effort(ledger)
-        with At(entry.gang.workflow):
-            found = look_at(ledger, entry)
+        found = _look(ledger, entry)
         if found is None:
             looked.failed(entry, turn)
             yield from _steps(ledger, before)

@@ -66,8 +66,9 @@ class QueueHeads:
 
     def _take_in_who_is_next(self) -> None:
         """Computes full queue positions only when needed: computing them all first would take as long as many evaluations."""
-        while self._later and (not self._heap or self._later[-1].place <= self._heap[0][0][:2]):
-            self.next_of(self._later.pop())
+        later, heap = self._later, self._heap
+        while later and (not heap or later[-1][0] <= heap[0][0][:2]):
+            self.next_of(later.pop()[1])
 
     def _push_first(self, barrier: Barrier, need: int) -> None:
         first = barrier.first(self._turn, need)
