@@ -23,6 +23,11 @@ Coder = Callable[[Any], Any]
 
 # No cycle check: values are frozen, so they form a tree.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False)
+# `encode` makes this for each call, which takes longer than to write a short value.
+_MAKE = getattr(json.encoder, "c_make_encoder", None)
+_PARTS = _MAKE and _MAKE(
+    None, _ENCODER.default, json.encoder.encode_basestring_ascii, None, ":", ",", True, False, False
+)
 
 
 class Undecodable(ValueError):
@@ -31,7 +36,7 @@ class Undecodable(ValueError):
 
 def dumps(plain: object) -> str:
     """Returns *plain* as canonical text: sorted keys, no spaces, ASCII."""
-    return _ENCODER.encode(plain)
+    return "".join(_PARTS(plain, 0)) if _PARTS else _ENCODER.encode(plain)
 
 
 def loads(text: str | bytes) -> Any:
@@ -85,7 +90,7 @@ def coder(declared: Any) -> tuple[Coder, Coder]:
     if declared in (str, int, float, bool):
         return _scalar(declared)
     if issubclass(declared, enum.Enum):
-        return _value_of, declared
+        return value_of, declared
     if issubclass(declared, tuple):
         return _fixed(declared._make, tuple(get_type_hints(declared).values()))
     raise AssertionError(f"no way is known to store {declared!r}")
@@ -106,7 +111,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-_value_of = attrgetter("_value_")
+value_of = attrgetter("_value_")
 """The value of an enum member: `value` is a Python descriptor and takes ten times as long."""
 
 

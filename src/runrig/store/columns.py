@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Integer, String, Text
 from sqlalchemy.types import TypeDecorator
 
-from runrig.store.codec import coder, decode
+from runrig.store.codec import coder, decode, value_of
 from runrig.store.text import checked, checked_dumps
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -112,9 +112,8 @@ class OneOf(TypeDecorator[Any]):
         return None if value is None else self.text(value)
 
     @staticmethod
-    @lru_cache(10_000)
     def text(value: enum.Enum | str) -> str:
-        return checked(str(value.value) if isinstance(value, enum.Enum) else value)
+        return checked(value) if type(value) is str else value_of(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002
         return None if value is None else decode(self.members, value)

@@ -2,14 +2,29 @@
 
 A cycle writes tens of thousands of rows in one transaction, and a submission one row in each of many tables. So commits
 bypass SQLAlchemy, which compiles each statement and binds values one by one. Statements are text, built once. SQLite
-gets tuples. PostgreSQL, where each round trip is slow, gets all rows of a table in one JSON parameter.
+gets tuples. PostgreSQL, where each round trip is slow, gets all rows of a table in one statement. A few are a JSON list of
+objects; many are a JSON list for each column, which takes a quarter of the time to write.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, Text, UpdateBase, bindparam, cast, column, func, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Select,
+    Table,
+    Text,
+    UpdateBase,
+    bindparam,
+    cast,
+    column,
+    func,
+    literal_column,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.types import JSON, LargeBinary, TypeEngine
@@ -22,6 +37,8 @@ from runrig.store.text import bytes_of, checked, checked_dumps, text_of
 
 ROWS_AT_ONCE = 5_000
 """So that no parameter exceeds a few megabytes."""
+MANY = 12
+"""From this number of rows on, PostgreSQL gets columns."""
 
 Encoder = Callable[[Any], Any]
 
@@ -70,7 +87,12 @@ def before_migration(connection: Connection, place: str) -> None:
 
 
 def _execute(
-    connection: Connection, table: Table, rows: Sequence[Row], conflict: str | None, *, plain: bool = False
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Row],
+    conflict: str | None,
+    *,
+    plain: bool = False,
 ) -> None:
     if not rows:
         return
@@ -78,12 +100,28 @@ def _execute(
         encoders = _nested(table) if plain else _for_sqlite(table)
         _driver(connection).executemany(_sqlite(table, conflict), [_encoded(row, encoders) for row in rows])
         return
-    names, json_encoders = table.columns.keys(), () if plain else _for_json(table)
+    for statement, values in statements(table, rows, conflict, plain=plain):
+        connection.exec_driver_sql(statement, values)
+
+
+def statements(
+    table: Table, rows: Sequence[Row], conflict: str | None = "update", *, plain: bool = False
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yields statements for PostgreSQL that write *rows*, with their parameters."""
+    names, encoders = table.columns.keys(), () if plain else _for_json(table)
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        sent = [
-            dict(zip(names, _encoded(row, json_encoders), strict=True)) for row in rows[start : start + ROWS_AT_ONCE]
-        ]
-        connection.exec_driver_sql(_postgresql(table, conflict), {"rows": checked_dumps(sent)})
+        some = rows[start : start + ROWS_AT_ONCE]
+        if len(some) < MANY:
+            objects = [dict(zip(names, _encoded(row, encoders), strict=True)) for row in some]
+            yield _postgresql(table, conflict), {"rows": checked_dumps(objects)}
+            continue
+        columns: list[Sequence[Any]] = list(zip(*some, strict=True))
+        for index, encoder in encoders:
+            columns[index] = [None if value is None else encoder(value) for value in columns[index]]
+        yield (
+            _of_columns(table, conflict),
+            {f"c{index}": checked_dumps(values) for index, values in enumerate(columns)},
+        )
 
 
 def _driver(connection: Connection) -> Any:
@@ -100,10 +138,34 @@ def _sqlite(table: Table, conflict: str | None) -> str:
 @cache
 def _postgresql(table: Table, conflict: str | None) -> str:
     """Returns an insert from the parameter *rows*, a JSON list of objects by column."""
-    names = table.columns.keys()
     rows = func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
-    sent = rows.table_valued(*(column(each.name, each.type) for each in table.columns)).render_derived(with_types=True)
-    statement = postgresql.insert(table).from_select(names, select(*(sent.c[name] for name in names)))
+    typed = [column(each.name, Text() if _is_json(each) else each.type) for each in table.columns]
+    named = rows.table_valued(*typed).render_derived(with_types=True)
+    values = [cast(named.c[each.name], each.type) if _is_json(each) else named.c[each.name] for each in table.columns]
+    return _inserted(table, conflict, select(*values))
+
+
+@cache
+def _of_columns(table: Table, conflict: str | None) -> str:
+    """Returns an insert from the parameters *c0*, *c1*, …: a JSON list for each column."""
+    names = [f"c{index}" for index in range(len(table.columns))]
+    lists = ", ".join(f"json_array_elements_text(:{name})" for name in names)
+    # A cast to a shorter text would cut it off.
+    values = [
+        name if isinstance(each.type, Words | OneOf) else f"{name}::{each.type.compile(psycopg.dialect())}"  # type: ignore[no-untyped-call]
+        for name, each in zip(names, table.columns, strict=True)
+    ]
+    rows = text(f"ROWS FROM ({lists}) AS sent ({', '.join(names)})")
+    found: list[Any] = [literal_column(each) for each in values]
+    return _inserted(table, conflict, select(*found).select_from(rows))
+
+
+def _is_json(each: Column[Any]) -> bool:
+    return isinstance(each.type, Encoded | JSON)
+
+
+def _inserted(table: Table, conflict: str | None, rows: Select[Any]) -> str:
+    statement = postgresql.insert(table).from_select(table.columns.keys(), rows)
     return _text(_resolved(statement, table, conflict), "postgresql")
 
 
@@ -172,12 +234,8 @@ class Dumped(NamedTuple):
 
 
 def _encoders(table: Table, encoder: Callable[[TypeEngine[Any]], Encoder | None]) -> tuple[tuple[int, Encoder], ...]:
-    found = ((index, encoder(each.type), each.nullable) for index, each in enumerate(table.columns))
-    return tuple((index, _or_none(each) if nullable else each) for index, each, nullable in found if each is not None)
-
-
-def _or_none(encoder: Encoder) -> Encoder:
-    return lambda value: None if value is None else encoder(value)
+    found = ((index, encoder(each.type)) for index, each in enumerate(table.columns))
+    return tuple((index, each) for index, each in found if each is not None)
 
 
 def _sqlite_encoder(type_: TypeEngine[Any]) -> Encoder | None:
@@ -192,14 +250,16 @@ def _sqlite_encoder(type_: TypeEngine[Any]) -> Encoder | None:
 
 
 def _json_encoder(type_: TypeEngine[Any]) -> Encoder | None:
-    """Returns the encoder for *type_*, None if it needs none. Text is checked when everything is written."""
+    """Returns the encoder for *type_*, None if it needs none. Text is checked when everything is written. JSON is a list or an
+    object, which PostgreSQL reads as the same text, whether it is sent as text or as a part of the whole.
+    """
     match type_:
         case Encoded():
-            return type_.plain
+            return type_.text if type_.alike else type_.plain
         case OneOf() | UtcDateTime():
             return type_.text
         case JSON():
-            return lambda plain: plain.plain if type(plain) is Dumped else plain
+            return lambda plain: plain.text if type(plain) is Dumped else plain
         case LargeBinary():
             return text_of
     return None

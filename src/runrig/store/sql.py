@@ -160,13 +160,10 @@ class SqlStore:
             by_kind: dict[str, list[RowChange]] = {}
             for change in last.values():
                 by_kind.setdefault(change.kind, []).append(change)
-            counted = [str(change.key[0]) for change in by_kind.get("Workflow", ())]
-            sums.take(connection, counted)
             for kind in reversed(tuple(KINDS)):
                 _delete(connection, kind, [each.key for each in by_kind.get(kind, ()) if each.record is None])
             for kind in KINDS:
                 _write(connection, kind, [each.record for each in by_kind.get(kind, ()) if each.record is not None])
-            sums.add(connection, counted)
             _, before = self._chained if self._chained[0] == first - 1 else chain.head(connection)
             rows, head = chain.chained([event_row(event) for event in events], before, about)
             insert_rows(connection, schema.events, rows)
@@ -367,6 +364,8 @@ def _highest(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, i
 
 
 def _delete(connection: Connection, kind: str, keys: Sequence[tuple[str | int, ...]]) -> None:
+    if kind == "Workflow":
+        sums.take(connection, [str(id) for (id,) in keys])
     for key in keys:
         run(connection, _deletion(kind), KINDS[kind].key_row(key))
 
@@ -384,7 +383,11 @@ def _write(connection: Connection, kind: str, records: Sequence[Any]) -> None:
     entry = KINDS[kind]
     if kind == "Pool":
         records = sorted(records, key=lambda pool: pool.parent is not None)
-    put_rows(connection, entry.table, [entry.to_row(record) for record in records])
+    rows = [entry.to_row(record) for record in records]
+    if kind == "Workflow":
+        sums.put(connection, rows)
+    else:
+        put_rows(connection, entry.table, rows)
 
 
 def _write_spec(connection: Connection, spec: SpecText) -> None:

@@ -1,7 +1,7 @@
 """Kept sums of workflows by pool, user, status and priority: totals of these read no workflows, however many there are.
 
-A transaction that changes or deletes workflows takes their old rows out of the sums and adds the new ones. Milliseconds,
-because whole numbers add up to the same in any order.
+A transaction that changes or deletes workflows takes their old rows out of the sums and adds the new ones; on PostgreSQL the
+statement that writes them does so. Milliseconds, because whole numbers add up to the same in any order.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,9 @@ from sqlalchemy import Connection, func, select
 
 from runrig.ports.store import WorkflowQuery
 from runrig.store import schema
+from runrig.store.dialect import put_rows, statements
 from runrig.store.filters import key_filters
+from runrig.store.rows import Row
 from runrig.store.text import checked_dumps
 
 _SUM = schema.workflow_sums.c
@@ -54,43 +56,64 @@ def _seconds(at: float, kept: int, live: int, since: int) -> float:
     return int(kept + live * round(at * 1000) - since) / 1000
 
 
+def put(connection: Connection, rows: Sequence[Row]) -> None:
+    """Inserts or overwrites *rows* of workflows, whose first column is the id, and counts them in place of the old rows."""
+    if connection.dialect.name == "postgresql":
+        for statement, values in statements(schema.workflows, rows):
+            connection.exec_driver_sql(_put_and_counted(statement), values)
+        return
+    ids = [row[0] for row in rows]
+    take(connection, ids)
+    put_rows(connection, schema.workflows, rows)
+    _count(connection, ids, 1)
+
+
 def take(connection: Connection, ids: Sequence[str]) -> None:
     """Takes the workflows *ids*, as they are stored, out of the sums."""
     _count(connection, ids, -1)
 
 
-def add(connection: Connection, ids: Sequence[str]) -> None:
-    _count(connection, ids, 1)
-
-
 def recount(connection: Connection) -> None:
     """Fills the empty table of sums."""
-    connection.exec_driver_sql(_counting(connection.dialect.name, 1, "1 = 1"))
+    connection.exec_driver_sql(_counting(connection.dialect.name, _those(1, "workflows")))
 
 
 def _count(connection: Connection, ids: Sequence[str], sign: int) -> None:
     if ids:
         name = connection.dialect.name
-        connection.exec_driver_sql(_counting(name, sign, f"id IN ({_IDS[name]})"), {"ids": checked_dumps(list(ids))})
+        those = _those(sign, f"workflows WHERE id IN ({_IDS[name]})")
+        connection.exec_driver_sql(_counting(name, those), {"ids": checked_dumps(list(ids))})
+
+
+def _those(sign: int, which: str) -> str:
+    return f"SELECT {', '.join(_KEY)}, times, {sign} AS sign FROM {which}"  # noqa: S608  No values of users.
 
 
 @cache
-def _counting(dialect: str, sign: int, which: str) -> str:
+def _put_and_counted(statement: str) -> str:
+    """*statement*: puts workflows. All of the whole sees the rows as they were before, except for what `put` returns."""
+    before = _those(-1, "workflows WHERE id IN (SELECT id FROM put)")
+    changed = _counting("postgresql", f"{_those(1, 'put')} UNION ALL {before}")
+    return f"WITH put AS ({statement} RETURNING id, {', '.join(_KEY)}, times) {changed}"
+
+
+@cache
+def _counting(dialect: str, those: str) -> str:
+    """*those*: selects the key and times of workflows, and the sign with which they count."""
 
     def ms(name: str) -> str:
         return f"cast(round({_SECONDS[dialect].replace('{}', name)} * 1000) AS bigint)"
 
-    def live(name: str, amount: str) -> str:
-        return f"CASE WHEN {_NOW[dialect]} = '{name}' THEN {amount} ELSE 0 END"
+    def now(name: str) -> str:
+        return f"CASE {_NOW[dialect]} WHEN '{name}' THEN 1 ELSE 0 END"
 
-    since, key = ms("since"), ", ".join(_KEY)
-    each = (
-        *("1", ms("waited"), ms("running"), live("waited", "1"), live("waited", since)),
-        *(live("running", "1"), live("running", since)),
-    )
-    sums = ", ".join(f"{sign} * sum({amount})" for amount in each)
+    times = f"{ms('waited')} AS waited, {ms('running')} AS ran, {ms('since')} AS since"
+    live = f"{now('waited')} AS waiting, {now('running')} AS running"
+    key = ", ".join(_KEY)
+    each = "1", "waited", "ran", "waiting", "waiting * since", "running", "running * since"
+    sums = ", ".join(f"sum(sign * {amount})" for amount in each)
     added = ", ".join(f"{name} = workflow_sums.{name} + excluded.{name}" for name in _AMOUNTS)
-    counted = f"SELECT {key}, {sums} FROM workflows WHERE {which} GROUP BY {key}"  # noqa: S608  No values of users.
+    counted = f"SELECT {key}, {sums} FROM (SELECT {key}, sign, {times}, {live} FROM ({those}) AS those) AS each GROUP BY {key}"  # noqa: S608  No values of users.
     return (
         f"INSERT INTO workflow_sums ({key}, {', '.join(_AMOUNTS)}) {counted} ON CONFLICT ({key}) DO UPDATE SET {added}"
     )
