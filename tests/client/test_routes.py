@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from docs.generate import CLIENT, OURS, ROOT, routes
 
+from runrig.client import models
 from runrig.client.calls import cluster
 from runrig.client.ways import Calls
 
@@ -57,3 +58,12 @@ def test_every_route_has_a_call() -> None:
 def test_every_call_is_documented() -> None:
     kinds = {kind for kind in Calls.__subclasses__() if kind.__module__.startswith(cluster.__package__ or "")}
     assert kinds - set(CLIENT.values()) == set()
+
+
+def test_every_model_that_a_call_names_is_there() -> None:
+    named = {
+        name
+        for file in (FOLDER / "clients.py", *(FOLDER / "calls").glob("*.py"))
+        for name in re.findall(r"\bmodels\.(\w+)", file.read_text(encoding="utf-8"))
+    }
+    assert [name for name in sorted(named) if not hasattr(models, name)] == []

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
-from runrig.domain.shown.pools import DeclaredPool, declared
+from runrig.domain.shown.pools import DeclaredPool, fields_of
 from runrig.osmo import pools
 from runrig.osmo.shape import Shape
 from runrig.service.queries.resource_queries import PoolView
@@ -23,7 +23,7 @@ def settings_then(pool: Pool, inherited: Pool, flavors: Iterable[Flavor], backen
     """Returns the settings of a pool at an earlier revision. *inherited*: its parent at that time, if it is a subpool;
     *flavors*: the current ones.
     """
-    plain = to_plain(DeclaredPool(**declared(pool, inherited)))
+    plain = to_plain(DeclaredPool(**fields_of(pool, inherited)))
     return pools.settings(plain | {"backend": backend}, _platforms(flavors))
 
 

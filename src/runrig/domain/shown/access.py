@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
-from runrig.domain import access, credentials
-from runrig.domain.access import GrantRow, TokenRow
+from runrig.domain import credentials
+from runrig.domain.access import GrantRow, TokenRow, role_named
+from runrig.domain.access import User as KnownUser
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.tags import etag_of
 from runrig.domain.value import Page, Shown, Tagged, at, example, shown_as
@@ -80,11 +81,11 @@ class User(Tagged):
     disabled: bool
 
     @classmethod
-    def of(cls, user: access.User) -> "User":
+    def of(cls, user: KnownUser) -> "User":
         return cls(user.name, user.roles, at(user.created_at), user.disabled, etag=etag_of(user))
 
 
-shown_as(User.of(access.User("alice", (access.role_named("vision-user"),), _TIME)))
+shown_as(User.of(KnownUser("alice", (role_named("vision-user"),), _TIME)))
 
 
 class UserPage(Page[User]):
@@ -113,7 +114,7 @@ class Role(Tagged):
         )
 
 
-shown_as(Role.of(GrantRow("alice", access.role_named("vision-user"), _TIME, "apply by root")))
+shown_as(Role.of(GrantRow("alice", role_named("vision-user"), _TIME, "apply by root")))
 
 
 class RolePage(Page[Role]):

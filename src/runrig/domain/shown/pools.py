@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from runrig.domain import pools
-from runrig.domain.pools import PoolState, Quota, TopologyKey
+from runrig.domain.pools import Declared, PoolState, Quota, TopologyKey
+from runrig.domain.pools import Pool as OwnPool
+from runrig.domain.pools import Quotas as OwnQuotas
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.settings import shown
 from runrig.domain.value import NO_AMOUNTS, Amounts, Page, Shown, Tagged, at, example, shown_as
@@ -14,7 +15,7 @@ Quotas = dict[str, dict[str, Quota]]
 """Flavor → resource → quota, sorted."""
 
 
-def quotas_of(declared: pools.Quotas) -> Quotas:
+def quotas_of(declared: OwnQuotas) -> Quotas:
     found: Quotas = {}
     for key, quota in sorted(declared.items()):
         found.setdefault(key.flavor, {})[key.resource] = quota
@@ -124,7 +125,7 @@ shown_as(NodeShare("vision", 16, 10))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredPool(pools.Declared, Shown):
+class DeclaredPool(Declared, Shown):
     """The declaration of a pool.  A subpool has the settings of its parent, except for its quota (rule S5)."""
 
     quotas: Quotas
@@ -134,7 +135,7 @@ class DeclaredPool(pools.Declared, Shown):
     paused_until: datetime | None
 
 
-def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
+def fields_of(own: OwnPool, settings: OwnPool) -> dict[str, Any]:
     """The fields of `DeclaredPool`. *settings*: the pool whose settings apply to *own*: the parent of a subpool,
     otherwise itself.
     """
@@ -156,7 +157,7 @@ def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
     }
 
 
-_VISION = pools.Pool(
+_VISION = OwnPool(
     "vision",
     {FlavorResource("default", GPU): example(Quota)},
     cohort="research",
@@ -189,7 +190,7 @@ class Pool(DeclaredPool):
 
 shown_as(
     Pool(
-        **declared(_VISION, _VISION),
+        **fields_of(_VISION, _VISION),
         backend="default",
         subpools=("vision--a",),
         workflows=1,

@@ -6,7 +6,7 @@ from datetime import datetime
 from runrig.domain.blockers import Blocker, QuotaLeft, Verdict
 from runrig.domain.budgets import HOUR, Owner, Spent, next_month
 from runrig.domain.gangs import Priority
-from runrig.domain.pools import BudgetReached, Pool, PoolState
+from runrig.domain.pools import BudgetReached, Declared, PoolState
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.value import Shown, at, example, shown_as, utc
@@ -273,7 +273,7 @@ def reason_budget(spent: Spent, budget: int) -> Reason:
     )
 
 
-def reason_paused(pool: Pool) -> Reason:
+def reason_paused(pool: Declared) -> Reason:
     """The reason why nothing starts in *pool*, which is paused, and in its subpools."""
     since, until = pool.paused_since, pool.paused_until
     return Reason(Code.PAUSED, "S8", where=pool.name, since=since, until=until, said=pool.paused_reason)

@@ -17,7 +17,7 @@ from runrig.domain.quantities import GPU
 from runrig.domain.records import Event
 from runrig.domain.settings import named
 from runrig.domain.shown.history import PoolChange, PoolFieldEdit, PoolPast, PoolThen
-from runrig.domain.shown.pools import declared
+from runrig.domain.shown.pools import fields_of
 from runrig.domain.value import at as to_time
 from runrig.ports.clock import Clock
 from runrig.ports.store import ChangesQuery, Store
@@ -224,7 +224,7 @@ def _then(pools: Mapping[str, Pool], name: str, changed: PoolChange) -> PoolThen
     below = [each for each in pools.values() if each.parent == name and each.state is not PoolState.ARCHIVED]
     quota = _gpus(pool) if pool.state is PoolState.ACTIVE else 0
     unallocated = quota - sum(_gpus(each) for each in below)
-    settings = declared(pool, pools[pool.parent] if pool.parent else pool)
+    settings = fields_of(pool, pools[pool.parent] if pool.parent else pool)
     return PoolThen(**settings, quota=quota, unallocated=unallocated, changed=changed)
 
 

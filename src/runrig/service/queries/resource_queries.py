@@ -45,7 +45,7 @@ class PoolView(NamedTuple):
 
     def shown(self, backend: str) -> shown.Pool:
         return shown.Pool(
-            **shown.declared(self.pool, self.settings),
+            **shown.fields_of(self.pool, self.settings),
             backend=backend,
             subpools=self.subpools,
             workflows=self.workflows,
