@@ -69,7 +69,7 @@ def _rows(waiting: int, runs: int) -> Rows:
 
 def _history(store: SqlStore, waiting: int) -> list[tuple[str, Cell]]:
     """Commits it; returns the bytes counted for the first checkpoint, and the maximum for a later one."""
-    state, sizes = State.empty(), list[int]()
+    state, sizes = State(), list[int]()
     since: list[Action] = []
     for revision, actions in enumerate(_commits(waiting), 1):
         at = 1_800_000_000.0 + revision

@@ -63,7 +63,7 @@ def pool(name: str, gpus: int, cohort: str | None = None) -> Pool:
 
 def made(cluster: Cluster, pools: Sequence[Pool] = ()) -> State:
     """The cluster with *pools*, or with one pool that has all quota, and the work that keeps it busy.  The quota tree is built."""
-    state = State.empty()
+    state = State()
     state.apply_all((SetFlavors((Flavor(DEFAULT_FLAVOR),)), PutCohort(Cohort("all"))), 0)
     for host in range(cluster.nodes):
         labels = {key.label: f"{key.key}-{cluster.domain(key.key, host):05}" for key in KEYS[:2]}

@@ -240,7 +240,7 @@ def _waiting(gangs: int) -> tuple[SpecText, tuple[Action, ...]]:
     quota = {FlavorResource("default", GPU): Quota(gangs)}
     nodes = [PutNode(Node(f"n{at:05}", {GPU: 8}, flavor="default")) for at in range((gangs + 7) // 8)]
     actions: list[Action] = [SetFlavors((Flavor("default"),)), *nodes, PutPool(Pool("team", quota))]
-    state = State.empty()
+    state = State()
     state.apply_all(actions, 0.0)
     parsed = read(Submission(FILE, "team", "bench", priority=Priority.NORMAL))
     state.specs[parsed.spec.hash] = parsed.spec.spec

@@ -14,7 +14,7 @@ from runrig.store import SqlStore
 def replayed(store: SqlStore, until: int | None = None) -> State:
     """As it was at revision *until*; None: now.  The log of *store* from the first entry on, applied to an empty state."""
     revision = store.load().revision if until is None else until
-    state = State.empty()
+    state = State()
     state.numbers = dict(store.retention.past_numbers())
     for event in store.log.events():
         if event.revision > revision:

@@ -45,8 +45,8 @@ class Driver:
 
     def __init__(self, *, checked: bool = True) -> None:
         self.checked = checked
-        self.state = State.empty()
-        self.shadow = State.empty()
+        self.state = State()
+        self.shadow = State()
         self.log: list[tuple[Action, float]] = []
         self.commits: list[Commit] = []
         self.specs: dict[str, WorkflowSpec] = {}
@@ -214,7 +214,7 @@ class Driver:
         check_agreement(self.state, rebuilt)
 
     def check_replay(self) -> None:
-        again = State.empty()
+        again = State()
         again.specs = dict(self.specs)
         for action, at in self.log:
             again.apply(action, at)

@@ -59,7 +59,7 @@ class Player:
 
     def __init__(self, options: Plain) -> None:
         self.options = options
-        self.state = State.empty(**options)
+        self.state = State(**options)
         self.facts: dict[TaskKey, TaskFact] = {}
         self.nodes: dict[str, Node] | None = None
 

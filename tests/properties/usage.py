@@ -51,7 +51,7 @@ def folded(events: Sequence[Event], end: float, cuts: Iterable[int] = ()) -> Tab
 
 def integrated(log: Sequence[Logged], specs: dict[str, WorkflowSpec], end: float) -> Table:
     """The same from the state at each moment."""
-    state, table = State.empty(), defaultdict[tuple[int, Key], int](int)
+    state, table = State(), defaultdict[tuple[int, Key], int](int)
     state.specs = dict(specs)
     losses = Losses(state, table)
     moments = [(time, [action for action, _ in logged]) for time, logged in groupby(log, key=lambda each: each[1])]

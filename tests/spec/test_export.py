@@ -105,7 +105,7 @@ def subpools_of(draw: Callable[..., Any], top: Pool) -> list[Pool]:
 
 
 def declared(spec: ClusterSpec) -> State:
-    state = State.empty(place=True)
+    state = State(place=True)
     state.apply_all(pools.declare(state, spec).actions, 0.0)
     return state
 

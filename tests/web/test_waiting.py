@@ -10,7 +10,7 @@ import pytest
 from runrig.domain.shown.why import PoolWhy
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.web import waiting
-from runrig.web.waiting import Reasons
+from runrig.web.waiting import Reasons, why_cards
 from tests.patience import PATIENCE_S
 from tests.web.visitor import Site, site
 
@@ -70,7 +70,9 @@ def test_pages_do_not_wait_for_slow_answers(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(waiting, "WAIT_S", 0.0)
         it.desk.submit("c", gpus=1)
         reasons: Reasons = it.app.state.reasons
-        assert [card.held.first for card in reasons.cards(["pool1"], ALL)] == [("b-1",)], "what was known before"
+        assert [card.held.first for card in why_cards(reasons.whys(["pool1"], ALL))] == [("b-1",)], (
+            "what was known before"
+        )
         asked.free.set()
 
 
@@ -87,4 +89,4 @@ def test_failing_pool_does_not_affect_other_pools(tmp_path: Path, monkeypatch: p
             return answers(pool, visibility)
 
         monkeypatch.setattr(it.desk.service.workflow_queries, "pool_why", fails)
-        assert {card.pool for card in Reasons(it.desk.service).cards(["pool1", "pool2"], ALL)} == {"pool2"}
+        assert {card.pool for card in why_cards(Reasons(it.desk.service).whys(["pool1", "pool2"], ALL))} == {"pool2"}

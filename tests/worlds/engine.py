@@ -64,7 +64,7 @@ class World:
         cohorts: tuple[Cohort, ...] = (),
         flavors: tuple[Flavor, ...] = (Flavor("default"),),
     ) -> None:
-        self.state = State.empty(place=nodes is not None)
+        self.state = State(place=nodes is not None)
         self.now = 0.0
         self.facts: dict[TaskKey, TaskFact] = {}
         self.do(SetFlavors(flavors))

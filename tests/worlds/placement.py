@@ -83,7 +83,7 @@ class LoggedWorld(World):
 
     def replayed(self) -> State:
         """The log, applied to nothing."""
-        state = State.empty()
+        state = State()
         state.specs = dict(self.state.specs)
         for action, at in self.log:
             state.apply(action, at)

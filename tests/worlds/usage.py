@@ -37,7 +37,7 @@ class Example:
     """*log*: all actions with their times. *commits*: the same as a server commits them, with the rows that they change."""
 
     def __init__(self) -> None:
-        self.state = State.empty()
+        self.state = State()
         self.log: list[tuple[Action, float]] = []
         self.commits: list[tuple[list[Event], tuple[RowChange, ...], list[SpecText]]] = []
         self.facts: dict[TaskKey, TaskFact] = {}

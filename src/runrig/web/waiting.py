@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from runrig.domain.errors import NotFound, RunrigError
 from runrig.domain.reasons import CLOSEST
@@ -66,15 +66,7 @@ Whys = list[tuple[PoolWhy, int]]
 """The waiting gangs of each pool with their reasons, and for how many seconds these have been outdated."""
 
 
-class Explains(Protocol):
-    def whys(self, pools: Sequence[str], visibility: Visibility) -> Whys:
-        """Returns what is known of *pools*, in order; deleted and unknown ones are left out."""
-
-    def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """Returns the reasons as cards."""
-
-
-def cards_of(whys: Whys) -> list[Card]:
+def why_cards(whys: Whys) -> list[Card]:
     """Returns the cards of each pool, in order, the most frequent blocker of each first."""
     return [Card(why.pool, held, age_s) for why, age_s in whys for held in why.held]
 
@@ -88,9 +80,6 @@ class ReasonsThen:
     def whys(self, pools: Sequence[str], visibility: Visibility) -> Whys:
         found = (_asked(self._then, pool, visibility) for pool in pools)
         return [(why, 0) for why in found if why is not None]
-
-    def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        return cards_of(self.whys(pools, visibility))
 
 
 def _asked(views: Service | Then, pool: str, visibility: Visibility) -> PoolWhy | None:
@@ -118,10 +107,6 @@ class Reasons:
         """Returns what is known of *pools*, in order; deleted and unknown ones are left out."""
         found = (known for known in self._known(pools, visibility) if known is not None)
         return [(known.found, self._age_s(known)) for known in found if known.found is not None]
-
-    def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """Returns the reasons as cards."""
-        return cards_of(self.whys(pools, visibility))
 
     def _known(self, pools: Sequence[str], visibility: Visibility) -> list[_Known | None]:
         keys: list[_Key] = [(pool, None if visibility.whole else visibility.tops) for pool in pools]

@@ -39,7 +39,7 @@ def rounds(workflow: Path, cluster: str, *, priority: Priority, pool: str | None
 
 def submitted(workflow: Path, cluster: str, *, priority: Priority, pool: str | None = None) -> State:
     """The cluster of the text *cluster* with *workflow* submitted at time 0, before the first cycle."""
-    state, declared = State.empty(place=True), read_cluster(cluster)
+    state, declared = State(place=True), read_cluster(cluster)
     state.apply_all(pools.declare(state, declared).actions, 0.0)
     state.apply_all([PutNode(node) for node in declared.nodes], 0.0)
     spec = read_workflow(render(workflow.read_text()))

@@ -74,7 +74,7 @@ class Doubted(LoggedWorld):
 
     def same_from_rows_and_log(self) -> None:
         assert portrait(self.state) == portrait(State.load(self.state.rows()))
-        again = State.empty()
+        again = State()
         again.specs = dict(self.specs)
         for action, at in self.log:
             again.apply(action, at)

@@ -93,7 +93,7 @@ class Sums:
 class Witness:
     def __init__(self, store: SqlStore) -> None:
         self.store = store
-        self.state = State.empty()
+        self.state = State()
         self._checker = Checker()
         self._shaken: set[str] = set()
         self._parts_left: dict[str, int] = {}

@@ -153,7 +153,7 @@ def test_failed_round_is_counted(tmp_path: Path) -> None:
 
 
 def test_names_with_quotes_and_backslashes_are_escaped() -> None:
-    state = State.empty()
+    state = State()
     odd = 'a "b" \\ c\nd'
     state.apply(SetFlavors((Flavor(odd),)), 0)
     metrics = Metrics()
@@ -165,7 +165,7 @@ def test_names_with_quotes_and_backslashes_are_escaped() -> None:
 
 
 def large(nodes: int, queued: int, pools: int) -> State:
-    state = State.empty()
+    state = State()
     flavors = ("h100", "b200")
     state.apply(SetFlavors(tuple(Flavor(name) for name in flavors)), 0)
     for number in range(nodes):

@@ -1,20 +1,11 @@
 """Which workflows wait for others, or for elements of arrays, to end (rule W5). Follows from `Workflow.after`, so it is not stored."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Protocol
 
 from runrig.domain.after import After
-from runrig.domain.workflows import Group, GroupKey, Status, Workflow
-
-
-class _Tables(Protocol):
-    workflows: dict[str, Workflow]
-
-    @property
-    def groups(self) -> Mapping[GroupKey, Group]: ...
-
-    def groups_of(self, workflow: str) -> list[Group]: ...
+from runrig.domain.workflows import Group, Status, Workflow
+from runrig.engine.state.tables import Tables
 
 
 class Dependents:
@@ -26,7 +17,7 @@ class Dependents:
         self.decided: set[str] = set()
         self._of: dict[str, set[str]] = {}
 
-    def put(self, state: _Tables, workflow: Workflow) -> None:
+    def put(self, state: Tables, workflow: Workflow) -> None:
         """Follows a change of *workflow* or its groups. O(its groups) if it waits for others, otherwise O(1)."""
         if not workflow.after:
             return
@@ -40,7 +31,7 @@ class Dependents:
         met = not workflow.waits_for_others and workflow.held_by is None
         (self.decided.add if waits and (missed or met) else self.decided.discard)(workflow.id)
 
-    def follow(self, state: _Tables, workflow: Workflow, *, submitted: bool = False) -> Iterator[Workflow]:
+    def follow(self, state: Tables, workflow: Workflow, *, submitted: bool = False) -> Iterator[Workflow]:
         """Follows a change of *workflow*, as `put`. Yields the changed rows of those that wait for it, if it has ended, or for
         the failed workflow that it repeats, if it was just *submitted*.
         """
@@ -50,13 +41,13 @@ class Dependents:
         elif submitted and workflow.parent is not None:
             yield from self._renew(state, workflow.parent, lambda each: _moved(state, each, workflow))
 
-    def follow_element(self, state: _Tables, group: Group) -> Iterator[Workflow]:
+    def follow_element(self, state: Tables, group: Group) -> Iterator[Workflow]:
         """Follows a change of *group*. Yields the changed rows of those that wait for this element."""
         if group.status.finished and group.workflow in self._of:
             workflow = state.workflows[group.workflow]
             yield from self._renew(state, workflow.id, lambda each: _ended(state, each, workflow))
 
-    def _renew(self, state: _Tables, whose: str, change: Callable[[After], After]) -> Iterator[Workflow]:
+    def _renew(self, state: Tables, whose: str, change: Callable[[After], After]) -> Iterator[Workflow]:
         for id in sorted(self._of.get(whose, ())):
             waiting = state.workflows[id]
             after = tuple(change(each) if each.workflow == whose else each for each in waiting.after)
@@ -74,7 +65,7 @@ class Dependents:
                 self._of.pop(each.workflow, None)
 
 
-def _ended(state: _Tables, each: After, workflow: Workflow) -> After:
+def _ended(state: Tables, each: After, workflow: Workflow) -> After:
     """*each* waits for *workflow*, or for an element of it that is alive."""
     element = state.groups.get((workflow.id, each.element))
     if element is not None and (ended := element.status.alone) is not None:
@@ -82,7 +73,7 @@ def _ended(state: _Tables, each: After, workflow: Workflow) -> After:
     return replace(each, ended=workflow.status) if workflow.status.finished else each
 
 
-def _moved(state: _Tables, each: After, restart: Workflow) -> After:
+def _moved(state: Tables, each: After, restart: Workflow) -> After:
     """A restart of what had failed may lack the element of *each*."""
     if each.ended is None or (each.element and (restart.id, each.element) not in state.groups):
         return each

@@ -1,42 +1,13 @@
 """The rows of a state: all of them, and those changed by actions since the last commit, which writes them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from runrig.domain.budgets import Scope
-from runrig.domain.nodes import Flavor, Node
-from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import GangRow, Loaded, RowChange
-from runrig.domain.workflows import GroupKey, TaskKey, Workflow, WorkflowSpec
-from runrig.engine.ledger.ledger import Ledger
+from runrig.domain.workflows import GroupKey, TaskKey
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.state.budgets import Budgets
-from runrig.engine.state.group_table import GroupTable
-from runrig.engine.state.task_table import TaskTable
-
-
-class Whole(Protocol):
-    """The parts of a state that are stored as rows."""
-
-    revision: int
-    ledger: Ledger
-    budgets: Budgets
-    nodes: dict[str, Node]
-    workflows: dict[str, Workflow]
-    groups: GroupTable
-    tasks: TaskTable
-    specs: dict[str, WorkflowSpec]
-    numbers: dict[str, int]
-
-    @property
-    def flavors(self) -> Mapping[str, Flavor]: ...
-
-    @property
-    def cohorts(self) -> Mapping[str, Cohort]: ...
-
-    @property
-    def pools(self) -> Mapping[str, Pool]: ...
+from runrig.engine.state.tables import Tables
 
 
 @dataclass(slots=True)
@@ -54,7 +25,7 @@ class ChangedRows:
     tasks: set[TaskKey] = field(default_factory=set)
     gangs: set[str] = field(default_factory=set)
 
-    def of(self, state: Whole) -> Iterator[RowChange]:
+    def of(self, state: Tables) -> Iterator[RowChange]:
         """Yields the rows in their current form. A row that no longer exists is deleted."""
         yield from (RowChange("Cohort", (name,), state.cohorts.get(name)) for name in sorted(self.cohorts))
         declared = state.ledger.users.declared
@@ -72,7 +43,7 @@ class ChangedRows:
         yield from (RowChange("Workflow", (id,), state.workflows.get(id)) for id in sorted(self.workflows))
 
 
-def rows_of(state: Whole) -> Loaded:
+def rows_of(state: Tables) -> Loaded:
     """All rows, sorted, as a store would load them."""
     return Loaded(
         revision=state.revision,

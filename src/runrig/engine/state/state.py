@@ -102,10 +102,6 @@ class State:
         self._slots = LastSlots()
 
     @classmethod
-    def empty(cls, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> "State":
-        return cls(fixed_nodes=fixed_nodes, place=place, topology=topology)
-
-    @classmethod
     def load(cls, loaded: Loaded, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> "State":
         """Builds the state from rows."""
         state = cls(fixed_nodes=fixed_nodes, place=place, topology=topology)

@@ -48,7 +48,7 @@ def blueprint(submission: Submission, cluster: ClusterSpec, namespace: str) -> B
 
 
 def _declared(cluster: ClusterSpec) -> State:
-    state = State.empty(fixed_nodes=bool(cluster.nodes), topology=cluster.topology)
+    state = State(fixed_nodes=bool(cluster.nodes), topology=cluster.topology)
     state.apply_all(pools.declare(state, cluster).actions, at=0.0)
     state.apply_all([PutNode(node) for node in cluster.nodes], at=0.0)
     if not cluster.nodes:

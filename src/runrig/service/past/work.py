@@ -21,7 +21,7 @@ AT_ONCE = 100
 
 def alone(state: State, spec: WorkflowSpec, events: Sequence[Event]) -> State:
     """Returns a separate state with one workflow, from its log *events* and the pools of *state*."""
-    found = State.empty(fixed_nodes=state.fixed_nodes, place=False, topology=False)
+    found = State(fixed_nodes=state.fixed_nodes, place=False, topology=False)
     found.ledger.set_flavors(state.flavors.values())
     first = events[0].action
     assert isinstance(first, Submit), "the log of a workflow begins with it"

@@ -80,7 +80,7 @@ class ClusterRun:
         has_nodes = bool(cluster.nodes)
         if not has_nodes:
             self._warnings.append(Warned(1, "nodes", _NO_NODES))
-        self._state = State.empty(fixed_nodes=has_nodes, place=has_nodes, topology=cluster.topology)
+        self._state = State(fixed_nodes=has_nodes, place=has_nodes, topology=cluster.topology)
         self._state.apply_all(pools.declare(self._state, cluster).actions, at=0.0)
         self._state.apply_all([PutNode(node) for node in cluster.nodes], at=0.0)
         self._before = _moment(self._state)

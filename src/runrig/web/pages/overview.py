@@ -29,7 +29,7 @@ from runrig.web.pages.workflows import causes_of
 from runrig.web.refreshing import is_refresh, shared
 from runrig.web.rendering import html
 from runrig.web.tree import figures_of, rows_of
-from runrig.web.waiting import Explains
+from runrig.web.waiting import Reasons, ReasonsThen, why_cards
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -81,7 +81,7 @@ def _yours(service: Service, asker: Asker) -> dict[str, Any]:
     return {"user": user, "work": items, "causes": causes_of(service, items), "said_of": said_of, "chart": chart}
 
 
-def _overview(service: Service, views: Views, visibility: Visibility, reasons: Explains) -> dict[str, Any]:
+def _overview(service: Service, views: Views, visibility: Visibility, reasons: Reasons | ReasonsThen) -> dict[str, Any]:
     board = views.boards.board(visibility)
     tree = views.queries.quota_tree(visibility)
     queued = {each.pool: each.gangs for each in board.queued}
@@ -89,7 +89,8 @@ def _overview(service: Service, views: Views, visibility: Visibility, reasons: E
     pools = {*queued, *views.queries.pools_on_hold(visibility)} - {""}
     waiting = sorted(pools, key=lambda pool: (-queued.get(pool, 0), pool))
     cards = sorted(
-        reasons.cards(waiting[:MOST_POOLS], visibility), key=lambda card: (-card.held.gpus, card.pool, card.law)
+        why_cards(reasons.whys(waiting[:MOST_POOLS], visibility)),
+        key=lambda card: (-card.held.gpus, card.pool, card.law),
     )
     return {
         "figures": figures_of(board),
@@ -154,7 +155,7 @@ def waiting_page(
         pools = sorted({*above, *above.values()})
         wanted = (name for name, top in above.items() if pool in ("", name, top))
         most = sorted(wanted, key=lambda name: (-queued[name].gangs if name in queued else 0, name))
-        cards = reasons_of(views, reasons).cards(most[:MOST_WAITING], visibility)
+        cards = why_cards(reasons_of(views, reasons).whys(most[:MOST_WAITING], visibility))
         shades = colours_in(service, views, visibility)
     laws = sorted({card.law for card in cards})
     shown = [card for card in cards if law in ("", card.law)]

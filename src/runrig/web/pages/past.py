@@ -26,7 +26,7 @@ from runrig.web.board import as_json
 from runrig.web.pages.parts import Asked
 from runrig.web.refreshing import is_refresh
 from runrig.web.rendering import answer
-from runrig.web.waiting import Explains, Reasons, ReasonsThen
+from runrig.web.waiting import Reasons, ReasonsThen
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -108,7 +108,7 @@ def _bar(request: Request, service: Service, moment: Moment | None) -> Bar | Non
     return Bar(span, moment, steps[0], steps[1], address(), kept)
 
 
-def reasons_of(views: Views, reasons: Reasons) -> Explains:
+def reasons_of(views: Views, reasons: Reasons) -> Reasons | ReasonsThen:
     """Returns *reasons*, computed by a thread, or those of the earlier time."""
     return ReasonsThen(views) if isinstance(views, Then) else reasons
 

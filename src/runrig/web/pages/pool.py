@@ -30,7 +30,7 @@ from runrig.web.pages.parts import Asked, Explaining, colours_of
 from runrig.web.pages.past import At, Views, looking, reasons_of
 from runrig.web.rendering import html
 from runrig.web.tree import rows_of
-from runrig.web.waiting import Explains, Whys, cards_of
+from runrig.web.waiting import Reasons, ReasonsThen, Whys, why_cards
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -78,7 +78,9 @@ def _slider(view: PoolView, asker: Asker) -> dict[str, Any] | None:
     return edits.slider_of(view)
 
 
-def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility, reasons: Explains) -> dict[str, Any]:
+def _pool(
+    service: Service, views: Views, view: PoolView, visibility: Visibility, reasons: Reasons | ReasonsThen
+) -> dict[str, Any]:
     name = view.pool.name
     shown = view.shown(views.backend_name)
     board = views.boards.board(visibility)
@@ -93,7 +95,7 @@ def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility
         "limits": [*limits_of(shown), *budget_of(None if isinstance(views, Then) else service, shown, visibility)],
         "rows": rows,
         "colours": colours_of(service, [row.name for row in tree if row.kind == "pool"] or [name], visibility),
-        "cards": sorted(cards_of(whys), key=lambda card: (-card.held.gangs, card.pool, card.law)),
+        "cards": sorted(why_cards(whys), key=lambda card: (-card.held.gangs, card.pool, card.law)),
         "waiting": sum(queued.get(each, 0) for each in family),
         "asked": sum(each.gpus for each in board.queued if each.pool in family),
         "held": sum(sum(each.gangs for each in why.held) + why.unasked - why.gangs for why, _ in whys),
