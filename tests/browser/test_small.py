@@ -27,6 +27,7 @@ PAGES = (
     "/usage",
     "/me",
     "/access",
+    "/access/user/root",
     "/limits",
     "/node/n1",
     "/workflows?open=points-1",
@@ -34,6 +35,8 @@ PAGES = (
     "/pool/vision/what-if?quota=20",
 )
 ODD = {
+    **{f"/access/user/{{user}}/{each}": f"/access/user/root/{each}" for each in ("token", "disable", "enable")},
+    **{f"/access/user/{{user}}/{each}/{{name}}": f"/access/user/root/{each}/laptop" for each in ("change", "revoke")},
     "/access/revoke/{user}/{role}": "/access/revoke/eve/vision-user",
     "/me/change/{name}": "/me/change/laptop",
     "/me/credential/delete/{name}": "/me/credential/delete/wandb",
@@ -182,11 +185,25 @@ def test_the_overview_and_the_list_are_used_by_keyboard_alone(cluster: Large, ch
         context.close()
 
 
-def test_a_token_is_created_and_revoked_by_keyboard_alone(cluster: Large, chromium: Browser) -> None:
+def test_a_user_and_tokens_are_created_and_a_token_is_revoked_by_keyboard_alone(
+    cluster: Large, chromium: Browser
+) -> None:
     context = cluster.context(chromium)
     try:
         watched = Watched(context.new_page(), cluster)
         page = watched.page
+        cluster.goto(page, "/access")
+        page.get_by_role("link", name="Create user…").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog", name="Create a user").get_by_label("User")).to_be_focused()
+        page.keyboard.type("dan")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/access/user/dan")
+        page.get_by_role("link", name="Disable…").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Disable dan").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name="Enable…")).to_be_visible()
         cluster.goto(page, "/me")
         page.get_by_role("link", name="Create token…").focus()
         page.keyboard.press("Enter")

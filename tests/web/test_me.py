@@ -126,7 +126,7 @@ def test_administrators_grant_and_revoke_roles(tmp_path: Path) -> None:
         assert ("/access" in ann.page("/me"), "/access" in eve.page("/me")) == (True, False)
         paths = ("/access", "/access/grant", "/access/revoke/eve/pool1-user")
         assert [eve.get(path).status_code for path in paths] == [403] * 3
-        assert ann.fill("/access/grant", user="eve", role="pool2-viewer").headers["location"] == "/access?q=eve"
+        assert ann.fill("/access/grant", user="eve", role="pool2-viewer").headers["location"] == "/access/user/eve"
         assert users.get("eve").roles == ("pool1-user", "pool2-viewer")
         assert "eve pool1-user ann" in words_of(ann.page("/access?q=eve"))
         assert "No users match this filter" in words_of(ann.page("/access?q=%3Cb%3E"))
@@ -140,9 +140,45 @@ def test_administrators_grant_and_revoke_roles(tmp_path: Path) -> None:
         path = "/access/revoke/eve/pool1-user"
         assert "Revoke pool1-user of eve?" in words_of(ann.page(path))
         assert users.get("eve").roles == ("pool1-user", "pool2-viewer"), "nothing has changed yet"
-        assert ann.fill(path).headers["location"] == "/access?q=eve"
+        assert ann.fill(path).headers["location"] == "/access/user/eve"
         assert users.get("eve").roles == ("pool2-viewer",)
         assert ann.get(path).status_code == 404
+
+
+def test_administrators_create_users_with_tokens_and_disable_them(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        ann, eve, users = it.visitor(), it.person("eve", "pool1-user"), it.desk.service.access.users
+        page = "/access/user/bo"
+        assert ann.fill("/access/create", user=" bo ", roles="pool1-user, viewer").headers["location"] == page
+        assert users.get("bo").roles == ("pool1-user", "viewer")
+        for typed, status in (
+            ({"user": "bo"}, 409),
+            ({"user": ""}, 422),
+            ({"user": "<b>"}, 422),
+            ({"user": "cy", "roles": "boss"}, 422),
+            ({"user": "cy", "roles": "nowhere-user"}, 404),
+        ):
+            assert ann.fill("/access/create", **typed).status_code == status, typed
+        assert users.known("cy") is None
+        made = words_of(ann.fill(f"{page}/token", name="laptop", description="of <b>").text)
+        (secret,) = [each for each in made.split() if len(each) == 43]
+        bo = it.visitor(secret)
+        assert ann.fill(f"{page}/change/laptop", roles="viewer").headers["location"] == page
+        shown = words_of(ann.page(page))
+        assert "laptop of <b> viewer" in shown
+        assert "token created laptop ann" in shown
+        assert "Their tokens stop working" in words_of(ann.page(f"{page}/disable"))
+        assert ann.fill(f"{page}/disable").headers["location"] == page
+        assert bo.get("/me").status_code == 303
+        assert "bo disabled" in words_of(ann.page(page))
+        assert ann.fill(f"{page}/enable").headers["location"] == page
+        assert it.visitor(secret).get("/me").status_code == 200
+        assert ann.fill(f"{page}/revoke/laptop").headers["location"] == page
+        assert it.desk.service.access.tokens.of("bo") == ()
+        forms = ("", "/token", "/disable", "/enable", "/change/laptop", "/revoke/laptop")
+        assert [eve.get(f"{page}{each}").status_code for each in forms] == [403] * 6
+        assert eve.get("/access/create").status_code == 403
+        assert [ann.get(f"/access/user/none{each}").status_code for each in forms] == [404] * 6
 
 
 def test_notices_are_turned_on_tested_and_turned_off(tmp_path: Path) -> None:

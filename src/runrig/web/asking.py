@@ -104,3 +104,17 @@ def form_shown(
     )
     page.headers.update({} if error is None else headers_of(error))
     return page
+
+
+async def shown_once(fields: Fields, draw: Callable[..., Response], do: Callable[[], Response]) -> Response:
+    """Like `answered`, but the answer is the page itself: it has a secret, which never is in an address."""
+    try:
+        return await run_in_threadpool(do if fields else draw)
+    except RunrigError as error:
+        return await run_in_threadpool(draw, error=error)
+
+
+def once_shown(
+    request: Request, service: Service, title: str, says: list[str], secret: str | None = None, back: str = "/me"
+) -> Response:
+    return form_shown(request, service, "me_done.html", title=title, says=says, secret_text=secret, back=back)

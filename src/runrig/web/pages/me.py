@@ -1,22 +1,19 @@
-"""The signed-in user: usage, limits, and forms for the default pool, notices and tokens."""
+"""The signed-in user: usage, limits, and forms for the default pool and notices. Tokens are in `tokens`."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
-from starlette.concurrency import run_in_threadpool
+from fastapi import APIRouter, Response
 
 from runrig.api import browsers
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving
-from runrig.domain.access import Permission, role_named
-from runrig.domain.errors import InvalidInput, RunrigError
+from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput
 from runrig.domain.instants import UNITS_S
-from runrig.domain.keep import KEEP
 from runrig.domain.notices import USUAL, When, place
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.shown.limits import LimitKind
@@ -24,18 +21,15 @@ from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.service.usage.usage_queries import DAY_S, By, UsageQuery
-from runrig.web.asking import answered, form, form_shown, in_thread
-from runrig.web.forms import Fields, key_of, sent
+from runrig.web.asking import answered, form, form_shown, in_thread, once_shown, shown_once
+from runrig.web.forms import sent
 from runrig.web.pages.parts import Asked
 from runrig.web.rendering import html
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 USED_S = 30 * DAY_S
-LIFETIMES = ("7d", "30d", "90d", "365d", "never")
 _CHANGE = [needs(Permission.CHANGE_OWN)]
-_TOKENS = [needs(Permission.OWN_TOKENS)]
-_ALL = "all"
 _SPAN = re.compile(f"([0-9]{{1,6}})([{''.join(UNITS_S)}])")
 
 
@@ -139,9 +133,9 @@ async def notices(request: Asked, service: Serving, asker: Asking) -> Response:
         says = [f"Notices of your workflows go to {place(made.to or '')}."]
         if made.secret is not None:
             says.append("They are signed with this secret. Copy it now: it is not shown again.")
-        return _done(request, service, "Notices are on", says, made.secret)
+        return once_shown(request, service, "Notices are on", says, made.secret)
 
-    return await _shown_once(fields, draw, do)
+    return await shown_once(fields, draw, do)
 
 
 def _seconds(text: str) -> int:
@@ -161,8 +155,8 @@ def _typed(seconds: int) -> str:
 def test(request: Asked, service: Serving, asker: Asking) -> Response:
     result = service.notices.test(asker.identity.user)
     if result == "delivered":
-        return _done(request, service, "The test notice arrived", [])
-    return _done(request, service, "The test notice did not arrive", [f"{result[:1].upper()}{result[1:]}."])
+        return once_shown(request, service, "The test notice arrived", [])
+    return once_shown(request, service, "The test notice did not arrive", [f"{result[:1].upper()}{result[1:]}."])
 
 
 @form(router, "/me/notices/off", dependencies=_CHANGE)
@@ -173,97 +167,3 @@ async def off(request: Asked, service: Serving, asker: Asking) -> Response:
     return await answered(
         request, asker, await sent(request), draw=partial(draw, address="/me", act="notices/off"), do=do
     )
-
-
-# ---------------------------------------------------------------- tokens
-
-
-@form(router, "/me/token", dependencies=_TOKENS)
-async def token(request: Asked, service: Serving, asker: Asking) -> Response:
-    fields, who = await sent(request), asker.identity
-
-    def draw(**more: Any) -> Response:
-        typed = {"name": "", "description": "", "expires": "90d", "roles": ""} | dict(fields)
-        return form_shown(request, service, "me_token.html", tuple(typed), typed=typed, lifetimes=LIFETIMES, **more)
-
-    def do() -> Response:
-        lifetime, roles = fields.get("expires"), fields.get("roles", "").replace(",", " ").split()
-        if lifetime not in LIFETIMES:
-            raise InvalidInput.one("choose a lifetime from the list", "expires")
-        made = service.access.tokens.create(
-            who.user,
-            fields.get("name", "").strip(),
-            None if lifetime == "never" else float(_seconds(lifetime)),
-            actor=who.user,
-            text=service.access.authentication.derived(who.user, key_of(fields)),
-            description=fields.get("description", "").strip(),
-            roles=[role_named(each) for each in roles] if roles else None,
-            by=who.token,
-        )
-        return _done(
-            request, service, f"Created token {made.row.name}", ["Copy it now: it is not shown again."], made.text
-        )
-
-    return await _shown_once(fields, draw, do)
-
-
-@form(router, "/me/change/{name}", dependencies=_TOKENS)
-async def change(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    """Changes the roles and the description of a token."""
-    fields, who, tokens = await sent(request), asker.identity, service.access.tokens
-
-    def draw(**more: Any) -> Response:
-        row = tokens.named(who.user, name)
-        typed = {"roles": _in_words(row.roles), "description": row.description} | dict(fields)
-        return form_shown(request, service, "me_change.html", tuple(typed), row=row, typed=typed, **more)
-
-    def do() -> None:
-        roles = fields.get("roles", "").replace(",", " ").split()
-        same = roles == _in_words(tokens.named(who.user, name).roles).split()
-        if not roles and not same:
-            raise InvalidInput.one("name roles, or all", "roles")
-        tokens.change(
-            who.user,
-            name,
-            actor=who.user,
-            by=who.token,
-            description=fields.get("description", "").strip(),
-            roles=KEEP if same else None if roles == [_ALL] else [role_named(each) for each in roles],
-        )
-
-    return await answered(request, asker, fields, draw=draw, do=in_thread(do, "/me"))
-
-
-def _in_words(roles: tuple[str, ...] | None) -> str:
-    return _ALL if roles is None else " ".join(roles)
-
-
-@form(router, "/me/revoke/{name}", dependencies=_TOKENS)
-async def revoke(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    who = asker.identity
-
-    def draw(**more: Any) -> Response:
-        row = service.access.tokens.named(who.user, name)
-        says = "Programs that use it lose access, and every browser that signed in with it is signed out."
-        act = f"revoke/{quote(row.name, safe='')}"
-        does = f"Revoke token {row.name}"
-        return form_shown(request, service, "sure.html", does=does, says=says, address="/me", act=act, **more)
-
-    do = in_thread(lambda: service.access.tokens.revoke(who.user, name, actor=who.user, by=who.token), "/me")
-    return await answered(request, asker, await sent(request), draw=draw, do=do)
-
-
-# ---------------------------------------------------------------- answers that are shown once
-
-
-async def _shown_once(fields: Fields, draw: Any, do: Any) -> Response:
-    """Like `answered`, but the answer is the page itself: it has a secret, which never is in an address."""
-    try:
-        shown: Response = await run_in_threadpool(do if fields else draw)
-    except RunrigError as error:
-        shown = await run_in_threadpool(draw, error=error)
-    return shown
-
-
-def _done(request: Request, service: Service, title: str, says: list[str], secret: str | None = None) -> Response:
-    return form_shown(request, service, "me_done.html", title=title, says=says, secret_text=secret)
