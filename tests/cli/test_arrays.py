@@ -54,8 +54,10 @@ def test_submit_makes_a_file_an_array_and_says_how_many_elements_would_start(the
     one = FILE.replace("    array: {indices: 0-5, most: 2}\n", "").replace("[run]", "[run, '{{array_index}}']")
     options = ("--pool", "pool2", "--sweep", "lr=1,2,3", "--most", "2")
     preview = there.runrig("submit", "-", *options, "--dry-run", stdin=one)
-    assert (preview.code, preview.err.split(" on ")[0]) == (0, "would start now")
-    assert preview.err.endswith(": 2 of its 3 elements\n")
+    options_told, verdict = preview.err.splitlines()
+    assert options_told == "The file is shown without the options that apply to it: --sweep lr=1,2,3 --most 2"
+    assert (preview.code, verdict.split(" on ")[0]) == (0, "would start now")
+    assert verdict.endswith(": 2 of its 3 elements")
     assert there.submit(one, *options) == "sweep-2"
     there.desk.service.settle()
     assert "2 run, 1 wait; at most 2 at a time" in words(said(there, "workflow", "query", "sweep-2"))

@@ -40,6 +40,8 @@ def test_every_page_has_the_policy(tmp_path: Path) -> None:
         visitor, pages = it.visitor(), 0
         for path in set(routes("GET")) - set(STREAMS) - {OPEN[1]}:
             answer = visitor.get(filled(path, "pool1", "a-1"))
+            head = visitor.http.head(filled(path, "pool1", "a-1"), headers={"Accept": "text/html"})
+            assert (head.status_code, head.content) == (answer.status_code, b""), path
             if answer.headers.get("content-type", "").startswith("text/html"):
                 assert answer.headers["content-security-policy"] == rendering.POLICY, path
                 assert answer.headers["x-content-type-options"] == "nosniff", path

@@ -8,7 +8,9 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from runrig.api.absent import why_absent
 from runrig.api.problems import written
@@ -62,7 +64,7 @@ def install(app: FastAPI) -> None:
         if error.status_code == 404:
             return answer(request, 404, f"unknown path {path}. See /openapi.json", NotFound.code, {})
         if error.status_code == 405:
-            return answer(request, 405, f"{path} does not support {method}. See /openapi.json", InvalidInput.code, {})
+            return _unsupported(request)
         if error.status_code == 400:  # The framework could not parse it.
             problem = Problem("the body is not JSON in UTF-8, or is nested too deeply")
             return answer(request, 422, problem.message, InvalidInput.code, {"problems": [asdict(problem)]})
@@ -73,6 +75,19 @@ def install(app: FastAPI) -> None:
         _log.error("%s", logs.line("request_crashed"), exc_info=error)
         message = f"internal server error ({type(error).__name__}). Please report it with the lines in the server's log"
         return answer(request, 500, message, ServerFault.code, {})
+
+
+def _unsupported(request: Request) -> Response:
+    """Names what the path supports, as 405 must."""
+    routes = [each for each in request.app.routes if isinstance(each, APIRoute)]
+    found = {
+        method for each in routes if each.matches(request.scope)[0] is Match.PARTIAL for method in each.methods or ()
+    }
+    allowed = ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))
+    message = f"{request.url.path} does not support {request.method}, only {allowed}. See /openapi.json"
+    refused = answer(request, 405, message, InvalidInput.code, {})
+    refused.headers["allow"] = allowed
+    return refused
 
 
 def details_of(error: RunrigError) -> dict[str, object]:

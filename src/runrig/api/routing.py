@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import Match
-from starlette.types import Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from runrig.api.error_docs import Said, documented
 from runrig.api.http.short_way import ShortWay
@@ -87,7 +87,33 @@ class Route(APIRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """The framework tries each route in turn, with a regular expression."""
-        return super().matches(scope) if scope["path"].startswith(self._beginning) else (Match.NONE, {})
+        if not scope["path"].startswith(self._beginning):
+            return Match.NONE, {}
+        return super().matches({**scope, "method": "GET"} if self._heads(scope) else scope)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._heads(scope):
+            scope, send = {**scope, "method": "GET"}, _without_body(send)
+        await super().handle(scope, receive, send)
+
+    def _heads(self, scope: Scope) -> bool:
+        """Whether this is a HEAD request for what GET returns here."""
+        methods = self.methods or ()
+        return scope.get("method") == "HEAD" and "GET" in methods and "HEAD" not in methods
+
+
+def _without_body(send: Send) -> Send:
+    """Ends the response after its headers, so that a stream does not keep a client that waits for none of it."""
+    is_over = False
+
+    async def head(message: Message) -> None:
+        nonlocal is_over
+        if not is_over:
+            is_over = message["type"] == "http.response.start"
+            await send(message)
+            await send({"type": "http.response.body", "body": b""})
+
+    return head
 
 
 def _success(responses: Responses, *, modelled: bool) -> dict[str, Any]:

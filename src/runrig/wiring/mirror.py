@@ -5,10 +5,12 @@ import socket
 import sys
 from functools import partial
 
+from runrig.domain.errors import RunrigError
 from runrig.ports.backend import Backend
 from runrig.service.mirror.answering import Answering
 from runrig.service.mirror.mirror import Mirror
 from runrig.service.mirror.replica import Replica
+from runrig.service.runtime import logs
 from runrig.store import SqlStore
 
 _LONGEST_SETTINGS = 65536
@@ -32,7 +34,10 @@ def main() -> None:
         fixed_nodes=settings["fixed_nodes"],
         topology=settings["topology"],
     )
-    Answering(door, replica).run()
+    try:
+        Answering(door, replica).run()
+    except RunrigError as error:
+        sys.exit(logs.line("mirror_stopped", error=error.message))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from tests.api.client import URL, api
 from tests.api.document import document
 from tests.api.v1.ours import LISTS, OURS, QUESTIONS, problem
 
+STREAM = "/api/v1/events/stream"
+
 
 def test_every_error_is_a_problem(tmp_path: Path) -> None:
     with api(tmp_path) as it:
@@ -40,6 +42,29 @@ def test_osmo_api_keeps_its_own_error_format(tmp_path: Path) -> None:
             answer = it.http.get(path)
             assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
             assert set(answer.json()) == {"message", "error_code", "details"}
+
+
+def test_head_answers_as_get_without_the_body(tmp_path: Path) -> None:
+    """Proxies, monitors and link checkers ask so. A stream ends with its headers."""
+    with api(tmp_path) as it:
+        for path in (*QUESTIONS, "/healthz", "/metrics", "/api/version", "/api/v1/pools/pool1", "/api/v1/pools/nope"):
+            head = it.http.head(path)
+            assert head.content == b"", path
+            if path != STREAM:
+                found = it.http.get(path)
+                assert head.status_code == found.status_code, path
+                assert head.headers["content-type"] == found.headers["content-type"]
+        assert it.http.head(STREAM).headers["content-type"].startswith("text/event-stream")
+        refused = it.http.head("/api/v1/plan")
+        assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+
+
+def test_method_without_a_route_names_those_that_there_are(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        refused = it.http.options("/api/v1/pools/pool1")
+        assert refused.headers["allow"] == "DELETE, GET, HEAD, PATCH"
+        said = "/api/v1/pools/pool1 does not support OPTIONS, only DELETE, GET, HEAD, PATCH. See /openapi.json"
+        assert problem(refused, 405, "USAGE")["detail"] == said
 
 
 @pytest.mark.parametrize("path", QUESTIONS)

@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -77,8 +78,10 @@ def test_branch_changes_nothing_and_holds_no_database_connection(tmp_path: Path,
         assert told(mirror, Question(questions.workflows, (), at_least=it.revision)) == ["a-1"]
 
 
-def test_query_fails_immediately_without_a_mirror(tmp_path: Path) -> None:
-    with mirrored(tmp_path) as (_, mirror):
+def test_query_fails_immediately_without_a_mirror(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """One that finds a damaged row ends with one line."""
+    with mirrored(tmp_path) as (it, mirror):
+        it.submit("a")
         with pytest.raises(Absent, match="is still loading"), mirror.asking(Question(questions.revision, ())):
             pass
         told(mirror, Question(questions.revision, ()))
@@ -86,6 +89,15 @@ def test_query_fails_immediately_without_a_mirror(tmp_path: Path) -> None:
         process_of(mirror).wait()
         with pytest.raises(Absent), mirror.asking(Question(questions.revision, ())) as asked:
             asked.answer()
+        with closing(sqlite3.connect(tmp_path / "runrig.db")) as connection:
+            connection.execute("UPDATE gangs SET state = 'ODD'")
+            connection.commit()
+        mirror._not_before = 0.0
+        with pytest.raises(Absent), mirror.asking(Question(questions.revision, ())):
+            pass
+        assert process_of(mirror).wait() == 1
+        (said,) = capfd.readouterr().err.splitlines()
+        assert "contains data that this version cannot read" in said
 
 
 def test_mirror_killed_at_any_moment_comes_back(tmp_path: Path) -> None:

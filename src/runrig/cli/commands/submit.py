@@ -102,6 +102,8 @@ def submit(
         return
     if dry_run:
         say(answer["spec"].rstrip("\n"))
+        if options := settings.besides_file():
+            warn(f"The file is shown without the options that apply to it: {options}")
         if answer["verdict"] is not None:
             warn(answer["verdict"]["sentence"])
         warn_of(answer)

@@ -1,7 +1,8 @@
 """The options of a submission, except its file: `submit`, `validate`, `render` and `plan -s` have them."""
 
+import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import click
@@ -71,6 +72,10 @@ class Settings:
             ("--most", (str(self.most),) if self.most else ()),
         )
         return tuple(word for option, values in named for value in values for word in (option, value))
+
+    def besides_file(self) -> str:
+        """Returns the options that a rendered file does not show, as typed; empty if there are none."""
+        return shlex.join(replace(self, variables=(), string_variables=()).options())
 
     def body(self, text: str) -> dict[str, Any]:
         """Returns the fields of a request for one file."""

@@ -13,6 +13,7 @@ from runrig.engine.quota.quota_node import REAL
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
 from runrig.ports.store import Store
+from runrig.service.runtime.loading import check_rows
 
 _END = object()
 PAGE = 2000
@@ -79,7 +80,12 @@ class Replica:
         gc.collect()
         gc.disable()
         try:
-            self._state = State.load(store.load(), fixed_nodes=self._fixed_nodes, topology=self._topology)
+            loaded = store.load()
+            try:
+                self._state = State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
+            except Exception:
+                check_rows(loaded)  # The rows are the cause if they contradict each other.
+                raise
         finally:
             gc.enable()
         gc.freeze()  # Garbage collection would copy the pages that it shares with branches.

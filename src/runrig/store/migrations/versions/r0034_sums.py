@@ -11,9 +11,14 @@ down_revision = "0033"
 ONE_OF = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
 AMOUNTS = ("workflows", "waited", "ran", "waiting", "waiting_since", "running", "running_since")
 KEY = "pool, submitted_by, status, priority"
-FIELD = {
-    "sqlite": "CASE WHEN json_valid(times) THEN json_extract(times, '$.{}') END",
-    "postgresql": "(times->>'{}')",
+NOW = {
+    "sqlite": "CASE WHEN json_valid(times) THEN json_extract(times, '$.now') END",
+    "postgresql": "(times->>'now')",
+}
+SECONDS = {
+    "sqlite": "max(0, min(cast(coalesce(CASE WHEN json_valid(times) THEN json_extract(times, '$.{}') END, 0) AS double precision), 1e12))",
+    "postgresql": "cast(CASE WHEN json_typeof(times->'{}') = 'number' THEN greatest(least(cast(times->>'{}' AS numeric), 1e12), 0)"
+    " ELSE 0 END AS double precision)",
 }
 
 
@@ -31,13 +36,13 @@ def upgrade() -> None:
 
 
 def _counted() -> str:
-    field = FIELD[op.get_bind().dialect.name]
+    dialect = op.get_bind().dialect.name
 
     def ms(name: str) -> str:
-        return f"cast(round(coalesce(cast({field.format(name)} AS double precision), 0) * 1000) AS bigint)"
+        return f"cast(round({SECONDS[dialect].replace('{}', name)} * 1000) AS bigint)"
 
     def live(name: str, amount: str) -> str:
-        return f"sum(CASE WHEN {field.format('now')} = '{name}' THEN {amount} ELSE 0 END)"
+        return f"sum(CASE WHEN {NOW[dialect]} = '{name}' THEN {amount} ELSE 0 END)"
 
     kept = f"count(*), sum({ms('waited')}), sum({ms('running')})"
     waiting, running = (f"{live(each, '1')}, {live(each, ms('since'))}" for each in ("waited", "running"))
