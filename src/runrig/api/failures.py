@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -25,6 +25,8 @@ MOST_PROBLEMS = 100
 SECRET = ("api/credentials", "api/v1/credentials")
 """Prefixes of paths whose bodies never appear in a response."""
 
+_SHOULD_BE = "Input should be "
+
 _log = logging.getLogger(__name__)
 
 
@@ -45,7 +47,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def _shape(request: Request, error: RequestValidationError) -> Response:
         found, secret = error.errors(), request.url.path.lstrip("/").startswith(SECRET)
-        problems = [_of_pydantic(each, secret=secret) for each in found[:MOST_PROBLEMS]]
+        problems = _in_one([_of_pydantic(each, secret=secret) for each in found[:MOST_PROBLEMS]])
         if len(found) > MOST_PROBLEMS:
             problems.append(Problem(counted(len(found) - MOST_PROBLEMS, "more problem")))
         return answer(
@@ -104,9 +106,23 @@ def answer(request: Request, status: int, message: str, code: str, details: Mapp
     return Response(body, status, {"x-request-id": id} if id else None, media_type=media_type)
 
 
+def _in_one(problems: list[Problem]) -> list[Problem]:
+    """Joins what each kind of value that a field may have says about the same one."""
+    found: dict[str, Problem] = {}
+    for each in problems:
+        first = found.get(each.path)
+        start, kind, other = each.message.partition(_SHOULD_BE)
+        if first is None or not (kind and first.message.startswith(start + kind)):
+            found[each.path if first is None else each.message] = each
+        elif not first.message.endswith(other):
+            found[each.path] = replace(first, message=f"{first.message}, or {other}")
+    return list(found.values())
+
+
 def _of_pydantic(error: Mapping[str, Any], *, secret: bool) -> Problem:
     """Returns a problem found by pydantic, with its path and value in the message; *secret*: without the value."""
     path = ".".join(str(part) for part in error["loc"][1:] if not str(part).startswith(("function-", "dict[")))
+    path = path.removesuffix(".str")  # One of the kinds of value that the field may have, not a field.
     where = path or str(error["loc"][0])
     match error["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
@@ -115,6 +131,8 @@ def _of_pydantic(error: Mapping[str, Any], *, secret: bool) -> Problem:
             return Problem(f"{where} is missing", path)
         case "json_invalid":
             return Problem("the body is not JSON", path)
+    if where == "body" and isinstance(error.get("input"), bytes):
+        return Problem("the body is not JSON: its Content-Type must be application/json")
     if secret:
         return Problem(f"{where} is invalid: {error['msg']}", path)
     shown = repr(error.get("input"))

@@ -26,6 +26,13 @@ def test_every_error_is_a_problem(tmp_path: Path) -> None:
         found = problem(http.post("/api/v1/pools", json={"nam": "x"}), 422, "USAGE")
         assert [each["path"] for each in found["problems"]] == ["name", "nam"]
         assert "problems" not in found.get("details", {})
+        found = problem(http.post("/api/v1/pools", content=b"{}", headers={"Content-Type": "text/plain"}), 422, "USAGE")
+        assert found["detail"] == "the body is not JSON: its Content-Type must be application/json"
+        found = problem(http.post("/api/v1/pools", json={"name": "x", "quota": 1.5}), 422, "USAGE")
+        assert found["detail"] == (
+            "quota: invalid value 1.5: Input should be a valid integer, got a number with a fractional part, or a valid string, "
+            "or a valid dictionary"
+        )
         found = problem(http.get("/api/v1/pools/nope"), 404, "NOTFOUND")
         assert found == {
             "type": "urn:runrig:problem:notfound",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runrig.api.app import create_app
-from runrig.cli.transport import code
+from runrig.cli.transport import code, code_files
 from runrig.cli.transport.code import choose, send
 from runrig.client.server_address import Address
 from runrig.client.transport import Transport
@@ -212,6 +212,7 @@ def test_data_folder_of_a_server_is_never_sent(tmp_path: Path) -> None:
     lab = {f"lab/{name}": "" for name in ("token", "credential.key", "runrig.db", "tasks/a/out")}
     fill(tmp_path, **lab, **{"keys/credential.key": "", "keys/a.py": "", "token": ""})
     assert paths(tmp_path) == ["keys/a.py", "keys/credential.key", "token", "train.py"]
+    assert not [each for each in code_files._walk(tmp_path) if each.startswith("lab/")], "a server changes it"
 
 
 @pytest.mark.slow

@@ -87,9 +87,14 @@ def _git(folder: Path, *words: str) -> bytes | None:
 
 def _walk(folder: Path) -> Iterator[str]:
     def fail(error: OSError) -> None:
+        if isinstance(error, FileNotFoundError) and error.filename != str(folder):
+            return  # It was deleted after its parent was read.
         raise InvalidInput.one(f"{error.filename} cannot be read: {error.strerror}. Add it to {IGNORE}")
 
     for at, folders, files in os.walk(folder, onerror=fail):
+        if set(files).issuperset(_SECRETS):  # A running server changes its folder all the time.
+            folders.clear()
+            continue
         folders[:] = sorted(set(folders) - _CACHES)
         place = Path(at)
         links = [name for name in folders if (place / name).is_symlink()]
