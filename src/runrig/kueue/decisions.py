@@ -17,7 +17,6 @@ class PendingReason(enum.StrEnum):
     WAITING_FOR_TARGETS = "WaitingForPreemptedWorkloads"
     MISCONFIGURED = "Misconfigured"
     SUSPENDED = "Suspended"
-    PENDING_EVALUATION = "PendingEvaluation"
 
 
 class PreemptionReason(enum.StrEnum):

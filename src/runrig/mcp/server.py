@@ -28,7 +28,6 @@ Commands such as `runrig workflow list` in messages are for people: use the tool
 Answers are short; left_out and more list what is missing."""
 
 Tool = Callable[..., Awaitable[dict[str, Any]]]
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class AgentServer(MCPServer[Any]):

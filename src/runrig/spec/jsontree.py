@@ -86,12 +86,6 @@ class _Fields(Mapping[str, Entry]):
     def __getitem__(self, key: str) -> Entry:
         return Entry(None, _node(self._values[key]))
 
-    def get(self, key: str, default: Any = None) -> Any:
-        return Entry(None, _node(self._values[key])) if key in self._values else default
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._values
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 

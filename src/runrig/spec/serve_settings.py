@@ -10,7 +10,6 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.notices import Smtp
 
 DEFAULT_LISTEN = ("127.0.0.1", 8700)
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True)

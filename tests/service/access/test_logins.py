@@ -62,7 +62,7 @@ def test_ten_thousand_failures_are_answered_fast_and_need_little_memory(
         assert answer.value.details == {"retry_after_s": 6}
         assert str(answer.value) == "too many failed logins. Try again in 6 s"
         assert it.ask(good).user == "bob"
-        assert (it.access.authentication.failed_logins, len(caplog.records)) == (10_000, 10)
+        assert len(caplog.records) == 10
 
 
 def test_any_number_of_addresses_takes_bounded_memory() -> None:
@@ -79,9 +79,9 @@ def test_any_number_of_addresses_takes_bounded_memory() -> None:
     assert later < 1.5 * full  # the same number arrived again
 
 
-def test_request_without_a_token_is_not_a_failed_login(tmp_path: Path) -> None:
+def test_request_without_a_token_is_not_a_failed_login(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with people(str(tmp_path / "runrig.db")) as it:
         for _ in range(100):
             with pytest.raises(NotLoggedIn):
                 it.ask(None)
-        assert it.access.authentication.failed_logins == 0
+        assert caplog.records == []

@@ -16,7 +16,6 @@ from runrig.service.queries.visibility import Visibility
 router = APIRouter(route_class=Route, tags=["pools"])
 
 _LIST = [needs(Permission.LIST_POOLS)]
-_READ = [needs(Permission.READ_POOL, named("name"))]
 _CHANGE = [needs(Permission.CHANGE_POOL, named("name"))]
 
 Pools = Annotated[list[str], Query(description="Only these pools. Default: all")]

@@ -190,10 +190,9 @@ class Cluster:
                 raise
             return None
 
-    def patch(self, each: Object, merge: Object, *, subresource: str = "") -> Object:
+    def patch(self, each: Object, merge: Object) -> Object:
         """Merges *merge* into the object."""
-        path = f"{_path(each)}/{subresource}" if subresource else _path(each)
-        return answers.lean(self._call("PATCH", path, {"fieldManager": MANAGER}, merge, form=_MERGE))
+        return answers.lean(self._call("PATCH", _path(each), {"fieldManager": MANAGER}, merge, form=_MERGE))
 
     def delete(self, each: Object, *, uid: str | None = None, grace_s: float | None = None) -> None:
         """Deletes the object if it exists; *uid*: only if it still has that uid."""

@@ -87,8 +87,6 @@ class Authentication:
         """Signs the JWTs of authenticated users."""
         self._uses = uses
         self._logins = logins
-        self.failed_logins = 0
-        """Number since the start."""
         self.sign_ins: Mapping[str, SignIn] | None = None
         """The identity provider's last answer about each user; None without a provider."""
 
@@ -246,7 +244,6 @@ class Authentication:
         return Identity(name, tuple(dict.fromkeys((*user.grants, *sign_in.grants))), sign_in=sign_in)
 
     def _failed(self, problem: str, source: str, now: float) -> RunrigError:
-        self.failed_logins += 1
         wait_s = self._logins.count(source, now)
         if wait_s is None:
             _log.warning("%s", logs.line("login_failed", source=source, problem=problem))

@@ -23,9 +23,6 @@ LONGEST = 200
 MOST = 20
 """Shown of each kind."""
 
-Hit = tuple[str, str]
-"""Name and address."""
-
 
 @router.get("/find", dependencies=[needs(Permission.LIST_POOLS)])
 def find(

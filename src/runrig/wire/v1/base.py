@@ -2,7 +2,6 @@
 
 from pydantic import PrivateAttr
 
-from runrig.domain.value import at as at
 from runrig.wire.base import Model
 
 
@@ -19,9 +18,3 @@ class Tagged(Shown):
     def etag(self) -> str | None:
         """For If-Match; None if the response had none, as in a list."""
         return self._etag
-
-
-class Page(Shown):
-    """*next_cursor*: the `cursor` of the next page; null at the end."""
-
-    next_cursor: str | None

@@ -5,7 +5,6 @@ identified by issuer and subject, and has a name that begins with `oidc:`, unlik
 """
 
 import hashlib
-import ipaddress
 import logging
 import threading
 from collections.abc import Iterator, Mapping
@@ -27,7 +26,7 @@ from runrig.service.access.oidc.id_tokens import Expected, checked
 from runrig.service.access.oidc.metadata import Metadata
 from runrig.service.access.oidc.provider import Pending, Provider, ProviderTokens, TimeLeft
 from runrig.service.runtime import logs
-from runrig.spec.serve_settings import OidcSpec
+from runrig.spec.serve_settings import OidcSpec, is_loopback
 
 PREFIX = "oidc:"
 AT_ONCE = 8
@@ -209,12 +208,5 @@ def _returns_here(uri: str, own: str, *, by_name: bool) -> bool:
         return False
     if not uri.isascii() or not uri.isprintable() or "@" in parts.netloc or "\\" in uri or parts.fragment:
         return False
-    loopback = _is_loopback(host) or (by_name and host == "localhost")
+    loopback = is_loopback(host) and (by_name or host != "localhost")
     return (parts.scheme == "http" and loopback) or f"{parts.scheme}://{parts.netloc}" == own
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
