@@ -12,12 +12,11 @@ from runrig.domain.usage import FLAVOR, HOUR_S, QUOTA, WORK, Hour, Key, Sums, no
 from runrig.ports.usage import Position
 from runrig.service.usage.follower import KEEP_DAYS_S, KEEP_HOURS_S, VERSION
 from runrig.store import SqlStore
-from runrig.store.schema import usage_keys
-from runrig.store.usage import TABLES
+from runrig.store.schema import usage_keys, usage_sums
 
 POOLS, USERS, FLAVORS = 1_000, 5_000, ("h100", "b200")
-ROWS: Mapping[int, int] = {1: 3_000, 24: 12_600}
-"""Rows of work in an hour and in a day, by the length in hours; a row for each pool and flavor comes with them."""
+WORKING: Mapping[int, int] = {1: 3_000, 24: 12_600}
+"""Keys of work in an hour and in a day, by the length in hours; one for each pool and flavor comes with them."""
 KEYS: Sequence[Key] = [
     (WORK, f"pool{(user * 7 + pool) % POOLS:04}", flavor, priority, f"user{user:04}")
     for user, pool, flavor, priority in product(range(USERS), range(3), FLAVORS, ("LOW", "NORMAL", "HIGH"))
@@ -25,10 +24,11 @@ KEYS: Sequence[Key] = [
 """Each user has three pools."""
 HOURS, DAYS = 24, 2
 BEGIN = 1_790_208_000
-GOAL_GB = {"sqlite": 0.7}
+GOAL_GB = 0.7
 ABOUT = (
-    f"{POOLS:,} pools, {USERS:,} users, {len(FLAVORS)} flavors; {ROWS[1]:,} rows of work an hour and {ROWS[24]:,} a day. {HOURS} hours and "
-    f"{DAYS} days are written, and multiplied; kept: hours for {KEEP_HOURS_S // 86_400} days, days for {KEEP_DAYS_S // 86_400}"
+    f"{POOLS:,} pools, {USERS:,} users, {len(FLAVORS)} flavors; {WORKING[1]:,} keys of work an hour and {WORKING[24]:,} a day. "
+    f"{HOURS} hours and {DAYS} days are written, and multiplied. "
+    f"Kept: hours for {KEEP_HOURS_S // 86_400} days, days for {KEEP_DAYS_S // 86_400}"
 )
 
 
@@ -52,13 +52,12 @@ def rows(kinds: Sequence[str] = KINDS, many: tuple[int, int] = (HOURS, DAYS)) ->
             store.close()
         per_hour, per_day = (sizes[1] - sizes[0]) / many[0], (sizes[2] - sizes[1]) / many[1]
         keys = (sizes[0] - empty) / 1e9
-        per_row = per_hour / (ROWS[1] + POOLS * len(FLAVORS) + len(FLAVORS))
+        per_key = per_hour / (WORKING[1] + POOLS * len(FLAVORS) + len(FLAVORS))
         kept = keys + (per_hour * KEEP_HOURS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
         whole = keys + (per_hour * KEEP_DAYS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
-        goal = GOAL_GB.get(kind)
         row: dict[str, str | float] = {
             "store": kind,
-            "bytes a row": round(per_row),
+            "bytes a key": round(per_key),
             "kB an hour": round(per_hour / 1000),
         }
         row |= {
@@ -66,7 +65,7 @@ def rows(kinds: Sequence[str] = KINDS, many: tuple[int, int] = (HOURS, DAYS)) ->
             "GB in 2 years": round(kept, 2),
             "GB if hours are kept too": round(whole, 1),
         }
-        found.append(row | {"goal": goal or "-", "is": "-" if goal is None else verdict(kept <= goal)})
+        found.append(row | {"goal": GOAL_GB, "is": verdict(kept <= GOAL_GB)})
     return found
 
 
@@ -74,7 +73,7 @@ def _sums(hours: int, seed: int) -> Sums:
     """Amounts of the size that they have: some GPUs for some seconds, in microseconds."""
     chance, sums = Random(f"{hours} {seed}"), dict[Key, int]()
     work = list[Key]()
-    for key in chance.sample(KEYS, ROWS[hours]):
+    for key in chance.sample(KEYS, WORKING[hours]):
         work.append(key)
         sums[(*key, "held")] = chance.randrange(10**9, 3 * 10**10 * hours)
         if chance.random() < 0.2:
@@ -102,6 +101,6 @@ def _size(store: SqlStore, kind: str) -> int:
             return int((pages - free) * connection.execute(text("PRAGMA page_size")).scalar_one())
         sizes = (
             connection.execute(text(f"SELECT pg_total_relation_size('{each.name}')"))
-            for each in (*TABLES.values(), usage_keys)
+            for each in (usage_sums, usage_keys)
         )
         return sum(int(size.scalar_one()) for size in sizes)

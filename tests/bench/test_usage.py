@@ -25,5 +25,5 @@ def test_the_cost_of_recording_is_measured() -> None:
 
 def test_the_space_of_two_years_is_computed_from_an_hour_and_a_day() -> None:
     (found,) = usage_space.rows(("sqlite",), (1, 1))
-    assert 30 < float(found["bytes a row"]) < 80
+    assert 5 < float(found["bytes a key"]) < 30
     assert 0 < float(found["GB in 2 years"]) < float(found["GB if hours are kept too"])

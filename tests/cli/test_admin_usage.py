@@ -2,17 +2,21 @@
 
 import json
 import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Table, delete, insert, select, update
 
+from runrig.domain.usage import COLUMNS, FLAVOR, QUOTA, TOTALS, WORK
 from runrig.service.usage.follower import Follower
 from runrig.service.usage.recount import recount
 from runrig.store import SqlStore, schema
 from runrig.store import usage as store_usage
+from runrig.store.dialect import insert_rows
 from runrig.store.rows import Row
-from runrig.store.usage import TABLES
+from runrig.store.usage import _packed, _unpacked
 from runrig.wiring.usage_check import rebuild_usage
 from tests.stores import KINDS, store_url
 from tests.tiers import only_slow
@@ -20,7 +24,7 @@ from tests.worlds.command_line import runrig
 from tests.worlds.service import desk
 from tests.worlds.usage import DAY, busy_days
 
-_WORK, _KEY = schema.usage_work.c, schema.usage_keys.c
+_SUMS, _KEY = schema.usage_sums.c, schema.usage_keys.c
 
 
 def _fold_all(store: SqlStore, clock: object) -> None:
@@ -29,28 +33,36 @@ def _fold_all(store: SqlStore, clock: object) -> None:
         pass
 
 
-def _rows(store: SqlStore) -> dict[str, list[Row]]:
+def _rows(store: SqlStore) -> list[Row]:
+    rows = select(schema.usage_sums).order_by(*schema.usage_sums.primary_key)
     with store.transactions.reading() as connection:
-        return {
-            name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))]
-            for name, table in TABLES.items()
-        }
+        return [tuple(row) for row in connection.execute(rows)]
+
+
+def _add(connection: Connection, name: str, begin: int, column: str, keys: Iterable[int] = (), hours: int = 1) -> None:
+    """Adds a GPU-hour to the sums of *keys*; none: to all that are not 0 and of ann or of nobody."""
+    of = (_SUMS.name == name, _SUMS.hours == hours, _SUMS.begin == begin)
+    ids, columns = _unpacked(connection.execute(select(_SUMS.packed).where(*of)).scalar_one())
+    amounts = [Counter(dict(zip(ids, sums, strict=True))) for sums in columns]
+    named = connection.execute(select(_KEY.id).where(_KEY.user.in_(("ann", "")))).scalars()
+    found = amounts[COLUMNS[name].index(column)]
+    for id in keys or [id for id in named if found[id]]:
+        found[id] += 3_600_000_000
+    connection.execute(update(schema.usage_sums).where(*of).values(packed=_packed(amounts)))
 
 
 def _damage(store: SqlStore) -> None:
     """A sum of an hour and of the first day, all of another hour, and a pool that never was."""
     with store.transactions.writing() as connection:
-        first = select(_WORK.begin).where(_WORK.hours == 1, _WORK.held > 0).order_by(_WORK.begin).limit(1)
+        first = select(_SUMS.begin).where(_SUMS.hours == 1, _SUMS.name == WORK).order_by(_SUMS.begin).limit(1)
         begin = connection.execute(first).scalar_one()
-        held = (_WORK.key.in_(select(_KEY.id).where(_KEY.user == "ann")), _WORK.held > 0)
-        for hours, at in ((1, begin), (24, begin - begin % DAY)):
-            of = update(schema.usage_work).where(_WORK.hours == hours, _WORK.begin == at, *held)
-            assert connection.execute(of.values(held=_WORK.held + 3_600_000_000)).rowcount > 0
-        connection.execute(delete(schema.usage_flavor).where(schema.usage_flavor.c.begin == begin + 3600))
-        total = update(schema.usage_quota_total).where(schema.usage_quota_total.c.begin == begin + 7200)
-        assert connection.execute(total.values(lent=3_600_000_000)).rowcount == 1
-        connection.execute(insert(schema.usage_keys).values((1_000, begin - begin % DAY, "ghost", "default", "", "")))
-        connection.execute(insert(schema.usage_quota).values((1, begin + 7200, 1_000, 1_800_000_000, 0, 0, 0)))
+        day = begin - begin % DAY
+        _add(connection, WORK, begin, "held")
+        _add(connection, WORK, day, "held", hours=24)
+        connection.execute(delete(schema.usage_sums).where(_SUMS.name == FLAVOR, _SUMS.begin == begin + 3600))
+        _add(connection, TOTALS[QUOTA], begin + 7200, "lent")
+        connection.execute(insert(schema.usage_keys).values((1_000, day, "ghost", "default", "", "")))
+        _add(connection, QUOTA, begin + 7200, "quota", (1_000,))
 
 
 @pytest.mark.slow
@@ -99,8 +111,8 @@ def test_command_finds_a_damaged_sum_and_rebuilds_it(tmp_path: Path) -> None:
             "From Hours Pool Flavor Priority User Sum Stored In the log",
             "2027-01-15 08:00 1 pool2 default LOW ann held 4.9989 3.9989",
             "2027-01-15 09:00 1 - default - - capacity 0.0000 4.0000",
-            "2027-01-15 10:00 1 ghost default - - quota 0.5000 0.0000",
-            "2027-01-15 10:00 1 - default - - lent 1.0000 0.4456",
+            "2027-01-15 10:00 1 ghost default - - quota 1.0000 0.0000",
+            "2027-01-15 10:00 1 - default - - lent 1.4456 0.4456",
             "2027-01-15 00:00 24 pool1 default NORMAL ann held 28.5544 27.5544",
             "2027-01-15 00:00 24 pool2 default LOW ann held 9.8900 8.8900",
         ]
@@ -129,18 +141,15 @@ def test_rebuild_that_is_killed_in_the_middle_replaces_nothing(tmp_path: Path, m
     _damage(store)
     damaged = _rows(store)
     store.close()
-    write, written = store_usage._write, list[int]()
 
-    def killed_at_the_third(connection: Connection, hours: int, begin: int, rows: dict[str, list[Row]]) -> None:
-        if len(written) == 2:
-            os._exit(9)
-        written.append(begin)
-        write(connection, hours, begin, rows)
+    def killed(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+        insert_rows(connection, table, rows[: len(rows) // 2])
+        os._exit(9)
 
     child = os.fork()
     if child == 0:
         try:
-            monkeypatch.setattr(store_usage, "_write", killed_at_the_third)
+            monkeypatch.setattr(store_usage, "insert_rows", killed)
             rebuild_usage(tmp_path / "runrig.db", None, lambda _: None)
         finally:
             os._exit(1)

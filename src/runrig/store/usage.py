@@ -1,31 +1,17 @@
 """Usage in the database: sums per hour and day, and how far the log is folded into them."""
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import count
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import accumulate, count
+from operator import sub
+from struct import pack, unpack
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, insert, or_, select
-from sqlalchemy import literal as constant
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Loaded
-from runrig.domain.usage import (
-    COLUMNS,
-    FLAVOR,
-    HOUR_S,
-    KEYS,
-    MICROSECONDS,
-    QUOTA,
-    TOTALS,
-    TREE,
-    WORK,
-    Folded,
-    Hour,
-    Key,
-    Sums,
-    totals,
-)
+from runrig.domain.usage import COLUMNS, HOUR_S, KEYS, MICROSECONDS, TOTALS, WORK, Folded, Hour, Key, Sums, totals
 from runrig.ports.past import Declared
 from runrig.ports.usage import Position, Summed, SumsQuery
 from runrig.store import schema
@@ -37,24 +23,19 @@ from runrig.store.rows import Row, event_of
 from runrig.store.transactions import Tables
 
 DAY_S = 24 * HOUR_S
-TABLES: Mapping[str, Table] = {
-    WORK: schema.usage_work,
-    QUOTA: schema.usage_quota,
-    TREE: schema.usage_tree,
-    FLAVOR: schema.usage_flavor,
-    TOTALS[WORK]: schema.usage_work_total,
-    TOTALS[QUOTA]: schema.usage_quota_total,
-}
 _CURSOR = schema.usage_cursor.c
 _KEY = schema.usage_keys.c
+_SUMS = schema.usage_sums.c
 _NAMES = KEYS[WORK]
 _EVENT = schema.events.c
 _WORKFLOW = schema.workflows.c
 _AT_ONCE = 500
-_PART = 2**31
 
-Rows = Mapping[str, Sequence[Row]]
-"""By table: the key and the amounts of each row."""
+Amounts = Sequence[Counter[int]]
+"""For each column of a table: id of a key → sum."""
+
+Rows = dict[tuple[int, int], list[Row]]
+"""(hours, begin) → the rows of that hour or day."""
 
 
 class SqlUsage(Tables):
@@ -75,60 +56,70 @@ class SqlUsage(Tables):
 
     def save(self, position: Position, hours: Iterable[Hour], *, keep_hours: int, keep_days: int) -> None:
         # All rows are encoded first: commits of the server wait for this transaction.
-        folded, cursor, (keys, written) = position.folded, _row(position), self._encoded((1, hour) for hour in hours)
+        cursor, (keys, written) = _row(position), self._encoded((1, hour) for hour in hours)
+        written |= self._days(written, _day(position.folded.at // MICROSECONDS), position.since)
         with self._transactions.writing() as connection:
-            before = connection.execute(select(_CURSOR.at)).scalar_one_or_none()
-            put_rows(connection, schema.usage_keys, keys)
-            for hour in written:
-                _write(connection, *hour)
-            day = _day((position.since if before is None else before) // MICROSECONDS)
-            for begin in range(day, _day(folded.at // MICROSECONDS), DAY_S):
-                _add_up(connection, begin)
-            for table in TABLES.values():
-                for length, keep in ((1, keep_hours), (24, keep_days)):
-                    connection.execute(delete(table).where(table.c.hours == length, table.c.begin < keep))
+            _write(connection, keys, written, cursor)
+            for length, keep in ((1, keep_hours), (24, keep_days)):
+                connection.execute(delete(schema.usage_sums).where(_SUMS.hours == length, _SUMS.begin < keep))
             unused = _KEY.day <= min(keep_hours, keep_days) - DAY_S
             connection.execute(delete(schema.usage_keys).where(unused))
-            _move(connection, cursor)
-
-    def stored(self, hours: int, begin: int) -> Sums:
-        found: dict[Key, int] = {}
-        with self._transactions.reading() as connection:
-            for name, table in TABLES.items():
-                keys, columns = [_KEY[key] for key in KEYS[name]], COLUMNS[name]
-                rows = select(*keys, *(table.c[column] for column in columns)).where(table.c.key == _KEY.id)
-                for row in connection.execute(rows.where(table.c.hours == hours, table.c.begin == begin)):
-                    sums = zip(columns, row[len(keys) :], strict=True)
-                    found.update(((name, *row[: len(keys)], column), amount) for column, amount in sums if amount)
-        return found
 
     def replace(self, position: Position, sums: Iterable[tuple[int, Hour]]) -> None:
         cursor, (keys, written) = _row(position), self._encoded(sums)
         with self._transactions.writing() as connection:
-            put_rows(connection, schema.usage_keys, keys)
-            for hour in written:
-                _write(connection, *hour)
-            _move(connection, cursor)
+            _write(connection, keys, written, cursor)
 
-    def _encoded(self, sums: Iterable[tuple[int, Hour]]) -> tuple[list[Row], list[tuple[int, int, Rows]]]:
-        """Returns the rows of keys that are new or have a later day, and (hours, begin, rows) of the *sums*."""
+    def stored(self, hours: int, begin: int) -> Sums:
+        found: dict[Key, int] = {}
+        with self._transactions.reading() as connection:
+            rows = connection.execute(
+                select(_SUMS.name, _SUMS.packed).where(_SUMS.hours == hours, _SUMS.begin == begin)
+            )
+            tables = {name: _unpacked(packed) for name, packed in rows}
+            names = _names_of(connection, {id for ids, _ in tables.values() for id in ids})
+        for name, (ids, columns) in tables.items():
+            for column, amounts in zip(COLUMNS[name], columns, strict=True):
+                for id, amount in zip(ids, amounts, strict=True):
+                    if amount:
+                        found[(name, *(names[id][_NAMES.index(key)] for key in KEYS[name]), column)] = amount
+        return found
+
+    def _encoded(self, sums: Iterable[tuple[int, Hour]]) -> tuple[list[Row], Rows]:
+        """Returns the rows of keys that are new or have a later day, and the rows of the *sums*."""
         with self._transactions.reading() as connection:
             known = {tuple(row[2:]): (row[0], row[1]) for row in connection.execute(select(schema.usage_keys))}
         free, changed = count(1 + max((id for id, _ in known.values()), default=0)), set[tuple[str, ...]]()
-        written = list[tuple[int, int, Rows]]()
+        written = Rows()
         for hours, hour in sums:
-            rows, day = _rows(hour), _day(hour.begin)
-            for names in sorted({names for each in rows.values() for names, _ in each}):
+            whole, day = {**hour.sums, **totals(hour.sums)}, _day(hour.begin)
+            named = {key: _named(key) for key in whole}
+            for names in sorted(set(named.values())):
                 id, last = known.get(names) or (next(free), -1)
                 if last < day:
                     known[names] = id, day
                     changed.add(names)
-            # In the order of the primary key, which fills the pages of SQLite.
-            ordered = {
-                name: sorted((known[names][0], *amounts) for names, amounts in each) for name, each in rows.items()
-            }
-            written.append((hours, hour.begin, ordered))
+            tables = _nothing_summed()
+            for key, amount in whole.items():
+                tables[key[0]][COLUMNS[key[0]].index(key[-1])][known[named[key]][0]] = amount
+            written[hours, hour.begin] = _rows(hours, hour.begin, tables)
         return [(*known[names], *names) for names in sorted(changed)], written
+
+    def _days(self, hours: Rows, end: int, since: int) -> Rows:
+        """The sums of the days before *end* that are not added up yet, from those of their hours, which are all closed."""
+        found = Rows()
+        with self._transactions.reading() as connection:
+            before = connection.execute(select(_CURSOR.at)).scalar_one_or_none()
+            for day in range(_day((since if before is None else before) // MICROSECONDS), end, DAY_S):
+                of_day = and_(_SUMS.hours == 1, _SUMS.begin >= day, _SUMS.begin < day + DAY_S)
+                stored = connection.execute(select(schema.usage_sums).where(of_day)).all()
+                rows = [tuple(row) for row in stored if (1, row.begin) not in hours]
+                rows += (row for (_, begin), of in hours.items() if _day(begin) == day for row in of)
+                tables = _nothing_summed()
+                for name, _, _, packed in rows:
+                    _add(tables[name], *_unpacked(packed))
+                found[24, day] = _rows(24, day, tables)
+        return found
 
     def log_is_whole(self) -> bool:
         with self._transactions.reading() as connection:
@@ -172,34 +163,62 @@ class SqlUsage(Tables):
     # ------------------------------------------------------------ sums
 
     def sums(self, query: SumsQuery) -> Sequence[Summed]:
-        table = TABLES[_shortest(query)]
-        bucket: ColumnElement[int] = constant(query.begin)
-        if query.buckets is not None:
-            bucket = table.c.begin if query.buckets == HOUR_S else table.c.begin - table.c.begin % query.buckets
-        keys = [_KEY[name] for name in query.by]
-        groups = keys if query.buckets is None else [bucket, *keys]
-        statement = (
-            select(bucket, *keys, *(part for name in COLUMNS[query.table] for part in _summed(table.c[name])))
-            .where(table.c.key == _KEY.id, *_filters(query))
-            .group_by(*groups)
-        )
-        if not groups:
-            statement = statement.having(func.count() > 0)
+        table = _shortest(query)
+        buckets = defaultdict[int, Amounts](lambda: [Counter() for _ in COLUMNS[table]])
+        groups = dict[tuple[str, ...], int]()
         with self._transactions.reading() as connection:
+            keys = select(_KEY.id, *(_KEY[name] for name in query.by)).where(*_filters(table, query))
+            # Several ids can have the same group.
+            group = {id: groups.setdefault(tuple(names), len(groups)) for id, *names in connection.execute(keys)}
             closed = connection.execute(select(_CURSOR.at)).scalar_one_or_none() or 0
-            rows = connection.execute(statement.where(_spans(table, query, _day(closed // MICROSECONDS)))).all()
-        width = 1 + len(keys)
-        return [(int(row[0]), tuple(row[1:width]), tuple(_whole(row[width:]))) for row in rows]
+            rows = select(_SUMS.begin, _SUMS.packed).where(
+                _SUMS.name == table, _spans(query, _day(closed // MICROSECONDS))
+            )
+            for begin, packed in connection.execute(rows.execution_options(yield_per=_AT_ONCE)):
+                bucket = query.begin if query.buckets is None else begin - begin % query.buckets
+                ids, columns = _unpacked(packed)
+                _add(buckets[bucket], [group.get(id, -1) for id in ids], columns)
+        names = list(groups)
+        return [
+            (bucket, names[at], tuple(column[at] for column in amounts))
+            for bucket, amounts in buckets.items()
+            for at in sorted(set().union(*amounts) - {-1})
+        ]
 
 
-def _summed(column: ColumnElement[int]) -> tuple[ColumnElement[int], ColumnElement[int]]:
-    """The sum of *column* in two parts: SQLite fails where a sum does not fit in 64 bits."""
-    return func.sum(column // _PART), func.sum(column % _PART)
+def _nothing_summed() -> dict[str, Amounts]:
+    return {table: [Counter() for _ in columns] for table, columns in COLUMNS.items()}
 
 
-def _whole(parts: Sequence[Any]) -> Iterator[int]:
-    """The sums of such parts. PostgreSQL adds up BIGINT as NUMERIC."""
-    return (int(high) * _PART + int(low) for high, low in zip(parts[::2], parts[1::2], strict=True))
+def _add(amounts: Amounts, keys: Sequence[int], columns: Iterable[Sequence[int]]) -> None:
+    """Adds the rows with *keys* to the *amounts*."""
+    for found, column in zip(amounts, columns, strict=True):
+        for key, amount in zip(keys, column, strict=True):
+            if amount:
+                found[key] += amount
+
+
+def _packed(amounts: Amounts) -> bytes:
+    """All ids, each as the difference from the one before, then column by column: this compresses well."""
+    ids = sorted(set().union(*amounts))
+    numbers = [*map(sub, ids, [0, *ids]), *(column[id] for column in amounts for id in ids)]
+    return zlib.compress(pack(f"<{len(numbers)}q", *numbers))
+
+
+def _unpacked(packed: bytes) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
+    """Returns the ids, and for each column their sums."""
+    data = zlib.decompress(packed)
+    numbers = unpack(f"<{len(data) // 8}q", data)
+    rows = len(numbers) // (1 + len(COLUMNS[WORK]))
+    return [*accumulate(numbers[:rows])], [numbers[at : at + rows] for at in range(rows, len(numbers), rows)]
+
+
+def _names_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[str, ...]]:
+    found, those = dict[int, tuple[str, ...]](), sorted(ids)
+    for at in range(0, len(those), _AT_ONCE):
+        rows = select(_KEY.id, *(_KEY[name] for name in _NAMES)).where(_KEY.id.in_(those[at : at + _AT_ONCE]))
+        found |= {row[0]: tuple(row[1:]) for row in connection.execute(rows)}
+    return found
 
 
 def _day(seconds: int) -> int:
@@ -219,54 +238,37 @@ def _row(position: Position) -> Row:
     return 1, folded.revision, folded.at, position.since, position.version, declared, gangs, packed
 
 
-def _rows(hour: Hour) -> Mapping[str, Sequence[tuple[tuple[str, ...], Sequence[int]]]]:
-    """By table: the names and the amounts of each row."""
-    found: dict[tuple[str, ...], dict[str, int]] = {}
-    for (*key, column), amount in (*hour.sums.items(), *totals(hour.sums).items()):
-        found.setdefault(tuple(key), {})[column] = amount
-    rows: dict[str, list[tuple[tuple[str, ...], Sequence[int]]]] = {name: [] for name in TABLES}
-    for (name, *key), sums in found.items():
-        named = dict(zip(KEYS[name], key, strict=True))
-        names = tuple(named.get(each, "") for each in _NAMES)
-        rows[name].append((names, [sums.get(column, 0) for column in COLUMNS[name]]))
-    return rows
+def _named(key: Key) -> tuple[str, ...]:
+    """The names of a sum, "" for those that its table does not have."""
+    of = dict(zip(KEYS[key[0]], key[1:-1], strict=True))
+    return tuple(of.get(name, "") for name in _NAMES)
 
 
-def _move(connection: Connection, cursor: Row) -> None:
+def _rows(hours: int, begin: int, tables: Mapping[str, Amounts]) -> list[Row]:
+    return [(name, hours, begin, _packed(amounts)) for name, amounts in tables.items() if any(amounts)]
+
+
+def _write(connection: Connection, keys: Sequence[Row], rows: Rows, cursor: Row) -> None:
+    """Replaces the sums of hours and days, and the position."""
+    put_rows(connection, schema.usage_keys, keys)
+    for hours, begin in rows:
+        connection.execute(delete(schema.usage_sums).where(_SUMS.hours == hours, _SUMS.begin == begin))
+    insert_rows(connection, schema.usage_sums, [row for of in rows.values() for row in of])
     connection.execute(delete(schema.usage_cursor))
     connection.execute(insert(schema.usage_cursor).values(cursor))
 
 
-def _write(connection: Connection, hours: int, begin: int, rows: Rows) -> None:
-    """Replaces the sums of an hour or day."""
-    for name, table in TABLES.items():
-        connection.execute(delete(table).where(table.c.hours == hours, table.c.begin == begin))
-        insert_rows(connection, table, [(hours, begin, *row) for row in rows[name]])
-
-
-def _add_up(connection: Connection, day: int) -> None:
-    """Writes the sums of a day from those of its hours, which are all closed."""
-    for name, table in TABLES.items():
-        connection.execute(delete(table).where(table.c.hours == 24, table.c.begin == day))
-        sums = [func.sum(table.c[column]) for column in COLUMNS[name]]
-        of_day = and_(table.c.hours == 1, table.c.begin >= day, table.c.begin < day + DAY_S)
-        rows = select(constant(24), constant(day), table.c.key, *sums).where(of_day).group_by(table.c.key)
-        connection.execute(insert(table).from_select(table.columns.keys(), rows))
-
-
 def _shortest(query: SumsQuery) -> str:
-    """The table with the fewest rows that has the answer."""
+    """The table with the fewest sums that has the answer."""
     asked = {*query.by, *(name for name, values in query.others.items() if values)}
     return TOTALS.get(query.table, query.table) if asked <= {"flavor"} and not query.pools else query.table
 
 
-def _spans(table: Table, query: SumsQuery, closed: int) -> ColumnElement[bool]:
+def _spans(query: SumsQuery, closed: int) -> ColumnElement[bool]:
     """Selects the whole days of the query, and the hours before and after them. *closed*: when the last day that is added up ends."""
-    hours, begin = table.c.hours, table.c.begin
-    if query.buckets == HOUR_S:
-        return and_(hours == 1, begin >= query.begin, begin < query.end)
+    hours, begin = _SUMS.hours, _SUMS.begin
     first, last = -_day(-query.begin), min(_day(query.end), closed)
-    if first >= last:
+    if query.buckets == HOUR_S or first >= last:
         return and_(hours == 1, begin >= query.begin, begin < query.end)
     return or_(
         and_(hours == 24, begin >= first, begin < last),
@@ -275,8 +277,9 @@ def _spans(table: Table, query: SumsQuery, closed: int) -> ColumnElement[bool]:
     )
 
 
-def _filters(query: SumsQuery) -> list[Any]:
-    found: list[Any] = [_KEY[name].in_(values) for name, values in query.others.items() if values]
+def _filters(table: str, query: SumsQuery) -> list[ColumnElement[bool]]:
+    found = [_KEY[name] == "" for name in _NAMES if name not in KEYS[table]]
+    found += [_KEY[name].in_(values) for name, values in query.others.items() if values]
     if query.pools:
         names = _KEY.pool
         below = (names.startswith(f"{pool}{SUBPOOL_DELIMITER}", autoescape=True) for pool in query.pools)

@@ -16,22 +16,19 @@ from runrig.ports.usage import Position, SumsQuery
 from runrig.service.runtime.retention import Retention
 from runrig.service.usage.follower import VERSION, Follower
 from runrig.store import SqlStore, schema
-from runrig.store.usage import TABLES, SqlUsage
+from runrig.store.usage import SqlUsage
 from tests.patience import until
 from tests.stores import KINDS, store_url
 from tests.worlds.service import T0, desk
 from tests.worlds.usage import busy_days
 
 DAY = 24 * HOUR_S
-Rows = dict[str, list[tuple[object, ...]]]
 
 
-def _rows(store: SqlStore) -> Rows:
+def _rows(store: SqlStore) -> list[tuple[object, ...]]:
+    rows = select(schema.usage_sums).order_by(*schema.usage_sums.primary_key)
     with store.transactions.reading() as connection:
-        return {
-            name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))]
-            for name, table in TABLES.items()
-        }
+        return [tuple(row) for row in connection.execute(rows)]
 
 
 def _pools(store: SqlStore) -> set[str]:
@@ -61,9 +58,9 @@ def test_follower_stopped_anywhere_writes_what_an_uninterrupted_one_does(tmp_pat
     with desk(tmp_path) as there:
         busy_days(there, lambda: _fold_all(Follower(there.store, there.service.clock)))
         often = _rows(there.store)
-        assert {row[0] for row in often[WORK]} == {1, 24}
+        assert {row[:2] for row in often} >= {(WORK, 1), (WORK, 24)}
         with there.store.transactions.writing() as connection:
-            for table in (*TABLES.values(), schema.usage_cursor):
+            for table in (schema.usage_sums, schema.usage_cursor):
                 connection.execute(delete(table))
         _fold_all(Follower(there.store, there.service.clock))
         assert _rows(there.store) == often
@@ -167,7 +164,7 @@ def test_failure_in_the_middle_loses_and_repeats_nothing(tmp_path: Path, monkeyp
         _fold_all(follower)
         found = _rows(there.store)
         with there.store.transactions.writing() as connection:
-            for table in (*TABLES.values(), schema.usage_cursor):
+            for table in (schema.usage_sums, schema.usage_cursor):
                 connection.execute(delete(table))
         _fold_all(Follower(there.store, there.service.clock))
         assert _rows(there.store) == found
@@ -247,7 +244,7 @@ def test_both_databases_return_the_position_and_the_sums_that_were_written(kind:
         both = replace(query, begin=before.begin, buckets=None)
         assert there.store.usage.sums(both) == [(before.begin, ("zoë",), (2 * amount, 0, 0, 2))]
         there.store.usage.save(position, [], keep_hours=hour.begin + 1, keep_days=hour.begin)
-        assert not any(_rows(there.store).values())
+        assert not _rows(there.store)
         assert _pools(there.store) == {"", "pool1"}
         there.store.usage.save(position, [], keep_hours=hour.begin + DAY, keep_days=hour.begin + DAY)
         assert _pools(there.store) == set()

@@ -22,16 +22,7 @@ from runrig.store.schema.people import (
     users,
 )
 from runrig.store.schema.servers import leader, meta
-from runrig.store.schema.usage import (
-    usage_cursor,
-    usage_flavor,
-    usage_keys,
-    usage_quota,
-    usage_quota_total,
-    usage_tree,
-    usage_work,
-    usage_work_total,
-)
+from runrig.store.schema.usage import usage_cursor, usage_keys, usage_sums
 from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_sums, workflow_tags, workflows
 
 HEAD = max(file.name[1:5] for file in Path(__file__).parents[1].glob("migrations/versions/r[0-9]*.py"))
