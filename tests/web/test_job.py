@@ -82,6 +82,26 @@ def test_failed_workflow_shows_the_last_output_of_its_program_first(tmp_path: Pa
         assert not {each for each in ("It has finished", "It has ended", "Why it waits") if each in text}
 
 
+def test_a_program_that_was_killed_and_one_that_never_ran_show_how_they_ended(tmp_path: Path) -> None:
+    """Their last output need not tell why."""
+    with site(tmp_path) as it:
+        for name in ("big", "none"):
+            it.desk.submit(name, text=one_task(name))
+        it.desk.service.settle()
+        big, none = (TaskKey(f"{name}-1", "main", 0) for name in ("big", "none"))
+        sees(it, {big: TaskFact(Phase.RUNNING)})
+        writes(tmp_path, it, big, PROGRESS)
+        sees(it, {big: TaskFact(Phase.ENDED, 137, "OOMKilled", by_itself=True)})
+        sees(it, {none: TaskFact(Phase.ENDED, 3003, "no image <b>")})
+        visitor = it.visitor()
+        says = "main on n0 failed: exit code 137: out of memory its last output: epoch 2 ended after 20s To its last output"
+        assert says in words_of(visitor.page("/workflow/big-1"))
+        assert "none-1 is FAILED: no image <b>" in words_of(visitor.page("/workflow/none-1"))
+        listed = words_of(visitor.page("/workflows"))
+        assert "exit code 137: out of memory main, epoch 2" in listed
+        assert "no image <b>" in listed
+
+
 def test_both_streams_are_in_chronological_order_and_the_error_has_a_link(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("a", text=one_task("a"))

@@ -5,15 +5,18 @@ from dataclasses import replace
 
 from runrig.domain.plan import Admit, MoveGroup, Preempt, Queue, Release, Stop
 from runrig.domain.records import Event
+from runrig.domain.shown.why import WorkflowCause
 from runrig.domain.workflows import Status
 from runrig.web.drawings import Attempt
 
+_LAST_OF_PROGRAMS = 128
+"""Exit codes above it are 128 and the number of a signal."""
 _SAID = {
     Status.COMPLETED: ("done", "completed"),
     Status.FAILED_BACKEND_ERROR: ("failed", "backend error"),
     Status.FAILED_CANCELED: ("failed", "cancelled"),
     Status.FAILED_EVICTED: ("taken", "evicted"),
-    Status.FAILED_EXEC_TIMEOUT: ("failed", "run time limit reached"),
+    Status.FAILED_EXEC_TIMEOUT: ("failed", "time limit reached"),
     Status.FAILED_PREEMPTED: ("taken", "preempted"),
     Status.FAILED_QUEUE_TIMEOUT: ("failed", "queue time limit reached"),
     Status.FAILED_UPSTREAM: ("failed", "an upstream group failed"),
@@ -62,8 +65,13 @@ def _group(gang: str) -> str:
 
 
 def said_of(status: str) -> str:
-    """``run time limit reached``, for the status of a workflow that did not end well."""
+    """``time limit reached``, for the status of a workflow that did not end well."""
     return _ended(Status(status))["words"]
+
+
+def killed(cause: WorkflowCause) -> bool:
+    """Whether a signal ended the program, so that its last line need not tell why: it ran out of memory, or was stopped."""
+    return (cause.exit_code or 0) > _LAST_OF_PROGRAMS
 
 
 def _ended(status: Status) -> dict[str, str]:

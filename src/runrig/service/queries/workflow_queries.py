@@ -173,9 +173,11 @@ class WorkflowQueries:
         ends = (place_of(page[0], query.order, at), place_of(page[-1], query.order, at)) if page else None
         return tuple(self._listed(page)), more, ends
 
-    def cause(self, id: str) -> WorkflowCause | None:
-        """Returns why a workflow failed, according to its output, which it reads. Raises NotFound."""
-        return self._failures.of(self._store.workflow(id))
+    def failure(self, id: str, visibility: Visibility) -> tuple[WorkflowCause | None, str]:
+        """Returns why a workflow failed, according to its output, which it reads, and its message. Raises NotFound."""
+        stored = self._store.workflow(id)
+        seen = self.names(visibility, stored.preemptors).workflow(stored)
+        return self._failures.of(stored), seen.workflow.failure_message
 
     def check_users(self, names: Iterable[str], known: Collection[str], visibility: Visibility = ALL) -> None:
         """Raises NotFound for one of *names* who is not in *known* and has not submitted a visible workflow."""

@@ -76,9 +76,11 @@ def _yours(service: Service, asker: Asker) -> dict[str, Any]:
         query = WorkflowQuery(users=(user,), statuses=statuses, limit=limit)
         found += queries.workflows(query, asker.visibility)[0]
     items = queries.with_headlines(found, asker.visibility)
-    pool = _first_pool(service, asker)
+    pools, pool = asker.submits_to(), _first_pool(service, asker)
+    own = len(pools) == 1 or service.access.profile(user).default_of(pools) is not None
     chart = drawn(service, pool, "24h", queries.now(), asker.visibility) if pool else None
-    return {"user": user, "work": items, "causes": causes_of(service, items), "said_of": said_of, "chart": chart}
+    causes = causes_of(service, items, asker.visibility)
+    return {"user": user, "work": items, "causes": causes, "said_of": said_of, "chart": chart, "own": own}
 
 
 def _overview(service: Service, views: Views, visibility: Visibility, reasons: Reasons | ReasonsThen) -> dict[str, Any]:

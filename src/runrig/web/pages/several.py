@@ -111,7 +111,19 @@ def _draw(request: Asked, service: Service, asker: Asker, act: str, ids: list[st
     words = f"set the priority to {act}" if act.isupper() else act
     does = f"{words[0].upper()}{words[1:]}"
     ready = sum(not each.refused for each in rows)
-    return form_shown(request, service, "several.html", do=act, does=does, rows=rows, ready=ready, ids=ids, q=q, **more)
+    elements = sum("/" in each for each in ids)
+    what = f"{ready} selected" if 0 < elements < len(ids) else counted(ready, "element" if elements else "workflow")
+    button = f"Set the priority of {what} to {act}" if act.isupper() else f"{does} {what}"
+    shown: dict[str, Any] = {
+        "do": act,
+        "does": does,
+        "button": button,
+        "rows": rows,
+        "ready": ready,
+        "ids": ids,
+        "q": q,
+    }
+    return form_shown(request, service, "several.html", **shown, **more)
 
 
 def _gangs(

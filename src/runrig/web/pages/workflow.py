@@ -31,7 +31,7 @@ from runrig.service.queries.record import Record
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.spec.masked import masked
-from runrig.web.attempts import attempts_of
+from runrig.web.attempts import attempts_of, killed
 from runrig.web.drawings import Box, graph
 from runrig.web.folding import folded
 from runrig.web.gpu_use import uses
@@ -143,6 +143,7 @@ def _state(shown: Workflow, why: WorkflowWhy) -> dict[str, Any]:
         "preempted": sorted((each for group in why.groups for each in group.preempted), key=lambda each: each.at),
         "failed": shown.status == "FAILED" and shown.cause is not None,
         "failure": _failure(shown),
+        "by_signal": shown.cause is not None and killed(shown.cause),
         "tiers": TIERS,
         "who": WHO,
         "details": details,

@@ -17,7 +17,6 @@ from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.domain.shown.why import WorkflowCause
 from runrig.domain.shown.workflows import WorkflowEntry, WorkflowPage
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.places import kinds_of
@@ -26,7 +25,7 @@ from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import Asker
 from runrig.service.service import Service
-from runrig.web.attempts import said_of
+from runrig.web.attempts import killed, said_of
 from runrig.web.pages import columns
 from runrig.web.pages.elements import Opened, folds_of, opened_of, words_of
 from runrig.web.pages.parts import Asked
@@ -149,18 +148,22 @@ def _found(views: Views, visibility: Visibility, query: WorkflowQuery) -> dict[s
     first, last = (None, None) if ends is None else map(cursor_of, ends)
     previous = first if part.behind is not None else None
     following = last if more or part.back else None
-    shown = {"items": items, "causes": causes_of(views, items), "is_first": part.behind is None}
+    shown = {"items": items, "causes": causes_of(views, items, visibility), "is_first": part.behind is None}
     return shown | {"previous": previous, "following": following}
 
 
-def causes_of(views: Views, items: Iterable[WorkflowEntry]) -> dict[str, WorkflowCause]:
-    """Returns why FAILED ones failed, by id, if their output shows it."""
-    found: dict[str, WorkflowCause] = {}
+def causes_of(views: Views, items: Iterable[WorkflowEntry], visibility: Visibility) -> dict[str, tuple[str, str]]:
+    """Returns why FAILED ones failed, by id: in words, and a hint."""
+    found: dict[str, tuple[str, str]] = {}
     for each in items:
         if each.status is WorkflowStatus.FAILED:
             with suppress(NotFound):  # The workflow was just deleted.
-                cause = views.workflow_queries.cause(each.id)
-                found |= {} if cause is None else {each.id: cause}
+                cause, message = views.workflow_queries.failure(each.id, visibility)
+                if cause is not None:
+                    words, hint = (cause.ending, cause.sentence) if killed(cause) else (cause.sentence, cause.ending)
+                    found[each.id] = (words, f"{cause.task}, {hint}")
+                elif message:
+                    found[each.id] = (message, "")
     return found
 
 
