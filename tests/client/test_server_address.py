@@ -34,6 +34,11 @@ def test_data_option_overrides_the_environment(tmp_path: Path) -> None:
     assert server.tokens == ["Bearer s3cret"] * 2
 
 
+def test_folder_without_a_server_is_named(tmp_path: Path) -> None:
+    found = ServerAddress(data=str(tmp_path)).address()
+    assert found == Address("http://127.0.0.1:8700", f"the default, because {tmp_path} has no running server")
+
+
 def test_given_address_overrides_the_data_folder(tmp_path: Path) -> None:
     env = data_folder(tmp_path, url="http://127.0.0.1:1")
     with serving(ANSWERS) as server:

@@ -62,7 +62,8 @@ class ServerAddress:
         record = self.data_folder() / "server.json"
         if url := _written(record):
             return checked(url, str(record))
-        return Address(DEFAULT_URL, "the default")
+        missing = f", because {self.data_folder()} has no running server" if self._chosen_data else ""
+        return Address(DEFAULT_URL, f"the default{missing}")
 
     def token(self, address: Address) -> str | None:
         """Returns the token, or None. The token of a data folder is sent only to this machine."""
