@@ -14,33 +14,26 @@ NO_LIMIT = "none"
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-class Limit(click.ParamType[int | str]):
-    """A number of GPUs, or ``none`` for no limit. ``h100=8,b200=none`` is sent as it is."""
+class Gpus(click.ParamType[int | str]):
+    """Whole GPUs. A text with one of *marks*, such as ``h100=8,b200=4``, is sent as it is, and so is *word*.
 
-    name = "N|none"
+    *said*: what a wrong value is not, and what to type instead.
+    """
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if isinstance(value, int) or value == NO_LIMIT or "=" in value:
-            return value if isinstance(value, int) else str(value)
-        if (gpus := whole_number(str(value))) is None:
-            self.fail(f"{value!r:.80} is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,...", param, ctx)
-        return gpus
-
-
-class Quota(click.ParamType[int | str]):
-    """GPUs. ``h100=8,b200=4`` with several flavors, or ``h100/cpu=96``, is sent as it is."""
-
-    name = "GPUS"
+    def __init__(self, name: str, said: str, marks: str = "=", word: str | None = None) -> None:
+        self.name, self._said, self._marks, self._word = name, said, marks, word
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         text = str(value)
         if (gpus := whole_number(text)) is not None:
             return gpus
-        if "=" not in text:
-            self.fail(
-                f"{text!r:.80} is not a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS.", param, ctx
-            )
+        if text != self._word and not any(mark in text for mark in self._marks):
+            self.fail(f"{text!r:.80} is not {self._said}", param, ctx)
         return text
+
+
+_LIMIT = Gpus("N|none", "a limit. Use a whole number of GPUs, none, or FLAVOR=N,...", word=NO_LIMIT)
+_QUOTA = Gpus("GPUS", "a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS.")
 
 
 class Typed(click.ParamType[Any]):
@@ -83,17 +76,17 @@ def quota_options(command: F) -> F:
     for option in (
         click.option(
             "--lending-limit",
-            type=Limit(),
+            type=_LIMIT,
             help="How many idle GPUs others may borrow; none: all of them. FLAVOR=N,... as for --quota.",
         ),
         click.option(
             "--borrowing-limit",
-            type=Limit(),
+            type=_LIMIT,
             help="How many GPUs it may use beyond its quota; none: no limit. FLAVOR=N,... as for --quota.",
         ),
         click.option(
             "--quota",
-            type=Quota(),
+            type=_QUOTA,
             help=(
                 "Whole GPUs; FLAVOR=GPUS,... with several flavors; FLAVOR/RESOURCE=AMOUNT for other "
                 "resources; AMOUNT none: no quota."

@@ -9,41 +9,27 @@ from runrig.cli import completing, options
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
+from runrig.cli.quota_options import Gpus
 from runrig.cli.rendering import pool_table, sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.domain.quantities import GPU, amount_in_words, whole_number
+from runrig.domain.quantities import GPU, amount_in_words
 from runrig.osmo import pools as shaped
 
 Pool = Mapping[str, Any]
 
 
-class Share(click.ParamType[int | str]):
-    """GPUs. A percentage or ``h100=8,b200=4`` is sent as it is, because the server knows the parent."""
-
-    name = "GPUS|PERCENT%"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        text = str(value)
-        if (gpus := whole_number(text)) is not None:
-            return gpus
-        if not ("%" in text or "=" in text):
-            self.fail(
-                f"{sanitize.line(text)!r:.80} is not a quota. Use whole GPUs such as 8, "
-                f"a percentage of the parent's quota such as 25%, "
-                "or FLAVOR=GPUS,FLAVOR=GPUS",
-                param,
-                ctx,
-            )
-        return text
-
-
+_SHARE = Gpus(
+    "GPUS|PERCENT%",
+    "a quota. Use whole GPUs such as 8, a percentage of the parent's quota such as 25%, or FLAVOR=GPUS,FLAVOR=GPUS",
+    marks="%=",
+)
 _quota = click.option(
     "--quota",
-    type=Share(),
+    type=_SHARE,
     required=True,
     help="Whole GPUs; a percentage of the parent's quota, rounded down; FLAVOR=GPUS,... with several flavors.",
 )
