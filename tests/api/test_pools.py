@@ -147,7 +147,7 @@ pools:
   default_exit_actions: {RESCHEDULE: "3001,100-110"}
   default_run_time: 90m
   max_run_time: 2d
-  subpools: [{name: a, quota: {h100: 2}}]
+  subpools: [{name: a, quota: {h100: 2}}, {name: b, quota: {h100: 1}}]
 - {name: narrow, quota: {b200: 1}, flavors: [b200]}
 """
 
@@ -159,10 +159,13 @@ def test_pools_in_pool_quota_equal_the_pools_themselves(tmp_path: Path) -> None:
         answer = wire.PoolQuotaAnswer.model_validate_json(body)
         assert answer.model_dump_json().encode() == body
         names = [pool.name for each in answer.node_sets for pool in each.pools]
-        assert sorted(names) == ["narrow", "wide", "wide--a"]
+        assert sorted(names) == ["narrow", "wide", "wide--a", "wide--b"]
         # The command line prints what API v1 returns, so both must agree.
         pools, flavors = it.get("/api/v1/pools")["items"], it.get("/api/v1/flavors")["items"]
-        assert shaped.pool_quota(pools, shaped.platforms_of(flavors)) == json.loads(body)
+        platforms = shaped.platforms_of(flavors)
+        assert shaped.pool_quota(pools, platforms) == json.loads(body)
+        alone = {pool["name"]: shaped.pool(pool, platforms) for pool in pools}
+        assert {pool["name"]: pool for each in json.loads(body)["node_sets"] for pool in each["pools"]} == alone
 
 
 def test_a_pool_is_created_changed_and_deleted(tmp_path: Path) -> None:

@@ -37,18 +37,19 @@ def pool_quota(pools: Iterable[Answer], platforms: Platforms) -> Shape:
     sets: dict[str, list[Shape]] = {}
     nodes: dict[str, Answer] = {}
     gpus = []
+    subpools: dict[str, Shape] = {}
     for each in pools:
         shared = each["nodes"]
         nodes[shared["set"]] = shared
         gpus.append(each["gpus"])
-        sets.setdefault(shared["set"], []).append(pool(each, platforms))
+        sets.setdefault(shared["set"], []).append(pool(each, platforms, subpools))
     used = {name: sum([each[name] for each in gpus]) for name in ("used", "low", "available", "unallocated")}
     share = {name: sum([each[name] for each in nodes.values()]) for name in ("gpus", "free_gpus")}
     return {"node_sets": [{"pools": each} for each in sets.values()], "resource_sum": _usage(used, share)}
 
 
-def pool(answer: Answer, platforms: Platforms) -> Shape:
-    shape = settings(answer, platforms)
+def pool(answer: Answer, platforms: Platforms, subpools: dict[str, Shape] | None = None) -> Shape:
+    shape = settings(answer, platforms, subpools)
     shape["resource_usage"] = _usage(answer["gpus"], answer["nodes"])
     shape["subpools"] = answer["subpools"]
     shape |= answer["gpus"]
@@ -56,25 +57,16 @@ def pool(answer: Answer, platforms: Platforms) -> Shape:
     return shape
 
 
-def settings(answer: Answer, platforms: Platforms) -> Shape:
-    """The settings of a pool, as `config show POOL` has them: the osmo client's fields first."""
-    state, flavors, parent = answer["state"], answer["flavors"], answer["parent"]
-    shape = {
+def settings(answer: Answer, platforms: Platforms, subpools: dict[str, Shape] | None = None) -> Shape:
+    """The settings of a pool, as `config show POOL` has them: the osmo client's fields first.
+
+    *subpools*: the settings of a subpool of each parent so far. Others have the same, except for what is their own.
+    """
+    state, parent = answer["state"], answer["parent"]
+    own = {
         "name": answer["name"],
-        "description": answer["description"],
         "status": _STATUS["DELETING" if answer["closed_by"] is not None and state == "ACTIVE" else state],
-        "backend": answer["backend"],
-        "download_type": None,
-        "enable_maintenance": False,
-        "default_platform": answer["default_platform"],
-        "default_exec_timeout": "",
-        "default_queue_timeout": "",
-        "max_exec_timeout": "",
-        "max_queue_timeout": "",
-        "default_exit_actions": answer["default_exit_actions"],
         "resources": {"gpu": _countable(answer)},
-        "topology_keys": answer["topology_keys"],
-        "platforms": {name: platforms[name] for name in flavors if name in platforms} if flavors else platforms,
         "quotas": answer["quotas"],
         "closed_by": answer["closed_by"],
         "closed_reason": answer["closed_reason"],
@@ -86,6 +78,34 @@ def settings(answer: Answer, platforms: Platforms) -> Shape:
         "subpool_name": None if parent is None else answer["name"].partition(SUBPOOL_DELIMITER)[2],
         "subpool_state": None if parent is None else state,
     }
+    if subpools is None or parent is None:
+        return _ordered(answer, platforms, own)
+    if parent not in subpools:
+        subpools[parent] = _ordered(answer, platforms, own)
+    return {**subpools[parent], **own}
+
+
+def _ordered(answer: Answer, platforms: Platforms, own: Shape) -> Shape:
+    """All settings. *own*: those that differ between the subpools of a pool."""
+    flavors = answer["flavors"]
+    shape = {
+        "name": own["name"],
+        "description": answer["description"],
+        "status": own["status"],
+        "backend": answer["backend"],
+        "download_type": None,
+        "enable_maintenance": False,
+        "default_platform": answer["default_platform"],
+        "default_exec_timeout": "",
+        "default_queue_timeout": "",
+        "max_exec_timeout": "",
+        "max_queue_timeout": "",
+        "default_exit_actions": answer["default_exit_actions"],
+        "resources": own["resources"],
+        "topology_keys": answer["topology_keys"],
+        "platforms": {name: platforms[name] for name in flavors if name in platforms} if flavors else platforms,
+    }
+    shape |= own
     shape.update(zip(_SETTINGS, _VALUES(answer), strict=True))
     for setting in _REFERENCED:
         shape[setting.reference] = setting.text(answer[setting.name])

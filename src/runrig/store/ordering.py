@@ -151,14 +151,15 @@ def totals(connection: Connection, query: WorkflowQuery, at: float, most: int) -
 
 def _summed(connection: Connection, query: WorkflowQuery, at: float, most: int) -> list[tuple[str, int, float, float]]:
     """Reads the newest *most* matches, in the order of an index."""
-    waited, ran = (case((key < 0, key + (micros(at) + 1)), else_=key) for key in (Waited(), Ran()))
     newest = (
-        select(_WORKFLOW.status, waited.label("waited"), ran.label("ran"))
+        select(_WORKFLOW.status, Waited().label("waited"), Ran().label("ran"))
         .where(*filters(query))
         .order_by(_WORKFLOW.submit_time.desc())
         .limit(most)
         .subquery()
     )
     each = newest.c
-    grouped = select(each.status, func.count(), func.sum(each.waited), func.sum(each.ran)).group_by(each.status)
+    # Out here, so that each row is parsed once.
+    waited, ran = (func.sum(case((key < 0, key + (micros(at) + 1)), else_=key)) for key in (each.waited, each.ran))
+    grouped = select(each.status, func.count(), waited, ran).group_by(each.status)
     return [(row[0].value, int(row[1]), int(row[2]) / 1e6, int(row[3]) / 1e6) for row in connection.execute(grouped)]

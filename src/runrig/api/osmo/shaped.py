@@ -1,10 +1,11 @@
 """Pools in the format of the osmo client."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
-from runrig.domain.shown.pools import DeclaredPool, fields_of
+from runrig.domain.shown.pools import DeclaredPool, fields_of, quotas_of
+from runrig.domain.value import Shown
 from runrig.osmo import pools
 from runrig.osmo.shape import Shape
 from runrig.service.queries.resource_queries import PoolView
@@ -29,7 +30,38 @@ def settings_then(pool: Pool, inherited: Pool, flavors: Iterable[Flavor], backen
 
 def pool_quota(views: Sequence[PoolView], backend: str) -> Shape:
     flavors = {flavor.name: flavor for view in views for flavor in view.flavors}
-    return pools.pool_quota((to_plain(view.shown(backend)) for view in views), _platforms(flavors.values()))
+    return pools.pool_quota(_plain(views, backend), _platforms(flavors.values()))
+
+
+def _plain(views: Iterable[PoolView], backend: str) -> Iterator[Shape]:
+    """Yields `to_plain` of each view. The settings of a parent are converted once, because a response can contain thousands of
+    subpools.
+    """
+    parents: dict[str, Shape] = {}
+    for view in views:
+        own = view.pool
+        if own.parent is None or own.closed_by is not None or own.paused_by is not None:
+            yield to_plain(view.shown(backend))
+            continue
+        if own.parent not in parents:
+            parents[own.parent] = to_plain(DeclaredPool(**fields_of(view.settings, view.settings)))
+        yield {
+            **parents[own.parent],
+            "name": own.name,
+            "parent": own.parent,
+            "state": own.state.value,
+            "quotas": {flavor: _plain_of(each) for flavor, each in quotas_of(own.quotas).items()},
+            "backend": backend,
+            "subpools": [*view.subpools],
+            "workflows": view.workflows,
+            "gpus": to_plain(view.gpus),
+            "nodes": to_plain(view.nodes),
+            "balances": _plain_of(view.balances),
+        }
+
+
+def _plain_of(values: Mapping[str, Shown]) -> Shape:
+    return {name: to_plain(each) for name, each in values.items()}
 
 
 def _platforms(flavors: Iterable[Flavor]) -> pools.Platforms:

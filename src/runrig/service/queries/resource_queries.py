@@ -291,9 +291,13 @@ def _views(state: State, pools: list[Pool]) -> Iterator[PoolView]:
 def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[tuple[set[str], list[Pool]]]:
     """Returns (flavors, pools that share them), sorted by first pool and within. *with_nodes*: flavors that have nodes."""
     alike: dict[tuple[frozenset[str], str], list[Pool]] = defaultdict(list)
+    known: dict[tuple[str, ...], frozenset[str]] = {}
     for pool in pools:
-        flavors = with_nodes.intersection(flavors_of(state, pool))
-        alike[frozenset(flavors), "" if flavors else pool.name].append(pool)
+        names = flavors_of(state, pool)
+        flavors = known.get(names)
+        if flavors is None:
+            flavors = known[names] = frozenset(with_nodes.intersection(names))
+        alike[flavors, "" if flavors else pool.name].append(pool)
     components: list[tuple[set[str], list[Pool]]] = []
     for (usable, _), own in alike.items():
         joined = [each for each in components if each[0] & usable]
