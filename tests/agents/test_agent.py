@@ -113,6 +113,14 @@ def test_an_array_is_submitted_widened_and_cancelled_in_part(lab: Up) -> None:
             for arguments in ({"most": 2, "priority": "LOW"}, {}):
                 with pytest.raises(Failed, match="most"):
                     await agent("change_workflow", id=made["id"], **arguments)
+            for tool, asked, refused in (
+                ("cancel", {"element": 99}, "has no element 99"),
+                ("cancel", {"element": 3}, r"element 3 of sweep-\d+ has already ended"),
+                ("release", {}, "is not on hold"),
+                ("restart", {}, "only a workflow that ended can be restarted"),
+            ):  # Their dry runs, so that no key is given for what cannot be done.
+                with pytest.raises(Failed, match=refused):
+                    await agent(tool, id=made["id"], **asked)
             with pytest.raises(Failed, match="'0-' is not a list of indices"):
                 await agent("submit", work=work | {"array": "0-"}, pool="speech")
             await agent.twice("cancel", id=made["id"])
@@ -144,6 +152,10 @@ def test_workflow_is_put_on_hold_released_and_restarted(lab: Up) -> None:
             more = {"work": FOUR | {"name": "held", "nodes": 2}, "pool": "vision", "priority": "LOW"}
             blocker = await agent.twice("submit", **more)
             await agent("wait", id=blocker["id"], status="RUNNING")
+            with pytest.raises(Failed, match="nothing to put on hold"):
+                await agent("hold", id=blocker["id"])
+            with pytest.raises(Failed, match="is not an array"):
+                await agent("cancel", id=blocker["id"], element=0)
             waiting = await agent.twice("submit", **more)
             assert (await agent.twice("hold", id=waiting["id"]))["held_by"]
             assert "held_by" not in await agent.twice("release", id=waiting["id"])

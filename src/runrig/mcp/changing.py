@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from runrig.client import models
-from runrig.domain.errors import Conflict, InvalidInput
+from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.mcp.access import Access
 from runrig.mcp.answers import picked, plain
 from runrig.mcp.asking import Id, Key, Priority, Work, file_of
@@ -15,6 +15,7 @@ from runrig.mcp.confirming import VALID_S, Keys
 PriorityName = Literal["HIGH", "NORMAL", "LOW"]
 _SHOWN = ("id", "status", "pool", "priority", "submitted_by", "times", "held_by", "array")
 _NOT_STARTED = ("WAITING", "SCHEDULING")
+_ALIVE = ("PENDING", "RUNNING")
 _POOL = Annotated[str, Field(description="Pool to submit to. Default: your user's default pool.")]
 
 
@@ -60,7 +61,10 @@ class Changing:
         """Submit the file of a workflow that failed again, as a new workflow."""
 
         async def would() -> dict[str, Any]:
-            return {"now": await self._now(id)}
+            now = await self._now(id)
+            if now["status"] in _ALIVE:
+                raise Conflict(f"{id} is {now['status']}: only a workflow that ended can be restarted")
+            return {"now": now}
 
         async def does(key: str) -> dict[str, Any]:
             async with self._access.client() as client:
@@ -84,6 +88,12 @@ class Changing:
         async def would() -> dict[str, Any]:
             found = await self._alive(id)
             groups = [each for each in await self._groups(id) if element is None or each.name == str(element)]
+            if element is not None and "array" not in found["now"]:
+                raise Conflict(f"{id} is not an array: it has no elements")
+            if not groups:
+                raise NotFound(f"{id} has no element {element}. Its elements are listed by show_workflow")
+            if element is not None and groups[0].end_time:
+                raise Conflict(f"element {element} of {id} has already ended ({groups[0].status})")
             running = [task for group in groups for task in group.tasks if task.start_time and not task.end_time]
             waiting = sum(1 for group in groups if group.status in _NOT_STARTED)
             gpus = sum(len(each.gpus) for each in running)
@@ -101,9 +111,12 @@ class Changing:
 
         async def would() -> dict[str, Any]:
             found = await self._alive(id)
-            return {
-                "would": {"leave_queue": [each.name for each in await self._groups(id) if each.status in _NOT_STARTED]}
-            } | found
+            if "held_by" in found["now"]:
+                raise Conflict(f"{id} is already on hold")
+            leave = [each.name for each in await self._groups(id) if each.status in _NOT_STARTED]
+            if not leave:
+                raise Conflict(f"all of {id} has started, so there is nothing to put on hold. To stop it, cancel it")
+            return {"would": {"leave_queue": leave}} | found
 
         async def does(_: str) -> dict[str, Any]:
             async with self._access.client() as client:
@@ -120,7 +133,13 @@ class Changing:
                 await client.workflows.release(id)
             return await self._now(id)
 
-        return await self._twice("release", {"id": id}, key, lambda: self._alive(id), does)
+        async def would() -> dict[str, Any]:
+            found = await self._alive(id)
+            if "held_by" not in found["now"]:
+                raise Conflict(f"{id} is not on hold")
+            return found
+
+        return await self._twice("release", {"id": id}, key, would, does)
 
     async def change_workflow(
         self,
@@ -186,7 +205,7 @@ class Changing:
     async def _alive(self, id: str) -> dict[str, Any]:
         """Raises Conflict if the workflow has ended."""
         now = await self._now(id)
-        if now["status"] not in ("PENDING", "RUNNING"):
+        if now["status"] not in _ALIVE:
             raise Conflict(f"{id} has ended ({now['status']}), so it cannot be changed")
         return {"now": now}
 
