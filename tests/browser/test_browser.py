@@ -112,6 +112,44 @@ def test_output_appears_as_it_is_written(server: Lab, chromium: Browser) -> None
         watched.is_content()
 
 
+ODD = "<img src=x onerror=alert({})>"
+"""In a line of output and in an error."""
+
+
+def test_a_failed_job_is_read_by_keyboard_and_without_scripts_and_its_hostile_output_stays_text(
+    server: Lab, chromium: Browser
+) -> None:
+    line, error = ODD.format(1), f"ValueError: {ODD.format(2)}"
+    server.submit("odd", 1, f'echo "{line}"; echo "{error}" >&2; exit 1', pool="pool2")
+    until(lambda: server.server.json("workflow", "query", "odd-1")["status"] == "FAILED")
+    for script in (True, False):
+        with looking(server, chromium, java_script_enabled=script) as watched:
+            page = watched.goto("/workflows?q=odd")
+            expect(page.locator(".place")).to_contain_text(error)
+            page = watched.goto("/workflow/odd-1")
+            expect(page.locator(".sentence .said")).to_have_text(error)
+            expect(page.locator("#output")).to_contain_text(line)
+            page.get_by_role("link", name="To the error").focus()
+            page.keyboard.press("Enter")
+            page.wait_for_url("**/workflow/odd-1#error")
+            expect(page.locator("#error")).to_contain_text(error)
+            page.get_by_role("searchbox", name="Search the output").focus()
+            page.keyboard.type("onerror=alert(1)")
+            if script:
+                expect(page.locator("#hits")).to_contain_text("1")
+                page.get_by_role("button", name="Search").focus()
+            page.keyboard.press("Enter")
+            page.wait_for_url("**find=onerror*")
+            expect(page.locator("#output")).to_contain_text(line)
+            expect(page.locator("#output")).not_to_contain_text("ValueError")
+            with page.expect_download() as saved:
+                page.get_by_role("link", name="Download").focus()
+                page.keyboard.press("Enter")
+            assert {*saved.value.path().read_text().splitlines()} == {line, error}
+            assert page.locator("img[src=x]").count() == 0
+            watched.is_content()
+
+
 def test_suggestions_appear_while_the_page_is_open(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium) as watched:
         page = watched.goto("/workflow/b-1")
