@@ -11,9 +11,10 @@ from pathlib import Path
 
 from tests.attack.target import Target, serve
 from tests.load import crowd
-from tests.load.seed import grow
+from tests.load.seed import forget, grow
 from tests.patience import PATIENCE_S
 from tests.worlds.command_line import RUN
+from tests.worlds.lawful import judge
 
 CLUSTER = """
 backend: {type: simulated}
@@ -53,7 +54,7 @@ class Measured:
 
 @contextmanager
 def house(folder: Path, *, past: int, run: str = RUN) -> Iterator[Target]:
-    """A server with *past* finished workflows."""
+    """A server with *past* finished workflows. At the end, its log must be lawful."""
     with serve(folder, cluster=CLUSTER) as target:
         text = crowd.FILE.format(name="first")
         id = target.ok("POST", "/api/pool/team/workflow", {"file": text})["name"]
@@ -64,6 +65,8 @@ def house(folder: Path, *, past: int, run: str = RUN) -> Iterator[Target]:
     grow(folder / "data" / "runrig.db", id, past)
     with serve(folder, cluster=CLUSTER, run=run, tokens=tokens) as target:
         yield target
+    forget(folder / "data" / "runrig.db")
+    judge(folder / "data" / "runrig.db")
 
 
 Crowd = Callable[[int, str], Coroutine[None, None, crowd.Figures]]

@@ -29,6 +29,12 @@ def grow(database: Path, workflow: str, many: int) -> None:
         connection.execute("ANALYZE")
 
 
+def forget(database: Path) -> None:
+    """The log is again without the copies of `grow`, which no server wrote."""
+    with sqlite3.connect(database) as connection:
+        connection.execute("DELETE FROM events WHERE workflow LIKE 'past-%'")
+
+
 def line_up(database: Path, workflow: str, many: int, pools: Sequence[str]) -> None:
     """*many* copies of *workflow*, which waits, in the file of a server that does not run; dealt out to *pools* in turn.
 
