@@ -212,8 +212,11 @@ def test_users_see_their_pools_by_name_and_others_as_one_amount(tmp_path: Path) 
     [
         (("--by", "team"), "unknown key 'team'. Use any of user, pool, flavor, priority, separated by commas."),
         (("--since", "soon"), "'soon' is not a time"),
-        (("--since", "2027-01-01"), "usage is known only up to now. Use an earlier `since`"),
-        (("--since", "2026-09-24T11:00Z", "--until", "2026-09-24T11:00Z"), "`since` must be before `until`"),
+        (("--since", "2027-01-01"), "`since` is 2027-01-01 00:00 UTC, and usage is known only up to now"),
+        (
+            ("--since", "2026-09-24T11:00Z", "--until", "2026-09-24T11:00Z"),
+            "`since` must be before `until`, which is 2026-09-24 11:00 UTC. Use an earlier time",
+        ),
         (("--pool", "nope"), "nope"),
         (
             ("--since", "1970-01-02", "--every", "hour"),

@@ -346,7 +346,7 @@ def test_cookie_alone_cannot_edit(tmp_path: Path, path: str) -> None:
         ("/pool/pool1/edit", {GPUS: "1.5"}, "Invalid number of GPUs '1.5'."),
         ("/pool/pool1/edit", {GPUS: "3,default/cpu=9"}, "Invalid number of GPUs '3,default/cpu=9'."),
         ("/pool/pool1/edit", {"weight": "0"}, "weight: 0 is too small. Use at least 1"),
-        ("/pool/pool1/edit", {"weight": "x"}, "'x' is not a number. Use a whole number from 1 to 1000000."),
+        ("/pool/pool1/edit", {"weight": "x"}, "'x' is not a whole number from 1 to 1000000."),
         (
             "/pool/pool1/edit",
             {"queueing": "LIFO"},

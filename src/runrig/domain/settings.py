@@ -87,7 +87,7 @@ class Number(SettingKind):
         if not (
             number.isascii() and number.replace(".", "", int(self.takes is float)).isdecimal() and len(number) < 19
         ):
-            raise ValueError(f"{text!r} is not a number. Use {self.type}")
+            raise ValueError(f"{text!r} is not {self.type}")
         return self.takes(number)
 
     def problem(self, value: Any) -> str | None:

@@ -257,10 +257,18 @@ def _hours(query: UsageQuery, now: float) -> tuple[int, int]:
     until = now if query.until is None else query.until
     since = until - USUAL_S if query.since is None else query.since
     if since > now:
-        raise InvalidInput.one("usage is known only up to now. Use an earlier `since`", "since")
+        raise InvalidInput.one(
+            f"`since` is {_shown(since)}, and usage is known only up to now. Use an earlier time", "since"
+        )
     if since >= until:
-        raise InvalidInput.one("`since` must be before `until`", "since")
+        raise InvalidInput.one(
+            f"`since` must be before `until`, which is {_shown(until)}. Use an earlier time", "since"
+        )
     return int(since // HOUR_S) * HOUR_S, -int(-until // HOUR_S) * HOUR_S
+
+
+def _shown(time: float) -> str:
+    return f"{at(time):%Y-%m-%d %H:%M} UTC"
 
 
 def _starts(begin: int, end: int, every: Every | None) -> list[int]:
