@@ -4,8 +4,9 @@ import subprocess
 from pathlib import Path
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-SOURCE = f"deb [signed-by={KEYRING}] http://deb.debian.org/debian sid main\n"
-"""Where the newest Python is. Its C library is newer than that of the machine, so it comes along."""
+SOURCE = f"deb [signed-by={KEYRING}] http://deb.debian.org/debian testing main\n"
+"""Where the newest Python is, in packages that fit together, which those of sid may not. Its C library is newer than that of the
+machine, so it comes along."""
 LOADER = "usr/lib64/ld-linux-x86-64.so.2"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 

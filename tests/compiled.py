@@ -7,6 +7,7 @@ with an empty store, and most of what each first question takes, is to compile t
 from typing import Any
 
 import sqlalchemy
+from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
@@ -16,24 +17,35 @@ from runrig.store import postgresql, sqlite
 _COMPILED: LRUCache[Any, Any] = LRUCache(5000)
 
 
-def _create_engine(*args: Any, **options: Any) -> sqlalchemy.Engine:
-    engine = sqlalchemy.create_engine(*args, **options)
+class _Alike:
+    """What is compiled for one engine is used by all others with the same dialect, because the dialects are equal."""
+
+    supports_statement_cache = True
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+class Sqlite(_Alike, SQLiteDialect_pysqlite):
+    supports_statement_cache = True
+
+
+class Postgresql(_Alike, PGDialect_psycopg):
+    supports_statement_cache = True
+
+
+def _create_engine(url: str | sqlalchemy.URL, **options: Any) -> sqlalchemy.Engine:
+    found = sqlalchemy.make_url(url)
+    engine = sqlalchemy.create_engine(found.set(drivername=f"{found.get_backend_name()}+alike"), **options)
     engine.update_execution_options(compiled_cache=_COMPILED)
     return engine
 
 
-def _same(one: object, other: object) -> bool:
-    return type(one) is type(other)
-
-
-def _hash(one: object) -> int:
-    return hash(type(one))
-
-
 def share_compiled_statements() -> None:
-    """What is compiled for one engine of a store is then used by all that speak the same dialect."""
-    for dialect in (PGDialect_psycopg, SQLiteDialect_pysqlite):
-        kind: Any = dialect
-        kind.__eq__, kind.__hash__ = _same, _hash
+    registry.register("sqlite.alike", __name__, Sqlite.__name__)
+    registry.register("postgresql.alike", __name__, Postgresql.__name__)
     for module in (postgresql, sqlite):
         vars(module)["create_engine"] = _create_engine

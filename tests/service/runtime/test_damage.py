@@ -25,7 +25,7 @@ ONLY_SAID_ONCE = {
     *(f"pools.{each}" for each in ("quotas", "cohort", "weight", "grace_s", "flavors", "topology_keys", "description")),
     *(
         f"workflows.{each}"
-        for each in ("uuid", "submitted_by", "labels", "failure_message", "start_time", "cancelled_by")
+        for each in ("uuid", "submitted_by", "labels", "failure_message", "start_time", "cancelled_by", "times")
     ),
     *(
         f"groups.{each}"
