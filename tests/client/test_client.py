@@ -86,6 +86,7 @@ def test_a_workflow_is_submitted_followed_and_cancelled(client: Client, tmp_path
     with pytest.raises(TimeoutError, match=f"{made.id} is RUNNING after 0.1 s"):
         client.workflows.wait(made.id, timeout_s=0.1)
     assert client.workflows.tag(made.id, add=["paper"]).tags == ["paper"]
+    assert list(client.workflows.tags()) == ["paper"]
     assert "gpu: 2" in client.workflows.spec(made.id)
     client.workflows.cancel(made.id, "enough")
     assert client.workflows.wait(made.id).status == "FAILED_CANCELED"
@@ -103,6 +104,8 @@ def test_reason_for_waiting_is_explained(client: Client) -> None:
     verdict = client.workflows.reassign(waits.id, pool="vision", dry_run=True).verdict
     assert verdict is not None
     assert verdict.verdict in ("STARTS", "WAITS")
+    assert client.workflows.gpu_use(held.id).unknown
+    assert client.workflows.gpu_history(held.id).tasks == ()
     client.workflows.reassign(waits.id, priority="HIGH")
     assert client.workflows.get(waits.id).priority == "HIGH"
     client.workflows.hold(waits.id)
@@ -224,6 +227,10 @@ def test_users_roles_and_tokens_are_managed(client: Client) -> None:
     with Client(client._caller.address.url, token=token.token) as ann:
         assert (ann.me().user, ann.me().pools) == ("ann", ("vision",))
         assert ann.me().default_pool == "vision"
+        assert ann.set_default_pool(None).default_pool == "vision"
+        assert ann.notices().to is None
+        assert client.limits.set_for_user("ann", models.LimitsEdit(gpus=4)).after.gpus == 4
+        assert client.limits.set_for_pool("vision", models.LimitsEdit(gpus=3), dry_run=True).after.gpus == 3
         assert ann.workflows.submit(TRAIN).id.startswith("train-")
         client.roles.grant("ann", "speech-user")
         with pytest.raises(InvalidInput, match=r"2 pools \(speech, vision\)\. Choose one with pool="):
