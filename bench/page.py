@@ -31,10 +31,10 @@ from bench.store import FILE
 from bench.submits import processor_s
 from bench.traffic import STARTS_WITHIN_S, TOKEN
 from runrig.api.app import create_app
-from runrig.api.http import connections
-from runrig.api.http.crowd import Crowd, Door
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.access import role_named
+from runrig.http import connections
+from runrig.http.crowd import Crowd, Door
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore

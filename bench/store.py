@@ -25,8 +25,6 @@ from bench.client import Client
 from bench.timing import Times, timed
 from bench.traffic import STARTS_WITHIN_S, TOKEN
 from runrig.api.app import create_app
-from runrig.api.http import connections
-from runrig.api.http.crowd import Crowd, Door
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor, Node
@@ -38,6 +36,8 @@ from runrig.domain.records import RowChange
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, Status, Task, Workflow
 from runrig.engine.state.state import State
+from runrig.http import connections
+from runrig.http.crowd import Crowd, Door
 from runrig.ports.store import SpecText
 from runrig.service.commands.submission import Submission, read
 from runrig.service.runtime.transactor import Transactor

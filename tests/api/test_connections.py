@@ -11,10 +11,10 @@ import pytest
 import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 
-from runrig.api.http import connections
-from runrig.api.http.crowd import Crowd, Door
-from runrig.api.http.heads import LARGEST_HEAD
-from runrig.api.http.lingering import TOGETHER
+from runrig.http import connections
+from runrig.http.crowd import Crowd, Door
+from runrig.http.heads import LARGEST_HEAD
+from runrig.http.lingering import TOGETHER
 from tests.attack.wire import Wire, wire
 from tests.patience import until
 

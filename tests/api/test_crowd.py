@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from runrig.api.http.crowd import Crowd, Guest
+from runrig.http.crowd import Crowd, Guest
 
 MOST = 200
 OF_USER = MOST // 2

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runrig.api.http.body_limits import LARGEST_BODY
+from runrig.http.body_limits import LARGEST_BODY
 from tests.api.client import AUTHORIZED, PORT, TOKEN, Api, api
 from tests.worlds.service import one_task
 

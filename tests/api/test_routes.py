@@ -3,7 +3,7 @@
 from fastapi.routing import APIRoute
 
 from runrig.api.app import described
-from runrig.api.routing import Route
+from runrig.http.routing import Route
 
 
 def test_fast_path_lookup_finds_the_same_routes() -> None:

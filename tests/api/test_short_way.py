@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
-from runrig.api.http.short_way import ShortWay
+from runrig.http.short_way import ShortWay
 from tests.api.client import AUTHORIZED, PORT, URL, Api, api
 from tests.worlds.service import one_task
 

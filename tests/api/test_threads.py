@@ -7,8 +7,8 @@ import pytest
 from fastapi.dependencies.models import Dependant
 
 from runrig.api import app as application
-from runrig.api.permissions import Needs, Open
-from runrig.api.routing import Route
+from runrig.http.permissions import Needs, Open
+from runrig.http.routing import Route
 
 ROUTES = [route for module in application._MODULES for route in module.router.routes]
 

@@ -22,7 +22,7 @@ FILES = 1024
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """Behind a proxy at 127.0.0.1; all other addresses call for themselves."""
-    patient = f"from runrig.api.http import crowd; crowd.STRANGER_S = {PATIENCE_S}; {RUN}"
+    patient = f"from runrig.http import crowd; crowd.STRANGER_S = {PATIENCE_S}; {RUN}"
     folder = tmp_path_factory.mktemp("crowd")
     with serve(folder, run=patient, connections=CONNECTIONS, behind_proxy=True, read_timeout_s=PATIENCE_S) as target:
         yield target
@@ -50,7 +50,7 @@ def test_oldest_anonymous_connection_of_an_address_is_closed_if_there_are_too_ma
 
 
 def test_anonymous_connection_has_ten_seconds_and_an_authenticated_one_has_more(tmp_path: Path) -> None:
-    soon = f"from runrig.api.http import crowd; crowd.STRANGER_S = 1.0; {RUN}"
+    soon = f"from runrig.http import crowd; crowd.STRANGER_S = 1.0; {RUN}"
     with serve(tmp_path, run=soon) as target, wire(target.port) as stranger, wire(target.port) as known:
         ask = request("GET", "/api/version", target.headers()[:-1])
         assert known.send(ask).answer().status == 200

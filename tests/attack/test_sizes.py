@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runrig.api.http.body_limits import LARGEST_BODY
+from runrig.http.body_limits import LARGEST_BODY
 from tests.attack.target import Target, refused
 from tests.attack.wire import request, wire
 

@@ -19,7 +19,7 @@ from tests.worlds.command_line import RUN
 STRANGER_S = 2.0
 READ_TIMEOUT_S = 1.5
 CROWD = 60
-QUICK = f"from runrig.api.http import crowd; crowd.STRANGER_S = {STRANGER_S}; {RUN}"
+QUICK = f"from runrig.http import crowd; crowd.STRANGER_S = {STRANGER_S}; {RUN}"
 MANY_POOLS = "\n".join(f"- {{name: pool-with-quite-a-long-name-{number}, quota: 8}}" for number in range(60))
 LARGE = f"""
 backend: {{type: simulated}}
@@ -151,7 +151,7 @@ def test_client_that_reads_a_long_list_slowly_gets_all_of_it(target: Target) -> 
 
 
 def test_client_that_follows_logs_without_reading_is_cut_off(tmp_path: Path) -> None:
-    soon = f"from runrig.api.http import connections; connections.config.__kwdefaults__['read_timeout_s'] = 1.0; {RUN}"
+    soon = f"from runrig.http import connections; connections.config.__kwdefaults__['read_timeout_s'] = 1.0; {RUN}"
     data = tmp_path / "data"
     with started(["up", "--data", str(data), "--port", "0", "--gpus", "1"], tmp_path / "stderr", soon) as (running, _):
         port = int(json.loads((data / "server.json").read_text())["url"].rpartition(":")[2])

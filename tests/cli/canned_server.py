@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from runrig.api.problems import problem
 from runrig.domain.shown import Pool, PoolGpus, TaskAttempt, TaskGroup, Workflow, WorkflowEntry, WorkflowSubmitted
+from runrig.http.problems import problem
 from runrig.wire.base import example_of, json_of
 from runrig.wire.json import adapter
 from tests.worlds.command_line import Done, runrig

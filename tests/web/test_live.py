@@ -15,9 +15,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from runrig.api.app import create_app
-from runrig.api.http import connections
-from runrig.api.http.crowd import Crowd, Door
 from runrig.domain.access import role_named
+from runrig.http import connections
+from runrig.http.crowd import Crowd, Door
 from runrig.service.pulse import Pulse
 from runrig.service.queries.visibility import ALL
 from runrig.service.rights import STILL_S

@@ -8,8 +8,8 @@ import pytest
 from fastapi.routing import APIRoute
 
 from runrig.api.app import described
-from runrig.api.permissions import declared
 from runrig.domain.gangs import Priority
+from runrig.http.permissions import declared
 from runrig.web import files, rendering
 from runrig.web.install import MODULES
 from tests.api.client import TOKEN, URL

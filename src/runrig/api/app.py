@@ -5,8 +5,7 @@ from collections.abc import Collection
 from fastapi import FastAPI
 
 from runrig import __version__
-from runrig.api import document, failures, meta, metrics, permissions, sockets, v1
-from runrig.api.guard import Guard, own_names
+from runrig.api import document, meta, metrics, sockets, v1
 from runrig.api.osmo import (
     accounts,
     apps,
@@ -23,6 +22,8 @@ from runrig.api.osmo import (
 )
 from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.api.v1.following import Followers
+from runrig.http import failures, permissions
+from runrig.http.guard import Guard, own_names
 from runrig.service.pulse import Pulse
 from runrig.service.service import Service
 

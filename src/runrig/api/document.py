@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from runrig.api.permissions import OPENLY
+from runrig.http.permissions import OPENLY
 from runrig.wire import v1
 
 BEARER = "bearer"

@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 
 from runrig import __version__, wire
-from runrig.api.error_docs import documented
-from runrig.api.permissions import OPEN, needs
-from runrig.api.routing import Responses, Route, Serving, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
+from runrig.http.error_docs import documented
+from runrig.http.permissions import OPEN, needs
+from runrig.http.routing import Responses, Route, Serving, answers
 
 router = APIRouter(route_class=Route, tags=["server"])
 

@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter, Response
 
-from runrig.api.permissions import needs
-from runrig.api.routing import Route, Serving, text_answers
 from runrig.domain.access import Permission
+from runrig.http.permissions import needs
+from runrig.http.routing import Route, Serving, text_answers
 
 router = APIRouter(route_class=Route, tags=["server"])
 

@@ -19,10 +19,10 @@ from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from runrig.api import failures, problems
-from runrig.api.http.upgrade import SOCKETS
 from runrig.domain import statuses
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError, Unavailable
+from runrig.http import failures, problems
+from runrig.http.upgrade import SOCKETS
 from runrig.ports.backend import ERR, Passage, Size
 from runrig.service.commands.sessions import SessionKind, Ticket
 from runrig.service.runtime import logs

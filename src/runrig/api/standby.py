@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from runrig.api.problems import written
 from runrig.domain.errors import Unavailable
+from runrig.http.problems import written
 from runrig.wire import HealthAnswer
 
 RETRY_AFTER_S = 1

@@ -7,9 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.http.leaving import leaving_of
 from runrig.domain.errors import RunrigError
 from runrig.domain.statuses import headers_of, status_of
+from runrig.http.leaving import leaving_of
 from runrig.service.foresight.questions import Question
 from runrig.service.rights import Asker
 from runrig.service.service import Service

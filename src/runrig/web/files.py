@@ -9,10 +9,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Response
 
-from runrig.api.browsers import STATIC
-from runrig.api.permissions import OPEN
-from runrig.api.routing import Found, Route
 from runrig.domain.errors import NotFound
+from runrig.http.browsers import STATIC
+from runrig.http.permissions import OPEN
+from runrig.http.routing import Found, Route
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _COMMENT = re.compile(rb"^ *(//|/\*).*$", re.MULTILINE)

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 
-from runrig.api import browsers
 from runrig.domain.errors import InvalidInput, Problem, RunrigError
+from runrig.http import browsers
 from runrig.service.commands.keys import Keys
 from runrig.service.service import Service
 

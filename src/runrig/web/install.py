@@ -8,9 +8,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from runrig.api import browsers, permissions
 from runrig.domain.errors import RunrigError
 from runrig.domain.statuses import headers_of, status_of
+from runrig.http import browsers, permissions
 from runrig.service.service import Service
 from runrig.web import files, live, login, sign_in
 from runrig.web.forms import Done

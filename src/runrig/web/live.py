@@ -16,11 +16,11 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import Asked, Found, Route, Serving
-from runrig.api.staying import Staying
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
+from runrig.http.permissions import Seeing, needs
+from runrig.http.routing import Asked, Found, Route, Serving
+from runrig.http.staying import Staying
 from runrig.service.pulse import Pulse
 from runrig.service.queries.board import Board, BoardNode
 from runrig.service.queries.visibility import Sight, Visibility

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api import browsers
-from runrig.api.permissions import OPEN
-from runrig.api.routing import Asked, Route, Serving, Source
 from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError
 from runrig.domain.statuses import headers_of, status_of
+from runrig.http import browsers
+from runrig.http.permissions import OPEN
+from runrig.http.routing import Asked, Route, Serving, Source
 from runrig.service.access.browser_sessions import LONGEST_S
 from runrig.service.service import Service
 from runrig.web.rendering import html

@@ -8,11 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from runrig.api import browsers
-from runrig.api.permissions import OPEN
-from runrig.api.routing import Asked, Route, Serving, source
 from runrig.domain.errors import NotFound, RunrigError
 from runrig.domain.statuses import headers_of, status_of
+from runrig.http import browsers
+from runrig.http.permissions import OPEN
+from runrig.http.routing import Asked, Route, Serving, source
 from runrig.service.access.in_browsers import PATIENCE_S, InBrowsers
 from runrig.service.service import Service
 from runrig.web.login import inside, keep_session, shown_login

@@ -21,11 +21,11 @@ import uvicorn
 from anyio import to_thread
 
 from runrig import __version__
-from runrig.api.http import crowd
 from runrig.backends.clock import ServerClock
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.domain.quantities import counted
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.http import crowd
 from runrig.ports.disk import is_full
 from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.commands import code

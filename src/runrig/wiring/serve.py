@@ -16,11 +16,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from runrig.api.app import create_app
-from runrig.api.http import connections
-from runrig.api.http.crowd import Crowd
 from runrig.api.standby import BROKEN, Leading, Standby
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.errors import Conflict, InvalidInput
+from runrig.http import connections
+from runrig.http.crowd import Crowd
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store

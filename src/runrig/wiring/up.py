@@ -15,7 +15,6 @@ from typing import Any
 
 from runrig import wire
 from runrig.api.app import create_app
-from runrig.api.http import connections
 from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
 from runrig.backends.local.gpus import why_no_gpus
@@ -25,6 +24,7 @@ from runrig.domain.credentials import KEY_BYTES, written_keys
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.quantities import GPU, counted
+from runrig.http import connections
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.service.access.browser_sessions import FIRST_CODE_S

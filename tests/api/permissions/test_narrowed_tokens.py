@@ -18,10 +18,10 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from runrig.api import app as application
-from runrig.api.permissions import declared
 from runrig.domain.access import OF_A_POOL, Permission, role_named
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.notices import When
+from runrig.http.permissions import declared
 from runrig.service.access import browser_sessions
 from runrig.service.access.access import Access
 from runrig.web.install import MODULES as PAGES

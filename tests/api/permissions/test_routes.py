@@ -10,9 +10,9 @@ from fastapi.routing import APIRoute
 from starlette.routing import Route
 
 from runrig.api import app as application
-from runrig.api.guard import OPEN_PATHS
-from runrig.api.permissions import OPENLY, declared
 from runrig.domain.access import role_named
+from runrig.http.guard import OPEN_PATHS
+from runrig.http.permissions import OPENLY, declared
 from tests.api.document import document
 from tests.api.permissions.rows import (
     CLUSTER_FILE,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runrig.api.http.body_limits import LARGEST_CODE
 from runrig.domain.code import Manifest, sha256
+from runrig.http.body_limits import LARGEST_CODE
 from runrig.store import code as stored
 from tests.api.client import Api, api
 from tests.api.v1.ours import problem

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 
 from runrig import wire
-from runrig.api.error_docs import NO_TOKEN, Said
 from runrig.api.osmo.answers import accounts as as_answers
-from runrig.api.permissions import needs
-from runrig.api.routing import Responses, Route, Serving, Who, answers
 from runrig.domain.access import Grant, Identity, Permission, User
 from runrig.domain.errors import InvalidInput, NotFound
+from runrig.http.error_docs import NO_TOKEN, Said
+from runrig.http.permissions import needs
+from runrig.http.routing import Responses, Route, Serving, Who, answers
 from runrig.service.access.tokens import LONGEST_EXPIRY_S
 from runrig.service.service import Service
 from runrig.wire.base import Answer

@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from runrig import wire
-from runrig.api.permissions import needs
-from runrig.api.routing import Route, answers
 from runrig.domain.access import Permission
+from runrig.http.permissions import needs
+from runrig.http.routing import Route, answers
 
 router = APIRouter(route_class=Route, tags=["workflows"])
 

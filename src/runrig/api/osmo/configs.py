@@ -11,12 +11,12 @@ from pydantic import BeforeValidator
 from runrig import __version__, wire
 from runrig.api.osmo.answers import configs as as_answers
 from runrig.api.osmo.patches import said_with
-from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import Base, Route, Serving, User, answers
 from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.pools import PoolState
+from runrig.http.permissions import Seeing, needs
+from runrig.http.routing import Base, Route, Serving, User, answers
 from runrig.ports.store import RevisionsQuery
 from runrig.service.commands.declarations import RolledBack
 from runrig.service.queries.visibility import Visibility

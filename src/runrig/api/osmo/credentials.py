@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from fastapi import APIRouter
 
 from runrig import wire
-from runrig.api.error_docs import NO_CREDENTIAL
-from runrig.api.permissions import needs
-from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.credentials import Credential, CredentialKind
 from runrig.domain.errors import InvalidInput
+from runrig.http.error_docs import NO_CREDENTIAL
+from runrig.http.permissions import needs
+from runrig.http.routing import Route, Serving, User, answers
 
 router = APIRouter(route_class=Route, tags=["access"])
 

@@ -15,11 +15,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from runrig import wire
-from runrig.api.permissions import OPEN
-from runrig.api.routing import Asked, Base, Route, Serving, Source, answers
 from runrig.domain.errors import NotFound, RunrigError
 from runrig.domain.shown.server import SignedIn
 from runrig.domain.statuses import status_of
+from runrig.http.permissions import OPEN
+from runrig.http.routing import Asked, Base, Route, Serving, Source, answers
 from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.access.jwts import SIGN_IN_S
 from runrig.service.access.oidc.provider import Pending

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.osmo import shaped
 from runrig.api.osmo.patches import patched, put, said_with
-from runrig.api.permissions import Asking, Seeing, named, needs
-from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
+from runrig.http.permissions import Asking, Seeing, named, needs
+from runrig.http.routing import Route, Serving, User, answers
 from runrig.osmo.shape import Shape
 from runrig.service.queries.visibility import Visibility
 

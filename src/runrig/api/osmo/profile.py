@@ -5,12 +5,12 @@ from dataclasses import asdict
 from fastapi import APIRouter
 
 from runrig import wire
-from runrig.api.error_docs import CLOSED, NO_POOL
 from runrig.api.osmo.answers.accounts import name_of
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
+from runrig.http.error_docs import CLOSED, NO_POOL
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving, User, answers
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.wire.base import utc

@@ -8,10 +8,10 @@ from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
 from runrig import wire
-from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import Route, Serving, answers
 from runrig.domain.access import Permission
 from runrig.domain.shown.nodes import Node
+from runrig.http.permissions import Seeing, needs
+from runrig.http.routing import Route, Serving, answers
 from runrig.osmo.nodes import resource
 from runrig.osmo.shape import Shape
 from runrig.wire.json import to_plain

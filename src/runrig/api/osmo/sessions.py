@@ -10,11 +10,11 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 
 from runrig import wire
-from runrig.api.permissions import Asking, needs, workflow
-from runrig.api.routing import Base, Responses, Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import Task
+from runrig.http.permissions import Asking, needs, workflow
+from runrig.http.routing import Base, Responses, Route, Serving, User, answers
 from runrig.ports.backend import Program, Size
 from runrig.service.commands.rsync import DAEMON, ROOT_MODULE
 from runrig.service.commands.sessions import SessionKind, Ticket

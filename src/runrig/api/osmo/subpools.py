@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from runrig import wire
-from runrig.api.error_docs import DRAINING, Said
 from runrig.api.osmo import shaped
-from runrig.api.permissions import Seeing, named, needs
-from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
+from runrig.http.error_docs import DRAINING, Said
+from runrig.http.permissions import Seeing, named, needs
+from runrig.http.routing import Route, Serving, User, answers
 from runrig.osmo.shape import Shape
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query
 from runrig import wire
 from runrig.api.osmo.answers import tasks as as_answers
 from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName, links
-from runrig.api.permissions import Seeing, needs, workflow
-from runrig.api.routing import Base, Route, Serving, User, answers
 from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.workflows import Status
+from runrig.http.permissions import Seeing, needs, workflow
+from runrig.http.routing import Base, Route, Serving, User, answers
 from runrig.ports.store import TaskQuery, WorkflowQuery
 
 router = APIRouter(route_class=Route, tags=["workflows"])

@@ -8,9 +8,6 @@ from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig import wire
-from runrig.api.permissions import Asking, Seeing, named, needs, workflow
-from runrig.api.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
-from runrig.api.staying import Staying
 from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
@@ -20,6 +17,9 @@ from runrig.domain.records import Event
 from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.http.permissions import Asking, Seeing, named, needs, workflow
+from runrig.http.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
+from runrig.http.staying import Staying
 from runrig.osmo import workflows as shaped
 from runrig.osmo.shape import Links, Shape
 from runrig.ports.store import WorkflowQuery

@@ -5,8 +5,6 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import needs
-from runrig.api.routing import IdempotencyKey, Route, Serving, Who
 from runrig.api.v1.frame import IfMatch, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain import access
@@ -14,6 +12,8 @@ from runrig.domain.access import GrantRow, Permission, role_named
 from runrig.domain.errors import NotFound
 from runrig.domain.shown.access import Role, RolePage, User, UserPage
 from runrig.domain.trail import AccessEventPage
+from runrig.http.permissions import needs
+from runrig.http.routing import IdempotencyKey, Route, Serving, Who
 from runrig.service.service import Service
 from runrig.wire import RoleGrantRequest, UserCreateRequest, UserEditRequest
 

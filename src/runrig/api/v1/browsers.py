@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from runrig.api.permissions import needs
-from runrig.api.routing import Route, Serving, Who
 from runrig.api.v1.frame import shows
 from runrig.domain.access import Permission
 from runrig.domain.shown.server import BrowserCode
+from runrig.http.permissions import needs
+from runrig.http.routing import Route, Serving, Who
 from runrig.service.access.browser_sessions import CODE_S
 
 router = APIRouter(route_class=Route, tags=["access"])

@@ -11,16 +11,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from runrig.api.http.body_limits import LARGEST_CODE
-from runrig.api.http.crowd import Guest
-from runrig.api.permissions import OPEN, Asking, needs, workflow
-from runrig.api.routing import Asked, Route, Serving
 from runrig.api.v1.frame import User, empties, shows, texts
 from runrig.domain.access import Permission
 from runrig.domain.code import POD_CODE
 from runrig.domain.code_archive import archive
 from runrig.domain.errors import NotFound, ServerFault
 from runrig.domain.shown.code import CodeReceived
+from runrig.http.body_limits import LARGEST_CODE
+from runrig.http.crowd import Guest
+from runrig.http.permissions import OPEN, Asking, needs, workflow
+from runrig.http.routing import Asked, Route, Serving
 from runrig.ports.disk import is_full
 
 router = APIRouter(route_class=Route, tags=["workflows"])

@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from runrig.api.edits import cohort_edit
-from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.v1.frame import IfMatch, User, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain.access import Permission
 from runrig.domain.shown.pools import Cohort, CohortPage, QuotaTree
+from runrig.http.permissions import Seeing, needs
+from runrig.http.routing import IdempotencyKey, Route, Serving
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["cohorts"])

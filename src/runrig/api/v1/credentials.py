@@ -5,15 +5,15 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Response
 
-from runrig.api.error_docs import NO_CREDENTIAL
-from runrig.api.permissions import needs
-from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import IfMatch, User, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain import credentials
 from runrig.domain.access import Permission
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.shown.access import Credential, CredentialPage, Resealed
+from runrig.http.error_docs import NO_CREDENTIAL
+from runrig.http.permissions import needs
+from runrig.http.routing import Route, Serving
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["access"])

@@ -13,9 +13,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import Found, Route, Serving
-from runrig.api.staying import Staying
 from runrig.api.times import At
 from runrig.api.v1.following import PAUSE_S, Followers, message
 from runrig.api.v1.frame import shows, texts
@@ -23,6 +20,9 @@ from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.shown.events import ClusterEventPage
+from runrig.http.permissions import Seeing, needs
+from runrig.http.routing import Found, Route, Serving
+from runrig.http.staying import Staying
 from runrig.service.queries.event_filter import EVERYTHING, EventFilter
 from runrig.service.queries.event_kinds import Kind
 from runrig.service.queries.visibility import Visibility

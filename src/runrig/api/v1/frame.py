@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import Request
 
-from runrig.api.error_docs import Said, problems
-from runrig.api.routing import ALWAYS, Found, Responses, header
-from runrig.api.routing import reply as reply
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.domain.tags import Expected
 from runrig.domain.value import Shown
+from runrig.http.error_docs import Said, problems
+from runrig.http.routing import ALWAYS, Found, Responses, header
+from runrig.http.routing import reply as reply
 from runrig.wire.base import Model, example_of
 
 _TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')

@@ -5,8 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from runrig.api.edits import pool_edit
-from runrig.api.permissions import Asking, Seeing, named, needs
-from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import User, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, cut
 from runrig.api.v1.paging import Limit as Most
@@ -14,6 +12,8 @@ from runrig.api.v1.pools import DryRun
 from runrig.domain.access import Permission
 from runrig.domain.limits import SETTING
 from runrig.domain.shown.limits import LimitPage, LimitsChange
+from runrig.http.permissions import Asking, Seeing, named, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.queries import limit_queries
 from runrig.wire import v1
 

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import User, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.shown.nodes import FlavorPage, Node, NodePage, NodesDrained, NodesMarked
 from runrig.domain.shown.topology import TopologyAnswer
+from runrig.http.permissions import Seeing, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.queries.topology import MOST_HOLDERS, MapQuery, parse_size
 from runrig.wire import v1
 

@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter, Response
 
-from runrig.api.permissions import needs
-from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import User, empties, shows
 from runrig.domain.access import Permission
 from runrig.domain.notices import When
 from runrig.domain.shown.notices import NoticeSettings, NoticeTest
+from runrig.http.permissions import needs
+from runrig.http.routing import Route, Serving
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["access"])

@@ -3,13 +3,13 @@
 from fastapi import APIRouter, Response
 
 from runrig.api.edits import pool_edit
-from runrig.api.http.leaving import leaving_of
-from runrig.api.permissions import Asking, Sent, needs
-from runrig.api.routing import Asked, Route, Serving
 from runrig.api.v1.frame import User, reply, shows
 from runrig.api.v1.workflows import submission_of
 from runrig.domain.access import Permission
 from runrig.domain.shown.plans import Plan
+from runrig.http.leaving import leaving_of
+from runrig.http.permissions import Asking, Sent, needs
+from runrig.http.routing import Asked, Route, Serving
 from runrig.service.commands.submission import read
 from runrig.service.foresight.questions import (
     OfDomain,

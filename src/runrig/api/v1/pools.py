@@ -5,9 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from runrig.api.edits import pool_edit
-from runrig.api.error_docs import DRAINING, Said
-from runrig.api.permissions import Asking, Seeing, Sent, named, needs
-from runrig.api.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving
 from runrig.api.times import At
 from runrig.api.v1.frame import IfMatch, User, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
@@ -18,6 +15,9 @@ from runrig.domain.shown.history import PoolChangePage, PoolPast
 from runrig.domain.shown.pools import Pool, PoolDeleted, PoolPage, PoolPaused
 from runrig.domain.shown.why import PoolWhy
 from runrig.domain.tags import tag_of
+from runrig.http.error_docs import DRAINING, Said
+from runrig.http.permissions import Asking, Seeing, Sent, named, needs
+from runrig.http.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving
 from runrig.service.queries import history
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView

@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 
 from runrig import __version__
-from runrig.api.permissions import needs
-from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import User, shows
 from runrig.domain.access import Permission
 from runrig.domain.shown.server import ClockAccepted, ClusterFile, Version
+from runrig.http.permissions import needs
+from runrig.http.routing import Route, Serving
 from runrig.service.commands.declared import declared_change
 from runrig.wire import ApplyAnswer, ApplyRequest
 

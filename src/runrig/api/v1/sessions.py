@@ -4,11 +4,11 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from runrig.api.permissions import Asking, needs, workflow
-from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import User, creates, reply
 from runrig.domain.access import Permission
 from runrig.domain.shown.server import Session
+from runrig.http.permissions import Asking, needs, workflow
+from runrig.http.routing import Route, Serving
 from runrig.ports.backend import Program, Size
 from runrig.service.commands.rsync import DAEMON
 from runrig.service.commands.sessions import SessionKind, Ticket

@@ -7,11 +7,11 @@ verify.
 
 from fastapi import APIRouter
 
-from runrig.api.error_docs import Said
-from runrig.api.permissions import OPEN
-from runrig.api.routing import Base, Route, Serving, Source
 from runrig.api.v1.frame import shows
 from runrig.domain.shown.server import DeviceStarted, SignedIn, SignInOffer
+from runrig.http.error_docs import Said
+from runrig.http.permissions import OPEN
+from runrig.http.routing import Base, Route, Serving, Source
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["access"])

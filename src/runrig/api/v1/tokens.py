@@ -5,9 +5,6 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.error_docs import CLOSED, NO_POOL, NO_TOKEN, Said
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import IdempotencyKey, Route, Serving, Who
 from runrig.api.v1.frame import IfMatch, creates, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain.access import Identity, Permission, TokenRow, role_named
@@ -15,6 +12,9 @@ from runrig.domain.keep import KEEP
 from runrig.domain.shown.access import Me, MyToken, Token, TokenMade, TokenPage
 from runrig.domain.tags import Expected
 from runrig.domain.value import at
+from runrig.http.error_docs import CLOSED, NO_POOL, NO_TOKEN, Said
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import IdempotencyKey, Route, Serving, Who
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.wire import v1

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import Route, Serving
 from runrig.api.times import At
 from runrig.api.v1.frame import shows
 from runrig.domain.access import Permission
 from runrig.domain.shown.usage import Usage
+from runrig.http.permissions import Seeing, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.usage.usage_queries import By, Every, UsageQuery
 
 router = APIRouter(route_class=Route, tags=["usage"])

@@ -7,10 +7,6 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.http.leaving import leaving_of
-from runrig.api.permissions import Asking, Seeing, needs, workflow
-from runrig.api.routing import Asked, Route, Serving
-from runrig.api.staying import Staying, present, staying
 from runrig.api.times import At
 from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
@@ -23,6 +19,10 @@ from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import Workflow
 from runrig.domain.tags import tag_of
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.http.leaving import leaving_of
+from runrig.http.permissions import Asking, Seeing, needs, workflow
+from runrig.http.routing import Asked, Route, Serving
+from runrig.http.staying import Staying, present, staying
 from runrig.service import log_stream as logs
 from runrig.service.queries.events import workflow_events
 from runrig.service.queries.visibility import Visibility

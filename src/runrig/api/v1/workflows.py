@@ -6,10 +6,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.failures import details_of
-from runrig.api.permissions import Asking, Seeing, Sent, needs, workflow
-from runrig.api.problems import problem
-from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.times import At
 from runrig.api.v1.frame import User, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
@@ -21,6 +17,10 @@ from runrig.domain.gangs import Priority
 from runrig.domain.shown.workflows import WorkflowPage, WorkflowSubmitted
 from runrig.domain.statuses import status_of
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.http.failures import details_of
+from runrig.http.permissions import Asking, Seeing, Sent, needs, workflow
+from runrig.http.problems import problem
+from runrig.http.routing import IdempotencyKey, Route, Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.batches import Outcome
 from runrig.service.commands.restarts import Changes

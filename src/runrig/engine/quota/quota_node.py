@@ -146,8 +146,7 @@ class QuotaLeaf(QuotaNode):
     limit.
     *holding*: per layer, the usage lists of the nodes of the path. *counted*: the resources that a quota above counts.
     *pools_above*: pools above, including its own, that have subpools; guaranteed work counts towards their *used* (rule P2).
-    *nominals*: (charged usage, quota) of each pool above, its `own` node first.
-    *outermost_pool*: the outermost pool above; the leaf itself in a tree without pools.
+    *nominals*: (charged usage, quota) of each pool above, its `own` node first. *outermost_pool*: the last of them, or the leaf.
     *guarded*: guaranteed work is limited by more than the path: by pools above, or by quota that cohorts share.
     *weighed*: the indices of GPUs, for which nodes above count what they borrow; empty if all weights are equal.
     """

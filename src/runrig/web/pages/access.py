@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import GrantRow, Permission, role_named
 from runrig.domain.errors import InvalidInput, NotFound
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.asking import answered, form, form_shown, in_thread

@@ -8,14 +8,14 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.permissions import workflow as of_workflow
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.shown.workflows import Workflow, WorkflowSubmitted
+from runrig.http.permissions import Asking, needs
+from runrig.http.permissions import workflow as of_workflow
+from runrig.http.routing import Route, Serving
 from runrig.service.commands.restarts import Changes
 from runrig.service.commands.submission import Submission
 from runrig.service.rights import About, Asker

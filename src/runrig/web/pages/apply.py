@@ -5,10 +5,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, RunrigError
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.foresight.questions import OfFile
 from runrig.service.service import Service
 from runrig.web.asking import answered, form, form_shown, in_thread, plan_of

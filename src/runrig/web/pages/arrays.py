@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.permissions import Asking
-from runrig.api.routing import Route, Serving
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.quantities import few, whole_number
 from runrig.domain.workflows import MOST_ELEMENTS
+from runrig.http.permissions import Asking
+from runrig.http.routing import Route, Serving
 from runrig.spec.arrays import parse_indices
 from runrig.web.asking import answered, form, form_shown
 from runrig.web.forms import Fields, sent

@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.service import Service
 from runrig.web.asking import answered, form, form_shown, in_thread
 from runrig.web.forms import Fields, sent

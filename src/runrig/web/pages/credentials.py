@@ -7,11 +7,11 @@ from urllib.parse import quote
 import yaml
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.errors import InvalidInput
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.web.asking import answered, form, form_shown, in_thread
 from runrig.web.forms import Fields, sent
 from runrig.web.pages.parts import Asked

@@ -9,8 +9,6 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.permissions import Asking, named, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.amounts import Amount, Share
 from runrig.domain.errors import Changed, InvalidInput, RunrigError
@@ -18,6 +16,8 @@ from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, gpus_of
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.statuses import status_of
 from runrig.domain.tags import check_unchanged, tag_of
+from runrig.http.permissions import Asking, named, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight.questions import OfDeletion, OfEdit, OfPause, OfResume, OfSubpool, Question
 from runrig.service.queries.history import HistoryQuery

@@ -8,10 +8,10 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
 from runrig.web.pages.parts import Asked

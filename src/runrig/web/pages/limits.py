@@ -8,14 +8,14 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.permissions import Asking, named, needs
-from runrig.api.routing import LONGEST_USER_NAME, Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.limits import MOST, SETTING
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import whole_number
 from runrig.domain.shown.limits import Limit, LimitsChange
+from runrig.http.permissions import Asking, named, needs
+from runrig.http.routing import LONGEST_USER_NAME, Route, Serving
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.rights import About, Asker
 from runrig.service.service import Service

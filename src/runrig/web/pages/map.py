@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Seeing, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
 from runrig.domain.shown.topology import GangsThatFit
+from runrig.http.permissions import Seeing, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.queries.board import Board
 from runrig.service.queries.topology import MapQuery, parse_size
 from runrig.service.queries.visibility import Visibility

@@ -8,15 +8,15 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from runrig.api import browsers
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.instants import UNITS_S
 from runrig.domain.notices import USUAL, When, place
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.shown.limits import LimitKind
+from runrig.http import browsers
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
 from runrig.service.service import Service

@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.quantities import counted, format_quantity
 from runrig.domain.shown.nodes import Node
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.foresight.questions import OfDrain
 from runrig.service.past.past import Then
 from runrig.service.queries.nodes import NodeWork

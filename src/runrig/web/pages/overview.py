@@ -5,14 +5,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Asking, Seeing, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.plan import MoveGroup, MoveTask, PutNode, Queue, Release, RestartTask, RetryTask
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import amount_of_flavor
 from runrig.domain.shown.workflows import WorkflowEntry
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.http.permissions import Asking, Seeing, needs
+from runrig.http.routing import Route, Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility

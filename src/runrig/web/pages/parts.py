@@ -5,9 +5,9 @@ from typing import Annotated
 
 from fastapi import Request
 
-from runrig.api.routing import Asked as Asked
-from runrig.api.routing import Found
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.http.routing import Asked as Asked
+from runrig.http.routing import Found
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.web.drawings import colours

@@ -14,11 +14,11 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from runrig.api.permissions import needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.statuses import UnknownParameter
+from runrig.http.permissions import needs
+from runrig.http.routing import Route, Serving
 from runrig.ports.past import Moment
 from runrig.service.past.past import Span, Then
 from runrig.service.service import Service

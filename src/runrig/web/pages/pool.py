@@ -6,8 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Asking, named, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
 from runrig.domain.pools import BudgetReached, PoolState
@@ -17,6 +15,8 @@ from runrig.domain.shown.pools import Pool
 from runrig.domain.shown.why import WaitingPlace
 from runrig.domain.shown.workflows import WorkflowEntry
 from runrig.domain.spans import format_duration
+from runrig.http.permissions import Asking, named, needs
+from runrig.http.routing import Route, Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.history import HistoryQuery

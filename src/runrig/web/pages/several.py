@@ -9,12 +9,12 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.gangs import Gang, Priority
 from runrig.domain.quantities import GPU, amount_in_words, counted, few
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.rights import Asker
 from runrig.service.runtime.writing import Command
 from runrig.service.service import Service

@@ -6,12 +6,12 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission, role_named
 from runrig.domain.errors import InvalidInput
 from runrig.domain.instants import UNITS_S
 from runrig.domain.keep import KEEP
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.asking import answered, form, form_shown, in_thread, once_shown, shown_once

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.pools import top_level
 from runrig.domain.shown.usage import UsageRow
 from runrig.domain.usage import HOUR_S
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.service.usage.usage_queries import By, UsageQuery
 from runrig.web.over_time import SPANS, USUAL_SPAN, drawn, users_of
 from runrig.web.pages.parts import Asked, colours_of

@@ -7,11 +7,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
-from runrig.api.http.leaving import leaving_of
-from runrig.api.permissions import Asking, needs
-from runrig.api.permissions import workflow as of_workflow
-from runrig.api.routing import Route, Serving
-from runrig.api.staying import Staying
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 from runrig.domain.natural_order import natural
@@ -24,6 +19,11 @@ from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import TaskGroup, Workflow
 from runrig.domain.workflows import WorkflowSpec
+from runrig.http.leaving import leaving_of
+from runrig.http.permissions import Asking, needs
+from runrig.http.permissions import workflow as of_workflow
+from runrig.http.routing import Route, Serving
+from runrig.http.staying import Staying
 from runrig.service import log_stream as logs
 from runrig.service.past.past import Then
 from runrig.service.queries.events import workflow_events

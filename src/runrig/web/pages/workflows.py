@@ -12,13 +12,13 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Asking, needs
-from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.shown.workflows import WorkflowEntry, WorkflowPage
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.http.permissions import Asking, needs
+from runrig.http.routing import Route, Serving
 from runrig.ports.places import kinds_of
 from runrig.ports.store import ORDERS, WorkflowQuery, WorkflowTotals
 from runrig.service.past.past import Then

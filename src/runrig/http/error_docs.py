@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from runrig.api.problems import PROBLEM_JSON, problem
 from runrig.domain.errors import (
     Conflict,
     InvalidInput,
@@ -14,6 +13,7 @@ from runrig.domain.errors import (
     TooMany,
     Unavailable,
 )
+from runrig.http.problems import PROBLEM_JSON, problem
 from runrig.wire import ErrorAnswer
 
 _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {

@@ -12,11 +12,11 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from runrig.api.absent import why_absent
-from runrig.api.problems import written
 from runrig.domain.errors import InvalidInput, NotFound, NotLoggedIn, Problem, RunrigError, ServerFault
 from runrig.domain.quantities import counted
 from runrig.domain.statuses import headers_of, status_of
+from runrig.http.absent import why_absent
+from runrig.http.problems import written
 from runrig.service.runtime import logs
 
 MOST_PROBLEMS = 100

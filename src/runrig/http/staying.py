@@ -7,10 +7,10 @@ from typing import Annotated
 
 from fastapi import Request
 
-from runrig.api.permissions import Needs, declared
-from runrig.api.routing import Found
 from runrig.domain.access import Identity
 from runrig.domain.errors import NotLoggedIn
+from runrig.http.permissions import Needs, declared
+from runrig.http.routing import Found
 from runrig.service.rights import Asker, Stays
 from runrig.service.service import Service
 

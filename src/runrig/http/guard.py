@@ -16,16 +16,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runrig.api import browsers
-from runrig.api.http.body_limits import limit_of, too_large
-from runrig.api.http.crowd import Guest
-from runrig.api.http.upgrade import SOCKETS
-from runrig.api.problems import OURS, written
-from runrig.api.routing import source
 from runrig.domain.access import Identity
 from runrig.domain.code import POD_CODE
 from runrig.domain.errors import NotAllowed, NotFound, NotLoggedIn, RunrigError
 from runrig.domain.statuses import headers_of, status_of
+from runrig.http import browsers
+from runrig.http.body_limits import limit_of, too_large
+from runrig.http.crowd import Guest
+from runrig.http.problems import OURS, written
+from runrig.http.routing import source
+from runrig.http.upgrade import SOCKETS
 
 OPEN_PATHS = (
     "/healthz",

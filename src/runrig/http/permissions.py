@@ -14,10 +14,10 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.problems import OURS
-from runrig.api.routing import Found
 from runrig.domain.access import Identity, Permission
 from runrig.domain.quantities import few
+from runrig.http.problems import OURS
+from runrig.http.routing import Found
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import About, Asker
 

@@ -16,13 +16,13 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from runrig.api.http.crowd import AT_ONCE, Crowd, Guest
-from runrig.api.http.heads import LARGEST_HEAD, Unreadable, as_parsed, body_of, end_of_head
-from runrig.api.http.lingering import Lingering
-from runrig.api.http.until_close import UntilClose
-from runrig.api.http.upgrade import LARGEST_MESSAGE, Socket, asks_for_socket
-from runrig.api.problems import written
 from runrig.domain.errors import InvalidInput, Unavailable
+from runrig.http.crowd import AT_ONCE, Crowd, Guest
+from runrig.http.heads import LARGEST_HEAD, Unreadable, as_parsed, body_of, end_of_head
+from runrig.http.lingering import Lingering
+from runrig.http.problems import written
+from runrig.http.until_close import UntilClose
+from runrig.http.upgrade import LARGEST_MESSAGE, Socket, asks_for_socket
 
 READ_TIMEOUT_S = 30.0
 

@@ -12,11 +12,11 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Message, Receive, Scope, Send
 
-from runrig.api.error_docs import Said, documented
-from runrig.api.http.short_way import ShortWay
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.domain.value import Shown, Tagged
+from runrig.http.error_docs import Said, documented
+from runrig.http.short_way import ShortWay
 from runrig.service.service import Service
 from runrig.wire.base import Answer, Model, json_of
 

@@ -1,1 +1,0 @@
-"""Bytes and connections: parsing requests, limiting and closing connections.  Independent of routes."""
