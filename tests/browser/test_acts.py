@@ -229,7 +229,7 @@ def test_everything_works_without_scripts(mine: Lab, chromium: Browser) -> None:
         page = watched.goto("/pool/mine/edit")
         page.get_by_label("Weight").fill("heavy")
         press(page, "Preview")
-        expect(page.get_by_role("alert")).to_contain_text("'heavy' is not a number")
+        expect(page.get_by_role("alert")).to_contain_text("'heavy' is not a whole number from 1 to 1000000")
         page.get_by_label("Weight").fill("2")
         press(page, "Preview")
         press(page, "Change mine")

@@ -11,6 +11,7 @@ from tests.crash.server import Server
 from tests.patience import until
 from tests.worlds.command_line import RUN
 from tests.worlds.http import Client
+from tests.worlds.lawful import judge
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 WALL = "STEPPED_WALL_CLOCK"
@@ -54,6 +55,7 @@ class House:
                 yield client
         finally:
             self.server.kill()
+        judge(self.server.data / "runrig.db")
 
 
 def submit(client: Client, name: str, seconds: float = 1000) -> str:

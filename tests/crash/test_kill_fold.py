@@ -17,6 +17,7 @@ from runrig.store import SqlStore, schema
 from tests.patience import PATIENCE_S
 from tests.properties.usage import Table, integrated
 from tests.worlds.command_line import RUN
+from tests.worlds.lawful import judge
 from tests.worlds.service import Desk, desk
 from tests.worlds.warm import Warm
 
@@ -118,4 +119,5 @@ def test_usage_of_a_server_killed_while_it_folds_its_log_is_exact(tmp_path: Path
         for table in (schema.usage_sums, schema.usage_cursor):
             connection.execute(delete(table))
     assert _folded(store, now) == stored
+    judge(data / "runrig.db")
     store.close()

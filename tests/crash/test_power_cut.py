@@ -17,6 +17,7 @@ import pytest
 from runrig.store import SqlStore
 from tests import postgres
 from tests.crash.server import Server
+from tests.worlds.lawful import judge
 from tests.worlds.service import desk, one_task
 
 pytestmark = pytest.mark.skipif(
@@ -77,9 +78,10 @@ def test_answered_changes_survive_a_power_cut(tmp_path: Path, image: Path) -> No
         finally:
             server.kill()
     with mounted(tmp_path / "after", tmp_path / "again") as disk:
-        store = SqlStore.open(disk / "new" / "deep" / "data" / "runrig.db", exclusive=True)
-        stored = [store.head(name).id for name in names]
-        store.close()
+        database = disk / "new" / "deep" / "data" / "runrig.db"
+        with closing(SqlStore.open(database, exclusive=True)) as store:
+            stored = [store.head(name).id for name in names]
+        judge(database)
     assert stored == names
 
 
@@ -105,6 +107,7 @@ def test_answered_changes_survive_a_power_cut_on_postgresql(tmp_path: Path, imag
         try:
             with closing(SqlStore.open(after.url("postgres"), exclusive=True)) as store:
                 stored = [store.head(name).id for name in names]
+            judge(after.url("postgres"))
         finally:
             after.stop()
     assert stored == names
