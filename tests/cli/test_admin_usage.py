@@ -42,7 +42,7 @@ def _rows(store: SqlStore) -> list[Row]:
 def _add(connection: Connection, name: str, begin: int, column: str, keys: Iterable[int] = (), hours: int = 1) -> None:
     """Adds a GPU-hour to the sums of *keys*; none: to all that are not 0 and of ann or of nobody."""
     of = (_SUMS.name == name, _SUMS.hours == hours, _SUMS.begin == begin)
-    ids, columns = _unpacked(connection.execute(select(_SUMS.packed).where(*of)).scalar_one())
+    ids, columns = _unpacked(name, connection.execute(select(_SUMS.packed).where(*of)).scalar_one())
     amounts = [Counter(dict(zip(ids, sums, strict=True))) for sums in columns]
     named = connection.execute(select(_KEY.id).where(_KEY.user.in_(("ann", "")))).scalars()
     found = amounts[COLUMNS[name].index(column)]

@@ -3,13 +3,16 @@
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate, count
 from operator import sub
+from struct import error as struct_error
 from struct import pack, unpack
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.quantities import LARGEST
 from runrig.domain.records import Event, Loaded
 from runrig.domain.usage import COLUMNS, HOUR_S, KEYS, MICROSECONDS, TOTALS, WORK, Folded, Hour, Key, Sums, totals
 from runrig.ports.past import Declared
@@ -74,14 +77,16 @@ class SqlUsage(Tables):
         found: dict[Key, int] = {}
         with self._transactions.reading() as connection:
             rows = connection.execute(
-                select(_SUMS.name, _SUMS.packed).where(_SUMS.hours == hours, _SUMS.begin == begin)
+                select(_SUMS.name, _SUMS.packed).where(
+                    _SUMS.name.in_(COLUMNS), _SUMS.hours == hours, _SUMS.begin == begin
+                )
             )
-            tables = {name: _unpacked(packed) for name, packed in rows}
+            tables = {name: _unpacked(name, packed) for name, packed in rows}
             names = _names_of(connection, {id for ids, _ in tables.values() for id in ids})
         for name, (ids, columns) in tables.items():
             for column, amounts in zip(COLUMNS[name], columns, strict=True):
                 for id, amount in zip(ids, amounts, strict=True):
-                    if amount:
+                    if amount and id in names:
                         found[(name, *(names[id][_NAMES.index(key)] for key in KEYS[name]), column)] = amount
         return found
 
@@ -111,13 +116,13 @@ class SqlUsage(Tables):
         with self._transactions.reading() as connection:
             before = connection.execute(select(_CURSOR.at)).scalar_one_or_none()
             for day in range(_day((since if before is None else before) // MICROSECONDS), end, DAY_S):
-                of_day = and_(_SUMS.hours == 1, _SUMS.begin >= day, _SUMS.begin < day + DAY_S)
+                of_day = and_(_SUMS.name.in_(COLUMNS), _SUMS.hours == 1, _SUMS.begin >= day, _SUMS.begin < day + DAY_S)
                 stored = connection.execute(select(schema.usage_sums).where(of_day)).all()
                 rows = [tuple(row) for row in stored if (1, row.begin) not in hours]
                 rows += (row for (_, begin), of in hours.items() if _day(begin) == day for row in of)
                 tables = _nothing_summed()
                 for name, _, _, packed in rows:
-                    _add(tables[name], *_unpacked(packed))
+                    _add(tables[name], *_unpacked(name, packed))
                 found[24, day] = _rows(24, day, tables)
         return found
 
@@ -176,7 +181,7 @@ class SqlUsage(Tables):
             )
             for begin, packed in connection.execute(rows.execution_options(yield_per=_AT_ONCE)):
                 bucket = query.begin if query.buckets is None else begin - begin % query.buckets
-                ids, columns = _unpacked(packed)
+                ids, columns = _unpacked(table, packed)
                 _add(buckets[bucket], [group.get(id, -1) for id in ids], columns)
         names = list(groups)
         return [
@@ -199,18 +204,23 @@ def _add(amounts: Amounts, keys: Sequence[int], columns: Iterable[Sequence[int]]
 
 
 def _packed(amounts: Amounts) -> bytes:
-    """All ids, each as the difference from the one before, then column by column: this compresses well."""
+    """All ids, each as the difference from the one before, then column by column: this compresses well. A sum of more than 64 bits
+    counts as the largest.
+    """
     ids = sorted(set().union(*amounts))
-    numbers = [*map(sub, ids, [0, *ids]), *(column[id] for column in amounts for id in ids)]
+    numbers = [*map(sub, ids, [0, *ids]), *(min(column[id], LARGEST) for column in amounts for id in ids)]
     return zlib.compress(pack(f"<{len(numbers)}q", *numbers))
 
 
-def _unpacked(packed: bytes) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
-    """Returns the ids, and for each column their sums."""
-    data = zlib.decompress(packed)
-    numbers = unpack(f"<{len(data) // 8}q", data)
-    rows = len(numbers) // (1 + len(COLUMNS[WORK]))
-    return [*accumulate(numbers[:rows])], [numbers[at : at + rows] for at in range(rows, len(numbers), rows)]
+def _unpacked(table: str, packed: bytes) -> tuple[Sequence[int], Sequence[Sequence[int]]]:
+    """Returns the ids, and for each column their sums. A damaged row has none, and does not stop others: `admin usage check` finds it."""
+    parts = 1 + len(COLUMNS[table])
+    numbers: Sequence[int] = ()
+    with suppress(zlib.error, struct_error, TypeError):
+        data = zlib.decompress(packed)
+        numbers = unpack(f"<{len(data) // 8}q", data)
+    rows = 0 if len(numbers) % parts else len(numbers) // parts
+    return [*accumulate(numbers[:rows])], [numbers[at * rows : (at + 1) * rows] for at in range(1, parts)]
 
 
 def _names_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[str, ...]]:

@@ -1,14 +1,17 @@
 """The follower: folds the log of a server into tables, from wherever it was stopped."""
 
+import zlib
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from struct import pack
 
 import pytest
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Decision, Declaration, Queue
+from runrig.domain.quantities import LARGEST
 from runrig.domain.usage import HOUR_S, MICROSECONDS, QUOTA, WORK, Hour, microseconds, nothing_folded
 from runrig.engine.usage.fold import Fold
 from runrig.engine.usage.quota_sums import MOST_SUMMED
@@ -134,6 +137,40 @@ def test_quota_that_means_no_limit_is_counted(tmp_path: Path) -> None:
         _fold_all(follower)
         query = SumsQuery(QUOTA, int(T0), int(T0) + 3 * DAY)
         assert there.store.usage.sums(query)[0][2][0] == 2 * MOST_SUMMED * 3 * DAY * MICROSECONDS
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [(WORK, b""), (WORK, b"x"), (WORK, zlib.compress(b"x")), (WORK, zlib.compress(pack("<q", 1))), ("odd", b"x")],
+)
+def test_a_damaged_row_stops_neither_the_fold_nor_a_query(name: str, packed: bytes, tmp_path: Path) -> None:
+    with desk(tmp_path) as there:
+        follower = Follower(there.store, there.service.clock)
+        busy_days(there, lambda: _fold_all(follower))
+        sums, revision = schema.usage_sums.c, _folded_revision(there.store)
+        with there.store.transactions.writing() as connection:
+            last = connection.execute(select(func.max(sums.begin)).where(sums.hours == 1)).scalar_one()
+            damaged = update(schema.usage_sums).where(sums.name == WORK, sums.begin >= last - 12 * HOUR_S)
+            connection.execute(damaged.values(name=name, packed=packed))
+        stored = SumsQuery(QUOTA, int(T0), last + HOUR_S)
+        quota = there.store.usage.sums(stored)
+        there.submit("w")
+        there.later(2 * DAY)
+        _fold_all(Follower(there.store, there.service.clock))
+        assert (_folded_revision(there.store) or 0) > (revision or 0)
+        assert there.store.usage.sums(stored) == quota
+        assert there.store.usage.sums(replace(stored, table=WORK))
+        assert WORK not in {key[0] for key in there.store.usage.stored(1, last)}
+
+
+def test_a_sum_of_more_than_64_bits_is_the_largest(tmp_path: Path) -> None:
+    """Without fixed nodes, anybody can wait for a billion GPUs."""
+    with desk(tmp_path) as there:
+        _fold_all(Follower(there.store, there.service.clock))
+        hour = Hour(int(T0), {(WORK, "pool1", "default", "LOW", "zoë", "waited"): 2**70})
+        there.store.usage.save(_position(there.store), [hour], keep_hours=0, keep_days=0)
+        query = SumsQuery(WORK, hour.begin, hour.begin + HOUR_S, ("user",))
+        assert there.store.usage.sums(query) == [(hour.begin, ("zoë",), (0, LARGEST, 0, 0))]
 
 
 def test_failure_in_the_middle_loses_and_repeats_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
