@@ -34,6 +34,9 @@ _PRAGMAS = (
     # An accepted submission survives a power failure (rule W2). One row and its event: 1.3 ms; with NORMAL 1.0 ms.
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
+    # An UPDATE of many rows keeps a copy of each page that it changes, beyond 64 kB in a temporary file: in a commit of 110
+    # admissions, 4,000 more writes to disk.
+    "PRAGMA temp_store = MEMORY",
 )
 
 
