@@ -48,6 +48,19 @@ def test_clock_change_does_not_count_as_elapsed_time() -> None:
         assert clock.doubt == f"the system clock is {said} the server's time"
 
 
+def test_time_of_other_machines_follows_the_system_clock_except_forward_until_that_is_accepted() -> None:
+    machine = Machine()
+    clock = machine.clock(T0 + DAY)
+    machine.later(10)
+    found = [clock.outside()]
+    for step in (-HOUR, 3 * HOUR):
+        machine.step(step)
+        found.append(clock.outside())
+    clock.accept()
+    machine.later(5)
+    assert [*found, clock.outside()] == [T0 + 10, T0 + 10 - HOUR, T0 + 10, T0 + 15 + 2 * HOUR]
+
+
 def test_difference_of_up_to_a_minute_is_accepted() -> None:
     machine = Machine()
     clock = machine.clock()

@@ -37,7 +37,7 @@ class ServerClock:
         self._kept = kept
         self._wall = wall
         self._elapsed = elapsed
-        self._begin_s = wall() - elapsed()
+        self._begin_s = self._set_s = wall() - elapsed()
         self._accepted_s = 0.0
         self._gap_s = 0.0
 
@@ -64,6 +64,12 @@ class ServerClock:
     def now(self) -> float:
         return round(self._begin_s + self._elapsed(), 6)
 
+    def outside(self) -> float:
+        """Returns the wall clock's time, to be compared with times of other machines. Without what it was set forward since the
+        start or `accept`, because nothing may count as late for that.
+        """
+        return min(self._wall(), self._set_s + self._elapsed())
+
     @property
     def difference_s(self) -> float:
         """Returns how many seconds the wall clock is ahead of the server's time; negative: behind."""
@@ -82,7 +88,8 @@ class ServerClock:
         """Takes the wall clock's time if it is later. If it is earlier, keeps the server's time and records the
         difference as accepted.
         """
-        self._begin_s = max(self._begin_s, self._wall() - self._elapsed())
+        self._set_s = self._wall() - self._elapsed()
+        self._begin_s = max(self._begin_s, self._set_s)
         self._accepted_s = min(0.0, self.difference_s)
         self._gap_s = 0.0
         self._keep(self._accepted_s)

@@ -37,7 +37,7 @@ def install(app: FastAPI) -> None:
     async def _ours(request: Request, error: RunrigError) -> Response:
         status = status_of(error)
         if status >= 500 and "retry_after_s" not in error.details:
-            _log.error("%s", logs.line("request_failed", error=error.message), exc_info=error)
+            logs.failure(_log, "request_failed", error)
         refused = answer(request, status, error.message, error.code, details_of(error))
         refused.headers.update(headers_of(error))
         if isinstance(error, NotLoggedIn):  # As the guard does, which refuses most such requests first.

@@ -21,8 +21,10 @@ class NoticeStore(Protocol):
     def collected(self, position: int, deliveries: Sequence[Delivery]) -> None:
         """Stores *deliveries*, and that the log was searched up to revision *position* for all users."""
 
-    def due(self, now: float) -> tuple[Delivery, ...]:
-        """Returns the oldest delivery of each user that has one, if it is due at *now*."""
+    def due(self, now: float, latest: float) -> tuple[Delivery, ...]:
+        """Returns the oldest delivery of each user that has one, if it is due at *now*, or only after *latest*: then the system
+        clock was set back.
+        """
 
     def waiting(self, user: str) -> int: ...
 

@@ -67,12 +67,12 @@ class SqlNotices(Tables):
                 first = select(func.min(kept.c.number)).scalar_subquery()
                 connection.execute(delete(schema.deliveries).where(_DELIVERY.user == user, _DELIVERY.number < first))
 
-    def due(self, now: float) -> tuple[Delivery, ...]:
+    def due(self, now: float, latest: float) -> tuple[Delivery, ...]:
         first = select(_DELIVERY.user, func.min(_DELIVERY.number).label("number")).group_by(_DELIVERY.user).subquery()
         statement = (
             select(_DELIVERY.id, _DELIVERY.user, _DELIVERY.body, _DELIVERY.attempt, _DELIVERY.due)
             .join(first, _DELIVERY.number == first.c.number)
-            .where(_DELIVERY.due <= now)
+            .where((_DELIVERY.due <= now) | (_DELIVERY.due > latest))
             .order_by(_DELIVERY.number)
         )
         with self._transactions.reading() as connection:

@@ -150,16 +150,19 @@ def _prepare(dbapi: Any, _record: object) -> None:
 
 def _taking(place: str) -> Callable[[Any, object], None]:
     """Returns a listener with which new connections take ownership of the database."""
+    owned = False
 
     def take(dbapi: Any, _record: object) -> None:
-        _in_session(dbapi, lambda: _take(dbapi, place))
+        nonlocal owned
+        _in_session(dbapi, lambda: _take(dbapi, place, again=owned))
         _owning.add(dbapi)
+        owned = True
 
     return take
 
 
-def _take(dbapi: Any, place: str) -> None:
-    """Takes the ownership lock, or raises an Unavailable that names the holder."""
+def _take(dbapi: Any, place: str, *, again: bool) -> None:
+    """Takes the ownership lock, or raises an Unavailable that names the holder. *again*: after this process lost it."""
     dbapi.execute(_OWNER_SESSION)
     dbapi.execute(f"SET lock_timeout = '{OWNER_WAIT_S}s'")
     try:
@@ -167,8 +170,11 @@ def _take(dbapi: Any, place: str) -> None:
     except Exception as error:
         if getattr(error, "sqlstate", None) != "55P03":
             raise
+        holder = _holder(dbapi)
         raise Unavailable(
-            f"{place} is in use by {_holder(dbapi)}. Stop that server, or use another database in the URL"
+            f"{place} was taken over by {holder}, so nothing was stored. Try again"
+            if again
+            else f"{place} is in use by {holder}. Stop that server, or use another database in the URL"
         ) from error
     dbapi.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
 

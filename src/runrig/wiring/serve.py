@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from runrig.api.app import create_app
 from runrig.api.standby import BROKEN, Leading, Standby
+from runrig.backends.clock import ServerClock
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.errors import Conflict, InvalidInput
 from runrig.http import connections
@@ -205,12 +206,15 @@ class ServerRuntime:
         cluster = self._spec.cluster
         if self._spec.kubernetes is not None:
             identity = store.access.secret("identity", str(uuid.uuid4()))
-            return self._kubernetes(self._spec.kubernetes, identity, term, leads), server_clock(store, self._folder)
+            real = server_clock(store, self._folder)
+            return self._kubernetes(self._spec.kubernetes, identity, term, leads, real), real
         nodes = () if cluster is None else cluster.nodes
         clock = SimulatedClock(1.0 if cluster is None else cluster.speed, self._folder)
         return SimulatedBackend(nodes or stand_in_nodes(), clock, self._folder, epoch=term.epoch), clock
 
-    def _kubernetes(self, spec: KubernetesSpec, identity: str, term: SqlTerm, leads: Callable[[], bool]) -> Backend:
+    def _kubernetes(
+        self, spec: KubernetesSpec, identity: str, term: SqlTerm, leads: Callable[[], bool], clock: ServerClock
+    ) -> Backend:
         client, cluster = api(spec), self._spec.cluster
         from runrig.backends.kubernetes.backend import KubernetesBackend
         from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
@@ -225,6 +229,7 @@ class ServerRuntime:
             start_timeout_s=spec.start_timeout_s,
             leads=leads,
             code_url=spec.code_url,
+            now=clock.outside,
         )
 
     def _declare(self, service: Service) -> None:

@@ -12,6 +12,7 @@ from runrig.backends.kubernetes import backend as module
 from runrig.backends.kubernetes.backend import KubernetesBackend
 from runrig.backends.kubernetes.cluster import Cluster, Timeouts
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
+from runrig.backends.kubernetes.status import made_at
 from runrig.backends.kubernetes.wanted import Wanted
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.errors import NotFound
@@ -71,6 +72,21 @@ def test_pod_seen_after_the_facts_waits_for_the_next_observation(backend: Kubern
     backend._view.note(pod(conditions=UNBOUND))
     assert backend._refused(facts) == {}
     assert backend._refused(backend._facts(0.0)) == {"wf-1/g": "full"}
+
+
+def test_deleted_pod_of_a_silent_node_is_dead_by_the_clock_that_the_backend_was_given(
+    backend: KubernetesBackend,
+) -> None:
+    deleted = pod(phase="Running")
+    deleted["spec"]["nodeName"] = "n1"
+    deleted["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+    backend._view.note(
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "u2", "resourceVersion": "1"}}
+    )
+    since = made_at(deleted)
+    for seconds, alive in ((59, True), (60, False)):
+        backend._now = lambda seconds=seconds: since + seconds  # type: ignore[misc]
+        assert backend._alive(deleted) == alive
 
 
 def test_missing_output_is_requested_again_soon(backend: KubernetesBackend, monkeypatch: pytest.MonkeyPatch) -> None:

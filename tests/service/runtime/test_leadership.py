@@ -8,9 +8,27 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.errors import InvalidInput, RunrigError, Unavailable
-from runrig.service.runtime.leadership import Leadership, LeaderTerm
+from runrig.ports.election import Holder
+from runrig.service.runtime.leadership import STANDING_BY, Leadership, LeaderTerm
 from runrig.store.election import SqlTerm, election
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
+
+
+class Faster:
+    """An election that another server wins between the two questions."""
+
+    _asked = False
+
+    def holder(self) -> Holder | None:
+        before, self._asked = self._asked, True
+        return Holder("the server with process id 7", 1, 0.0) if before else None
+
+    def take(self) -> SqlTerm:
+        raise Unavailable("the database is in use by the server with process id 7. Stop that server")
+
+    def end(self, holder: Holder) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Nothing:
@@ -52,3 +70,13 @@ def test_permanent_error_is_logged_once_without_a_traceback_or_a_retry_notice(
 def test_transient_failures_are_retried(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert led(tmp_path, Unavailable("it is away")).failure is None
     assert said(caplog) == [("event=leading_failed retry_in_s=0.5 error='it is away'", False)]
+
+
+def test_server_that_loses_the_race_at_the_start_names_the_leader(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        found = Leadership(Faster(), lambda *_: Nothing())
+        found.start()
+        until(lambda: found.standing == STANDING_BY)
+        found.stop()
+        found.join(PATIENCE_S)
+    assert [each.getMessage() for each in caplog.records] == ["event=standing_by leader='the server with process id 7'"]

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,7 @@ class KubernetesBackend:
     """*claim*: of *namespace*; pods created by a later leader are left alone. *leads*: whether this server still leads.
 
     *folder*: for output and events. *bind_timeout_s*: how long the cluster's scheduler can take to place a gang (rule
-    T7). *start_timeout_s*: how long a pod with a node can take to start. *code_url*: as in `Settings`.
+    T7). *start_timeout_s*: how long a pod with a node can take to start. *code_url*: as in `Settings`. *now*: as the cluster's clock.
     """
 
     name = "kubernetes"
@@ -93,11 +92,13 @@ class KubernetesBackend:
         start_timeout_s: float = 1800.0,
         leads: Callable[[], bool] = lambda: True,
         code_url: str | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.largest_code = LARGEST_ARCHIVE if code_url is None else None
         self._code_url = code_url
         self._cluster = cluster
         self._namespace = namespace
+        self._now = now
         self._names = {**RESOURCE_NAMES, **(resource_names or {})}
         self._bind_timeout_s = bind_timeout_s
         self._start_timeout_s = start_timeout_s
@@ -150,7 +151,7 @@ class KubernetesBackend:
             self._carry_out()
         nodes = self._view.nodes(self._names)
         told, self._told = self._told, nodes
-        facts = self._facts(time.time())
+        facts = self._facts(self._now())
         return Observation(facts, None if told == nodes else nodes, self._refused(facts))
 
     def sync(self, desired: Desired) -> None:
@@ -394,7 +395,7 @@ class KubernetesBackend:
         phase, node = pod.get("status", {}).get("phase"), pod["spec"].get("nodeName")
         if phase in ("Succeeded", "Failed") or node is None or not self._view.has_node(node):
             return False
-        if status.given_up(pod, time.time()):
-            return False
-        deleted_at = pod["metadata"].get("deletionTimestamp")
-        return deleted_at is None or time.time() < datetime.fromisoformat(deleted_at).timestamp() + _SILENT_NODE_S
+        now, deleted_at = self._now(), pod["metadata"].get("deletionTimestamp")
+        return deleted_at is None or not (
+            status.given_up(pod, now) or now >= status.time_of(deleted_at) + _SILENT_NODE_S
+        )

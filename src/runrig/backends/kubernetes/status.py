@@ -95,7 +95,7 @@ def given_up(pod: Object, now: float) -> bool:
     """
     meta = pod["metadata"]
     by_force = "deletionTimestamp" in meta and meta.get("deletionGracePeriodSeconds") == 0
-    return by_force and now - _time(meta["deletionTimestamp"]) >= FORCED_S
+    return by_force and now - time_of(meta["deletionTimestamp"]) >= FORCED_S
 
 
 def bound(pod: Object) -> bool:
@@ -119,7 +119,7 @@ def refusal_of_group(pod_group: Object, since: float) -> str | None:
     conditions = pod_group.get("status", {}).get("schedulingConditions") or ()
     said = [condition for condition in conditions if condition.get("type") == "UnschedulableOnNodePool"]
     said = [each for each in said if each.get("status", "True") == "True"]
-    said = [each for each in said if not (when := each.get("lastTransitionTime")) or _time(when) >= since]
+    said = [each for each in said if not (when := each.get("lastTransitionTime")) or time_of(when) >= since]
     if not said:
         return None
     reasons = said[-1].get("reasons") or ()
@@ -129,7 +129,7 @@ def refusal_of_group(pod_group: Object, since: float) -> str | None:
 
 def made_at(pod: Object) -> float:
     """Returns when it was created, in whole seconds since the epoch."""
-    return _time(pod["metadata"]["creationTimestamp"])
+    return time_of(pod["metadata"]["creationTimestamp"])
 
 
 def says(pod: Object) -> str | None:
@@ -181,7 +181,7 @@ def _late(pod: Object, now: float, timeout_s: float) -> _End | None:
     scheduled = _condition(pod, "PodScheduled")
     began = scheduled.get("lastTransitionTime") if scheduled.get("status") == "True" else None
     since = began or pod.get("status", {}).get("startTime")
-    if not bound(pod) or since is None or now - _time(since) < timeout_s:
+    if not bound(pod) or since is None or now - time_of(since) < timeout_s:
         return None
     return ExitCode.START_TIMEOUT, _said(f"not started within {timeout_s:g} s of placement", says(pod))
 
@@ -204,7 +204,7 @@ def _waits_since(pod: Object, now: float) -> float:
     ready = _condition(pod, "Ready")
     known = (ready.get("lastTransitionTime"), pod.get("status", {}).get("startTime"))
     times = (*known, pod["metadata"].get("creationTimestamp"))
-    return next((_time(each) for each in times if each), now)
+    return next((time_of(each) for each in times if each), now)
 
 
 # ---------------------------------------------------------------- how
@@ -251,7 +251,7 @@ def _disruption(pod: Object) -> Object:
     for each in pod.get("status", {}).get("conditions") or ():
         told = each["type"] == "DisruptionTarget" or each.get("reason") == _PREEMPTED
         since = each.get("lastTransitionTime")
-        if told and each.get("status") == "True" and not (since and _ended_before(pod, _time(since))):
+        if told and each.get("status") == "True" and not (since and _ended_before(pod, time_of(since))):
             return dict(each)
     return {}
 
@@ -301,7 +301,7 @@ def _asked_to_stop(metadata: Object) -> float:
 
     Without a grace period, the kubelet may have deleted the stopped pod, and its time then overwrites the first one.
     """
-    return _time(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds") or LAST_DELETE_S)
+    return time_of(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds") or LAST_DELETE_S)
 
 
 def _own_end(pod: Object) -> _End:
@@ -375,7 +375,7 @@ def _ended_before(pod: Object, when: float) -> bool:
     """
     ended = [_main(pod)] if _terminated(pod) else [state for _, state in _states(pod) if "terminated" in state]
     ends = [state["terminated"].get("finishedAt") for state in ended]
-    return bool(ends) and all(each and _time(each) < when for each in ends)
+    return bool(ends) and all(each and time_of(each) < when for each in ends)
 
 
 def _condition(pod: Object, kind: str) -> Object:
@@ -384,7 +384,7 @@ def _condition(pod: Object, kind: str) -> Object:
     return next((dict(condition) for condition in conditions if condition["type"] == kind), {})
 
 
-def _time(text: str) -> float:
+def time_of(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 

@@ -28,9 +28,11 @@ class Order:
         self._logs = [os.open(path, flags, 0o600) for path in LOGS]
         self._file = os.open("order", flags, 0o600)
         self._told: tuple[int, ...] = (0, 0)
+        # Moments are monotonic, because the system clock can be set back. Only what is written has its time.
         self._told_at = 0.0
         self._seen: tuple[int, ...] = (0, 0)
         self._seen_at = 0.0
+        self._seen_time = 0.0
         self._watch = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         watched = self._watch >= 0 and all(
             _libc.inotify_add_watch(self._watch, os.fsencode(path), _IN_MODIFY) >= 0 for path in LOGS
@@ -45,7 +47,7 @@ class Order:
         with contextlib.suppress(OSError):
             while self._watch >= 0 and os.read(self._watch, 1 << 16):
                 pass
-        sizes, now = tuple(os.fstat(log).st_size for log in self._logs), time.time()
+        sizes, now = tuple(os.fstat(log).st_size for log in self._logs), time.monotonic()
         if sizes == self._seen:
             if now - self._seen_at >= LOOK_S:
                 self.note()
@@ -53,7 +55,7 @@ class Order:
             same = _grown(self._told, self._seen) == _grown(self._seen, sizes) in ((True, False), (False, True))
             if not same or now - self._told_at >= LOOK_S:
                 self.note()
-            self._seen, self._seen_at = sizes, now
+            self._seen, self._seen_at, self._seen_time = sizes, now, time.time()
         return self._patience if self._seen == self._told else LOOK_S
 
     def end(self) -> None:
@@ -64,7 +66,7 @@ class Order:
         """Writes the last sizes, if they are not written yet."""
         if self._seen != self._told:
             with contextlib.suppress(OSError):  # A full disk: output without a note is sorted last.
-                os.write(self._file, b"%d %d %d\n" % (self._seen_at * 1e6, *self._seen))
+                os.write(self._file, b"%d %d %d\n" % (self._seen_time * 1e6, *self._seen))
             self._told, self._told_at = self._seen, self._seen_at
 
 

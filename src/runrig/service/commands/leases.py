@@ -58,7 +58,7 @@ class Leases:
             try:
                 self._cancel(id)
             except Exception as error:  # noqa: BLE001 - the others must end
-                _log.error("%s", logs.line("lease_not_ended", workflow=id, error=repr(error)), exc_info=error)
+                logs.failure(_log, "lease_not_ended", error, workflow=id)
                 continue
             with self._lock:
                 left.pop(id, None)

@@ -164,7 +164,7 @@ class Notices:
         except (Unavailable, OSError):
             raise  # The store does not answer: the same page is read again.
         except Exception as error:  # noqa: BLE001
-            _log.error("%s", logs.line("notice_skipped", revision=event.revision, error=repr(error)), exc_info=error)
+            logs.failure(_log, "notice_skipped", error, revision=event.revision)
             return []
 
     def _deliveries(self, event: Event, settings: Mapping[str, NoticeSetting]) -> Iterator[Delivery]:
@@ -222,7 +222,8 @@ class Notices:
         """Starts the deliveries that are due; a user's are sent one after the other."""
         busy = set(self._sending)  # Before searching for new ones, because a delivery can end during the search.
         mails: list[Delivery] = []
-        for delivery in self._store.notices.due(time.time()):
+        now = time.time()
+        for delivery in self._store.notices.due(now, now + PAUSES_S[-1]):
             setting = self._settings.get(delivery.user)
             if delivery.user in busy or (
                 (by_mail := setting is not None and _is_mail(setting.to))
@@ -240,12 +241,12 @@ class Notices:
     def _has_many(self, user: str) -> bool:
         """Whether *user* got as many mails as allowed for now."""
         sent = self._mailed.get(user, deque())
-        while sent and sent[0] <= time.time() - MAILS_S:
+        while sent and sent[0] <= time.monotonic() - MAILS_S:
             sent.popleft()
         return len(sent) >= MOST_MAILS
 
     def _note_mail(self, user: str) -> None:
-        self._mailed.setdefault(user, deque()).append(time.time())
+        self._mailed.setdefault(user, deque()).append(time.monotonic())
 
     def _deliver(
         self, deliveries: list[Delivery], send: Callable[[list[tuple[Delivery, NoticeSetting]]], None]
@@ -264,7 +265,7 @@ class Notices:
                 send(known)
         except Exception as error:  # noqa: BLE001 - a failed delivery stays due
             if not self.thread.stopped.is_set():
-                _log.error("%s", logs.line("notice_failed", error=repr(error)), exc_info=error)
+                logs.failure(_log, "notice_failed", error)
                 self.thread.stopped.wait(LOOK_S)
         finally:
             self._sending.difference_update(each.user for each in deliveries)

@@ -62,6 +62,6 @@ class Background:
                 try:
                     more = bool(self._step())
                 except Exception as error:  # noqa: BLE001 - the thread must survive all errors
-                    _log.error("%s", logs.line(f"{self._name}_failed", error=repr(error)), exc_info=error)
+                    logs.failure(_log, f"{self._name}_failed", error)
                 if not self.stopped.wait(self._pause_s(time.monotonic() - began, more)):
                     self._woken.wait(self._idle_s)

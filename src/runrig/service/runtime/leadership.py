@@ -26,7 +26,7 @@ LONGEST_BACK_OFF_S = 8.0
 _LOOK_S = 0.1
 
 STARTING = "it is starting"
-STANDING_BY = "standby: another server is the leader"
+STANDING_BY = "it is a standby, because another server is the leader"
 UNREACHABLE = "its database or cluster is unreachable; see its log"
 FAULT = "it cannot become the leader; see its log"
 ENDING = "it is shutting down"
@@ -148,8 +148,11 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
             return None
         try:
             return self._election.take()
-        except Unavailable as error:
-            self._stands_by(error.message)
+        except Unavailable:
+            faster = self._election.holder()
+            if faster is None:
+                raise
+            self._stands_by(faster.who)
             return None
 
     def _stands_by(self, why: str) -> None:

@@ -3,9 +3,12 @@
 Values never contain tokens, queries, bodies or environments, because each line names its fields explicitly.
 """
 
+import logging
 import random
 import re
 from contextvars import ContextVar
+
+from runrig.domain.errors import RunrigError, Unavailable
 
 _SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 _PLAIN = re.compile(r"[^\s\"'=\\]+")
@@ -38,6 +41,15 @@ def line(event: str, **fields: object) -> str:
     if request := current():
         parts.append(f"request={request}")
     return " ".join(parts)
+
+
+def failure(log: logging.Logger, event: str, error: Exception, **fields: object) -> None:
+    """Logs *error* in a line, with the stack trace unless it is about something outside of the server: while its database is
+    unreachable, everything fails.
+    """
+    said = error.message if isinstance(error, RunrigError) else repr(error)
+    trace = None if isinstance(error, Unavailable) else error
+    log.error("%s", line(event, **fields, error=said), exc_info=trace)
 
 
 def _value(value: object) -> str:

@@ -143,7 +143,7 @@ class Follower:
                     self._save(Fold(base))
                     _log.error("%s", logs.line("usage_skipped", revision=base.cluster.revision))
             except Exception as error:  # noqa: BLE001 - tried again after the next failures
-                _log.error("%s", logs.line("usage_failed", error=repr(error)), exc_info=error)
+                logs.failure(_log, "usage_failed", error)
             self._fold, self._failures = None, 0
 
     # ------------------------------------------------------------ folding
