@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,15 @@ from runrig.client.calls import access as client_access
 from runrig.client.calls import cluster, workflows
 from runrig.client.calls import pools as client_pools
 from runrig.client.ways import Calls, call, stream
-from runrig.domain import access, errors, pools, settings, transitions
-from runrig.domain.statuses import STATUSES
+from runrig.domain import access, pools, settings, transitions
 
 ROOT = Path(__file__).parent.parent
 SHARED_OPTIONS = ("help", "format_type", "as_json", "server", "data")
-COMMON_ERRORS = ("400", "401", "403", "422", "429", "500", "503")
+COMMON_ERRORS = ("400", "401", "403", "413", "422", "429", "500", "503")
 OURS = "/api/v1/"
+SAME_OPTIONS = 3
+"""From so many options on that are explained elsewhere, one row names them and the place."""
+CLUSTER_FILE = "the [cluster file](cluster-file.md#pools)"
 WIDE = 80
 """Maximum length of arguments on one line, in characters."""
 
@@ -67,13 +69,16 @@ def command_reference() -> Iterator[str]:
     names: dict[click.Command, list[str]] = {}
     for name, command, _ in commands():
         names.setdefault(command, []).append(name)
+    first: dict[tuple[str, str], str] = {}  # option and its help → what explains it
     for name, command, context in commands():
         if name != names[command][0]:
             continue
         yield f"### {name}"
-        yield f"```text\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```"
+        arguments = [each for each in command.collect_usage_pieces(context) if each != "[OPTIONS]"]
+        if arguments:
+            yield f"```text\n{context.command_path} {' '.join(arguments)}\n```"
         yield inspect.cleandoc(command.help or "") + "".join(f"\n\nSame as `{each}`." for each in names[command][1:])
-        options = list(_options(command, context))
+        options = list(_options(name, _records(command, context), first))
         if options:
             yield "\n".join(["| option | |", "|---|---|", *options])
         shown = [line.strip() for line in (command.epilog or "").splitlines() if line.startswith("  ")]
@@ -81,13 +86,38 @@ def command_reference() -> Iterator[str]:
             yield "```sh\n" + "\n".join(shown) + "\n```"
 
 
-def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    """A row per option that is not one of all commands."""
+def _records(command: click.Command, context: click.Context) -> list[tuple[str, str]]:
+    """Names and help of each option that is not one of all commands."""
     shared = SHARED_OPTIONS if any(each.opts == ["-t", "--format-type"] for each in command.params) else ("help",)
-    for param in command.params:
-        record = param.get_help_record(context)
-        if isinstance(param, click.Option) and param.name not in shared and record is not None:
-            yield f"| `{_cell(record[0])}` | {_cell(record[1])} |"
+    options = [each for each in command.params if isinstance(each, click.Option) and each.name not in shared]
+    found = (each.get_help_record(context) for each in options)
+    return [(_cell(record[0]), _cell(record[1])) for record in found if record is not None]
+
+
+def _options(name: str, records: Sequence[tuple[str, str]], first: dict[tuple[str, str], str]) -> Iterator[str]:
+    """A row per option; one for all that the same earlier command or the same page explains.
+
+    *first* has what explains an option, and gets those of *name*.
+    """
+    again: dict[str, list[str]] = {}
+    for record in records:
+        there = CLUSTER_FILE if _is_setting(record[1]) else name
+        if first.setdefault(record, there) != name:
+            again.setdefault(first[record], []).append(record[0])
+    for option, text in records:
+        there = first[option, text]
+        same = again.get(there, [])
+        if len(same) < SAME_OPTIONS:
+            yield f"| `{option}` | {text} |"
+        elif option == same[0]:
+            link = there if there == CLUSTER_FILE else f"[`{there}`](#{there.replace(' ', '-')})"
+            yield f"| {', '.join(f'`{each}`' for each in same)} | as in {link} |"
+
+
+def _is_setting(text: str) -> bool:
+    """Whether this is the help of a setting of pools, which is in a table of its own."""
+    what = text.removesuffix(".").removesuffix(" (repeatable)")
+    return any(_cell(each.what).replace("`", "") == what for each in settings.SETTINGS)
 
 
 def _cell(text: str) -> str:
@@ -209,15 +239,14 @@ def example_list() -> Iterator[str]:
     tables: dict[str, list[str]] = {}
     for name, each in example.known().items():
         folder, _, short = name.partition("/")
-        run = f"`runrig {' '.join(each.command)}`" if each.command else ""
-        row = f"| [{short}](../../examples/{name}.yaml) | {_cell(each.description)} | {_cell(run)} |"
+        row = f"| [{short}](../../examples/{name}.yaml) | {_cell(each.description)} |"
         tables.setdefault(folder, []).append(row)
     for folder, rows in tables.items():
         yield f"## {folder}"
-        yield "\n".join(["| example | | run it |", "|---|---|---|", *rows])
+        yield "\n".join(["| example | |", "|---|---|", *rows])
 
 
-# ---------------------------------------------------------------- errors
+# ---------------------------------------------------------------- rights on Kubernetes
 
 
 def right_list() -> Iterator[str]:
@@ -226,22 +255,6 @@ def right_list() -> Iterator[str]:
         where = "in the namespace: " if right.inside else ""
         without = f"{right.without}; everything else works" if right.optional else right.without
         rows.append(f"| {where}`{right.name}` | {', '.join(right.verbs)} | {without} |")
-    yield "\n".join(rows)
-
-
-def error_classes() -> Iterator[type[errors.RunrigError]]:
-    for kind in errors.RunrigError.__subclasses__():
-        if kind.__module__ == errors.__name__:
-            yield kind
-
-
-def error_list() -> Iterator[str]:
-    tree = inspect.getdoc(errors) or ""
-    rows = ["| `code` | HTTP | exit code | |", "|---|---|---|---|"]
-    for kind in error_classes():
-        said = re.search(rf"^ *- {kind.__name__} \(exit \d+\): (.+)$", tree, re.MULTILINE)
-        assert said is not None, f"{kind.__name__} is missing in the docstring of domain/errors.py"
-        rows.append(f"| `{kind.code}` | {STATUSES[kind]} | {kind.exit_code} | {said[1]} |")
     yield "\n".join(rows)
 
 
@@ -303,7 +316,6 @@ SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
     "our-routes": our_routes,
     "permissions": permission_list,
     "rights": right_list,
-    "errors": error_list,
     "examples": example_list,
     "error-messages": messages.error_rows,
     "reason-messages": messages.reason_rows,

@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
@@ -33,6 +34,7 @@ LOADED = (
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.h11_impl",
 )
+_ROOT = Path(__file__).parents[2]
 _LONGEST = 1 << 20
 _used_s = 0.0
 
@@ -77,7 +79,9 @@ class Warm:
             ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             command = [sys.executable, "-m", __name__, str(its.fileno())]
             environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a process with threads had better not fork
-            first = subprocess.Popen(command, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, env=environment)
+            first = subprocess.Popen(
+                command, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, env=environment, cwd=_ROOT
+            )
             its.close()
             atexit.register(_close, first, ours)
             cls._first = (first, ours)

@@ -189,7 +189,7 @@ class Session:
     # ------------------------------------------------------------ messages
 
     async def _received(self) -> bytes:
-        """Raises WebSocketDisconnect."""
+        """Returns the next message, text as UTF-8. Raises WebSocketDisconnect at the end."""
         message = await self._socket.receive()
         if message["type"] != "websocket.receive":
             raise WebSocketDisconnect
@@ -263,7 +263,10 @@ async def _first(*parts: Callable[[], Coroutine[Any, Any, Over]]) -> Over:
 
 
 def _size(text: bytes, rows: str, columns: str) -> Size:
-    """Raises InvalidInput."""
+    """Reads a terminal size from JSON with the keys *rows* and *columns*, limited to what a terminal can have.
+
+    Raises InvalidInput.
+    """
     try:
         found = json.loads(text)
         sides = int(found[rows]), int(found[columns])

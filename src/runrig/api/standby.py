@@ -34,7 +34,10 @@ class Leading(NamedTuple):
 
 
 class Standby:
-    """*standing* is called for every request."""
+    """Passes requests to the leader's application, or answers them with 503.
+
+    *standing* is called for every request.
+    """
 
     def __init__(self, standing: Callable[[], Leading]) -> None:
         self._standing = standing

@@ -61,7 +61,7 @@ def new_key() -> str:
 
 
 def key_of(fields: Fields) -> str:
-    """Raises InvalidInput."""
+    """Returns the UUID of the form, which makes a repeated submission recognizable. Raises InvalidInput."""
     try:
         return str(uuid.UUID(fields.get("key", "")))
     except ValueError:

@@ -120,7 +120,7 @@ def _box(setting: Setting, pool: Pool, cohorts: Sequence[str]) -> Box:
 
 
 def _amount(resource: str, said: str) -> int:
-    """Raises ValueError."""
+    """Reads an amount in the base unit: GPUs, milli-cores, bytes. Raises ValueError with what to enter."""
     try:
         return parse_quantity(resource, said)
     except ValueError as error:

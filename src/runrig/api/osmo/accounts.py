@@ -108,7 +108,7 @@ def _made(
 
 
 def _seconds_until(text: str, now: float) -> float:
-    """Raises InvalidInput unless it is a future date."""
+    """Returns the seconds from *now* to the start of day *text* in UTC. Raises InvalidInput unless it lies ahead."""
     try:
         day = date.fromisoformat(text)
         at = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -59,7 +59,7 @@ MOST_TRIES = 20
 
 
 def said_with(body: wire.SaidRequest | None) -> Said:
-    """Raises InvalidInput."""
+    """Returns description and tags of a change. Raises InvalidInput."""
     text = ("" if body is None else body.description or "").strip()
     if len(text) > LONGEST_DESCRIPTION or not text.replace("\n", "").isprintable():
         raise InvalidInput.one(f"use at most {LONGEST_DESCRIPTION} printable characters", "description")

@@ -106,7 +106,7 @@ def grant_role(service: Serving, who: Who, key: IdempotencyKey, body: RoleGrantR
 
 
 def _role(service: Service, user: str, role: str) -> GrantRow:
-    """Raises NotFound."""
+    """Returns who granted *role* to *user*, and when. Raises NotFound."""
     grant = role_named(role)
     for row in service.access.users.grants(user):
         if row.grant == grant:

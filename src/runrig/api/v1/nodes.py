@@ -53,7 +53,7 @@ def list_nodes(
 
 @router.get(
     "/api/v1/nodes/{name}",
-    summary="One node",
+    summary="Show a node",
     description="The ETag depends on the node's data in the cluster, not on its usage.",
     dependencies=_READ,
     responses=shows(Node, 404, tag=True),

@@ -44,7 +44,10 @@ def make_plan(service: Serving, user: User, asker: Asking, request: Asked, body:
 
 
 def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:
-    """Raises NotAllowed, NotFound, InvalidInput."""
+    """Returns the edit, pause, loss of nodes or submission to plan, if the user may make it.
+
+    Raises NotAllowed, NotFound, InvalidInput.
+    """
     edit = body.edit or (None if body.quota is None else v1.PoolEdit(quota=body.quota))
     if body.pool is not None and edit is not None:
         asker.check_promise(body.pool, edit.model_fields_set)

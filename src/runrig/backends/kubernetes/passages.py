@@ -45,7 +45,10 @@ _NO_SUCH = ("executable file not found", "no such file or directory")
 
 
 async def enter(cluster: Cluster, pod: Object, container: str, program: Program) -> "PodProgram":
-    """Raises Conflict, InvalidInput, Unavailable or ServerFault."""
+    """Starts *program* in *container* of *pod*, on a terminal of its size if it has one.
+
+    Raises Conflict, InvalidInput, Unavailable or ServerFault.
+    """
     command, has_terminal = _checked(program.command), program.terminal is not None
     streams = {"stdin": True, "stdout": True, "stderr": not has_terminal, "tty": has_terminal}
     query = [("container", container), *(("command", word) for word in command)]

@@ -89,7 +89,7 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
 
 
 def _of_file(name: str) -> dict[str, str]:
-    """Raises InvalidInput without quoting a value."""
+    """Returns the values of file *name* by key, without line ends. Raises InvalidInput without quoting a value."""
     import yaml
 
     try:

@@ -25,7 +25,7 @@ OFF, TEST = "off", "test"
 
 
 def _when(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    """Raises InvalidInput."""
+    """``fail, preempt`` → names of `When`. Raises InvalidInput."""
     names = [name.strip().lower() for name in typed.split(",")]
     known = [each.value for each in When]
     for name in names:

@@ -45,7 +45,7 @@ class Ports(click.ParamType[list[tuple[int, int]]]):
 
 
 def _ports(text: str) -> list[int]:
-    """Raises ValueError."""
+    """``8000-8002`` or ``8000`` → each port. Raises ValueError."""
     found = _PORT.fullmatch(text)
     if found is None:
         raise ValueError(text)
@@ -103,7 +103,7 @@ def port_forward(
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Raises InvalidInput."""
+    """Returns a TCP socket that accepts connections. Raises InvalidInput if the port is in use."""
     try:
         return socket.create_server((host, port))
     except OSError as error:

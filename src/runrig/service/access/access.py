@@ -60,7 +60,7 @@ class Access:
 
     @property
     def sign_ins(self) -> SignIns:
-        """Raises NotFound."""
+        """Sign-ins at the identity provider. Raises NotFound if the server has none."""
         if self._sign_ins is None:
             raise NotFound("single sign-on is not configured on this server. Log in with a token: `runrig login URL`")
         return self._sign_ins

@@ -33,7 +33,7 @@ class Credentials:
         return tuple(sorted((each for each in found if each.user == user), key=lambda each: each.name))
 
     def get(self, user: str, name: str) -> Credential:
-        """Raises NotFound."""
+        """Returns it without its values. Raises NotFound."""
         found = self._accounts.rows.credentials.get((user, name))
         if found is None:
             has = few([each.name for each in self.of(user)])

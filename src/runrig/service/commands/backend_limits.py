@@ -19,7 +19,7 @@ def without_inputs(spec: WorkflowSpec, backend: str) -> None:
 
 
 def with_images(spec: WorkflowSpec) -> None:
-    """Raises InvalidInput."""
+    """Raises InvalidInput if a task has no image."""
     for task in (task for group in spec.written for task in group.tasks if task.image == NO_IMAGE):
         raise InvalidInput.one(
             f"task {task.name} has no image. Use --image IMAGE, or set image: in the workflow file", "image"

@@ -83,7 +83,7 @@ class Codes:
             return manifest.id, missing
 
     def code(self, user: str, id: str) -> StoredCode:
-        """Raises NotFound."""
+        """Returns the manifest and contents of code that *user* sent. Raises NotFound, also for the code of others."""
         return self._store.code(user, id)
 
     def fetched(self, token: str) -> tuple[str, Iterator[bytes]]:

@@ -365,7 +365,7 @@ def _preview(
 
 
 def end_of_pause(until: str | None, now: float) -> float | None:
-    """Raises InvalidInput."""
+    """Returns when a pause until *until*, a duration or a time, ends; None: not by itself. Raises InvalidInput."""
     try:
         return None if until is None else parse_until(until, now)
     except ValueError as error:

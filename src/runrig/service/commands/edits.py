@@ -103,7 +103,10 @@ def known_cohort(state: State, name: str | None) -> str | None:
 
 
 def _edited_quotas(before: Quotas, amounts: Iterable[Amount], flavors: tuple[str, ...]) -> Quotas:
-    """Raises InvalidInput."""
+    """Returns *before* with *amounts*: a nominal of None removes the quota, a limit of None means no limit.
+
+    Raises InvalidInput for a flavor that the pool does not have.
+    """
     quotas = dict(before)
     for each in amounts:
         key, name = _key(each, quotas, flavors), PARTS[each.part]

@@ -26,7 +26,7 @@ class Subpools:
         self._editing = editing
 
     def follow_parents(self) -> None:
-        """Called at the start; only needed after an upgrade."""
+        """Gives subpools the settings of their parents, which version 0.1.0 did not; called at the start."""
         with self._editing(pools.RUNRIG) as writing:
             writing.commit(pools.follow_parents(writing.state))
 

@@ -111,7 +111,10 @@ class Mail:
 
 
 def _answer(smtp: Smtp, server: smtplib.SMTP, letter: Letter) -> str:
-    """Raises OSError and SMTPServerDisconnected."""
+    """Sends *letter*; returns DELIVERED or why it was refused, `Final` if for good.
+
+    Raises OSError and SMTPServerDisconnected.
+    """
     try:
         server.send_message(_message(smtp, letter), smtp.sender, [letter.to])
     except smtplib.SMTPRecipientsRefused as error:

@@ -98,7 +98,7 @@ class Past:
 
     @contextmanager
     def at(self, moment: Moment) -> Iterator["Then"]:
-        """Raises Unavailable if too many questions run at the same time."""
+        """Yields the cluster at *moment*, one caller at a time. Raises Unavailable if too many wait."""
         with self._turns.one(Leaving()), self._lock:
             stood, self._stood = self._stood, None  # Discarded if the move fails half-way.
             stood = moved(

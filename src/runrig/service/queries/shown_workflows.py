@@ -131,18 +131,9 @@ def workflow(
     """*spec* None: deleted by retention. Groups and tasks are then sorted by name, and the dependencies of groups are
     unknown.
     """
-    it, specs = stored.workflow, () if spec is None else spec.groups
-    order = {group.name: place for place, group in enumerate(specs)}
-    groups = sorted(stored.groups, key=lambda each: (order.get(each.name, len(order)), each.name))
+    it = stored.workflow
+    groups = _groups(stored, () if spec is None else spec.groups)
     statuses = None if spec is None or spec.array is None else Counter(each.status.value for each in groups)
-    tasks: dict[str, list[Task]] = {}
-    for task in stored.tasks:
-        tasks.setdefault(task.group, []).append(task)
-    downstream: dict[str, list[str]] = {}
-    for each in specs:
-        for name in each.upstream:
-            downstream.setdefault(name, []).append(each.name)
-    by_name = {each.name: each for each in specs}
     return Workflow(
         **_head(it, now, statuses),
         backend=backend,
@@ -155,20 +146,39 @@ def workflow(
         queue_timeout_s=None if spec is None else spec.queue_timeout_s,
         code=None if spec is None else spec.code,
         after=tuple(WorkflowAfter(each.what, each.when.value, each.ended) for each in it.after),
-        groups=tuple(
-            [
-                _group(it, each, by_name.get(each.name), downstream.get(each.name, ()), tasks.get(each.name, ()))
-                for each in groups
-            ]
-        ),
+        groups=groups,
         warnings=warnings,
     )
 
 
 def elements(stored: StoredWorkflow) -> dict[str, TaskGroup]:
     """Returns the task groups of *stored* by name, without what only the specification tells."""
-    of = {each.name: [task for task in stored.tasks if task.group == each.name] for each in stored.groups}
-    return {each.name: _group(stored.workflow, each, None, (), of[each.name]) for each in stored.groups}
+    return {each.name: each for each in _groups(stored, ())}
+
+
+def _groups(stored: StoredWorkflow, specs: Sequence[GroupSpec]) -> tuple[TaskGroup, ...]:
+    """In the order of *specs*, then by name."""
+    order = {group.name: place for place, group in enumerate(specs)}
+    by_name = {each.name: each for each in specs}
+    tasks: dict[str, list[Task]] = {}
+    for task in stored.tasks:
+        tasks.setdefault(task.group, []).append(task)
+    downstream: dict[str, list[str]] = {}
+    for each in specs:
+        for name in each.upstream:
+            downstream.setdefault(name, []).append(each.name)
+    return tuple(
+        [
+            _group(
+                stored.workflow,
+                group,
+                by_name.get(group.name),
+                downstream.get(group.name, ()),
+                tasks.get(group.name, ()),
+            )
+            for group in sorted(stored.groups, key=lambda each: (order.get(each.name, len(order)), each.name))
+        ]
+    )
 
 
 def _group(

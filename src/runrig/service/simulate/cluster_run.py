@@ -253,7 +253,10 @@ class ClusterRun:
 
 
 def _ends(state: State, id: str) -> _Ends:
-    """Raises NotFound."""
+    """Returns the specification of *id*, and how it (under "") and its groups ended; None: not yet.
+
+    Raises NotFound.
+    """
     if id not in state.workflows:
         raise NotFound(f"workflow {id!r:.80} has not been submitted before. List it earlier")
     status = state.workflows[id].status

@@ -91,7 +91,7 @@ async def submit(request: Asked, service: Serving, asker: Asking) -> Response:
 
 
 def _submission_of(fields: Fields, asker: Asker, key: str | None = None) -> Submission:
-    """Raises InvalidInput."""
+    """Returns what the form of `/submit` holds. Raises InvalidInput."""
     text = fields.get("file", "")
     if not text.strip():
         raise InvalidInput.one("the workflow file is missing. Paste or choose one", "file")
@@ -126,7 +126,7 @@ def priority_of(fields: Fields) -> Priority | None:
 
 
 def check_pool(asker: Asker, fields: Fields) -> None:
-    """Raises NotAllowed, NotFound, InvalidInput."""
+    """Checks that the user chose a pool and may submit to it. Raises NotAllowed, NotFound, InvalidInput."""
     pool = fields.get("pool", "")
     if not pool:
         raise InvalidInput.one("choose a pool", "pool")

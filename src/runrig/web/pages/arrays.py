@@ -93,7 +93,7 @@ async def elements(
 
 
 def _chosen(fields: Fields) -> list[str]:
-    """Raises InvalidInput."""
+    """Returns the indices of the chosen elements, at most MOST. Raises InvalidInput."""
     try:
         found = parse_indices(fields.get("of", ""))
     except ValueError as error:

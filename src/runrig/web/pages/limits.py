@@ -114,7 +114,7 @@ async def _form(request: Request, service: Service, asker: Asker, change: Change
 
 
 def _typed(fields: Fields) -> dict[str, int | None]:
-    """Raises InvalidInput."""
+    """Returns each limit by name; None: no limit. Raises InvalidInput with all problems."""
     found: dict[str, int | None] = {}
     problems = []
     for name in WORDS:

@@ -60,7 +60,7 @@ class NoTime(UnknownParameter):
 
 
 def moment_of(service: Service, at: str) -> Moment:
-    """Raises NoTime, with the way out."""
+    """Returns the moment of *at*: a revision or an ISO 8601 time. Raises NoTime, with the way out."""
     try:
         return service.past.moment(_read(at))
     except InvalidInput as error:

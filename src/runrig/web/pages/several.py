@@ -56,7 +56,7 @@ def _command(service: Service, act: str, user: str) -> Callable[[str], Command[s
 
 
 def _of_whole(service: Service, act: str, user: str) -> Callable[[str], Command[str]]:
-    """Raises InvalidInput."""
+    """Returns the command *act* on a whole workflow. Raises InvalidInput for an unknown *act*."""
     submissions = service.submissions
     if act in [each.value for each in Priority]:
         return partial(submissions.reassigning, user=user, pool=None, priority=Priority(act))

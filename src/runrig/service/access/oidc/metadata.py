@@ -43,7 +43,7 @@ def discovery_url(issuer: str) -> str:
 
 
 def read_metadata(plain: Mapping[str, Any], spec: OidcSpec) -> Metadata:
-    """Raises ProviderUnusable."""
+    """Returns what *plain*, a discovery document, says. Raises ProviderUnusable if sign-ins would not be safe."""
     if plain.get("issuer") != spec.issuer:
         raise _unusable(
             spec, f"its issuer is {_shown(plain.get('issuer'))}. If that is correct, set issuer: to exactly this value"

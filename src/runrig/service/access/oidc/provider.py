@@ -67,7 +67,7 @@ class Provider:
         self._searched_at = float("-inf")
 
     def metadata(self, time_left: TimeLeft) -> Metadata:
-        """Raises ProviderSilent, ProviderUnusable."""
+        """Returns the discovery document, up to KEPT_S old. Raises ProviderSilent, ProviderUnusable."""
         kept = self._fresh(self._metadata, KEPT_S)
         if kept is None:
             kept = read_metadata(self._document(discovery_url(self._spec.issuer), time_left), self._spec)

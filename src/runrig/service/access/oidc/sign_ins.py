@@ -83,7 +83,7 @@ class SignIns:
         return self._signed_in(grant, nonce, source, passes_nonce=nonce is None)
 
     def by_device(self, code: str, source: str) -> SignedIn:
-        """Raises Pending until the user has decided."""
+        """Returns the sign-in of device code *code*. Raises Pending until the user has decided."""
         grant = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": code}
         return self._signed_in(grant, None, source)
 
