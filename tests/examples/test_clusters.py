@@ -100,9 +100,9 @@ def test_example_is_read_and_has_these_sizes(example: Path) -> None:
 
 
 def test_every_example_is_in_the_table_and_on_the_page() -> None:
-    page = (ROOT / "docs" / "cluster-file.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "examples.md").read_text(encoding="utf-8")
     assert {path.stem for path in EXAMPLES} == set(SIZES) | BY_HAND
-    assert [path.name for path in EXAMPLES if f"(../examples/clusters/{path.name})" not in page] == []
+    assert [path.name for path in EXAMPLES if f"/examples/clusters/{path.name})" not in page] == []
 
 
 # ---------------------------------------------------------------- shapes
