@@ -288,9 +288,8 @@ class KubernetesBackend:
         return replace(fact, message=f"{fact.message}; {said[-1].reason}: {said[-1].text}") if said else fact
 
     def _by_whom(self, launch: Launch, pod: Object, fact: TaskFact) -> TaskFact:
-        """Returns *fact* of a deleted pod, as a preemption if KAI's scheduler deleted it.
-
-        Without `--update-pod-eviction-condition`, only an event that KAI records about the pod group before shows that.
+        """Returns *fact* of a deleted pod, as a preemption if KAI's scheduler deleted it: without
+        `--update-pod-eviction-condition`, only an event that KAI records about the pod group before shows that.
         """
         if "deletionTimestamp" not in pod["metadata"]:
             return fact
