@@ -41,7 +41,16 @@ def test_every_other_path_requires_a_token_too(tmp_path: Path, path: str) -> Non
 
 @pytest.mark.parametrize(
     "origin",
-    ["https://evil.example", "http://127.0.0.1:9999", "http://127.0.0.1", "null", "https://127.0.0.1:8700", ""],
+    [
+        "https://evil.example",
+        "http://127.0.0.1:9999",
+        "http://127.0.0.1",
+        "http://127.0.0.1.evil.example",
+        "file://",
+        "null",
+        "https://127.0.0.1:8700",
+        "",
+    ],
 )
 def test_page_of_another_origin_cannot_submit_or_cancel(tmp_path: Path, origin: str) -> None:
     with api(tmp_path) as it:
@@ -49,6 +58,7 @@ def test_page_of_another_origin_cannot_submit_or_cancel(tmp_path: Path, origin: 
         before = it.desk.revision
         for path in (SUBMIT, "/api/workflow/a-1/cancel"):
             answer = it.http.post(path, json={"file": one_task("b")}, headers={"Origin": origin})
+            assert not [name for name in answer.headers if name.startswith("access-control-")]
             assert (answer.status_code, answer.json()) == (
                 403,
                 {"message": f"pages of {origin!r} may not call this server", "error_code": "FORBIDDEN", "details": {}},
@@ -57,13 +67,23 @@ def test_page_of_another_origin_cannot_submit_or_cancel(tmp_path: Path, origin: 
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8700", "127.0.0.1", "127.0.0.1:80", "localhost:8701", ""]
+    "host",
+    [
+        "evil.example",
+        "evil.example:8700",
+        "localhost.evil.example",
+        "127.0.0.1",
+        "127.0.0.1:80",
+        "localhost:8701",
+        "0.0.0.0",
+        "[::ffff:127.0.0.1]",
+        "",
+    ],
 )
-def test_rebound_host_name_is_refused(tmp_path: Path, host: str) -> None:
-    with api(tmp_path) as it:
-        for path in ("/api/version", "/healthz"):
-            answer = it.http.get(path, headers={"Host": host})
-            assert (answer.status_code, answer.json()["error_code"]) == (403, "FORBIDDEN")
+def test_rebound_host_name_is_refused(quiet: Api, host: str) -> None:
+    for path in ("/api/version", "/healthz"):
+        answer = quiet.http.get(path, headers={"Host": host})
+        assert (answer.status_code, answer.json()["error_code"]) == (403, "FORBIDDEN")
 
 
 @pytest.mark.parametrize("host", ["10.0.0.7:8700", "evil.example"])
@@ -76,10 +96,9 @@ def test_monitors_with_a_token_can_read_metrics_at_the_address_of_a_pod(tmp_path
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8700", "localhost:8700", "LOCALHOST:8700", "[::1]:8700"])
-def test_server_accepts_its_own_names_and_pages(tmp_path: Path, host: str) -> None:
-    with api(tmp_path) as it:
-        answer = it.http.get("/api/version", headers={"Host": host, "Origin": f"http://{host.lower()}"})
-        assert answer.status_code == 200
+def test_server_accepts_its_own_names_and_pages(quiet: Api, host: str) -> None:
+    answer = quiet.http.get("/api/version", headers={"Host": host, "Origin": f"http://{host.lower()}"})
+    assert answer.status_code == 200
 
 
 def test_health_is_open_and_readiness_follows_the_loop(tmp_path: Path) -> None:

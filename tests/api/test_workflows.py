@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runrig.domain.workflows import task_uuid
-from tests.api.client import URL, api
+from tests.api.client import URL, Api, api
 from tests.patience import PATIENCE_S
 from tests.worlds.service import one_task
 
@@ -469,15 +469,12 @@ BAD: list[tuple[str, dict[str, Any], int, str, str]] = [
 
 @pytest.mark.parametrize("case", BAD, ids=range(len(BAD)))
 def test_invalid_submissions_get_a_clear_error_and_store_nothing(
-    tmp_path: Path, case: tuple[str, dict[str, Any], int, str, str]
+    quiet: Api, case: tuple[str, dict[str, Any], int, str, str]
 ) -> None:
     pool, body, status, code, words = case
-    with api(tmp_path) as it:
-        before = it.desk.revision
-        found, answer = it.error("POST", f"/api/pool/{pool}/workflow", body)
-        assert (found, answer["error_code"], words in answer["message"]) == (status, code, True), answer
-        assert "Traceback" not in answer["message"]
-        assert it.desk.revision == before
+    found, answer = quiet.error("POST", f"/api/pool/{pool}/workflow", body)
+    assert (found, answer["error_code"], words in answer["message"]) == (status, code, True), answer
+    assert "Traceback" not in answer["message"]
 
 
 def test_all_problems_of_a_file_are_reported_with_their_positions(tmp_path: Path) -> None:
@@ -501,10 +498,9 @@ def test_all_problems_of_a_file_are_reported_with_their_positions(tmp_path: Path
         "/api/v1/workflows/nope-1/wait",
     ],
 )
-def test_unknown_workflow_gets_404(tmp_path: Path, path: str) -> None:
-    with api(tmp_path) as it:
-        status, answer = it.error("GET", path)
-        assert (status, answer["error_code"], "'nope-1'" in answer["message"]) == (404, "NOTFOUND", True)
+def test_unknown_workflow_gets_404(quiet: Api, path: str) -> None:
+    status, answer = quiet.error("GET", path)
+    assert (status, answer["error_code"], "'nope-1'" in answer["message"]) == (404, "NOTFOUND", True)
 
 
 def test_invalid_queries_return_422_with_the_value(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -253,21 +254,20 @@ def test_foreign_workflow_is_not_found_by_its_uuid_either(tmp_path: Path) -> Non
             "error_code": "NOTFOUND",
             "details": {},
         }
+        ends = [("GET", "/spec"), ("GET", "/events"), ("GET", "/logs"), ("GET", "/why"), ("POST", "/cancel")]
+        assert {it.send("tom", way, f"/api/workflow/{uuid}{end}").status_code for way, end in ends} == {404}
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [("gang", "'gang-1' or 'gang-3'"), ("gnag-1", "'gang-1'"), ("gang-33", "'gang-1' or 'gang-3'"), ("zzz", None)],
-)
-@pytest.mark.parametrize("path", ["", "/why", "/logs", "/cancel"])
-def test_unknown_id_suggests_similar_visible_ids(tmp_path: Path, typed: str, meant: str | None, path: str) -> None:
+def test_unknown_id_suggests_similar_visible_ids(tmp_path: Path) -> None:
+    typos = {"gang": "'gang-1' or 'gang-3'", "gnag-1": "'gang-1'", "gang-33": "'gang-1' or 'gang-3'", "zzz": None}
     with two_teams(tmp_path) as it:
         for pool in ("team", "team2", "team"):
             it.send("ada", "POST", "/api/v1/workflows", {"file": one_task("gang"), "pool": pool})
-        method = "POST" if path == "/cancel" else "GET"
-        told = it.send("tom", method, f"/api/v1/workflows/{typed}{path}", {} if path == "/cancel" else None)
-        way_out = f"Did you mean {meant}?" if meant else "List workflows with `runrig workflow list`"
-        assert (told.status_code, told.json()["detail"]) == (404, f"workflow {typed!r} not found. {way_out}")
+        for path, (typed, meant) in product(("", "/why", "/logs", "/cancel"), typos.items()):
+            method = "POST" if path == "/cancel" else "GET"
+            told = it.send("tom", method, f"/api/v1/workflows/{typed}{path}", {} if path == "/cancel" else None)
+            way_out = f"Did you mean {meant}?" if meant else "List workflows with `runrig workflow list`"
+            assert (told.status_code, told.json()["detail"]) == (404, f"workflow {typed!r} not found. {way_out}")
 
 
 NAMES = st.sampled_from(["t", "team", "team2", "team_", "te%m", "x"])

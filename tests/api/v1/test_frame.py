@@ -74,11 +74,11 @@ def test_method_without_a_route_names_those_that_there_are(tmp_path: Path) -> No
         assert problem(refused, 405, "USAGE")["detail"] == said
 
 
-@pytest.mark.parametrize("path", QUESTIONS)
-def test_unknown_parameter_is_an_error(tmp_path: Path, path: str) -> None:
+def test_unknown_parameter_is_an_error(tmp_path: Path) -> None:
     with api(tmp_path) as it:
-        found = problem(it.http.get(path, params={"stauts": "RUNNING", "LIMIT": "3"}), 400, "USAGE")
-        assert [each["path"] for each in found["problems"]] == ["stauts", "LIMIT"]
+        for path in QUESTIONS:
+            found = problem(it.http.get(path, params={"stauts": "RUNNING", "LIMIT": "3"}), 400, "USAGE")
+            assert [each["path"] for each in found["problems"]] == ["stauts", "LIMIT"], path
 
 
 def test_command_with_an_unknown_parameter_does_nothing(tmp_path: Path) -> None:
@@ -87,21 +87,21 @@ def test_command_with_an_unknown_parameter_does_nothing(tmp_path: Path) -> None:
         problem(it.http.get("/api/v1/cohorts/new"), 404, "NOTFOUND")
 
 
-@pytest.mark.parametrize("path", [path for path in LISTS if "{" not in path])
 @pytest.mark.parametrize(
     "cursor", ["x", "bnVsbA", "WyJhIl0", "WzFlOTk5XQ", "W3RydWUsdHJ1ZV0", "WyJcdTAwMDAiLCJhIl0", "%00", ""]
 )
-def test_unknown_cursor_is_refused(tmp_path: Path, path: str, cursor: str) -> None:
+def test_unknown_cursor_is_refused(tmp_path: Path, cursor: str) -> None:
     with api(tmp_path) as it:
-        answer = it.http.get(path, params={"cursor": cursor})
-        if not (answer.status_code == 200 and cursor == "WyJhIl0"):  # names an item of a list
-            problem(answer, 422, "USAGE")
+        for path in (path for path in LISTS if "{" not in path):
+            answer = it.http.get(path, params={"cursor": cursor})
+            if not (answer.status_code == 200 and cursor == "WyJhIl0"):  # names an item of a list
+                problem(answer, 422, "USAGE")
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "1001", "1e3", "", "x"])
-def test_page_size_is_limited(tmp_path: Path, limit: str) -> None:
+def test_page_size_is_limited(tmp_path: Path) -> None:
     with api(tmp_path) as it:
-        problem(it.http.get("/api/v1/pools", params={"limit": limit}), 422, "USAGE")
+        for limit in ("0", "-1", "1001", "1e3", "", "x"):
+            problem(it.http.get("/api/v1/pools", params={"limit": limit}), 422, "USAGE")
 
 
 def test_every_list_has_the_same_paging() -> None:

@@ -138,10 +138,9 @@ def test_planned_submission_shows_the_work_that_it_preempts(tmp_path: Path) -> N
     ],
 )
 def test_invalid_plan_requests_get_one_clear_error_and_store_nothing(
-    tmp_path: Path, question: dict[str, Any], status: int, code: str, says: str
+    quiet: Api, question: dict[str, Any], status: int, code: str, says: str
 ) -> None:
-    with api(tmp_path) as it:
-        assert says in str(problem(_plan(it, **question), status, code))
+    assert says in str(problem(_plan(quiet, **question), status, code))
 
 
 def test_ambiguous_domain_name_must_be_given_as_a_path(tmp_path: Path) -> None:

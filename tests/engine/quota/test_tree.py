@@ -1,32 +1,16 @@
-"""The arithmetic of the quota tree: known numbers, and properties of every tree (rules Q1-Q5)."""
+"""The quota tree: known numbers, and its shape (rules Q1-Q5); `test_tree_properties` has what is true of every tree."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.quota.limits import ceilings, promises
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import (
-    CHARGED,
-    REAL,
-    NodeKind,
-    QuotaLeaf,
-    Request,
-    add,
-    fits,
-    headroom,
-    potential,
-    take,
-    within_promise,
-)
+from runrig.engine.quota.quota_node import CHARGED, REAL, add, fits, headroom, potential, take
 from tests.worlds.engine import GPUS, gpu_quota
 
 CASES = yaml.load((Path(__file__).parent / "data" / "trees.yaml").read_text(), yaml.CSafeLoader)
@@ -93,162 +77,6 @@ def test_a_request_fits_in_known_cases(case: dict[str, Any]) -> None:
     tree = grown(case)
     answers = [[leaf, amounts, fits(tree.low[leaf], request(tree, amounts))] for leaf, amounts, _ in case["fits"]]
     assert answers == case["fits"]
-
-
-# ---------------------------------------------------------------- for any tree
-
-limits = st.none() | st.integers(0, 6)
-quota_maps = st.fixed_dictionaries(
-    {
-        key("f/gpu"): st.builds(Quota, st.integers(0, 6), limits, limits),
-        key("f/cpu"): st.builds(Quota, st.integers(0, 6), limits, limits),
-    }
-)
-
-
-Trees = tuple[QuotaTree, list[QuotaLeaf]]
-
-
-@st.composite
-def trees(draw: st.DrawFn) -> Trees:
-    """Up to five cohorts, up to three pools with up to two subpools each, and the leaves that work is charged to."""
-    cohorts = [
-        Cohort(f"k{at}", draw(st.sampled_from([None, *(f"k{up}" for up in range(at))])), draw(quota_maps))
-        for at in range(draw(st.integers(0, 5)))
-    ]
-    pools = []
-    for at in range(draw(st.integers(1, 3))):
-        quotas = draw(quota_maps)
-        pools.append(Pool(f"p{at}", quotas, cohort=draw(st.sampled_from([None, *(each.name for each in cohorts)]))))
-        left = {each: quota.nominal for each, quota in quotas.items()}
-        for short in "ab"[: draw(st.integers(0, 2))]:
-            part = {each: draw(st.integers(0, most)) for each, most in left.items()}
-            left = {each: left[each] - part[each] for each in left}
-            share = {each: Quota(amount) for each, amount in part.items()}
-            pools.append(Pool(f"p{at}--{short}", share, parent=f"p{at}", subpool_name=short))
-    capacity = {key("f/gpu"): draw(st.integers(0, 20)), key("f/cpu"): draw(st.integers(0, 20))}
-    tree = QuotaTree(cohorts, pools, capacity)
-    return tree, [*tree.firm.values(), *tree.low.values()]
-
-
-amounts = st.integers(1, 9)
-requests = st.one_of(
-    st.tuples(st.tuples(st.just(0), amounts)),
-    st.tuples(st.tuples(st.just(1), amounts)),
-    st.tuples(st.tuples(st.just(0), amounts), st.tuples(st.just(1), amounts)),
-)
-Load = list[tuple[int, Request]]
-loads = st.lists(st.tuples(st.integers(0, 30), requests), max_size=8)
-several = settings(max_examples=150, deadline=None, derandomize=True, database=None)
-
-
-def loaded(tree: QuotaTree, leaves: list[QuotaLeaf], load: Load) -> None:
-    for at, asked in load:
-        for layer in (CHARGED, REAL):
-            add(leaves[at % len(leaves)], asked, layer)
-
-
-def numbers(tree: QuotaTree) -> list[object]:
-    nodes = [*tree.nodes(), *(node.guarantee for node in tree.nodes() if node.guarantee)]
-    return [(each.usage, each.used, each.pools_over_nominal) for each in nodes]
-
-
-@several
-@given(trees(), loads, st.integers(0, 30), requests)
-def test_a_request_fits_exactly_if_it_is_within_headroom_and_guarantees(
-    grown_tree: Trees, load: Load, at: int, asked: Request
-) -> None:
-    """Q4, P2; over-committed trees too, since loading checks nothing."""
-    tree, leaves = grown_tree
-    loaded(tree, leaves, load)
-    leaf = leaves[at % len(leaves)]
-    within = all(amount <= headroom(leaf, index) for index, amount in asked)
-    caps = leaf.kind is NodeKind.LOW or all(
-        amount <= left for index, amount in asked for _, left in promises(leaf, index)
-    )
-    assert fits(leaf, asked) == (within and caps)
-    assert leaf.kind is NodeKind.LOW or within_promise(leaf, asked) == caps
-
-
-@several
-@given(trees(), loads, st.integers(0, 1))
-def test_everything_left_fits_and_one_unit_more_does_not(grown_tree: Trees, load: Load, index: int) -> None:
-    """Q4, P2, at the bound of each leaf, which random amounts seldom reach."""
-    tree, leaves = grown_tree
-    loaded(tree, leaves, load)
-    for leaf in leaves:
-        most = headroom(leaf, index)
-        if leaf.kind is not NodeKind.LOW:
-            most = min(most, *(left for _, left in promises(leaf, index)))
-        assert fits(leaf, ((index, most),)), (leaf, most)
-        assert not fits(leaf, ((index, most + 1),)), (leaf, most)
-
-
-@several
-@given(trees(), loads, st.integers(0, 30), st.integers(0, 1), amounts)
-def test_ceilings_name_the_nodes_whose_limits_refuse(
-    grown_tree: Trees, load: Load, at: int, index: int, amount: int
-) -> None:
-    """None is named exactly if it fits; without the first limit the others refuse as before."""
-    tree, leaves = grown_tree
-    loaded(tree, leaves, load)
-    leaf = leaves[at % len(leaves)]
-    named = [each for each in ceilings(leaf, index) if each[1] < amount]
-    assert (not named) == (amount <= headroom(leaf, index))
-    if not named or named[0][0] is tree.root:
-        return
-    (first, _), *others = named
-    first.room[index] = None
-    assert [each for each in ceilings(leaf, index) if each[1] < amount] == others
-    assert (not others) == (amount <= headroom(leaf, index))
-
-
-@several
-@given(trees(), loads, st.randoms(use_true_random=False))
-def test_removing_in_any_order_undoes_adding(grown_tree: Trees, load: Load, mix: Random) -> None:
-    tree, leaves = grown_tree
-    before = repr(numbers(tree))
-    loaded(tree, leaves, load)
-    mix.shuffle(load)
-    for at, asked in load:
-        for layer in (CHARGED, REAL):
-            take(leaves[at % len(leaves)], asked, layer)
-    assert repr(numbers(tree)) == before
-
-
-@several
-@given(trees(), loads, st.randoms(use_true_random=False))
-def test_the_order_of_additions_leaves_no_trace(grown_tree: Trees, load: Load, mix: Random) -> None:
-    tree, leaves = grown_tree
-    loaded(tree, leaves, load)
-    once = repr(numbers(tree))
-    for at, asked in load:
-        for layer in (CHARGED, REAL):
-            take(leaves[at % len(leaves)], asked, layer)
-    mix.shuffle(load)
-    loaded(tree, leaves, load)
-    assert repr(numbers(tree)) == once
-
-
-@several
-@given(trees(), loads)
-def test_over_counts_the_outermost_pools_above_their_nominal(grown_tree: Trees, load: Load) -> None:
-    tree, leaves = grown_tree
-    loaded(tree, leaves, load)
-    tops = [node for node in tree.pools.values() if node.pool and node.pool.parent is None]
-    for node in [tree.root, *tree.cohorts.values()]:
-        below = [top for top in tops if node in top.path]
-        counted = [sum(top.usage[CHARGED][at] > top.subtree[at] for top in below) for at in range(len(tree.keys))]
-        assert node.pools_over_nominal == counted, node
-
-
-@several
-@given(trees())
-def test_the_headroom_of_an_empty_tree_is_its_potential(grown_tree: Trees) -> None:
-    tree, _ = grown_tree
-    for node in tree.nodes():
-        for index in range(len(tree.keys)):
-            assert headroom(node, index) == potential(node, index)
 
 
 # ---------------------------------------------------------------- the shape of the tree
