@@ -1,21 +1,24 @@
 """Output of real processes, as a whole, by line, and as it comes."""
 
 import asyncio
-from collections.abc import Iterator
+import json
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
 from runrig.backends.clock import ServerClock
 from runrig.backends.local import LocalBackend
 from runrig.domain.access import Identity
+from runrig.service import log_stream
 from runrig.service.log_stream import LogRequest, stream
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.api.client import AUTHORIZED, PORT, TOKEN, URL
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 from tests.worlds.service import KEYS, submit
 
 TWO_TASKS = """
@@ -104,14 +107,29 @@ def test_lines_have_their_task_as_a_prefix_unless_one_task_is_selected(tmp_path:
         assert missing.json()["message"] == f"{id} has no such attempt. Attempts so far: one 1, two 1"
 
 
-def test_following_continues_until_the_task_has_ended(tmp_path: Path) -> None:
-    flag = tmp_path / "flag"
+def test_following_continues_until_the_task_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_stream, "HEARTBEAT_S", 0.0)
+    flag, other = tmp_path / "flag", tmp_path / "other"
+
+    async def told(following: AsyncIterator[bytes]) -> list[str]:
+        """Lets the task end once the silence was filled with a space."""
+        parts = []
+        async with asyncio.timeout(PATIENCE_S):
+            async for part in following:
+                parts.append(part)
+                if part == b" ":
+                    other.touch()
+        return [json.loads(line)["text"] for line in b"".join(parts).split(b"\n") if line.strip()]
+
     with local(tmp_path) as (service, http):
         id = _submit(service, FLAG.format(flag=flag))
         _wait(service, id, "RUNNING")
         flag.touch()
         assert http.get(f"/api/workflow/{id}/logs", params={"follow": True}).text == "first\nlast\n"
         assert service.workflow_queries.status(id).value == "COMPLETED"
+        id = _submit(service, FLAG.format(flag=other))
+        following = stream(service, LogRequest(id, follow=True, records=True), lambda: Identity("ann", ()))
+        assert asyncio.run(told(following)) == ["first", "last"]
 
 
 def test_following_ends_if_the_task_ended_before_it_began(tmp_path: Path) -> None:

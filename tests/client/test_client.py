@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -456,6 +457,9 @@ def certified(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return ours, ssl.create_default_context(cafile=cert)
 
 
+UNTRUSTED = r"the certificate of https://\S+ \(from .*\) is not trusted \(self-signed certificate\)"
+
+
 def test_both_clients_check_the_certificate(tmp_path: Path) -> None:
     ours, trusting = certified(tmp_path)
 
@@ -474,10 +478,35 @@ def test_both_clients_check_the_certificate(tmp_path: Path) -> None:
         assert asyncio.run(awaited(server.url)) == "9.9"
         server.listens.set()
         gc.collect()  # reports connections that were not closed
-        with client_of(server.url) as client, pytest.raises(NoAnswer, match="certificate verify failed"):
+        with client_of(server.url) as client, pytest.raises(NoAnswer, match=UNTRUSTED):
             client.version()
-        with pytest.raises(NoAnswer, match="certificate verify failed"):
+        with pytest.raises(NoAnswer, match=UNTRUSTED):
             asyncio.run(refused(server.url))
+        with client_of(server.url.replace("https", "http")) as client, pytest.raises(NoAnswer, match="Use https://"):
+            client.version()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (answer("no", "400 Bad Request"), r"does not use TLS\. Use http://, or set --server"),
+        (b"", "it closed the connection"),
+    ],
+)
+def test_server_without_tls_is_named_as_such(said: bytes, told: str) -> None:
+    def answers(listener: socket.socket) -> None:
+        with listener.accept()[0] as connection:
+            connection.recv(65536)
+            connection.sendall(said)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        threads.submit(answers, listener)
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        with (
+            client_of(url) as client,
+            pytest.raises(NoAnswer, match=told),
+        ):
+            client.version()
 
 
 def test_token_that_is_not_a_valid_header_is_refused_and_not_shown() -> None:

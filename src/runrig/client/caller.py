@@ -126,7 +126,7 @@ class Caller:
                 *whole, rest = (rest + piece).split("\n")
                 for line in whole:
                     yield line
-        if rest:
+        if rest.strip():  # Spaces keep a stream alive.
             yield rest
 
     async def raw(self, request: Request) -> AsyncGenerator[bytes, None]:
@@ -260,10 +260,26 @@ class Caller:
         )
 
     def _silence(self, error: Exception) -> NoAnswer:
-        return NoAnswer(
-            f"no runrig server at {self.address.url} (from {self.address.source}; {_cause(error)}). "
-            "Start one with `runrig up`, or set --server"
+        url, source, cause = self.address.url, self.address.source, _cause(error)
+        if untrusted := getattr(error, "verify_message", ""):  # of `ssl`
+            return NoAnswer(
+                f"the certificate of {url} (from {source}) is not trusted ({untrusted.rstrip('.')}). Use a name that it is for, or set "
+                "SSL_CERT_FILE to the certificate of your own authority"
+            )
+        if getattr(error, "reason", None) in _NO_TLS:
+            return NoAnswer(f"{url} (from {source}) does not use TLS. Use http://, or set --server")
+        way = (
+            "Use https:// if it has TLS"
+            if cause == _CLOSED and url.startswith("http:")
+            else "Start one with `runrig up`"
         )
+        return NoAnswer(f"no runrig server at {url} (from {source}; {cause}). {way}, or set --server")
+
+
+_CLOSED = "it closed the connection"
+_EOF = "UNEXPECTED_EOF_WHILE_READING"
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+"""What `ssl` says about a server that answers in clear text."""
 
 
 def _cause(error: Exception) -> str:
@@ -273,8 +289,8 @@ def _cause(error: Exception) -> str:
         return "no answer in time"
     if isinstance(error, socket.gaierror):
         return "unknown host"
-    if isinstance(error, ConnectionError | h11.RemoteProtocolError):
-        return "it closed the connection"
+    if isinstance(error, ConnectionError | h11.RemoteProtocolError) or getattr(error, "reason", None) == _EOF:
+        return _CLOSED
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 

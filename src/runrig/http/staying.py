@@ -14,6 +14,9 @@ from runrig.http.routing import Found
 from runrig.service.rights import Asker, Stays
 from runrig.service.service import Service
 
+UNBUFFERED = {"X-Accel-Buffering": "no"}
+"""Headers of a stream: nginx passes on what has arrived, even if it buffers other responses."""
+
 
 def staying(request: Request) -> Stays:
     """For a route about one workflow, it queries the store once."""

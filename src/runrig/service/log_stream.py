@@ -17,7 +17,7 @@ from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, merged, o
 from runrig.service.queries.record import Record
 from runrig.service.rights import Stays
 from runrig.service.service import Service
-from runrig.service.waiting import changes, soon
+from runrig.service.waiting import HEARTBEAT_S, changes, soon
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class Follower:
             while stays() is not None and (data := await _read(partial(next, history, None))) is not None:
                 yield data
             changed.set()  # A commit changed it before the listener was registered.
-            pause_s = POLL_S
+            pause_s, spoken = POLL_S, time.monotonic()
             while follows and not self._ended:
                 if stays() is None:
                     return
@@ -87,6 +87,10 @@ class Follower:
                 if data := b"".join(map(self._bytes, sorted(lines, key=lambda each: each.time))):
                     yield data
                     changed.set()  # There may already be more output.
+                elif self._request.records and time.monotonic() - spoken > HEARTBEAT_S:
+                    data = b" "  # The next record can begin with spaces.
+                    yield data
+                spoken = time.monotonic() if data else spoken
                 pause_s = POLL_S if changed.is_set() else min(2 * pause_s, LONGEST_POLL_S)
                 if await soon(changed, pause_s):
                     self._take_in(await to_thread.run_sync(partial(attempts_of, self._service, self._request)))

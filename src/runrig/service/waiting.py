@@ -11,6 +11,9 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.service.rights import STILL_S
 from runrig.service.service import Service
 
+HEARTBEAT_S = 15.0
+"""Seconds without data after which a stream sends something, because proxies end responses that are silent for long."""
+
 
 @contextmanager
 def changes(service: Service, workflow: str) -> Iterator[asyncio.Event]:

@@ -20,7 +20,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 from runrig.http.permissions import Seeing, needs
 from runrig.http.routing import Asked, Found, Route, Serving
-from runrig.http.staying import Staying
+from runrig.http.staying import UNBUFFERED, Staying
 from runrig.service.pulse import Pulse
 from runrig.service.queries.board import Board, BoardNode
 from runrig.service.queries.visibility import Sight, Visibility
@@ -202,7 +202,7 @@ async def live(
     last, _, sign = request.headers.get("last-event-id", "").partition(".")
     known = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else since
     stream = _stream(hub, pulse, seeing_as_much(stays, visibility), known, sign)
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return StreamingResponse(stream, media_type="text/event-stream", headers=UNBUFFERED)
 
 
 async def _stream(

@@ -19,7 +19,7 @@ from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.permissions import Asking, Seeing, named, needs, workflow
 from runrig.http.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
-from runrig.http.staying import Staying
+from runrig.http.staying import UNBUFFERED, Staying
 from runrig.osmo import workflows as shaped
 from runrig.osmo.shape import Links, Shape
 from runrig.ports.store import WorkflowQuery
@@ -324,7 +324,7 @@ def log(
     follow: Follow = False,
 ) -> Response:
     request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow)
-    return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT)
+    return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT, headers=UNBUFFERED)
 
 
 @router.get(
@@ -344,4 +344,4 @@ def error_log(
     follow: Follow = False,
 ) -> Response:
     request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow, (STDERR,))
-    return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT)
+    return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT, headers=UNBUFFERED)

@@ -22,18 +22,18 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.shown.events import ClusterEventPage
 from runrig.http.permissions import Seeing, needs
 from runrig.http.routing import Found, Route, Serving
-from runrig.http.staying import Staying
+from runrig.http.staying import UNBUFFERED, Staying
 from runrig.service.queries.event_filter import EVERYTHING, EventFilter
 from runrig.service.queries.event_kinds import Kind
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import seeing_as_much
 from runrig.service.service import Service
+from runrig.service.waiting import HEARTBEAT_S
 
 router = APIRouter(route_class=Route, tags=["events"])
 
 LONGEST_GAP = 20_000
 """Maximum missed revisions that are sent; a reader that missed more has to reload everything."""
-HEARTBEAT_S = 15.0
 LARGEST = 2**62
 
 After = Annotated[int | None, Query(ge=0, le=LARGEST, description="Only events after this revision")]
@@ -164,7 +164,7 @@ def stream_events(
     begins_anew = asked is not None and not newest - LONGEST_GAP <= asked <= newest
     begun = newest if asked is None or begins_anew else asked
     stream = _stream(followers, seeing_as_much(stays, visibility), begun, reset=begins_anew, query=query)
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return StreamingResponse(stream, media_type="text/event-stream", headers=UNBUFFERED)
 
 
 async def _stream(

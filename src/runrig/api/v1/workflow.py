@@ -22,7 +22,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.leaving import leaving_of
 from runrig.http.permissions import Asking, Seeing, needs, workflow
 from runrig.http.routing import Asked, Route, Serving
-from runrig.http.staying import Staying, present, staying
+from runrig.http.staying import UNBUFFERED, Staying, present, staying
 from runrig.service import log_stream as logs
 from runrig.service.queries.events import workflow_events
 from runrig.service.queries.visibility import Visibility
@@ -221,7 +221,10 @@ def get_workflow_logs(
     since: Annotated[At | None, Query(description="Only output written since this time")] = None,
     format: Annotated[
         Literal["text", "records"],
-        Query(description="Records: one JSON object per line with time, task, attempt, stream and text"),
+        Query(
+            description="Records: one JSON object per line with time, task, attempt, stream and text. "
+            "While nothing is printed, followers get spaces"
+        ),
     ] = "text",
     group: Annotated[str | None, Query(description="Only this task group, such as an element of an array")] = None,
 ) -> Response:
@@ -237,7 +240,8 @@ def get_workflow_logs(
         records=format == "records",
         group=group,
     )
-    return StreamingResponse(logs.stream(service, request, stays), media_type=RECORDS if request.records else TEXT)
+    media_type = RECORDS if request.records else TEXT
+    return StreamingResponse(logs.stream(service, request, stays), media_type=media_type, headers=UNBUFFERED)
 
 
 @router.patch(

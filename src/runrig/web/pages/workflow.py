@@ -23,7 +23,7 @@ from runrig.http.leaving import leaving_of
 from runrig.http.permissions import Asking, needs
 from runrig.http.permissions import workflow as of_workflow
 from runrig.http.routing import Route, Serving
-from runrig.http.staying import Staying
+from runrig.http.staying import UNBUFFERED, Staying
 from runrig.service import log_stream as logs
 from runrig.service.past.past import Then
 from runrig.service.queries.events import workflow_events
@@ -257,7 +257,9 @@ def follow_output(service: Serving, stays: Staying, id: str, task: TaskName = ""
     wanted = Wanted(task, _attempt(attempt))
     attempts = logs.attempts_of(service, request_of(id, wanted))
     request = request_of(id, wanted, lines_each(min(len(attempts), MOST_ATTEMPTS)), follow=True)
-    return StreamingResponse(logs.stream(service, request, stays), media_type="application/x-ndjson")
+    return StreamingResponse(
+        logs.stream(service, request, stays), media_type="application/x-ndjson", headers=UNBUFFERED
+    )
 
 
 @router.get("/workflow/{id}/output.txt", dependencies=_READ)

@@ -40,6 +40,7 @@ async function follow(box, added) {
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
+    if (rest === null && !value.trim()) continue; // a sign of life
     if (rest === null) box.replaceChildren();
     const whole = ((rest ?? "") + value).split("\n");
     rest = whole.pop();
