@@ -53,7 +53,7 @@ class _Root(LazyGroup):
         "attach": ("runrig.cli.commands.attach:attach", "Follow a workflow that was left running."),
         "watch": ("runrig.cli.commands.watch:watch", "Follow a workflow until it ends."),
         "exec": ("runrig.cli.commands.exec:exec_", "Run a command in a task."),
-        "wait": ("runrig.cli.commands.follow:wait", "Wait until a workflow has a status."),
+        "wait": ("runrig.cli.commands.follow:wait", "Wait until workflows have ended."),
         "cancel": ("runrig.cli.commands.change:cancel", "Cancel workflows."),
         "array": ("runrig.cli.commands.change:array", "Change how many elements of an array run at a time."),
         "restart": ("runrig.cli.commands.submit:restart", "Submit a failed workflow again."),

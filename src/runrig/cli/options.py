@@ -38,7 +38,13 @@ config = click.option(
 data = click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
 dry_run = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
 limit = click.option(
-    "--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of entries."
+    "--limit",
+    "-n",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="Maximum number of entries.",
 )
 no_mirror = click.option(
     "--no-mirror",

@@ -45,7 +45,12 @@ def _kinds(_: click.Context, __: click.Parameter, typed: tuple[str, ...]) -> tup
 )
 @click.option("--since", type=Moment(), help="Show only events at or after this time.")
 @click.option("--until", type=Moment(), help="Show only events at or before this time.")
-@click.option("--pool", shell_complete=completing.pools, help="Show only this pool, its subpools and their workflows.")
+@click.option(
+    "--pool",
+    metavar="NAME",
+    shell_complete=completing.pools,
+    help="Show only this pool, its subpools and their workflows.",
+)
 @click.option(
     "--kind",
     "kinds",

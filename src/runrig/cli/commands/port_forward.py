@@ -74,7 +74,7 @@ def _ports(text: str) -> list[int]:
     metavar="LOCAL[:REMOTE]",
     help=("Local port, and the task's port if it differs. Ranges and comma-separated lists are allowed (repeatable)."),
 )
-@click.option("--host", default="localhost", show_default=True, help="Local address to listen on.")
+@click.option("--host", metavar="HOST", default="localhost", show_default=True, help="Local address to listen on.")
 @click.option("--udp", is_flag=True, help="Forward UDP instead of TCP, from IPv4 addresses. Not on Kubernetes.")
 @timeout_option
 @with_session

@@ -47,9 +47,15 @@ class Moment(click.ParamType[str]):
     ),
 )
 @click.option(
-    "--count", "-c", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number of workflows."
+    "--count",
+    "-c",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="Maximum number of workflows.",
 )
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip the N newest workflows.")
+@click.option("--offset", type=click.IntRange(min=0), metavar="N", default=0, help="Skip the N newest workflows.")
 @click.option("--name", "-n", help="Show only workflows with this text in their name.")
 @click.option(
     "--status",

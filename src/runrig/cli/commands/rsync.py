@@ -141,7 +141,7 @@ def status(session: Session) -> None:
 
 @click.command(epilog=examples("runrig workflow rsync stop", "runrig workflow rsync stop train-1 --task main"))
 @click.argument("id", required=False)
-@click.option("--task", help="Stop only copies of this task.")
+@click.option("--task", metavar="NAME", help="Stop only copies of this task.")
 def stop(id: str | None, task: str | None) -> None:  # noqa: ARG001 - there are never any
     """Stop background copies; runrig has none.
 

@@ -34,12 +34,16 @@ DRAIN_SWEEP_S = 900
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="PORT",
     default=DEFAULT_PORT,
     show_default=True,
     help="Port to listen on; 0 picks a free port.",
 )
 @click.option(
-    "--gpus", type=click.IntRange(0, MOST_GPUS), help="Use at most N GPUs of this machine; if it has none, simulate N."
+    "--gpus",
+    type=click.IntRange(0, MOST_GPUS),
+    metavar="N",
+    help="Use at most N GPUs of this machine; if it has none, simulate N.",
 )
 @click.option(
     "--drain-sweep",

@@ -17,10 +17,7 @@ _ANSWER_S = 5.0
 @click.command(epilog=examples("runrig version", "runrig version -t json"))
 @with_session
 def version(session: Session) -> None:
-    """Print the versions of this program and the server.
-
-    Includes the server's version if one is running.
-    """
+    """Print the versions of this program and of the server, if one is running."""
     client = session.client
     server: dict[str, Any] | None
     try:

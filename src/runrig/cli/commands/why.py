@@ -52,11 +52,14 @@ Answer = Mapping[str, Any]
 @click.argument("ids", metavar="[ID...]", nargs=-1, shell_complete=completing.workflows)
 @click.option(
     "--pool",
+    metavar="NAME",
     shell_complete=completing.pools,
     help="Explain all waiting workflows of this pool instead of IDs.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also show changes by others, and everything that was tried.")
-@click.option("--depth", type=click.IntRange(1, 2), default=1, help="Maximum number of your changes to combine.")
+@click.option(
+    "--depth", type=click.IntRange(1, 2), metavar="N", default=1, help="Maximum number of your changes to combine."
+)
 @with_session
 def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool, depth: int) -> None:
     """Explain why workflows are waiting: everything that blocks them, and who preempted them.

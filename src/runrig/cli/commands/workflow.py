@@ -22,7 +22,7 @@ from runrig.cli.lazy import LazyGroup, examples
         "reprioritise": ("runrig.cli.commands.change:reprioritise", "Change the priority of workflows."),
         "release": ("runrig.cli.commands.change:release", "Release held workflows."),
         "restart": ("runrig.cli.commands.submit:restart", "Submit a failed workflow again."),
-        "wait": ("runrig.cli.commands.follow:wait", "Wait until a workflow has a status."),
+        "wait": ("runrig.cli.commands.follow:wait", "Wait until workflows have ended."),
         "exec": ("runrig.cli.commands.exec:exec_", "Run a command in a task."),
         "port-forward": ("runrig.cli.commands.port_forward:port_forward", "Forward local ports to a task."),
         "rsync": ("runrig.cli.commands.rsync:rsync", "Copy files to or from a task."),
