@@ -132,7 +132,7 @@ class SqlLog(Tables):
             notes = {row["revision"]: Note(**row) for row in noted}
             statement = (
                 select(schema.events)
-                .where(_EVENT.revision.in_(found), _of_pools(_EVENT.pool, query.below))
+                .where(_EVENT.revision.in_(found), _PUTS_POOL, _of_pools(_EVENT.pool, query.below))
                 .order_by(_EVENT.revision, _EVENT.seq)
             )
             events = (event_of(row) for row in connection.execute(statement).mappings())
@@ -142,21 +142,21 @@ class SqlLog(Tables):
     def pools_after(self, revision: int, below: tuple[str, ...] | None) -> tuple[Event, ...]:
         newest = (
             select(func.max(_EVENT.revision))
-            .where(_EVENT.pool == _POOL.name, _EVENT.revision <= revision)
+            .where(_EVENT.pool == _POOL.name, _PUTS_POOL, _EVENT.revision <= revision)
             .correlate(schema.pools)
             .scalar_subquery()
         )
         last = select(_POOL.name, newest.label("revision")).where(_of_pools(_POOL.name, below)).subquery()
         statement = (
             select(schema.events)
-            .join(last, and_(_EVENT.pool == last.c.name, _EVENT.revision == last.c.revision))
+            .join(last, and_(_EVENT.pool == last.c.name, _PUTS_POOL, _EVENT.revision == last.c.revision))
             .order_by(_EVENT.revision, _EVENT.seq)
         )
         with self._transactions.reading() as connection:
             return tuple(event_of(row) for row in connection.execute(statement).mappings())
 
     def tag_revision(self, revision: int, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
-        changed = select(_EVENT.revision).where(_EVENT.revision == revision, _EVENT.pool.is_not(None)).limit(1)
+        changed = select(_EVENT.revision).where(_EVENT.revision == revision, _PUTS_POOL).limit(1)
         with self._transactions.writing() as connection:
             if connection.execute(changed.with_for_update()).scalar_one_or_none() is None:
                 raise NotFound(f"revision {revision} did not change pools")
@@ -192,10 +192,15 @@ def _with_keys(connection: Connection, keys: Select[Any]) -> tuple[Event, ...]:
     return tuple(event_of(row) for row in connection.execute(statement).mappings())
 
 
+_PUTS_POOL = _EVENT.kind == PutPool.__name__
+"""Of the events with a pool, those that change it. What of its budget is spent is in the log too."""
+
+
 def _of_pool(name: str, *, alone: bool) -> Any:
     if alone:
-        return _EVENT.pool == name
-    return _EVENT.pool.in_(select(_POOL.name).where(or_(_POOL.name == name, _POOL.parent == name)))
+        return and_(_EVENT.pool == name, _PUTS_POOL)
+    names = select(_POOL.name).where(or_(_POOL.name == name, _POOL.parent == name))
+    return and_(_EVENT.pool.in_(names), _PUTS_POOL)
 
 
 def _of_pools(name: Any, below: tuple[str, ...] | None) -> Any:
@@ -207,7 +212,7 @@ def _of_pools(name: Any, below: tuple[str, ...] | None) -> Any:
 
 
 def _revision_filters(query: RevisionsQuery) -> list[Any]:
-    filters: list[Any] = [_of_pools(_EVENT.pool, query.below)]
+    filters: list[Any] = [_of_pools(_EVENT.pool, query.below), _PUTS_POOL]
     if query.name is not None:
         filters.append(_EVENT.pool == query.name)
     if query.revision is not None:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from runrig.domain.plan import Action, PutPool, SetFlavors
+from runrig.domain.budgets import Owner, Spent
+from runrig.domain.plan import Action, PutPool, SetFlavors, SetSpent
 from runrig.domain.pools import Pool
 from runrig.domain.records import Event, RowChange
 from runrig.ports.store import ChangesQuery, Store
@@ -19,12 +20,16 @@ NAMES = (TEAM, A, B, TEAM2)
 
 
 def fill(store: Store) -> None:
-    """Revision, time and actor of four commits; the third changes one pool twice, the clock of the fourth was put back."""
+    """Revision, time and actor of five commits; the third changes one pool twice, the clock of the fourth was put back, and the fifth
+    counts budgets, which changes no pool.
+    """
+    spent = (SetSpent(Spent(Owner.POOL, pool.name, 0.0, 1, 1.0), 9) for pool in NAMES)
     log: tuple[tuple[float, str, tuple[Action, ...]], ...] = (
         (10.0, "ann", tuple(PutPool(pool) for pool in NAMES)),
         (20.0, "Ann", (SetFlavors(()), PutPool(TEAM2), PutPool(A))),
         (30.0, "apply by ann", (PutPool(B, A), PutPool(B, B))),
         (25.0, "bob", (PutPool(TEAM),)),
+        (26.0, "Ann", tuple(spent)),
     )
     for number, (time, actor, actions) in enumerate(log, 1):
         events = tuple(Event(number, seq, time, actor, action) for seq, action in enumerate(actions))

@@ -6,7 +6,8 @@ from itertools import groupby
 import pytest
 
 from runrig.domain.errors import Conflict, NotFound
-from runrig.domain.plan import Action, PutPool, SetFlavors
+from runrig.domain.budgets import Owner, Spent
+from runrig.domain.plan import Action, PutPool, SetFlavors, SetSpent
 from runrig.domain.pools import Pool
 from runrig.domain.records import Event, Note, RowChange
 from runrig.ports.store import RevisionsQuery, Store
@@ -26,14 +27,17 @@ TAGS = ("june", "June", "best", "a.b", "aXb")
 
 
 def fill(store: Store, seed: int) -> dict[int, Note]:
-    """60 revisions: some change no pool, some several; the clock goes back now and then; about half have something said of them."""
+    """60 revisions: some change no pool, some several; the clock goes back now and then; about half have something said of them. In each,
+    a budget is counted, which changes no pool.
+    """
     chance, notes = random.Random(seed), {}
     for number in range(1, 61):
         changed = [chance.choice([*POOLS.values()]) for _ in range(chance.randrange(4))]
         actions: list[Action] = [SetFlavors(()), *map(PutPool, changed if number > 1 else POOLS.values())]
+        actions.append(SetSpent(Spent(Owner.POOL, chance.choice([*POOLS]), 0.0, number, 1.0), 9))
         events = tuple(Event(number, seq, chance.uniform(1, 99), "ann", each) for seq, each in enumerate(actions))
         rows = [RowChange("Pool", (name,), pool) for name, pool in POOLS.items()] if number == 1 else []
-        if len(actions) > 1 and chance.random() < 0.5:
+        if len(actions) > 2 and chance.random() < 0.5:
             notes[number] = Note(number, "words", tuple(sorted(chance.sample(TAGS, chance.randrange(3)))))
             rows.append(RowChange("Note", (number,), notes[number]))
         Commit(number, events, tuple(rows)).to(store)
