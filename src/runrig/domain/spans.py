@@ -37,7 +37,7 @@ def times_in_words(times: Mapping[str, Any], waits_s: float | None) -> str:
     lost = f" ({span(times['lost_s'])} lost)" if times["lost_s"] else ""
     if times["running_s"] or lost:
         parts.append(f"ran {span(times['running_s'])}{lost}")
-    for name, words in (("held_s", "on hold for"), ("blocked_s", "waited for its own groups for")):
+    for name, words in (("held_s", "on hold for"), ("blocked_s", "blocked by earlier work for")):
         if times[name]:
             parts.append(f"{words} {span(times[name])}")
     return f"{', '.join(parts)}; {span(times['total_s'])} in all"

@@ -358,6 +358,8 @@ def test_a_group_that_runs_too_long_stops_and_its_time_starts_with_its_first_tas
     assert world.state.groups["w-1", "g"].stopping is Status.FAILED_EXEC_TIMEOUT
     world.cycle()
     assert statuses(world) == dict.fromkeys(("t", "g", "w"), "FAILED_EXEC_TIMEOUT")
+    said = "ran longer than its time limit of 5s (--time, or exec_timeout)"
+    assert world.state.workflows["w-1"].failure_message == said
 
 
 def test_a_stopping_group_keeps_its_cause_when_its_time_is_up() -> None:

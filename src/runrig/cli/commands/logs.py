@@ -22,6 +22,7 @@ from runrig.client.transport import path
 from runrig.domain.attempt_words import ended_as, next_attempt
 from runrig.domain.errors import InvalidInput
 from runrig.domain.quantities import few, whole_number
+from runrig.domain.workflow_status import WorkflowStatus
 
 Answer = Mapping[str, Any]
 
@@ -201,7 +202,8 @@ def _cause(workflow: Answer) -> Iterator[str]:
     """Yields why it failed, with the last output of the task."""
     cause = workflow["cause"]
     if cause is not None:
-        yield f"{workflow['id']} {workflow['status']}: {described(cause)}"
+        failed = workflow["status"] == WorkflowStatus.FAILED.value
+        yield f"{workflow['id']} {workflow['status']}: {described(cause) if failed else workflow['message'] or described(cause)}"
 
 
 def _attempts(workflow: Answer, only: str | None, chosen: str | int | None) -> Iterator[str]:

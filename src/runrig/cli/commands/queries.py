@@ -213,7 +213,10 @@ def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
         ("Workflow ID", answer["name"]),
         ("Status", answer["status"]),
         ("Message", answer.get("failure_message") or None),
-        ("Cause", answer["cause"] and f"{answer['cause']['sentence']} ({answer['cause']['task']})"),
+        (
+            "Cause" if answer["status"] == WorkflowStatus.FAILED.value else "Last output",
+            answer["cause"] and f"{answer['cause']['sentence']} ({answer['cause']['task']})",
+        ),
         ("Elements", _elements(answer.get("array"))),
         ("Pool", answer["pool"]),
         ("Priority", answer["priority"]),

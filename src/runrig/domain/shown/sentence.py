@@ -57,7 +57,7 @@ def sentence(facts: Facts) -> str:
     """The state of the workflow, followed by all other facts, one sentence each."""
     parts = [*_standing(facts), *facts.spread, *facts.said]
     if facts.cause is not None:
-        parts.append(_failure(facts.workflow.id, facts.cause))
+        parts.append(_failure(facts.workflow, facts.cause))
     if facts.ending is not None:
         parts.append(_deletion(facts.workflow, facts.ending))
     if facts.standstill is not None:
@@ -104,10 +104,13 @@ def _waiting(workflow: Workflow, group: GroupWhy, *, alone: bool) -> list[str]:
     return parts
 
 
-def _failure(id: str, cause: WorkflowCause) -> str:
+def _failure(workflow: Workflow, cause: WorkflowCause) -> str:
+    """What its program wrote is the cause only if the program failed by itself; a time limit is said before."""
     attempt = f" --attempt {cause.attempt + 1}" if cause.attempt else ""
-    logs = f"`runrig logs {id} --task {cause.task}{attempt}`"
-    return f"Task {cause.task} failed: {cause.sentence} ({cause.ending}). All output: {logs}"
+    logs = f"`runrig logs {workflow.id} --task {cause.task}{attempt}`"
+    stopped = workflow.status.finished and workflow.status is not WorkflowStatus.FAILED
+    said = f"{', last output' if stopped else ' failed'}: {cause.sentence} ({cause.ending})"
+    return f"Task {cause.task}{said}. All output: {logs}"
 
 
 def _deletion(workflow: Workflow, deletion: PoolEnding) -> str:

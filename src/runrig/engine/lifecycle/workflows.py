@@ -28,8 +28,9 @@ from runrig.domain.plan import (
     TryAgain,
     Unqueue,
 )
+from runrig.domain.spans import format_duration
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import UNDER_WAY, ExitAction, ExitCode, Group, GroupKey, Status, Task, TaskKey
+from runrig.domain.workflows import UNDER_WAY, ExitAction, ExitCode, Group, GroupKey, Status, Task, TaskKey, WorkflowSpec
 from runrig.engine.explain.cause import after
 from runrig.engine.lifecycle.exit_codes import (
     after_preemption,
@@ -306,14 +307,14 @@ def time_out(state: State, now: float) -> Iterator[Action | None]:
                     yield TryAgain(group.gang_id)
             else:
                 cause = Status(deadline.cause)
-                yield from _stop_or_end(state, group, cause, _TIMED_OUT[cause])
+                yield from _stop_or_end(state, group, cause, _too_long(state.spec_of(group.workflow), cause))
         yield None
 
 
-_TIMED_OUT = {
-    Status.FAILED_QUEUE_TIMEOUT: "waited longer than its time limit (queue_timeout)",
-    Status.FAILED_EXEC_TIMEOUT: "ran longer than its time limit (--time, or exec_timeout)",
-}
+def _too_long(spec: WorkflowSpec, cause: Status) -> str:
+    if cause is Status.FAILED_QUEUE_TIMEOUT:
+        return f"waited longer than its time limit of {format_duration(spec.queue_timeout_s or 0.0)} (queue_timeout)"
+    return f"ran longer than its time limit of {format_duration(spec.exec_timeout_s or 0.0)} (--time, or exec_timeout)"
 
 
 def next_deadline(state: State, aside: Set[Scope] = frozenset()) -> float | None:
