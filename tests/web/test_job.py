@@ -13,6 +13,7 @@ from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import LogFile, Output
+from runrig.service.queries.visibility import ALL
 from runrig.web.pages import workflow as workflow_page
 from tests.web.visitor import Elements, Site, site, words_of
 from tests.worlds.service import T0, one_task
@@ -100,6 +101,26 @@ def test_a_program_that_was_killed_and_one_that_never_ran_show_how_they_ended(tm
         listed = words_of(visitor.page("/workflows"))
         assert "exit code 137: out of memory main, epoch 2" in listed
         assert "no image <b>" in listed
+
+
+def test_a_time_limit_stands_before_the_last_output(tmp_path: Path) -> None:
+    """The program did not fail: what it wrote last is no error."""
+    text = one_task("a", duration=9000).replace("  tasks:", "  timeout: {exec_timeout: 10m}\n  tasks:")
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=text)
+        it.desk.service.settle()
+        key = TaskKey("a-1", "main", 0)
+        sees(it, {key: TaskFact(Phase.RUNNING)})
+        writes(tmp_path, it, key, PROGRESS)
+        it.desk.later(700)
+        sees(it, {key: TaskFact(Phase.ENDED, 143)})
+        page = it.visitor().page("/workflow/a-1")
+        said = "Ran longer than its time limit of 10m (--time, or exec_timeout). last output: epoch 2 waited"
+        assert said in words_of(page)
+        assert lines_of(page) == [("", "08:00:00 epoch 1"), ("cause", "08:00:01 epoch 2")]
+        why = it.desk.service.workflow_queries.why("a-1", ALL).sentence
+        limit = "ran longer than its time limit of 10m (--time, or exec_timeout)"
+        assert f"a-1 is FAILED_EXEC_TIMEOUT: {limit}. Task main, last output: epoch 2 (exit code 143" in why
 
 
 def test_both_streams_are_in_chronological_order_and_the_error_has_a_link(tmp_path: Path) -> None:
@@ -277,12 +298,20 @@ def test_gpu_use_is_shown_where_it_is_measured(tmp_path: Path) -> None:
             GpuMinute(datetime.fromtimestamp(T0 + 60 + after, UTC), busy, used * gib) for after, busy, used in minutes
         )
         it.desk.later(50)
-        assert "main-0 now 96% busy, 61 GiB of memory main-1" in words_of(visitor.page(f"/workflow/{id}"))
+        assert "Task Now Average main-0 96% busy, 61 GiB – main-1 0% busy, 1 GiB –" in words_of(visitor.page(f"/workflow/{id}"))
         it.desk.later(200)
         page = visitor.page(f"/workflow/{id}")
-        assert "main-0 average 80% busy, 51 GiB of memory main-1 average 80% busy" in words_of(page)
-        path = "M0 50V5H250V0H500V50M750 50V25H1000V50"
-        assert re.findall(r'class="runs" d="(.*?)"', page) == [path, path]
+        assert "main-0 – 80% busy, 51 GiB main-1 – 80% busy, 51 GiB" in words_of(page)
+        assert "GPU use, average of 2 GPUs 100% 50% 0 " in words_of(page)
+        assert " 64 GiB 0 08:01 08:05 busy memory Task " in words_of(page)
+        assert re.findall(r'class="(busy|memory)" d="(.*?)"', page) == [
+            ("busy", "M0 100V10H250V0H500V100M750 100V50H1000V100"),
+            ("memory", "M0 6V6H250V3H500M750 52V52H1000"),
+        ]
+        assert re.findall(r"<title>(01-15.*?)</title>", page) == [
+            f"01-15 08:0{minute} UTC: {busy}% busy, {memory} GiB"
+            for minute, (_, busy, memory) in zip((1, 2, 4), minutes, strict=True)
+        ]
 
 
 def test_a_page_reads_what_is_stored_of_a_workflow_once_and_the_end_of_the_log_of_an_array(

@@ -25,9 +25,9 @@ def test_an_administrator_limits_a_user_and_each_user_of_a_pool_after_a_preview(
         visitor.confirm(of_pool, shown)
         rows = re.findall(r"<tr><th.*?</tr>", visitor.page("/limits").partition("<tbody>")[2])
         assert [re.sub(r"(<[^>]*>)+", " ", each).split() for each in rows] == [
-            ["ann", "all", "pools", "GPUs", "at", "the", "same", "time", "2", "1", "Change…"],
-            ["all", "users", "pool1", "GPU-hours", "in", "a", "month", "–", "2,000", "Change…"],
-            ["each", "user", "pool1", "Waiting", "workflows", "–", "9", "Change…"],
+            ["ann", "all", "pools", "GPUs", "at", "the", "same", "time", "2", "of", "1", "Change…"],
+            ["all", "users", "pool1", "GPU-hours", "in", "a", "month", "at", "most", "2,000", "Change…"],
+            ["each", "user", "pool1", "Waiting", "workflows", "at", "most", "9", "Change…"],
         ]
         shown = visitor.fill(of_user, gpus="").text
         assert "GPUs at the same time: 1 → no limit" in words_of(shown)

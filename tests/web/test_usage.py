@@ -33,7 +33,7 @@ def test_the_page_has_the_sums_of_pools_users_and_nodes(tmp_path: Path) -> None:
             assert "vision 12 7.5 7.5 0 2.5 2 0 0" in words
             assert "speech 4 5.1 2.5 2.5 0 1.5 2.9 3.1" in words
             assert "ann 7.5 0 0 sam 5.1 2.9 3.1" in words
-            assert "h100 78 % 3.5 0 1.5" in words
+            assert "h100 78% 3.5 0 1.5" in words
             assert words.count("GPUs over time") == 0
         assert visitor.page("/usage?over=24h").count('<svg class="chart"') == 2
 

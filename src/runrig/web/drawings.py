@@ -3,7 +3,7 @@
 Pure. Colours are classes of the style sheet, since the page allows no inline styles.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -210,24 +210,49 @@ def _scaled(at: float, begin: float, end: float) -> int:
 
 # ---------------------------------------------------------------- GPU use
 
-USE_HIGH = 50
+USE_HIGH = 100
 
 
-def use(points: Sequence[tuple[float, int]], begin: float, end: float, each_s: float) -> Markup:
-    """Draws percentages over time, *points* as (start, percent), each for *each_s* seconds; a gap where nothing was measured."""
-    paths: list[str] = []
-    last: float | None = None
-    for start, percent in points:
-        x, y = _scaled(start, begin, end), USE_HIGH - round(percent / 100 * USE_HIGH)
-        right = _scaled(min(start + each_s, end), begin, end)
-        if last != start:
-            paths.append(f"{'V' + str(USE_HIGH) if paths else ''}M{x} {USE_HIGH}")
-        paths.append(f"V{y}H{right}")
-        last = start + each_s
-    paths.append(f"V{USE_HIGH}")
+@dataclass(frozen=True, slots=True)
+class UsePoint:
+    """*at*: when it begins.  *busy*: percent.  *memory*: GiB.  None: not measured."""
+
+    at: float
+    busy: float | None
+    memory: float | None
+
+
+def use(
+    points: Sequence[UsePoint], begin: float, end: float, each_s: float, top: float, said: Callable[[UsePoint], str]
+) -> Markup:
+    """Draws how busy GPUs were as an area, and their memory as a line that *top* GiB bring to the top; each point for *each_s* seconds, and
+    a gap where nothing was measured.
+    """
+
+    def steps(values: Iterable[tuple[float, float | None]], closed: bool) -> str:
+        paths: list[str] = []
+        last: float | None = None
+        for start, value in values:
+            if value is None:
+                continue
+            x, y = _scaled(start, begin, end), USE_HIGH - round(min(1.0, value) * USE_HIGH)
+            if last != start:
+                paths.append(f"V{USE_HIGH}M{x} {USE_HIGH}" if closed else f"M{x} {y}")
+            paths.append(f"V{y}H{_scaled(min(start + each_s, end), begin, end)}")
+            last = start + each_s
+        return "".join((*paths, f"V{USE_HIGH}" if closed else "")).removeprefix(f"V{USE_HIGH}")
+
+    busy = steps(((each.at, None if each.busy is None else each.busy / 100) for each in points), True)
+    memory = steps(((each.at, None if each.memory is None else each.memory / top) for each in points), False)
+    titles = [
+        f'<rect class="step" x="{_scaled(each.at, begin, end)}" y="0" width="{max(1, _scaled(begin + each_s, begin, end))}" '
+        f'height="{USE_HIGH}"><title>{escape(said(each))}</title></rect>'
+        for each in points
+    ]
     return _drawn(
-        f'<svg class="times use" viewBox="0 0 {SPAN} {USE_HIGH}" preserveAspectRatio="none" aria-hidden="true">'
-        f'<path class="runs" d="{"".join(paths)}"/></svg>'
+        f'<svg class="chart" viewBox="0 0 {SPAN} {USE_HIGH}" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="grid" d="M0 0h{SPAN}M0 50h{SPAN}"/><path class="busy" d="{busy}"/><path class="memory" d="{memory}"/>'
+        f"{''.join(titles)}</svg>"
     )
 
 

@@ -11,11 +11,13 @@ from runrig.domain.attempt_words import ended_as, next_attempt
 from runrig.domain.errors import NotFound
 from runrig.domain.printable import printable
 from runrig.domain.shown.workflows import Workflow
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Task
 from runrig.service import log_stream as logs
 from runrig.service.queries.output import STDERR, Lines, one_by_one, text_of
 from runrig.service.queries.record import Record
 from runrig.service.service import Service
+from runrig.web.attempts import killed
 
 LINES = 2_000
 """Lines on a page."""
@@ -137,6 +139,7 @@ def _cause_marks(lines: Sequence[Lines], of: Workflow) -> dict[int, str]:
     cause = of.cause
     if cause is None or cause.block[0] == 0:
         return {}
+    tells = of.status is WorkflowStatus.FAILED and not killed(cause)  # Otherwise the program did not know why it ended.
     marks: dict[int, str] = {}
     behind = 0
     for at in range(len(lines) - 1, -1, -1):
@@ -147,7 +150,7 @@ def _cause_marks(lines: Sequence[Lines], of: Workflow) -> dict[int, str]:
         if behind > cause.block[0]:
             break
         if behind >= cause.block[1]:
-            marks[at] = "said" if behind == cause.block[1] else "cause"
+            marks[at] = "said" if behind == cause.block[1] and tells else "cause"
     return marks
 
 

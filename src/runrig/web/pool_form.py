@@ -9,7 +9,7 @@ from runrig.domain.amounts import Amount, Share
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, FlavorResource, format_quantity, parse_quantity
-from runrig.domain.settings import PARTS, SETTINGS, Choice, CohortName, Setting, called
+from runrig.domain.settings import PARTS, SETTINGS, Choice, CohortName, Number, Setting, called
 from runrig.service.commands.edits import PoolEdit
 from runrig.spec.quota import Kinds, share_from_json
 from runrig.spec.settings import settings_from_json
@@ -115,7 +115,7 @@ def _box(setting: Setting, pool: Pool, cohorts: Sequence[str]) -> Box:
     elif isinstance(kind, CohortName):
         options = tuple(cohorts)
     now, unset = setting.text(setting.of(pool)), setting.unset if setting.removable or options is None else ""
-    label = called(setting.name)
+    label = called(setting.name) + (", in seconds" if isinstance(kind, Number) and kind.unit == "s" else "")
     return Box(setting.asked, f"{label[:1].upper()}{label[1:]}", now, setting.what, options, unset)
 
 

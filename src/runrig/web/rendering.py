@@ -108,8 +108,8 @@ def stamp(at: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """``3m05s``; "–" for None."""
-    return "–" if seconds is None else span(seconds)
+    """``3m05s``, ``0s``; "–" for None."""
+    return "–" if seconds is None else span(seconds) if seconds >= 0.05 else "0s"
 
 
 def number(value: int) -> str:

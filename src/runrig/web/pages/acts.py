@@ -54,13 +54,13 @@ def acts_on(shown: Workflow, *, whole: bool, has_file: bool) -> list[tuple[str, 
 def _while_it_lives(shown: Workflow) -> Iterator[tuple[str, str]]:
     if shown.end_time is not None:
         return
+    if shown.held_by is not None:
+        yield "release", "Release"
     yield "cancel", "Cancel"
     if shown.array is not None:
         yield "elements", "Cancel elements"
         yield "array", "Elements at a time"
-    if shown.held_by is not None:
-        yield "release", "Release"
-    elif any(each.status in _NOT_STARTED for each in shown.groups):
+    if shown.held_by is None and any(each.status in _NOT_STARTED for each in shown.groups):
         yield "hold", "Hold"
     started = any(each.status in _ON_NODES for each in shown.groups)
     yield "reassign", "Reprioritise" if started else "Move or reprioritise"

@@ -18,6 +18,7 @@ from runrig.domain.records import Event
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import TaskGroup, Workflow
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import WorkflowSpec
 from runrig.http.leaving import leaving_of
 from runrig.http.permissions import Asking, needs
@@ -68,6 +69,7 @@ TIERS = {
     "preemption": "Preempt",
     "waiting_for": "Waiting for",
 }
+LATE = (WorkflowStatus.FAILED_EXEC_TIMEOUT, WorkflowStatus.FAILED_QUEUE_TIMEOUT)
 WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
 _READ = [needs(Permission.READ_WORKFLOW, of_workflow("id"))]
 
@@ -96,7 +98,7 @@ def workflow(
 ) -> Response:
     with looking(request, service, at) as (views, bar):
         record, shown, why, found = _seen(views, id, asker.visibility)
-        gpus = uses(views.workflow_queries.gpu_use(shown), views.workflow_queries.gpu_history(shown))
+        gpus = uses(shown, views.workflow_queries.gpu_use(shown), views.workflow_queries.gpu_history(shown))
         now = views.workflow_queries.now()
     past = isinstance(views, Then)
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
@@ -142,6 +144,7 @@ def _state(shown: Workflow, why: WorkflowWhy) -> dict[str, Any]:
         "graph": None if shown.array else graph([_box(group) for group in shown.groups]),
         "preempted": sorted((each for group in why.groups for each in group.preempted), key=lambda each: each.at),
         "failed": shown.status == "FAILED" and shown.cause is not None,
+        "late": shown.status in LATE and shown.message,
         "failure": _failure(shown),
         "by_signal": shown.cause is not None and killed(shown.cause),
         "tiers": TIERS,
@@ -199,7 +202,7 @@ def _attempt(number: str) -> int | None:
 
 
 def _failure(shown: Workflow) -> dict[str, Any] | None:
-    """Returns where the task that failed first ran, for how long, and how many others then failed or were stopped."""
+    """Returns where the task that failed first ran, for how long, and how many others then ended, or never started."""
     if shown.cause is None:
         return None
     tasks = [each for group in shown.groups for each in group.tasks]
@@ -210,7 +213,8 @@ def _failure(shown: Workflow) -> dict[str, Any] | None:
     return {
         "node": first.node,
         "ran_s": (first.end_time - first.start_time).total_seconds() if first.start_time else None,
-        "others": len({each.name for each in later if each.status != "COMPLETED"}),
+        "others": len({each.name for each in later if each.start_time and each.status != "COMPLETED"}),
+        "unstarted": len({each.name for each in tasks if each.end_time and not each.start_time}),
     }
 
 
