@@ -120,7 +120,9 @@ def test_each_source_adds_its_part(facts: dict[str, Any], told: str) -> None:
             "All output: `runrig logs w-1 --task main --attempt 2`.",
         ),
         (
-            replace(FAILED, status=WorkflowStatus.FAILED_EXEC_TIMEOUT, failure_message="ran longer than its time limit"),
+            replace(
+                FAILED, status=WorkflowStatus.FAILED_EXEC_TIMEOUT, failure_message="ran longer than its time limit"
+            ),
             {"cause": replace(CAUSE, sentence="epoch 3", exit_code=143, ending="exit code 143")},
             "w-1 is FAILED_EXEC_TIMEOUT: ran longer than its time limit. Task main, last output: epoch 3 (exit code 143). "
             "All output: `runrig logs w-1 --task main`.",

@@ -298,7 +298,9 @@ def test_gpu_use_is_shown_where_it_is_measured(tmp_path: Path) -> None:
             GpuMinute(datetime.fromtimestamp(T0 + 60 + after, UTC), busy, used * gib) for after, busy, used in minutes
         )
         it.desk.later(50)
-        assert "Task Now Average main-0 96% busy, 61 GiB – main-1 0% busy, 1 GiB –" in words_of(visitor.page(f"/workflow/{id}"))
+        assert "Task Now Average main-0 96% busy, 61 GiB – main-1 0% busy, 1 GiB –" in words_of(
+            visitor.page(f"/workflow/{id}")
+        )
         it.desk.later(200)
         page = visitor.page(f"/workflow/{id}")
         assert "main-0 – 80% busy, 51 GiB main-1 – 80% busy, 51 GiB" in words_of(page)

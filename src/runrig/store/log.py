@@ -193,7 +193,7 @@ def _with_keys(connection: Connection, keys: Select[Any]) -> tuple[Event, ...]:
 
 
 _PUTS_POOL = _EVENT.kind == PutPool.__name__
-"""Of the events with a pool, those that change it. What of its budget is spent is in the log too."""
+"""The event changes its pool. Records of its budget are in the log too."""
 
 
 def _of_pool(name: str, *, alone: bool) -> Any:

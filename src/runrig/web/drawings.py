@@ -225,8 +225,8 @@ class UsePoint:
 def use(
     points: Sequence[UsePoint], begin: float, end: float, each_s: float, top: float, said: Callable[[UsePoint], str]
 ) -> Markup:
-    """Draws how busy GPUs were as an area, and their memory as a line that *top* GiB bring to the top; each point for *each_s* seconds, and
-    a gap where nothing was measured.
+    """Draws how busy GPUs were as an area, and their memory as a line, up to *top* GiB. A point stands for *each_s* seconds; where
+    nothing was measured, there is a gap.
     """
 
     def steps(values: Iterable[tuple[float, float | None]], closed: bool) -> str:

@@ -16,7 +16,7 @@ from runrig.web.drawings import UsePoint
 MINUTE_S = 60
 MOST = 20
 MOST_POINTS = 120
-"""Of a picture; of a longer time, a point is the average of several minutes."""
+"""Points of a picture at most; a point of a longer time is the average of several minutes."""
 _GIB = 1024**3
 
 

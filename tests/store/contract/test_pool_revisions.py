@@ -5,8 +5,8 @@ from itertools import groupby
 
 import pytest
 
-from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.budgets import Owner, Spent
+from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.plan import Action, PutPool, SetFlavors, SetSpent
 from runrig.domain.pools import Pool
 from runrig.domain.records import Event, Note, RowChange

@@ -105,7 +105,7 @@ def _waiting(workflow: Workflow, group: GroupWhy, *, alone: bool) -> list[str]:
 
 
 def _failure(workflow: Workflow, cause: WorkflowCause) -> str:
-    """What its program wrote is the cause only if the program failed by itself; a time limit is said before."""
+    """The last output is the cause only if the program failed by itself; a time limit is said before it."""
     attempt = f" --attempt {cause.attempt + 1}" if cause.attempt else ""
     logs = f"`runrig logs {workflow.id} --task {cause.task}{attempt}`"
     stopped = workflow.status.finished and workflow.status is not WorkflowStatus.FAILED

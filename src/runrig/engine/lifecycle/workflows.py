@@ -30,7 +30,17 @@ from runrig.domain.plan import (
 )
 from runrig.domain.spans import format_duration
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import UNDER_WAY, ExitAction, ExitCode, Group, GroupKey, Status, Task, TaskKey, WorkflowSpec
+from runrig.domain.workflows import (
+    UNDER_WAY,
+    ExitAction,
+    ExitCode,
+    Group,
+    GroupKey,
+    Status,
+    Task,
+    TaskKey,
+    WorkflowSpec,
+)
 from runrig.engine.explain.cause import after
 from runrig.engine.lifecycle.exit_codes import (
     after_preemption,
