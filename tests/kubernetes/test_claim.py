@@ -100,7 +100,7 @@ def test_second_runrig_changes_nothing_and_says_why_and_the_first_continues(worl
             is_refused(second, times=3)
             assert second.server is not None
             body = {
-                "message": f"this server is not working: {UNREACHABLE}",
+                "message": f"this server cannot answer: {UNREACHABLE}",
                 "error_code": "UNAVAILABLE",
                 "details": {},
             }

@@ -12,7 +12,7 @@ STILL = " No decisions since "
 
 
 def test_why_and_readyz_report_that_the_api_server_is_unreachable(world: World, tmp_path: Path) -> None:
-    body = {"message": f"this server is not working: {UNREACHABLE}", "error_code": "UNAVAILABLE", "details": {}}
+    body = {"message": f"this server cannot answer: {UNREACHABLE}", "error_code": "UNAVAILABLE", "details": {}}
     with rig(world, tmp_path, CLUSTER) as here:
         server = here.server
         assert server is not None

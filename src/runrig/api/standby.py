@@ -59,7 +59,7 @@ class Standby:
 
 
 async def _refuse(send: Send, path: str, why: str) -> None:
-    text, media_type = written(path, 503, f"this server is not working: {why}", Unavailable.code, {})
+    text, media_type = written(path, 503, f"this server cannot answer: {why}", Unavailable.code, {})
     more = {"Content-Type": media_type, "Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
     await _say(send, 503, text, more)
 

@@ -209,7 +209,6 @@ class Service:
         self.sessions.close()
         for thread in self._threads:
             thread.stop()
-        self.notices.close()
         self._reconciler.stop()
         self.access.uses.write()
         self._backend.close()

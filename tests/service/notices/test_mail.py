@@ -2,12 +2,15 @@
 
 import json
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.notices import DELIVERED, Security, mail_domain
+from runrig.domain.notices import DELIVERED, Security, Smtp, mail_domain
 from runrig.service.notices import mail
 from runrig.service.notices.mail import Letter, Mail, letter_of
 from tests.service.notices.mailbox import PASSWORD, mailbox
@@ -97,13 +100,40 @@ def test_mail_that_is_not_answered_leaves_the_next_ones_untried(
 def test_server_that_says_nothing_or_is_gone_or_hangs_up_is_a_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mail, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(mail, "TIMEOUT_S", 0.2)
     with mailbox(tmp_path, Security.STARTTLS) as (there, sends), socket.create_server(("127.0.0.1", 0)) as silent:
         there.port = silent.getsockname()[1]
         asked = Mail(there.smtp(Security.STARTTLS), sends._tls)
         assert asked.send([letter(), letter()]) == ["localhost did not answer within 0 s"] * 2
         silent.close()
         assert asked.send([letter()]) == ["localhost cannot be reached (Connection refused)"]
+
+
+@pytest.mark.parametrize(
+    ("says", "result"),
+    [
+        (b"250-x", "127.0.0.1 did not answer within 0 s"),
+        (b"250-x\n" * 10_000, "127.0.0.1 answered with more than 64 KiB"),
+    ],
+    ids=["bit by bit", "without end"],
+)
+def test_endless_answer_takes_neither_time_nor_memory(
+    says: bytes, result: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail, "TIMEOUT_S", 0.2 if len(says) < 10 else 20)
+    ended = threading.Event()
+
+    def answers(listener: socket.socket) -> None:
+        with listener.accept()[0] as connection, suppress(OSError):
+            while not ended.wait(0.02):
+                connection.sendall(says)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
+        threads.submit(answers, listener)
+        smtp = Smtp("127.0.0.1", listener.getsockname()[1], Security.NONE, "runrig@example.org", ("example.org",))
+        found = Mail(smtp).send([letter()])
+        ended.set()
+    assert found == [result]
 
 
 def test_nothing_is_sent_without_the_encryption_that_was_asked_for(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Users are told about their workflows: each event once, whatever breaks, and without names of other teams."""
 
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -193,6 +194,7 @@ def test_each_user_has_one_test_notice_at_a_time(tmp_path: Path, monkeypatch: py
             assert first.result() != "delivered"
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # SystemExit
 def test_restart_loses_nothing_and_repeats_only_notices_in_transit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,7 +338,7 @@ def test_damaged_row_of_one_user_delays_no_mail_of_another(
     assert [recipients for recipients, _ in there.got] == [[BOB]]
 
 
-def test_mail_server_that_hangs_delays_no_webhook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mail_server_that_hangs_delays_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with post(tmp_path, monkeypatch) as (it, there, receiver):
         turn_on(it, "slow@example.org", "ann", (When.START,))
         turn_on(it, receiver.url, "bob", (When.START,))
@@ -345,5 +347,7 @@ def test_mail_server_that_hangs_delays_no_webhook(tmp_path: Path, monkeypatch: p
         it.later(0)
         assert rest(it, "bob") == "delivered"
         assert (it.service.notices.shown("ann").waiting, there.got) == (1, [])
+        # Nor the end of the server.
+        assert [each.daemon for each in threading.enumerate() if each.name == "notice"][-1:] == [True]
         there.free.set()
         assert rest(it, "ann") == "delivered"

@@ -42,11 +42,18 @@ def test_error_response_is_not_a_delivery(tmp_path: Path, path: str, status: int
 
 
 def test_hanging_receiver_is_abandoned_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(webhook, "TIMEOUT_S", 0.2)
     with receiving(tmp_path) as (there, trusts):
-        begun = time.monotonic()
-        assert "did not answer within" in Webhook(HERE, trusts).send(f"{there.url}/slow", "{}", "s", "d")
+        begun, sends = time.monotonic(), Webhook(HERE, trusts)
+        for path in ("/slow", "/endless"):
+            assert "did not answer within" in sends.send(f"{there.url}{path}", "{}", "s", "d")
         assert time.monotonic() - begun < 5
+
+
+def test_result_contains_nothing_that_another_kind_of_server_sent(tmp_path: Path) -> None:
+    with receiving(tmp_path) as (there, trusts):
+        result = Webhook(HERE, trusts).send(f"{there.url}/garbage", "{}", "s", "d")
+    assert result == "localhost gave no valid HTTP answer (BadStatusLine)"
 
 
 def test_private_address_is_not_called_unless_allowed(tmp_path: Path) -> None:

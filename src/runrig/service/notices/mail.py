@@ -2,15 +2,17 @@
 
 import json
 import smtplib
+import socket
 import ssl
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
 from email.policy import SMTP
-from typing import Any
+from typing import Any, BinaryIO
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.notices import DELIVERED, Security, Smtp, When, mail_domain
@@ -19,8 +21,11 @@ from runrig.domain.value import utc
 from runrig.domain.workflow_status import WorkflowStatus
 
 TIMEOUT_S = 10.0
+LARGEST = 64 * 1024
+"""Maximum bytes of an answer of the mail server."""
 LONGEST_ANSWER = 200
 _WORDS = {When.START: "started", When.DONE: "completed", When.FAIL: "failed", When.PREEMPT: "was preempted"}
+_TOO_LONG = "the answer is too long"
 _TEST = "This is the test notice that you asked for."
 
 
@@ -42,6 +47,57 @@ def letter_of(to: str, id: str, bodies: Sequence[str]) -> Letter:
     sums = Counter(map(_words, told))
     subject = f"{len(told)} notices: {', '.join(f'{count} {words}' for words, count in sums.items())}"
     return Letter(to, id, subject, "\n".join(map(_line, told)) + "\n")
+
+
+class _Answers:
+    """Lines of a mail server, of at most *left* bytes."""
+
+    def __init__(self, lines: BinaryIO) -> None:
+        self._lines = lines
+        self.left = 0
+        self.close = lines.close
+
+    def readline(self, size: int) -> bytes:
+        line = self._lines.readline(min(size, self.left + 1))
+        self.left -= len(line)
+        if self.left < 0:
+            raise OSError(_TOO_LONG)
+        return line
+
+
+class _Limited(smtplib.SMTP):
+    """An answer must arrive within `TIMEOUT_S` as a whole, and have at most `LARGEST` bytes: smtplib limits only its parts."""
+
+    _late = False
+
+    def getreply(self) -> tuple[int, bytes]:
+        connected = self.sock
+        assert connected is not None, "it is connected before it reads"
+        if self.file is None:
+            self.file = _Answers(connected.makefile("rb"))
+        self.file.left = LARGEST
+        late = threading.Timer(TIMEOUT_S, self._hang_up, (connected,))
+        late.daemon = True
+        late.start()
+        try:
+            found = super().getreply()
+        except smtplib.SMTPServerDisconnected:
+            if not self._late:
+                raise
+        finally:
+            late.cancel()
+        if self._late:  # What was cut off can look complete.
+            raise TimeoutError
+        return found
+
+    def _hang_up(self, connected: socket.socket) -> None:
+        self._late = True
+        with suppress(OSError):
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+
+class _LimitedTls(_Limited, smtplib.SMTP_SSL):
+    """From its beginning over TLS."""
 
 
 class Final(str):
@@ -99,9 +155,9 @@ class Mail:
         name = mail_domain(smtp.sender) or "localhost"
         tls = self._tls or ssl.create_default_context()
         if smtp.security is Security.TLS:
-            made: smtplib.SMTP = smtplib.SMTP_SSL(smtp.host, smtp.port, name, timeout=TIMEOUT_S, context=tls)
+            made: smtplib.SMTP = _LimitedTls(smtp.host, smtp.port, name, timeout=TIMEOUT_S, context=tls)
         else:
-            made = smtplib.SMTP(smtp.host, smtp.port, name, timeout=TIMEOUT_S)
+            made = _Limited(smtp.host, smtp.port, name, timeout=TIMEOUT_S)
         with made as server:
             if smtp.security is Security.STARTTLS:
                 server.starttls(context=tls)
@@ -147,6 +203,8 @@ def _message(smtp: Smtp, letter: Letter) -> EmailMessage:
 def _why(host: str, error: Exception) -> str:
     if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):  # smtplib wraps it
         return f"{host} did not answer within {TIMEOUT_S:.0f} s"
+    if _TOO_LONG in str(error):
+        return f"{host} answered with more than {LARGEST // 1024} KiB"
     match error:
         case smtplib.SMTPNotSupportedError():
             return f"{host} offers no encryption or no login. An admin can change notify.smtp in serve.yaml"

@@ -12,7 +12,6 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -52,6 +51,8 @@ MOST_MAILS, MAILS_S = 10, 300.0
 LONGEST_RUN_S = 86_400 * 365
 _ACTIONS = tuple(action.__name__ for action in (Abandon, Admit, MoveWorkflow, Preempt))
 
+Send = Callable[[list[tuple[Delivery, NoticeSetting]]], None]
+
 _log = logging.getLogger(__name__)
 
 
@@ -75,9 +76,9 @@ class Notices:
         self._mail = mail
         self._address = address
         self.thread = Background("notices", self._step, lambda *_: LOOK_S / 4, idle_s=LOOK_S, listening=listening)
-        self._senders = ThreadPoolExecutor(SENDERS, thread_name_prefix="notices")
-        # A slow mail server delays mail only, not webhooks.
-        self._mailer = ThreadPoolExecutor(1, thread_name_prefix="mail")
+        # Threads of its own for each delivery, because the process would wait at its end for those of a pool. The next server repeats
+        # what was on its way. A slow mail server delays mail only, not webhooks.
+        self._senders, self._mailers = threading.BoundedSemaphore(SENDERS), threading.BoundedSemaphore(1)
         self._mailed: dict[str, deque[float]] = {}
         self._sending: set[str] = set()
         self._testing: set[str] = set()
@@ -230,13 +231,18 @@ class Notices:
                 and (len(mails) == MOST_IN_BATCH or self._has_many(delivery.user))
             ):
                 continue
-            self._sending.add(delivery.user)
             if by_mail:
                 mails.append(delivery)
             else:
-                self._senders.submit(self._deliver, [delivery], self._post)
+                self._start(self._senders, [delivery], self._post)
         if mails:
-            self._mailer.submit(self._deliver, mails, self._send_mails)
+            self._start(self._mailers, mails, self._send_mails)
+
+    def _start(self, turns: threading.BoundedSemaphore, deliveries: list[Delivery], send: Send) -> None:
+        """Delivers them in a new thread. Without a free turn, they are still due when another delivery has ended."""
+        if turns.acquire(blocking=False):
+            self._sending.update(each.user for each in deliveries)
+            threading.Thread(target=self._deliver, args=(turns, deliveries, send), daemon=True, name="notice").start()
 
     def _has_many(self, user: str) -> bool:
         """Whether *user* got as many mails as allowed for now."""
@@ -248,9 +254,7 @@ class Notices:
     def _note_mail(self, user: str) -> None:
         self._mailed.setdefault(user, deque()).append(time.monotonic())
 
-    def _deliver(
-        self, deliveries: list[Delivery], send: Callable[[list[tuple[Delivery, NoticeSetting]]], None]
-    ) -> None:
+    def _deliver(self, turns: threading.BoundedSemaphore, deliveries: list[Delivery], send: Send) -> None:
         """*deliveries*: the oldest of each of their users."""
         try:
             known = []
@@ -269,6 +273,7 @@ class Notices:
                 self.thread.stopped.wait(LOOK_S)
         finally:
             self._sending.difference_update(each.user for each in deliveries)
+            turns.release()
             self.thread.wake()
 
     def _post(self, deliveries: list[tuple[Delivery, NoticeSetting]]) -> None:
@@ -302,11 +307,6 @@ class Notices:
         due = None if over else time.time() + PAUSES_S[attempt]
         self._store.notices.tried(notices, time.time(), result, due)
         self._metrics.notified("delivered" if delivered else "given_up" if over else "failed")
-
-    def close(self) -> None:
-        """Sends nothing more. A delivery on its way is repeated by the next server."""
-        for each in (self._senders, self._mailer):
-            each.shutdown(wait=False, cancel_futures=True)
 
     def _step(self) -> None:
         self.collect()

@@ -73,7 +73,9 @@ class Webhook:
             return self._posted(_Pinned(host, port, address, self._tls or _trusted()), target, body, secret, delivery)
         except TimeoutError:
             return f"{host} did not answer within {TIMEOUT_S:.0f} s"
-        except (OSError, UnicodeError, http.client.HTTPException) as error:
+        except http.client.HTTPException as error:  # Its text can contain any bytes that the receiver sent.
+            return f"{host} gave no valid HTTP answer ({type(error).__name__})"
+        except (OSError, UnicodeError) as error:
             return f"{host} cannot be reached ({getattr(error, 'strerror', None) or error or type(error).__name__})"
 
     def _resolved(self, host: str, port: int) -> Address | str:
@@ -132,6 +134,8 @@ class Webhook:
             answer = connection.getresponse()
             if len(answer.read(LARGEST + 1)) > LARGEST:
                 return f"{connection.host} answered with more than {LARGEST // 1024} KiB"
+            if connection.late:  # What was cut off can look complete.
+                raise TimeoutError
         except (OSError, http.client.HTTPException):
             if connection.late:
                 raise TimeoutError from None
