@@ -51,10 +51,15 @@ def test_invalid_value_is_refused_without_quoting_it(tmp_path: Path) -> None:
             (("wandb",), "", "no value given. Use KEY=FILE or -f FILE."),
             (("wandb", CANARY), "", "Use for example api_key=key.txt"),
             (("wandb", f"api_key={tmp_path / 'none'}"), "", "no such file"),
-            (("wandb", "-f", "-"), CANARY, "<stdin> is not a list of values. Use lines KEY: VALUE."),
-            (("wandb", "-f", "-"), f"a: [{CANARY}]", "<stdin> is not a list of values. Use lines KEY: VALUE."),
-            (("wandb", "-f", "-"), f"a: '{CANARY}", "<stdin> is not a list of values. Use lines KEY: VALUE."),
-            (("wandb", "-f", "-"), f"a: {CANARY}\nb: x\na: y", "<stdin> has one key twice. Leave one out."),
+            (("wandb", "-f", "-"), CANARY, "the file <stdin> is not a list of values. Use lines KEY: VALUE."),
+            (("wandb", "-f", "-"), f"a: [{CANARY}]", "the file <stdin> is not a list of values. Use lines KEY: VALUE."),
+            (("wandb", "-f", "-"), f"a: '{CANARY}", "the file <stdin> is not a list of values. Use lines KEY: VALUE."),
+            (
+                ("wandb", "-f", "-"),
+                f"a: {CANARY}\nb: x\na: y",
+                "the file <stdin> has the key 'a' twice. Keep one of them.",
+            ),
+            (("wandb", "a=-", "a=none"), CANARY, "the key 'a' has two values. Keep one of them."),
             (("wandb", "--type", "DATA", "access_key=-"), CANARY, "a credential of type DATA needs"),
         ):
             done = it.runrig("credential", "set", *args, stdin=stdin)

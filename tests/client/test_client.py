@@ -8,6 +8,7 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -105,6 +106,7 @@ def test_reason_for_waiting_is_explained(client: Client) -> None:
     verdict = client.workflows.reassign(waits.id, pool="vision", dry_run=True).verdict
     assert verdict is not None
     assert verdict.verdict in ("STARTS", "WAITS")
+    assert client.workflows.changes(waits.id, by="all").would_start
     assert client.workflows.gpu_use(held.id).unknown
     assert client.workflows.gpu_history(held.id).tasks == ()
     client.workflows.reassign(waits.id, priority="HIGH")
@@ -133,6 +135,22 @@ def test_many_workflows_are_submitted_together_with_a_result_each(client: Client
     found = client.workflows.submit_many([TRAIN, "workflow: {}"], pool="vision")
     assert found.submitted == 1
     assert [each.problem is None for each in found.outcomes] == [True, False]
+
+
+@pytest.mark.slow
+def test_an_array_is_planned_submitted_and_widened(client: Client) -> None:
+    plan = client.plan(models.PlanRequest(submission=models.WorkflowSubmit(file=TRAIN, pool="vision", array="0-2%1")))
+    assert (len(plan.starts), plan.verdict is None) == (1, False)
+    assert client.plan(models.PlanRequest(pool="vision", quota=0)).pools[0].pool == "vision"
+    made = client.workflows.submit(TRAIN, pool="vision", array="0-2%1")
+    assert client.workflows.set_most(made.id, 2, dry_run=True).queued == 1
+    assert client.workflows.set_most(made.id, 2).most == 2
+    swept = client.workflows.submit(TRAIN, pool="vision", sweep=["lr=0.1,0.01"], most=1)
+    array = client.workflows.get(swept.id).array
+    assert array is not None
+    assert (array.most, array.elements) == (1, 2)
+    for id in (made.id, swept.id):
+        client.workflows.cancel(id)
 
 
 @pytest.mark.slow
@@ -199,6 +217,7 @@ def test_subpools_and_cohorts_are_created_and_deleted(client: Client) -> None:
         "archived",
         "created",
     ]
+    assert client.pools.past("speech", datetime.now(UTC)).subpools == ()
     client.cohorts.create(models.CohortCreate(name="lab", parent="org"))
     assert [each.name for each in client.cohorts.list()] == ["lab", "org"]
     client.cohorts.delete("lab")
@@ -230,6 +249,9 @@ def test_users_roles_and_tokens_are_managed(client: Client) -> None:
         assert ann.me().default_pool == "vision"
         assert ann.set_default_pool(None).default_pool == "vision"
         assert ann.notices().to is None
+        assert ann.set_notices("https://8.8.8.8/hook", when=["fail"]).when == ("fail",)
+        assert ann.set_notices(None).to is None
+        assert ann.test_notices().startswith("notices are off")
         assert client.limits.set_for_user("ann", models.LimitsEdit(gpus=4)).after.gpus == 4
         assert client.limits.set_for_pool("vision", models.LimitsEdit(gpus=3), dry_run=True).after.gpus == 3
         assert ann.workflows.submit(TRAIN).id.startswith("train-")

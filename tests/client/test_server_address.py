@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from runrig.client import Client, NoAnswer
 from runrig.client.server_address import Address, ServerAddress, checked
 from tests.cli.canned_server import page, refused, serving
 from tests.worlds.command_line import runrig
@@ -35,8 +36,15 @@ def test_data_option_overrides_the_environment(tmp_path: Path) -> None:
 
 
 def test_folder_without_a_server_is_named(tmp_path: Path) -> None:
-    found = ServerAddress(data=str(tmp_path)).address()
-    assert found == Address("http://127.0.0.1:8700", f"the default, because {tmp_path} has no running server")
+    """Not the server at the default port, which has other data."""
+    folder = tmp_path / "my data"
+    said = f"no server is running on the data folder '{folder}'. Start one with `runrig up --data '{folder}'`, or set --server"
+    for env in ({}, {"RUNRIG_DATA": str(folder)}):
+        done = runrig("pool", "list", *([] if env else ["--data", str(folder)]), env=env)
+        assert (done.code, done.out, done.err) == (10, "", f"Error: {said}\n")
+    assert runrig("version", "--data", str(folder)).out.splitlines()[1:] == [said]
+    with pytest.raises(NoAnswer, match="no server is running"):
+        Client(data=str(folder))
 
 
 def test_given_address_overrides_the_data_folder(tmp_path: Path) -> None:
@@ -113,7 +121,7 @@ def test_damaged_record_counts_as_none(tmp_path: Path) -> None:
     for text in ("", "{", "[]", '{"url": 5}'):
         (tmp_path / "server.json").write_text(text)
         done = runrig("version", env={"RUNRIG_DATA": str(tmp_path)})
-        assert "http://127.0.0.1:8700" in done.out
+        assert "no server is running on the data folder" in done.out
 
 
 def test_token_file_with_control_characters_is_refused(tmp_path: Path) -> None:

@@ -102,8 +102,9 @@ def test_credentials_are_created_replaced_and_deleted_and_no_page_shows_a_value(
             visitor.fill("/me/credential", name="other", type="DATA", values="access_key: hunter2"),
             visitor.fill("/me/credential", name="other", type="<b>", values="key: hunter2"),
             visitor.fill("/me/credential", name="other", values=""),
+            visitor.fill("/me/credential", name="other", values="key: hunter2\nkey: hunter3"),
         ]
-        assert [each.status_code for each in answers] == [303, *[422] * 7]
+        assert [each.status_code for each in answers] == [303, *[422] * 8]
         assert [each.name for each in access.of("ann")] == ["wandb"]
         assert access.opened("ann", "wandb") == {"api_key": "hunter2", "user": "ann"}
         assert "wandb GENERIC api_key, user" in words_of(visitor.page("/me"))

@@ -29,6 +29,7 @@ from runrig.service.runtime import logs
 from runrig.service.runtime.session_metrics import NO_KEY, NOT_REACHED
 from runrig.service.service import Service
 from runrig.service.waiting import changes, soon
+from runrig.spec import strict_json
 
 RESIZE = b"\x00RESIZE:"
 STDIN, END, TERMINAL = 0, 3, 4
@@ -268,7 +269,7 @@ def _size(text: bytes, rows: str, columns: str) -> Size:
     Raises InvalidInput.
     """
     try:
-        found = json.loads(text)
+        found = strict_json.read(text)
         sides = int(found[rows]), int(found[columns])
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         raise InvalidInput.one(f'invalid terminal size. Use {{"{rows}": 24, "{columns}": 80}}') from None

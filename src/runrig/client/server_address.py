@@ -8,11 +8,13 @@ folder: ``--data``, else RUNRIG_DATA, else the user's. If one is set, its server
 import json
 import os
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from runrig.client import folders, saved
+from runrig.client.failure import NoAnswer
 from runrig.domain.errors import InvalidInput
 
 DEFAULT_URL = "http://127.0.0.1:8700"
@@ -52,7 +54,7 @@ class ServerAddress:
         return self.data_folder() / "runrig.db"
 
     def address(self) -> Address:
-        """Raises InvalidInput for an invalid address."""
+        """Raises InvalidInput for an invalid address, NoAnswer if no server runs on the chosen data folder."""
         if self.server:
             return checked(self.server, "--server")
         if in_environment := os.environ.get("RUNRIG_SERVER"):
@@ -62,8 +64,12 @@ class ServerAddress:
         record = self.data_folder() / "server.json"
         if url := _written(record):
             return checked(url, str(record))
-        missing = f", because {self.data_folder()} has no running server" if self._chosen_data else ""
-        return Address(DEFAULT_URL, f"the default{missing}")
+        if self._chosen_data:
+            raise NoAnswer(
+                f"no server is running on the data folder {str(self.data_folder())!r}. Start one with "
+                f"`runrig up --data {shlex.quote(str(self.data_folder()))}`, or set --server"
+            )
+        return Address(DEFAULT_URL, "the default")
 
     def token(self, address: Address) -> str | None:
         """Returns the token, or None. The token of a data folder is sent only to this machine."""

@@ -60,6 +60,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _framework(request: Request, error: HTTPException) -> Response:
+        if isinstance(error.__cause__, RunrigError):  # Raised while the framework read the body.
+            return await _ours(request, error.__cause__)
         path, method = request.url.path, request.method
         if error.status_code in (404, 405) and (why := why_absent(method, path)):
             return answer(request, error.status_code, why, NotFound.code, {})

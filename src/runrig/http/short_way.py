@@ -4,7 +4,6 @@ The framework determines for each request how to read each parameter, which cost
 happens once per route.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -19,8 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runrig.domain.errors import Problem
+from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.statuses import UnknownParameter
+from runrig.spec import strict_json
 
 JSON = "application/json"
 LONGEST = 64 * 1024
@@ -105,12 +105,17 @@ class ShortWay:
         await response(scope, receive, send)
 
     def _check_known(self, sent: QueryParams) -> None:
-        """Raises UnknownParameter, because ignoring a filter would list too much."""
-        known = [each.alias for each in self._query]
+        """Raises UnknownParameter, because ignoring a filter would list too much, or something else."""
+        known = {each.alias: each.is_list for each in self._query}
         problems = [
             Problem(f"unknown parameter {name!r:.80}. Parameters: {', '.join(known) or 'none'}", name[:80])
             for name in sent
             if name not in known
+        ]
+        problems += [
+            Problem(f"the parameter {name!r} was sent twice. Send it once", name)
+            for name, is_list in known.items()
+            if not is_list and len(sent.getlist(name)) > 1
         ]
         if problems:
             raise UnknownParameter(tuple(problems))
@@ -145,12 +150,20 @@ async def _body(request: Request) -> bytes:
         raise HTTPException(400) from None
 
 
+def read_body(body: bytes) -> Any:
+    """Returns the value of JSON. Raises InvalidInput if an object has a field twice, ValueError, RecursionError."""
+    try:
+        return strict_json.read(body)
+    except strict_json.FieldTwice as error:
+        raise InvalidInput((error.problem,)) from None
+
+
 def _json(request: Request, body: bytes) -> dict[str, Any]:
-    """Returns the fields of *body*. Raises Odd unless it is a JSON object."""
+    """Returns the fields of *body*. Raises Odd unless it is a JSON object, and InvalidInput if it has a field twice."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Odd
     try:
-        found = json.loads(body)
+        found = read_body(body)
     except (ValueError, RecursionError):
         raise Odd from None
     if not isinstance(found, dict):

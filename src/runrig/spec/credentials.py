@@ -1,17 +1,48 @@
-"""`credentials:` of a task: a map from a credential to a folder or to variables."""
+"""`credentials:` of a task: a map from a credential to a folder or to variables; and the values of a credential."""
 
 import posixpath
 import re
 from itertools import pairwise
 
+import yaml
+
 from runrig.domain.credentials import CredentialUse, name_problem
+from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import FileSpec
 from runrig.spec.fields import Field, Fields
+from runrig.spec.yamltree import checked_text
 
 MOST = 32
 """Maximum number of credentials of a task."""
 
+_AROUND = (
+    yaml.StreamStartEvent,
+    yaml.DocumentStartEvent,
+    yaml.MappingStartEvent,
+    yaml.MappingEndEvent,
+    yaml.DocumentEndEvent,
+    yaml.StreamEndEvent,
+)
+"""The events of one flat mapping, without its keys and values."""
+
 _HOW = "use a folder, such as /etc/keys, or VARIABLE: key"
+
+
+def read_values(text: str, what: str) -> dict[str, str]:
+    """Returns the values in lines ``KEY: VALUE``. Raises InvalidInput without quoting a value. *what*: names the text."""
+    try:
+        events = list(yaml.parse(checked_text(text, what), Loader=yaml.CBaseLoader))
+    except yaml.YAMLError:
+        events = []
+    pairs = [each for each in events if isinstance(each, yaml.ScalarEvent)]
+    if len(pairs) != len(events) - len(_AROUND) or not isinstance(events[2], _AROUND[2]) or not pairs:
+        raise InvalidInput.one(f"the {what} is not a list of values. Use lines KEY: VALUE.", "values")
+    found: dict[str, str] = {}
+    for key, value in zip(pairs[::2], pairs[1::2], strict=True):
+        if key.value in found:
+            raise InvalidInput.one(f"the {what} has the key {key.value!r:.80} twice. Keep one of them.", "values")
+        found[key.value] = value.value.rstrip("\r\n")
+    return found
 
 
 def read_credentials(

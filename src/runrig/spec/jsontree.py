@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runrig.domain.errors import InvalidInput, Problem
+from runrig.spec import strict_json
 from runrig.spec.yamltree import DEEPEST, Document, Entry, Node
 
 _NOT_READ = "managedFields"
@@ -23,12 +24,14 @@ def read_json(text: str, what: str) -> tuple[Document, ...]:
 
     Raises InvalidInput for invalid JSON, duplicate keys, too deep nesting, NUL characters and unpaired surrogates.
     """
-    decoder = json.JSONDecoder(object_pairs_hook=_mapping)
+    fields = strict_json.Fields()
+    decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: _without_unread(fields(pairs)))
     values: list[Any] = []
     at = _after_space(text, 0)
     try:
         while at < len(text):
             value, at = decoder.raw_decode(text, at)
+            fields.check(value, what)
             values.append(value)
             at = _after_space(text, at)
     except json.JSONDecodeError as error:
@@ -36,6 +39,8 @@ def read_json(text: str, what: str) -> tuple[Document, ...]:
         raise InvalidInput((Problem(message, "", error.lineno, error.colno),)) from None
     except RecursionError:
         raise _too_deep(what) from None
+    except strict_json.FieldTwice as error:
+        raise InvalidInput((error.problem,)) from None
     except ValueError as error:
         raise InvalidInput.one(f"the {what} is not valid JSON: {error}") from None
     if _is_too_deep(values):
@@ -66,11 +71,7 @@ def _after_space(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is defined twice")
+def _without_unread(found: dict[str, Any]) -> dict[str, Any]:
     found.pop(_NOT_READ, None)
     return found
 

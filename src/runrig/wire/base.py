@@ -68,11 +68,14 @@ def utc(at: float | None) -> datetime | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).replace(tzinfo=None)
 
 
-def _no_truth(value: object) -> object:
-    """Python accepts true as 1, but a quota of `true` is a mistake."""
-    if isinstance(value, bool):
+def _a_number(value: object) -> object:
+    """Python accepts true as 1, and "1_0" as 10, but a quota of `true` is a mistake."""
+    if isinstance(value, bool | str):
         raise ValueError("write a number")
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_no_truth)]
+Whole = Annotated[int, BeforeValidator(_a_number)]
+Number = Annotated[float, BeforeValidator(_a_number)]
+NUMBERS: Mapping[Any, Any] = {int: Whole, float: Number}
+"""How a request has numbers of each type."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from runrig.wire.base import Answer, Request, example
+from runrig.wire.base import Answer, Request, Whole, example
 from runrig.wire.pools import SaidRequest
 
 _TIME = "2026-01-31T12:00:00.250000"
@@ -59,7 +59,7 @@ class ConfigRollbackRequest(SaidRequest):
     model_config = example({"config_type": "POOL", "revision": 7, "description": "back to before June"})
 
     config_type: str
-    revision: int
+    revision: Whole
 
 
 class ConfigTagRequest(Request):

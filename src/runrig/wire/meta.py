@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from runrig.domain.shown.declared import DeclaredChange
-from runrig.wire.base import Answer, Request, example, example_of
+from runrig.wire.base import Answer, Request, Whole, example, example_of
 
 
 class ErrorAnswer(Answer):
@@ -51,7 +51,7 @@ class ApplyRequest(Request):
     file: str
     prune: bool = False
     dry_run: bool = False
-    if_revision: int | None = Field(default=None, ge=0)
+    if_revision: Whole | None = Field(default=None, ge=0)
     force: bool = False
 
 

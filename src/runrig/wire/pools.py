@@ -10,7 +10,7 @@ from pydantic import Field, create_model
 from runrig.domain.pools import Quota, TopologyKey
 from runrig.domain.settings import SETTINGS, Choice
 from runrig.domain.shown.pools import Balance, Pool
-from runrig.wire.base import Answer, Request, Whole, example, example_of
+from runrig.wire.base import NUMBERS, Answer, Request, Whole, example, example_of
 
 
 class CountableAnswer(Answer):
@@ -225,9 +225,7 @@ LimitRequest = Whole | str
 """GPUs of the only flavor; or ``h100=8,b200/cpu=none`` as in a quota, where ``none`` means no limit."""
 
 
-_ASKED: dict[str, Any] = {
-    each.asked: ((Whole if each.kind.takes is int else each.kind.takes) | None, None) for each in SETTINGS
-}
+_ASKED: dict[str, Any] = {each.asked: (NUMBERS.get(each.kind.takes, each.kind.takes) | None, None) for each in SETTINGS}
 _Settings: Any = create_model("_Settings", __base__=Request, **_ASKED)
 
 

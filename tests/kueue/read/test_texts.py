@@ -83,7 +83,7 @@ def test_json_may_be_nested_a_hundred_levels_deep() -> None:
     ("tail", "message"),
     [
         ("[}", "1:1100017: the file a.json is not valid JSON: Expecting value"),
-        ('{"b": 1, "b": 2}}', "the file a.json is not valid JSON: the key 'b' is defined twice"),
+        ('{"b": 1, "b": 2}}', "the file a.json has the field 'b' twice. Keep one of them"),
         ('"a\\u0000"}', "the file a.json contains text that is not valid Unicode, or has a NUL character: 'a\\x00'"),
         ('"a\\ud800"}', "the file a.json contains text that is not valid Unicode, or has a NUL character: 'a\\ud800'"),
     ],

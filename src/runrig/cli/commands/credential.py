@@ -1,7 +1,5 @@
 """`runrig credential`: secrets for tasks, such as keys of other services."""
 
-from typing import Any
-
 import click
 
 from runrig.cli import completing
@@ -72,13 +70,17 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
     A REGISTRY credential pulls the images of your workflows on Kubernetes. The local and the simulated backend
     pull no images.
     """
-    sent = {} if file is None else _of_file(file)
+    from runrig.spec.credentials import read_values
+
+    sent = {} if file is None else read_values(read_text(file), f"file {shown(file)}")
     for each in values:
         key, equals, source = each.partition("=")
         if not (key and equals and source):
             raise InvalidInput.one(
                 f"{sanitize.line(key)!r} is not KEY=FILE. Use for example api_key=key.txt, or KEY=- for stdin."
             )
+        if key in sent:
+            raise InvalidInput.one(f"the key {sanitize.line(key)!r} has two values. Keep one of them.")
         sent[key] = read_text(source).rstrip("\r\n")
     if not sent:
         raise InvalidInput.one("no value given. Use KEY=FILE or -f FILE.")
@@ -86,23 +88,6 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
     answer = session.client.call("PUT", path("credentials", name), body=body)
     if not session.show(answer):
         say(sanitize.line(f"credential {answer['name']} is set: {', '.join(answer['keys'])}"))
-
-
-def _of_file(name: str) -> dict[str, str]:
-    """Returns the values of file *name* by key, without line ends. Raises InvalidInput without quoting a value."""
-    import yaml
-
-    try:
-        tree = yaml.compose(read_text(name), Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, RecursionError):
-        tree = None
-    pairs = list[Any](tree.value) if isinstance(tree, yaml.MappingNode) else []
-    if not pairs or not all(isinstance(each, yaml.ScalarNode) for pair in pairs for each in pair):
-        raise InvalidInput.one(f"{shown(name)} is not a list of values. Use lines KEY: VALUE.")
-    found = {key.value: value.value.rstrip("\r\n") for key, value in pairs}
-    if len(found) < len(pairs):
-        raise InvalidInput.one(f"{shown(name)} has one key twice. Leave one out.")
-    return found
 
 
 @credential.command("delete", epilog=examples("runrig credential delete wandb", "runrig credential delete wandb --yes"))

@@ -18,16 +18,17 @@ _ANSWER_S = 5.0
 @with_session
 def version(session: Session) -> None:
     """Print the versions of this program and of the server, if one is running."""
-    client = session.client
     server: dict[str, Any] | None
     try:
+        client = session.client
         server = _numbered(client.get(path("version"), timeout_s=_ANSWER_S)["version"])
-    except ServerFault:
-        server = None
+        there = f"server {server['version']} at {client.url}"
+    except ServerFault as error:
+        server, there = None, error.message
     if session.show({"client": {"version": __version__}, "server": server}):
         return
     say(f"runrig {__version__}")
-    say(f"server {server['version']} at {client.url}" if server else f"no server answers at {client.url}")
+    say(there)
 
 
 def _numbered(version: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Workflows: submit, follow, explain, cancel."""
 
-import json
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -9,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from runrig.client import localpath, models
+from runrig.client import models
 from runrig.client.caller import ANSWER_S, Request
+from runrig.client.calls.submission import file_fields, settings
 from runrig.client.paths import path
 from runrig.client.paths import time as as_time
 from runrig.client.ways import Awaiting, Blocking, Calls, call, matching, stream
@@ -36,6 +36,9 @@ class WorkflowCalls(Calls):
         labels: Mapping[str, str] | None = None,
         retry: str | None = None,
         after: Sequence[str] = (),
+        array: str | None = None,
+        sweep: Sequence[str] = (),
+        most: int | None = None,
         key: str | None = None,
     ) -> "models.WorkflowSubmitted":
         """Submits a workflow. Returns its id, and warnings about parts of its file that have no effect.
@@ -43,12 +46,14 @@ class WorkflowCalls(Calls):
         *file*: a Path to a workflow file, or its text. *pool* None: your default pool, or the only top-level pool to which you can submit.
         *variables*: of the template. *retry*: ``N[:CODES]``; restart every task after these exit codes, at most N times.
         *after*: ``ID[:ok|any|fail]``, or ``ID/INDEX`` for an element of an array; what has to end first.
+        *array*: ``INDICES[%N]``, such as ``0-9%3``, or *sweep*: ``NAME=V,V``; runs it for each index or set of values,
+        *most* at a time.
         *key*: a UUID; repeating a submission with the same key returns the first answer.
         By default each call has a new one, so that it can be retried while a server is replaced.
 
         Raises Refused if a rule forbids it, InvalidInput with all errors of the file.
         """
-        body = _file(file, variables) | _settings(priority, environment, labels, retry, after)
+        body = file_fields(file, variables) | settings(priority, environment, labels, retry, after, array, sweep, most)
         body["pool"] = pool or await self._default_pool()
         return await self._ask(
             models.WorkflowSubmitted, Request("POST", path("workflows"), body=body, key=key or str(uuid4()))
@@ -73,8 +78,8 @@ class WorkflowCalls(Calls):
 
         Up to 1,000 files; with *all_or_nothing* up to 200, and none is submitted if one is refused.
         """
-        body = _settings(priority, environment, labels, retry, after) | {
-            "workflows": [_file(file, variables) for file in files],
+        body = settings(priority, environment, labels, retry, after) | {
+            "workflows": [file_fields(file, variables) for file in files],
             "all_or_nothing": all_or_nothing,
             "pool": pool or await self._default_pool(),
         }
@@ -92,7 +97,7 @@ class WorkflowCalls(Calls):
         variables: Mapping[str, object] | None = None,
     ) -> "models.WorkflowChecked":
         """Returns what a submission would return, with the rendered file. Stores nothing. Raises as `submit`."""
-        body = _file(file, variables) | _settings(priority)
+        body = file_fields(file, variables) | settings(priority)
         body["pool"] = pool or await self._default_pool()
         return await self._ask(models.WorkflowChecked, Request("POST", path("workflows") + ":check", body=body))
 
@@ -107,7 +112,7 @@ class WorkflowCalls(Calls):
         namespace: str | None = None,
     ) -> Sequence[Mapping[str, Any]]:
         """Returns the workflow's Kubernetes objects. Stores nothing. *namespace* None: that of the server."""
-        body = _file(file, variables) | _settings(priority)
+        body = file_fields(file, variables) | settings(priority)
         body |= {"pool": pool or await self._default_pool()} | ({"namespace": namespace} if namespace else {})
         request = Request("POST", path("workflows") + ":render", body=body)
         return (await self._ask(models.RenderAnswer, request)).objects
@@ -357,43 +362,3 @@ class Workflows(WorkflowCalls, Blocking):
 
 class AsyncWorkflows(WorkflowCalls, Awaiting):
     """`client.workflows` of an `AsyncClient`."""
-
-
-def _file(file: str | Path, variables: Mapping[str, object] | None) -> dict[str, Any]:
-    """Raises InvalidInput if a file, or one that it names, cannot be read."""
-    text = _text(file) if isinstance(file, Path) else file
-    plain, strings = [], []
-    for name, value in (variables or {}).items():
-        if isinstance(value, str):
-            strings.append(f"{name}={value}")
-        else:
-            plain.append(f"{name}={json.dumps(value)}")
-    return {"file": text, "variables": plain, "string_variables": strings}
-
-
-def _text(file: Path) -> str:
-    try:
-        return localpath.inlined(file.read_text(encoding="utf-8-sig"), file.parent)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput.one(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _settings(
-    priority: str | None,
-    environment: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
-    retry: str | None = None,
-    after: Sequence[str] = (),
-) -> dict[str, Any]:
-    said: dict[str, Any] = {}
-    if priority is not None:
-        said["priority"] = priority
-    if environment:
-        said["environment"] = dict(environment)
-    if labels:
-        said["labels"] = dict(labels)
-    if retry is not None:
-        said["retry"] = retry
-    if after:
-        said["after"] = list(after)
-    return said

@@ -6,7 +6,6 @@ worthless without the token.
 """
 
 import enum
-import json
 import secrets
 import threading
 import time
@@ -21,6 +20,7 @@ from runrig.ports.backend import Backend, Passage, Program
 from runrig.service.access.access import Access
 from runrig.service.queries.workflow_queries import Place, WorkflowQueries
 from runrig.service.runtime.session_metrics import TOO_MANY, SessionMetrics
+from runrig.spec import strict_json
 
 OF_USER = 50
 OF_ALL = 400
@@ -145,7 +145,7 @@ class Sessions:
         Unavailable.
         """
         try:
-            key = json.loads(message)["key"]
+            key = strict_json.read(message)["key"]
         except (ValueError, KeyError, TypeError, RecursionError):
             key = None
         if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not key.isprintable():

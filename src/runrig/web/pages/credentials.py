@@ -4,7 +4,6 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import yaml
 from fastapi import APIRouter, Query, Response
 
 from runrig.domain.access import Permission
@@ -12,8 +11,9 @@ from runrig.domain.credentials import CredentialKind
 from runrig.domain.errors import InvalidInput
 from runrig.http.permissions import Asking, needs
 from runrig.http.routing import Route, Serving
+from runrig.spec.credentials import read_values
 from runrig.web.asking import answered, form, form_shown, in_thread
-from runrig.web.forms import Fields, sent
+from runrig.web.forms import sent
 from runrig.web.pages.parts import Asked
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -42,20 +42,10 @@ async def credential(
         if (kind := fields.get("type")) not in KINDS:
             raise InvalidInput.one("choose a type from the list", "type")
         name = fields.get("name", "").strip()
-        service.access.credentials.set(user, name, CredentialKind(kind), _values(fields), actor=user)
+        values = read_values(fields.get("values", ""), "text")
+        service.access.credentials.set(user, name, CredentialKind(kind), values, actor=user)
 
     return await answered(request, asker, fields, draw=draw, do=in_thread(do, "/me"))
-
-
-def _values(fields: Fields) -> dict[str, str]:
-    """Reads the lines as `runrig credential set -f` does. Raises InvalidInput without quoting a value."""
-    try:
-        found = yaml.load(fields.get("values", ""), Loader=yaml.BaseLoader)  # noqa: S506 - creates only strings
-    except (yaml.YAMLError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(each, str) for pair in found.items() for each in pair):
-        raise InvalidInput.one("the values are not lines KEY: VALUE", "values")
-    return {key: value.rstrip("\n") for key, value in found.items()}
 
 
 @form(router, "/me/credential/delete/{name}", dependencies=_CHANGE)

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from runrig.domain.access import DEFAULT_EXPIRY_S
-from runrig.wire.base import Request, example
+from runrig.wire.base import Number, Request, example
 
 
 class TokenEdit(Request):
@@ -25,7 +25,7 @@ class TokenCreateRequest(TokenEdit):
     )
 
     name: str
-    expires_in_s: Annotated[float | None, Field(allow_inf_nan=False)] = DEFAULT_EXPIRY_S
+    expires_in_s: Annotated[Number | None, Field(allow_inf_nan=False)] = DEFAULT_EXPIRY_S
 
 
 class MeEdit(Request):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from runrig.wire.base import Request, example
+from runrig.wire.base import Request, Whole, example
 
 
 class NoticesRequest(Request):
@@ -14,4 +14,4 @@ class NoticesRequest(Request):
 
     to: str
     when: list[Literal["start", "done", "fail", "preempt"]]
-    min_run_s: int = 0
+    min_run_s: Whole = 0

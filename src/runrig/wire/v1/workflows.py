@@ -6,7 +6,7 @@ from pydantic import Field
 
 from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.workflows import MOST_ELEMENTS
-from runrig.wire.base import Request, example, example_of
+from runrig.wire.base import Request, Whole, example, example_of
 from runrig.wire.v1.base import Shown, Tagged
 from runrig.wire.v1.problems import ProblemDetails
 
@@ -38,7 +38,7 @@ class _Options(Request):
     after: list[str] = Field(default_factory=list)
     array: str | None = None
     sweep: list[str] = Field(default_factory=list)
-    most: int | None = Field(default=None, ge=1, le=MOST_ELEMENTS)
+    most: Whole | None = Field(default=None, ge=1, le=MOST_ELEMENTS)
 
 
 class WorkflowSubmit(WorkflowFile, _Options):
@@ -169,7 +169,7 @@ class WorkflowArrayEdit(Request):
 
     model_config = example({"most": 5, "dry_run": False})
 
-    most: int
+    most: Whole
     dry_run: bool = False
 
 

@@ -3,7 +3,6 @@
 Metadata and keys are cached for an hour. Unknown keys are looked up again, but not for every token.
 """
 
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from runrig.domain.errors import Conflict, NotAllowed
 from runrig.domain.shown.server import DeviceStarted
 from runrig.service.access.oidc.fetching import ProviderSilent, fetch
 from runrig.service.access.oidc.metadata import Metadata, ProviderUnusable, discovery_url, read_metadata
+from runrig.spec import strict_json
 from runrig.spec.serve_settings import OidcSpec
 
 PATIENCE_S = 8.0
@@ -166,7 +166,7 @@ class Provider:
         """Returns (status, the object in the response or None)."""
         fetched = fetch(url, form, time_left.seconds())
         try:
-            plain = json.loads(fetched.body)
+            plain = strict_json.read(fetched.body)
         except (ValueError, RecursionError):
             plain = None
         return fetched.status, plain if isinstance(plain, dict) else None
