@@ -102,7 +102,7 @@ def sentences(plan: Plan) -> Iterator[str]:
         yield f"{counted(gangs, 'group')}{named} would start on {counted(gpus, 'GPU')}."
     if costs:
         yield f"Cost: {' and '.join([', '.join(costs[:-1]), costs[-1]] if costs[1:] else costs)}."
-    if not (gangs or costs):
+    if not (gangs or costs or plan.loses or plan.moves):  # Groups that restart elsewhere are named below.
         yield (
             "No workflow is affected." if not (plan.exposed or plan.drains) else "No workflow is started or preempted."
         )
