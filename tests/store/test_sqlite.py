@@ -93,7 +93,7 @@ def test_unwritable_folder_is_reported_with_a_way_out(exclusive: bool) -> None:
         with as_ordinary_user():
             assert refusal(path, exclusive=exclusive) == (
                 f"the database {path} cannot be created (Permission denied). Grant the server's user write permission on its "
-                "folder, or choose another folder with --data"
+                "folder, or choose another data folder"
             )
         assert not path.exists()
 
@@ -141,7 +141,7 @@ def test_unwritable_file_is_reported_with_a_way_out() -> None:
             message = refusal(path)
         assert message.startswith(f"the database {path} cannot be ")
         assert "Grant the server's user write permission on" in message
-        assert message.endswith("or choose another folder with --data")
+        assert message.endswith("or choose another data folder")
 
 
 def test_path_through_a_file_or_to_a_folder_is_refused(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_file_that_is_not_a_database_is_refused_and_unchanged(tmp_path: Path) ->
     path.write_text("dear diary, " * 1000)
     assert refusal(path) == (
         f"the database {path} is not a database. Restore a backup with `runrig restore` into an empty folder, or start from scratch "
-        "in another folder with --data"
+        "in another data folder"
     )
     assert path.read_text() == "dear diary, " * 1000
 
@@ -167,7 +167,7 @@ def test_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) ->
         connection.execute("CREATE TABLE songs (title TEXT)")
         assert refusal(path) == (
             f"the database {path} belongs to another program (it has the table 'songs'). "
-            "Move it away to start from scratch, or choose another folder with --data"
+            "Move it away to start from scratch, or choose another data folder"
         )
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
 
@@ -250,7 +250,7 @@ def test_second_server_is_refused_with_the_holder_of_the_database(tmp_path: Path
     since = json.loads((tmp_path / "runrig.db.lock").read_text())["since"]
     assert refusal(path, exclusive=True) == (
         f"the database {path} is in use by the server with process id {os.getpid()} on {socket.gethostname()} since {since}. "
-        "Stop that server, or choose another folder with --data"
+        "Stop that server, or choose another data folder"
     )
     first.close()
     SqlStore.open(path, exclusive=True).close()

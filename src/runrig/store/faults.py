@@ -16,11 +16,11 @@ from runrig.store.codec import Undecodable
 
 _UNWRITABLE = (
     "{place} cannot be opened for writing ({cause}). Grant the server's user write permission on the file and its folder, "
-    "or choose another folder with --data"
+    "or choose another data folder"
 )
 _DAMAGED = (
     "{place} is damaged ({cause}). Restore a backup with `runrig restore` into an empty folder, "
-    "or start from scratch in another folder with --data"
+    "or start from scratch in another data folder"
 )
 _FULL = "the disk of {place} is full, so nothing was stored. Free some space and try again"
 _FAILING_DISK = "the disk of {place} failed ({cause}), so nothing was stored. Check the system log"
@@ -51,7 +51,7 @@ _BY_CODE: tuple[tuple[str, type[RunrigError], str], ...] = (
         "SQLITE_NOTADB",
         ServerFault,
         "{place} is not a database. Restore a backup with `runrig restore` into an empty folder, or start from scratch in "
-        "another folder with --data",
+        "another data folder",
     ),
     (
         "SQLITE_CORRUPT",

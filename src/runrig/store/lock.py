@@ -45,7 +45,7 @@ class DataLock:
         except OSError as error:
             raise ServerFault(
                 f"{path} cannot be written ({error.strerror}). Grant the server's user write permission on it and its folder, "
-                "or choose another folder with --data"
+                "or choose another data folder"
             ) from error
         try:
             _take(self._descriptor)
@@ -53,7 +53,7 @@ class DataLock:
             holder = _read(self._descriptor)
             os.close(self._descriptor)
             raise ServerFault(
-                f"{place} is in use by {holder}. Stop that server, or choose another folder with --data"
+                f"{place} is in use by {holder}. Stop that server, or choose another data folder"
             ) from error
         _held.add(self._descriptor)
         try:

@@ -46,7 +46,7 @@ def open_sqlite(path: Path, *, exclusive: bool) -> Database:
     engine = _engine(path, place)
     database = Database(
         place,
-        elsewhere="choose another folder with --data",
+        elsewhere="choose another data folder",
         reader=engine,
         writer=engine.execution_options(writer=True),
         release=lambda: None,
@@ -135,7 +135,7 @@ def _make_file(path: Path, place: str) -> None:
         cause = f"{path.parent} is not a folder" if blocked else error.strerror
         raise ServerFault(
             f"{place} cannot be created ({cause}). Grant the server's user write permission on its folder, "
-            "or choose another folder with --data"
+            "or choose another data folder"
         ) from error
 
 

@@ -181,6 +181,7 @@ def test_server_is_not_ready_while_the_store_fails_and_recovers_by_itself(
             it.submit("a")
         assert "disk is full" in str(it.service.not_ready)
         until(lambda: it.service.standstill is not None)
+        assert "disk is full" in str(it.service.standstill)  # `why` tells users.
         not_full(tmp_path)
         until(lambda: it.service.not_ready is None)
         assert it.submit("b") == "b-1"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from runrig.domain.budgets import HeldBefore, Scope
-from runrig.domain.errors import FailedAt, Unavailable
+from runrig.domain.errors import FailedAt, ServerFault, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan, SetOwnerAside
@@ -254,7 +254,8 @@ class Reconciler:
     def _failed(self, error: Exception, back_off_s: float) -> None:
         unreachable = isinstance(error, Unavailable)
         since = at(self._clock.now()) if self.standstill is None else self.standstill.since
-        self.standstill = Standstill(since, str(error) if unreachable else FAULT, unreachable)
+        told = str(error) if isinstance(error, (Unavailable, ServerFault)) else FAULT
+        self.standstill = Standstill(since, told, unreachable)
         self.failure = f"{type(error).__name__}: {error}"
         self._metrics.round_failed()
         self._synced, self._repeat_nodes = None, True
