@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from runrig.domain.access import Grant, RoleKind
 from runrig.domain.amounts import ONLY, Amount
-from runrig.domain.cluster import ClusterSpec, RoleGrant
+from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.pools import Cohort, Pool, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import FlavorResource
@@ -97,7 +98,7 @@ def test_a_file_is_read_with_every_field() -> None:
             Pool("batch", {H100: Quota(8, 8), B200: Quota(4)}),
         ),
         resource_names={"gpu": "nvidia.com/gpu"},
-        roles=(RoleGrant("alice", "user", "vision"), RoleGrant("root", "admin")),
+        roles=(("alice", Grant(RoleKind.POOL_USER, "vision")), ("root", Grant(RoleKind.ADMIN))),
     )
 
 

@@ -15,7 +15,7 @@ from runrig.backends.local.owners import own, owner_of
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, RunrigError, ServerFault, Unavailable
 from runrig.domain.gangs import Priority
 from runrig.domain.notices import When
-from runrig.service.runtime.writing import Said
+from runrig.domain.records import Said
 from runrig.store import SqlStore, schema
 from runrig.store.backup import BackupWriter
 from runrig.store.schema import HEAD

@@ -111,9 +111,9 @@ def test_board_contains_no_hidden_names(before: Look, after: Look, sight: Visibi
 def test_pending_work_is_counted_for_all_users(look: Look) -> None:
     for sight in SIGHTS:
         queued = board(look, sight).queued
-        assert sum(each.gangs for each in queued) == sum(gangs for _, gangs, _ in look.queued)
-        assert sum(each.gpus for each in queued) == sum(gpus for _, _, gpus in look.queued)
-        assert [each.pool for each in queued if not sight.sees(each.pool)] in ([], [""])
+        assert sum(each.gangs for each in queued.values()) == sum(gangs for _, gangs, _ in look.queued)
+        assert sum(each.gpus for each in queued.values()) == sum(gpus for _, _, gpus in look.queued)
+        assert [pool for pool in queued if not sight.sees(pool)] in ([], [""])
 
 
 def test_board_layout_is_small_and_in_topology_order() -> None:

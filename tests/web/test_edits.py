@@ -52,7 +52,7 @@ def waiting(it: Site) -> None:
 
 
 def quota(it: Site, name: str) -> int:
-    return it.desk.service.queries.pool(name).gpus.quota
+    return it.desk.service.queries.pool(name).now.gpus.quota
 
 
 def changes(it: Site, name: str) -> list[tuple[str, tuple[str, ...]]]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from os import terminal_size
 from typing import Any, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
@@ -23,7 +24,7 @@ from runrig.domain import statuses
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError, Unavailable
 from runrig.http import failures, problems
 from runrig.http.upgrade import SOCKETS
-from runrig.ports.backend import ERR, Passage, Size
+from runrig.ports.backend import ERR, Passage
 from runrig.service.commands.sessions import SessionKind, Ticket
 from runrig.service.runtime import logs
 from runrig.service.runtime.session_metrics import NO_KEY, NOT_REACHED
@@ -263,14 +264,14 @@ async def _first(*parts: Callable[[], Coroutine[Any, Any, Over]]) -> Over:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _size(text: bytes, rows: str, columns: str) -> Size:
+def _size(text: bytes, rows: str, columns: str) -> terminal_size:
     """Reads a terminal size from JSON with the keys *rows* and *columns*, limited to what a terminal can have.
 
     Raises InvalidInput.
     """
     try:
         found = strict_json.read(text)
-        sides = int(found[rows]), int(found[columns])
+        sides = int(found[columns]), int(found[rows])
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         raise InvalidInput.one(f'invalid terminal size. Use {{"{rows}": 24, "{columns}": 80}}') from None
-    return Size(*(min(max(each, 1), _LONGEST_SIDE) for each in sides))
+    return terminal_size([min(max(each, 1), _LONGEST_SIDE) for each in sides])

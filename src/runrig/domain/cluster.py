@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from runrig.domain.access import Grant
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 
@@ -16,19 +17,10 @@ FLAT = (LOCAL,)
 
 
 @dataclass(frozen=True, slots=True)
-class RoleGrant:
-    """*user* has *role* (admin, user or viewer) on *pool*. *pool* None: on all pools."""
-
-    user: str
-    role: str
-    pool: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterSpec:
     """A cluster file. A running server does not accept another *backend_type* or other *nodes*.
 
-    *pools*: parents before their subpools.
+    *pools*: parents before their subpools. *roles*: pairs of user and role.
     *resource_names*: runrig's name of a resource → its Kubernetes name. *speed*: simulated seconds per second (simulated
     backend).
     """
@@ -40,7 +32,7 @@ class ClusterSpec:
     cohorts: tuple[Cohort, ...] = ()
     pools: tuple[Pool, ...] = ()
     resource_names: Mapping[str, str] = field(default_factory=dict)
-    roles: tuple[RoleGrant, ...] = ()
+    roles: tuple[tuple[str, Grant], ...] = ()
     speed: float = 1.0
 
     @property

@@ -30,6 +30,14 @@ class GangRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """The user's note on a change, stored with it."""
+
+    description: str
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """The description that a user gave to their change *revision*."""
 

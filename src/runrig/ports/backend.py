@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import terminal_size
 from typing import Protocol
 
 from runrig.domain.credentials import CredentialUse
@@ -183,19 +184,11 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """The size of a terminal, in characters."""
-
-    rows: int
-    columns: int
-
-
-@dataclass(frozen=True, slots=True)
 class Program:
     """A command to run next to that of a task, in the same folder and environment. *terminal* None: pipes instead."""
 
     command: tuple[str, ...]
-    terminal: Size | None = None
+    terminal: terminal_size | None = None
 
 
 OUT, ERR = 1, 2
@@ -215,7 +208,7 @@ class Passage(Protocol):
     async def write(self, data: bytes) -> None:
         """Returns when it can take more. b"" marks the end of the input. Data that nothing reads is dropped."""
 
-    async def resize(self, size: Size) -> None: ...
+    async def resize(self, size: terminal_size) -> None: ...
 
     async def close(self) -> tuple[int, str] | None:
         """Ends it and everything it started. Returns (exit code, why it could not start) if the program had ended, else None."""

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from runrig.domain.access import user_problem
-from runrig.domain.cluster import BACKENDS, KUBERNETES, LOCAL, SIMULATED, ClusterSpec, RoleGrant
+from runrig.domain.access import Grant, RoleKind, role_on, user_problem
+from runrig.domain.cluster import BACKENDS, KUBERNETES, LOCAL, SIMULATED, ClusterSpec
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
 from runrig.spec.fields import Field, Fields, closest, each, root
@@ -16,7 +16,7 @@ from runrig.spec.yamltree import read_yaml
 FIELDS = ("backend", "nodes", "cohorts", "pools", "flavors", "resource_names", "roles")
 _BACKEND = ("name", "type", "speed")
 _TYPES = {name: name for name in BACKENDS}
-_ROLES = {name: name for name in ("admin", "user", "viewer")}
+_ROLES = {"admin": RoleKind.ADMIN, "user": RoleKind.POOL_USER, "viewer": RoleKind.VIEWER}
 _SLOWEST, _FASTEST = 0.001, 1_000_000.0
 _BACKEND_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _KUBERNETES_RESOURCE = re.compile(
@@ -106,13 +106,15 @@ def _resource_names(fields: Fields) -> dict[str, str]:
     return names
 
 
-def _roles(fields: Fields, pools: Sequence[Pool]) -> tuple[RoleGrant, ...]:
+def _roles(fields: Fields, pools: Sequence[Pool]) -> tuple[tuple[str, Grant], ...]:
     grants = []
     needs = {"user": "user: alice", "role": "role: user"}
     for inner, (user, role) in each(fields.items("roles"), "a role", (*needs, "pool"), needs):
         pool = inner.get("pool")
         name = _known_pool(pool, pools) if pool else None
-        grants.append(RoleGrant(_user_name(user), role.choice(_ROLES) or "", name))
+        kind = role.choice(_ROLES)
+        if kind is not None:
+            grants.append((_user_name(user), role_on(kind, name)))
     return tuple(grants)
 
 
@@ -125,7 +127,7 @@ def _user_name(field: Field) -> str:
 
 
 def _known_pool(field: Field, pools: Sequence[Pool]) -> str | None:
-    """Returns the name of a top-level pool; a subpool has no roles of its own (rule S5)."""
+    """Returns the name of a top-level pool of the file; a subpool has no roles of its own (rule S5)."""
     name = field.text()
     known = [pool.name for pool in pools if pool.parent is None]
     parent = next((pool.parent for pool in pools if pool.name == name and pool.parent is not None), None)
@@ -133,4 +135,4 @@ def _known_pool(field: Field, pools: Sequence[Pool]) -> str | None:
         field.wrong(f"{name!r} is a subpool, and roles on a pool include its subpools. Grant it on {parent!r}")
     elif name is not None and name not in known:
         field.wrong(f"unknown pool {name!r} in this file. {closest(name, known)}")
-    return name
+    return name if name in known else None

@@ -114,8 +114,8 @@ def figures_of(board: Board) -> Figures:
         held=held,
         firm=held - low,
         low=low,
-        gangs=sum(each.gangs for each in board.queued),
-        asked=sum(each.gpus for each in board.queued),
+        gangs=sum(each.gangs for each in board.queued.values()),
+        asked=sum(each.gpus for each in board.queued.values()),
         nodes=len(board.nodes),
         closed=len(closed),
     )

@@ -1,11 +1,11 @@
 """Users, roles, tokens, and the login of the osmo client."""
 
-from typing import Any, get_type_hints
+from typing import Any
 
-from pydantic import Field, StrictBool, create_model
+from pydantic import Field
 
 from runrig.domain.access import Profile
-from runrig.wire.base import Answer, Request, example
+from runrig.wire.base import Answer, Request, edits_of, example
 
 
 class UserCreateRequest(Request):
@@ -104,13 +104,10 @@ class ExchangeAnswer(Answer):
     error: str | None = None
 
 
-_OF_PROFILE: dict[str, Any] = {
-    name: ((StrictBool if kind is bool else kind) | None, None) for name, kind in get_type_hints(Profile).items()
-}
-_Profile: Any = create_model("_Profile", __base__=Request, **_OF_PROFILE)
+_Profile = edits_of(Profile)
 
 
-class ProfileRequest(_Profile):  # type: ignore[misc]  # a field for each of `domain.access.Profile`
+class ProfileRequest(_Profile):  # type: ignore[misc, valid-type]
     """Missing fields keep their values. Notification settings are stored and shown, but no notifications are sent."""
 
     model_config = example({"pool": "vision"})

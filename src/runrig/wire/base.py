@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, StrictBool, create_model
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core import to_json as plain_to_json
@@ -38,6 +38,15 @@ class Answer(Model):
 
 class Request(Model):
     """A request. An unknown field is a problem of its own, with its path."""
+
+
+def edits_of(record: type) -> Any:
+    """Returns a base of requests with the fields of *record*. Each can be missing or null."""
+    strict: dict[Any, Any] = {bool: StrictBool, tuple[str, ...]: list[str]}
+    fields: dict[str, Any] = {
+        name: (strict.get(kind, kind) | None, None) for name, kind in get_type_hints(record).items()
+    }
+    return create_model(f"_{record.__name__}", __base__=Request, **fields)
 
 
 def example_of(kind: type[Model] | type[value.Shown]) -> Any:

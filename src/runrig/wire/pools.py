@@ -8,9 +8,10 @@ from typing import Any, get_type_hints
 from pydantic import Field, create_model
 
 from runrig.domain.pools import Quota, TopologyKey
+from runrig.domain.records import Said
 from runrig.domain.settings import SETTINGS, Choice
 from runrig.domain.shown.pools import Balance, Pool
-from runrig.wire.base import NUMBERS, Answer, Request, Whole, example, example_of
+from runrig.wire.base import NUMBERS, Answer, Request, Whole, edits_of, example, example_of
 
 
 class CountableAnswer(Answer):
@@ -242,13 +243,13 @@ class PoolEditRequest(_Settings):  # type: ignore[misc]  # a field for each row 
     lending_limit: LimitRequest | None = None
 
 
-class SaidRequest(Request):
+_Said = edits_of(Said)
+
+
+class SaidRequest(_Said):  # type: ignore[misc, valid-type]
     """*description* and *tags*: of a change, in the history."""
 
     model_config = example({"description": "for June", "tags": ["june"]})
-
-    description: str | None = None
-    tags: list[str] | None = None
 
 
 class PoolPatchRequest(SaidRequest):

@@ -8,6 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from os import terminal_size
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import parse_qsl
@@ -22,7 +23,7 @@ from websockets.http11 import Request, Response
 from runrig.backends.kubernetes import passages
 from runrig.backends.kubernetes.cluster import Cluster, connect
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError, Unavailable
-from runrig.ports.backend import ERR, OUT, Passage, Program, Size
+from runrig.ports.backend import ERR, OUT, Passage, Program
 from tests.patience import PATIENCE_S
 
 POD = {"metadata": {"namespace": "jobs", "name": "p"}}
@@ -130,7 +131,7 @@ def test_program_is_requested_with_kubernetes_parameters_and_has_its_streams(tmp
         passage = await passages.enter(cluster, POD, "main", SHELL)
         await passage.write(b"typed")
         await passage.write(b"")
-        await passage.resize(Size(1, 2))  # the command has no terminal
+        await passage.resize(terminal_size((2, 1)))  # the command has no terminal
         await passage.write(b"x")
         return await all_of(passage), await passage.close()
 
@@ -150,9 +151,9 @@ def test_terminal_gets_its_size_first_and_its_input_ends_with_a_key(tmp_path: Pa
     server = Server([status({"status": "Success"})], hears=4)
 
     async def do(cluster: Cluster) -> object:
-        passage = await passages.enter(cluster, POD, "main", Program(("sh",), Size(33, 44)))
+        passage = await passages.enter(cluster, POD, "main", Program(("sh",), terminal_size((44, 33))))
         await passage.write(b"ls\r")
-        await passage.resize(Size(5, 6))
+        await passage.resize(terminal_size((6, 5)))
         await passage.write(b"")
         return await all_of(passage), await passage.close()
 
@@ -167,7 +168,7 @@ def test_abandoned_terminal_receives_two_keys(tmp_path: Path) -> None:
     server = Server(hangs_up=False)
 
     async def do(cluster: Cluster) -> object:
-        return await (await passages.enter(cluster, POD, "main", Program(("sh",), Size(33, 44)))).close()
+        return await (await passages.enter(cluster, POD, "main", Program(("sh",), terminal_size((44, 33))))).close()
 
     assert with_server(server, tmp_path, do) is None
     assert server.heard[1:] == [b"\0\x03\x04"]

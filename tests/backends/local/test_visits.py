@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from os import terminal_size
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ import pytest
 from runrig.backends.local import LocalBackend
 from runrig.domain.errors import Conflict, InvalidInput
 from runrig.domain.observed import Phase
-from runrig.ports.backend import ERR, OUT, Desired, Launch, Passage, Program, Size
+from runrig.ports.backend import ERR, OUT, Desired, Launch, Passage, Program
 from tests.patience import PATIENCE_S, until
 
 from .launches import alive, launch, local, python, running, stopped, stopping, until_phase
@@ -95,8 +96,8 @@ def test_program_has_the_folder_and_environment_of_the_task_and_its_own_files(tm
     assert not list(work_of(tmp_path).parent.glob("door*"))
 
 
-@pytest.mark.parametrize("size", [None, Size(11, 22)])
-def test_program_has_no_open_file_but_its_stdin_stdout_and_stderr(tmp_path: Path, size: Size | None) -> None:
+@pytest.mark.parametrize("size", [None, terminal_size((22, 11))])
+def test_program_has_no_open_file_but_its_stdin_stdout_and_stderr(tmp_path: Path, size: terminal_size | None) -> None:
     async def do(backend: LocalBackend) -> tuple[dict[int, bytes], object]:
         script = "import os; print(*(n for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')))"
         passage = await backend.enter(SLEEPS.key, Program((sys.executable, "-I", "-S", "-c", script), size))
@@ -109,13 +110,13 @@ def test_program_has_no_open_file_but_its_stdin_stdout_and_stderr(tmp_path: Path
 def test_program_on_a_terminal_gets_size_resizes_and_interrupts(tmp_path: Path) -> None:
     async def do(backend: LocalBackend) -> tuple[bytes, object]:
         script = "stty -echo; stty size; trap 'stty size; exit 5' INT; echo ready; while :; do sleep 0.02; done"
-        passage = await backend.enter(SLEEPS.key, Program(("sh", "-c", script), Size(11, 22)))
+        passage = await backend.enter(SLEEPS.key, Program(("sh", "-c", script), terminal_size((22, 11))))
         said = b""
         while not said.endswith(b"ready\r\n"):
             part = await passage.read()
             assert part is not None
             said += part[1]
-        await passage.resize(Size(33, 44))
+        await passage.resize(terminal_size((44, 33)))
         await passage.write(b"\x03")
         rest = await all_of(passage)
         return said + rest[OUT], await passage.close()
@@ -167,9 +168,9 @@ def test_many_sessions_can_run_at_the_same_time(tmp_path: Path) -> None:
     assert inside(tmp_path, do) == [b"%d\n" % number for number in range(6)]
 
 
-@pytest.mark.parametrize("terminal", [None, Size(24, 80)])
+@pytest.mark.parametrize("terminal", [None, terminal_size((80, 24))])
 @pytest.mark.parametrize("way", ["closed", "ended"])
-def test_no_process_of_a_program_outlives_its_session(tmp_path: Path, terminal: Size | None, way: str) -> None:
+def test_no_process_of_a_program_outlives_its_session(tmp_path: Path, terminal: terminal_size | None, way: str) -> None:
     async def do(backend: LocalBackend) -> int:
         code = ESCAPES + ("time.sleep(1000)" if way == "closed" else "")
         passage = await backend.enter(SLEEPS.key, Program((sys.executable, "-I", "-S", "-c", code), terminal))
@@ -193,7 +194,7 @@ def test_session_ends_with_its_task_and_does_not_delay_it(tmp_path: Path) -> Non
     """A shell on a terminal ignores SIGTERM; the task would have to wait for its whole grace, which is longer than the test may take."""
 
     async def do(backend: LocalBackend) -> None:
-        shell = await backend.enter(SLEEPS.key, Program(("sh", "-i"), Size(24, 80)))
+        shell = await backend.enter(SLEEPS.key, Program(("sh", "-i"), terminal_size((80, 24))))
         await shell.write(b"echo come''in\n")
         said = b""
         while b"comein" not in said:

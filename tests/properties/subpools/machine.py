@@ -442,7 +442,7 @@ class Subpools(RuleBasedStateMachine):
         """What `pool list` shows is what the rows say."""
         rules = Rules(self.server)
         for view in self.server.service.queries.pools():
-            pool, balance = view.pool, view.gpus
+            pool, balance = view.pool, view.now.gpus
             deleting = pool.state is PoolState.DELETING
             quota = 0 if deleting else gpus(pool)
             unallocated = quota if pool.parent else rules.left(pool.name)

@@ -236,7 +236,7 @@ class RestartableServer:
 
     def numbers(self, name: str) -> tuple[int, int, int, int]:
         """(quota, unallocated, used, available), as `pool list` shows them."""
-        balance = self.view(name).gpus
+        balance = self.view(name).now.gpus
         return balance.quota, balance.unallocated, balance.used, balance.available
 
     def state_of(self, name: str) -> str:

@@ -112,9 +112,9 @@ def _done(server: RestartableServer, asked: Asked) -> Any:
             text = file(name, amount)
             return submit(server.service, text, pool, user, Priority(priority))
         case Edit(user, "resize", short, share):
-            return subpools.resize("team", short, share, user=user).gpus.quota
+            return subpools.resize("team", short, share, user=user).now.gpus.quota
         case Edit(user, "create", short, share):
-            return subpools.create("team", short, share, user=user).gpus.quota
+            return subpools.create("team", short, share, user=user).now.gpus.quota
         case Edit(user, "delete", short):
             return subpools.delete("team", short, user=user).view.pool.state.value
         case Edit(user, _, _, share):

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.access import Grant, RoleKind, role_named
-from runrig.domain.cluster import RoleGrant
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.service.access import roles
 from runrig.service.access.roles import RoleChanges
@@ -123,7 +122,7 @@ def test_a_file_that_would_prune_the_last_admin_changes_nothing(any_store: str) 
         with pytest.raises(Conflict) as refused:
             roles.changes(it.access, (), prune="apply by ")
         assert str(refused.value).startswith("root would lose the role admin, and no other administrator is left")
-        found = roles.changes(it.access, (RoleGrant("bob", "admin"),), prune="apply by ")
+        found = roles.changes(it.access, [("bob", ADMIN)], prune="apply by ")
         assert found == RoleChanges((("bob", ADMIN),), it.access.users.grants())
 
 

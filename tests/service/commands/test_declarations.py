@@ -175,13 +175,13 @@ def test_pools_that_share_nodes_form_one_set_and_each_node_counts_once(tmp_path:
     with desk(tmp_path) as it:
         it.submit("a")
         it.later(0)
-        shares = [view.nodes for view in it.service.queries.pools()]
+        shares = [view.now.nodes for view in it.service.queries.pools()]
         assert shares == [NodeShare("pool1", 4, 3), NodeShare("pool1", 4, 3)]
 
 
 def test_pools_without_common_nodes_form_their_own_sets(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=APART) as it:
-        assert [view.nodes for view in it.service.queries.pools()] == [NodeShare("x", 4, 4), NodeShare("y", 0, 0)]
+        assert [view.now.nodes for view in it.service.queries.pools()] == [NodeShare("x", 4, 4), NodeShare("y", 0, 0)]
 
 
 # ---------------------------------------------------------------- cohorts
@@ -195,8 +195,8 @@ def _tree(it: Desk) -> dict[str, tuple[str | None, bool, bool, int, int]]:
             view.parent,
             view.declared,
             view.active,
-            view.balances[str(GPU)].total,
-            view.balances[str(GPU)].over,
+            view.now.balances[str(GPU)].total,
+            view.now.balances[str(GPU)].over,
         )
         for view in views
     }

@@ -38,7 +38,7 @@ def _create(it: Desk, short: str, share: Share) -> None:
 def test_submission_is_not_stored_if_its_pool_changed_after_the_decision(tmp_path: Path) -> None:
     """P3: another server edits the pool between the decision and the commit; the revision says so."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
-        assert it.service.queries.pool("team").gpus.unallocated == 10
+        assert it.service.queries.pool("team").now.gpus.unallocated == 10
         other = second_server(tmp_path, T0 + 50)
         other.subpools.create("team", "a", 7, user="eve")
         with pytest.raises(Unavailable):
@@ -126,11 +126,11 @@ def test_drain_continues_after_a_restart(tmp_path: Path) -> None:
         assert _state(it, "team--a") is PoolState.DELETING
     with desk(tmp_path, cluster=None, gpus=10, time=T0 + 60) as it:
         assert _state(it, "team--a") is PoolState.DELETING
-        assert it.service.queries.pool("team").gpus.unallocated == 6
+        assert it.service.queries.pool("team").now.gpus.unallocated == 6
     with desk(tmp_path, cluster=None, gpus=10, time=T0 + 600) as it:
         assert it.status("w-1") == "COMPLETED"
         assert _state(it, "team--a") is PoolState.ARCHIVED
-        assert it.service.queries.pool("team").gpus.unallocated == 10
+        assert it.service.queries.pool("team").now.gpus.unallocated == 10
 
 
 def test_pool_is_archived_in_the_cycle_in_which_its_last_workflow_ends(tmp_path: Path) -> None:

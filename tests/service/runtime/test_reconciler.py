@@ -193,7 +193,7 @@ def test_nodes_follow_the_file_at_each_start(tmp_path: Path) -> None:
 
 def test_without_a_cluster_file_one_pool_has_all_gpus(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=None, gpus=3) as it:
-        assert [(view.pool.name, view.gpus.quota) for view in it.service.queries.pools()] == [("default", 3)]
+        assert [(view.pool.name, view.now.gpus.quota) for view in it.service.queries.pools()] == [("default", 3)]
 
 
 def test_deleted_default_pool_is_not_created_again(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from runrig.api.osmo.shaped import settings
 from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.records import Said
 from runrig.domain.settings import SETTINGS
 from runrig.domain.tags import Expected, tag_of
 from runrig.osmo.pools import NO_LIMIT
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.rights import Asker
-from runrig.service.runtime.writing import Said
 from runrig.service.service import Service
 from runrig.spec.export import amount_text, pool_settings
 from runrig.spec.labels import read_tags

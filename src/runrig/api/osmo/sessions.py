@@ -4,6 +4,7 @@ connections.
 
 import shlex
 from dataclasses import replace
+from os import terminal_size
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -15,7 +16,7 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import Task
 from runrig.http.permissions import Asking, needs, workflow
 from runrig.http.routing import Base, Responses, Route, Serving, User, answers
-from runrig.ports.backend import Program, Size
+from runrig.ports.backend import Program
 from runrig.service.commands.rsync import DAEMON, ROOT_MODULE
 from runrig.service.commands.sessions import SessionKind, Ticket
 from runrig.service.rights import Asker
@@ -24,7 +25,7 @@ router = APIRouter(route_class=Route, tags=["sessions"])
 
 MOST_PORTS = 30
 """Maximum ports in one request."""
-USUAL_SIZE = Size(24, 80)
+USUAL_SIZE = terminal_size((80, 24))
 """Until the client has sent the size of its terminal."""
 
 _SEVERAL: Responses = {

@@ -1,11 +1,10 @@
 """Pools in the format of the osmo client."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
-from runrig.domain.shown.pools import DeclaredPool, fields_of, quotas_of
-from runrig.domain.value import Shown
+from runrig.domain.shown.pools import PlacedPool, fields_of, quotas_of
 from runrig.osmo import pools
 from runrig.osmo.shape import Shape
 from runrig.service.queries.resource_queries import PoolView
@@ -24,8 +23,8 @@ def settings_then(pool: Pool, inherited: Pool, flavors: Iterable[Flavor], backen
     """Returns the settings of a pool at an earlier revision. *inherited*: its parent at that time, if it is a subpool;
     *flavors*: the current ones.
     """
-    plain = to_plain(DeclaredPool(**fields_of(pool, inherited)))
-    return pools.settings(plain | {"backend": backend}, _platforms(flavors))
+    plain = to_plain(PlacedPool(**fields_of(pool, inherited), backend=backend))
+    return pools.settings(plain, _platforms(flavors))
 
 
 def pool_quota(views: Sequence[PoolView], backend: str) -> Shape:
@@ -44,24 +43,19 @@ def _plain(views: Iterable[PoolView], backend: str) -> Iterator[Shape]:
             yield to_plain(view.shown(backend))
             continue
         if own.parent not in parents:
-            parents[own.parent] = to_plain(DeclaredPool(**fields_of(view.settings, view.settings)))
+            settings = PlacedPool(**fields_of(view.settings, view.settings), backend=backend)
+            parents[own.parent] = to_plain(settings)
         yield {
             **parents[own.parent],
             "name": own.name,
             "parent": own.parent,
             "state": own.state.value,
-            "quotas": {flavor: _plain_of(each) for flavor, each in quotas_of(own.quotas).items()},
-            "backend": backend,
-            "subpools": [*view.subpools],
-            "workflows": view.workflows,
-            "gpus": to_plain(view.gpus),
-            "nodes": to_plain(view.nodes),
-            "balances": _plain_of(view.balances),
+            "quotas": {
+                flavor: {name: to_plain(quota) for name, quota in each.items()}
+                for flavor, each in quotas_of(own.quotas).items()
+            },
+            **to_plain(view.now),
         }
-
-
-def _plain_of(values: Mapping[str, Shown]) -> Shape:
-    return {name: to_plain(each) for name, each in values.items()}
 
 
 def _platforms(flavors: Iterable[Flavor]) -> pools.Platforms:

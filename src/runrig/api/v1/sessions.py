@@ -1,5 +1,6 @@
 """Sessions in running tasks: a program with its exit code, a port, files. `api.sockets` has the connections."""
 
+from os import terminal_size
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -9,7 +10,7 @@ from runrig.domain.access import Permission
 from runrig.domain.shown.server import Session
 from runrig.http.permissions import Asking, needs, workflow
 from runrig.http.routing import Route, Serving
-from runrig.ports.backend import Program, Size
+from runrig.ports.backend import Program
 from runrig.service.commands.rsync import DAEMON
 from runrig.service.commands.sessions import SessionKind, Ticket
 from runrig.service.rights import Asker
@@ -31,7 +32,7 @@ _SHOWN = creates(Session, 404, 409, 413)
     responses=_SHOWN,
 )
 def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.ExecStart) -> Response:
-    size = None if body.terminal is None else Size(body.terminal.rows, body.terminal.columns)
+    size = None if body.terminal is None else terminal_size((body.terminal.columns, body.terminal.rows))
     program = Program(tuple(body.command), size)
     return _begun(service, asker, user, id, task, kind=SessionKind.EXEC, program=program, framed=True)
 

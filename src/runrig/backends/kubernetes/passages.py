@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from os import terminal_size
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,7 +22,7 @@ from runrig.backends.kubernetes import answers
 from runrig.backends.kubernetes.answers import ApiRefusal, Object
 from runrig.backends.kubernetes.cluster import Cluster
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError, Unavailable
-from runrig.ports.backend import ERR, OUT, Program, Size
+from runrig.ports.backend import ERR, OUT, Program
 
 CONNECTS_S = 30.0
 LONGEST_COMMAND = 64 * 1024
@@ -149,9 +150,9 @@ class PodProgram:
         else:
             await self._send(_CLOSE, bytes((_STDIN,)))
 
-    async def resize(self, size: Size) -> None:
+    async def resize(self, size: terminal_size) -> None:
         if self._has_terminal:
-            await self._send(_RESIZE, json.dumps({"Width": size.columns, "Height": size.rows}).encode())
+            await self._send(_RESIZE, json.dumps({"Width": size.columns, "Height": size.lines}).encode())
 
     async def _send(self, channel: int, data: bytes) -> None:
         with suppress(ConnectionClosed):
@@ -241,7 +242,7 @@ class PodPort:
             await asyncio.sleep(left)
         await self._connection.close()
 
-    async def resize(self, size: Size) -> None:
+    async def resize(self, size: terminal_size) -> None:
         """Does nothing: it has no terminal."""
 
     async def close(self) -> None:

@@ -9,11 +9,12 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from os import terminal_size
 
 from runrig.backends.local import task_ports
 from runrig.domain.errors import InvalidInput
 from runrig.domain.quantities import counted
-from runrig.ports.backend import OUT, SENDER, Size
+from runrig.ports.backend import OUT, SENDER
 
 LARGEST = 65_507
 """Maximum bytes of a datagram over IPv4."""
@@ -88,7 +89,7 @@ class DatagramPassage:
                 self._size += len(piece)
                 self._news.set()
 
-    async def resize(self, size: Size) -> None:
+    async def resize(self, size: terminal_size) -> None:
         """Does nothing: it has no terminal."""
 
     async def close(self) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from os import terminal_size
 from typing import Literal
 
 import psutil
 
 from runrig.backends.local.visits import CHUNK
 from runrig.domain.errors import Conflict, Unavailable
-from runrig.ports.backend import OUT, Passage, Size
+from runrig.ports.backend import OUT, Passage
 
 _V4, _V6 = "127.0.0.1", "::1"
 _BY_ADDRESS = {"127.0.0.1": _V4, "0.0.0.0": _V4, "::1": _V6, "::": _V4}  # noqa: S104 - read, not bound
@@ -72,7 +73,7 @@ class PortPassage:
             elif self._writer.can_write_eof():
                 self._writer.write_eof()
 
-    async def resize(self, size: Size) -> None:
+    async def resize(self, size: terminal_size) -> None:
         """Does nothing: it has no terminal."""
 
     async def close(self) -> None:

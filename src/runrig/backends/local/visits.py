@@ -5,7 +5,6 @@ All of it runs in the event loop. The other side is `visitor`.
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import pty
 import signal
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from runrig.backends.local import supervisor
 from runrig.domain.errors import InvalidInput, Unavailable
-from runrig.ports.backend import ERR, OUT, Passage, Program, Size
+from runrig.ports.backend import ERR, OUT, Passage, Program
 
 OPENS_S = 10.0
 """Seconds a supervisor and its session process can take."""
@@ -117,7 +116,7 @@ async def _ready(loop: asyncio.AbstractEventLoop, readable: Iterable[int], writa
 class _Files:
     """The files of a program, and the server's ends: (its input, channel → output). Closes those that were not taken over."""
 
-    def __init__(self, terminal: Size | None) -> None:
+    def __init__(self, terminal: os.terminal_size | None) -> None:
         if terminal is None:
             (stdin, our_in), (our_out, stdout), (our_err, stderr) = os.pipe(), os.pipe(), os.pipe()
             self.theirs = [stdin, stdout, stderr]
@@ -126,7 +125,7 @@ class _Files:
             ours, theirs = pty.openpty()
             self.theirs = [theirs]
             self._ours = (ours, {OUT: ours})
-            _set_size(ours, terminal)
+            termios.tcsetwinsize(ours, (terminal.lines, terminal.columns))
 
     def ours(self) -> tuple[int, dict[int, int]]:
         assert self._ours is not None, "taken over once"
@@ -140,10 +139,6 @@ class _Files:
         kept = () if self._ours is None else {self._ours[0], *self._ours[1].values()}
         for descriptor in (*self.theirs, *kept):
             os.close(descriptor)
-
-
-def _set_size(descriptor: int, size: Size) -> None:
-    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("4H", size.rows, size.columns, 0, 0))
 
 
 class Visit:
@@ -214,10 +209,10 @@ class Visit:
             except OSError:  # The peer has closed its side.
                 return
 
-    async def resize(self, size: Size) -> None:
+    async def resize(self, size: os.terminal_size) -> None:
         if self._is_terminal and self._input is not None:
             with contextlib.suppress(OSError):
-                _set_size(self._input, size)
+                termios.tcsetwinsize(self._input, (size.lines, size.columns))
 
     def _close_input(self) -> None:
         if self._input is not None:

@@ -8,7 +8,7 @@ from runrig.domain.pools import PoolState
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.shown.limits import BudgetPreview
-from runrig.domain.shown.topology import Others
+from runrig.domain.shown.topology import GangCount
 from runrig.domain.value import Shown, at, example, shown_as
 
 
@@ -124,7 +124,7 @@ class PlanPool(Shown):
 shown_as(PlanPool("vision", example(PlanPoolRow), example(PlanPoolRow)))
 
 
-class PlanUnseen(Others):
+class PlanUnseen(GangCount):
     """Workflows that you cannot see."""
 
 

@@ -167,7 +167,23 @@ _VISION = OwnPool(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool(DeclaredPool):
+class PlacedPool(DeclaredPool):
+    backend: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolNow(Shown):
+    """What a pool has and uses now."""
+
+    subpools: tuple[str, ...]
+    workflows: int
+    gpus: PoolGpus
+    nodes: NodeShare
+    balances: Balances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool(PoolNow, PlacedPool):
     """*parent*: of a subpool, which has the settings of its parent except for its quota; null for other pools.
 
     *quotas*: flavor → resource → quota. *flavors* empty: all flavors. *backend*: where its tasks run. *subpools*: those
@@ -179,12 +195,6 @@ class Pool(DeclaredPool):
 
     UNTOLD = ("etag",)
 
-    backend: str
-    subpools: tuple[str, ...]
-    workflows: int
-    gpus: PoolGpus
-    nodes: NodeShare
-    balances: Balances
     etag: str | None = None
 
 

@@ -71,11 +71,15 @@ shown_as(Holder("train-1/main", "vision", "NORMAL", GangState.ADMITTED, 2, 16))
 
 
 @dataclass(frozen=True, slots=True)
-class Others(Shown):
-    """The gangs in the domain that are not in the list of holders, and their GPUs."""
+class GangCount(Shown):
+    """A number of gangs, and their GPUs."""
 
     gangs: int
     gpus: int
+
+
+class Others(GangCount):
+    """The gangs in the domain that are not in the list of holders, and their GPUs."""
 
 
 shown_as(Others(3, 8))

@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runrig.domain.access import Grant, GrantRow, RoleKind, role_on
-from runrig.domain.cluster import RoleGrant
+from runrig.domain.access import Grant, GrantRow, RoleKind
 from runrig.domain.errors import Conflict
 from runrig.service.access.access import Access
-
-_KINDS = {"admin": RoleKind.ADMIN, "viewer": RoleKind.VIEWER, "user": RoleKind.POOL_USER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +17,13 @@ class RoleChanges:
     unchanged: tuple[tuple[str, Grant], ...] = ()
 
 
-def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None) -> RoleChanges:
+def changes(access: Access, declared: Sequence[tuple[str, Grant]], *, prune: str | None) -> RoleChanges:
     """Returns the changes that lead to the *declared* roles. *prune*: revoke undeclared grants by actors with this
     prefix.
 
     Raises Conflict if no admin would be left.
     """
-    wanted = dict.fromkeys((each.user, role_on(_KINDS[each.role], each.pool)) for each in declared)
+    wanted = dict.fromkeys(declared)
     granted_rows = {(row.user, row.grant): row for row in access.users.grants()}
     gone = [
         row for key, row in granted_rows.items() if key not in wanted and prune and row.granted_by.startswith(prune)

@@ -14,6 +14,7 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.limits import LimitValues
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import BudgetReached, Cohort, Pool, PoolState
+from runrig.domain.records import Said
 from runrig.domain.shown.limits import BudgetPreview, LimitsChange
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.engine.lifecycle import budgets, closing, limits, pausing, pools
@@ -32,7 +33,7 @@ from runrig.service.queries.lookup import known_pool, live_pool
 from runrig.service.queries.resource_queries import PoolView, pool_view
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Transactor
-from runrig.service.runtime.writing import Said, Writing
+from runrig.service.runtime.writing import Writing
 from runrig.spec import cluster
 from runrig.spec.export import cluster_text
 from runrig.spec.quota import Kinds

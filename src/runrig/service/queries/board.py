@@ -1,7 +1,7 @@
 """Which gangs hold which GPUs and which wait, copied from the state for the map of the cluster."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -12,6 +12,7 @@ from runrig.domain.nodes import NO_FLAVOR, Node
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU
 from runrig.domain.records import GangRow, Record
+from runrig.domain.shown.topology import GangCount
 from runrig.engine.ledger.queue import asked as asked
 from runrig.engine.nodes.topology import path_of
 from runrig.engine.state.state import State
@@ -48,25 +49,17 @@ class BoardGang(NamedTuple):
     shares: tuple[Share, ...]
 
 
-class Queued(NamedTuple):
-    """*gangs* of *pool* are pending, with *gpus* at their full size. *pool*: "" for everything that the user may not
-    see.
-    """
-
-    pool: str
-    gangs: int
-    gpus: int
-
-
 @dataclass(frozen=True, slots=True)
 class Board:
-    """*levels*: the names of the domain levels above a node. *nodes*: by domain, in natural order. *gangs*: by id."""
+    """*levels*: the names of the domain levels above a node. *nodes*: by domain, in natural order. *gangs*: by id. *queued*: pool → its
+    pending gangs at their full size; "" for everything that the user may not see.
+    """
 
     revision: int
     levels: tuple[str, ...]
     nodes: tuple[BoardNode, ...]
     gangs: tuple[BoardGang, ...]
-    queued: tuple[Queued, ...]
+    queued: Mapping[str, GangCount]
 
 
 Held = tuple[Gang, GangState, Placement]
@@ -310,7 +303,7 @@ def board(look: Look, visibility: Visibility, drawn: Drawn | None = None) -> Boa
         total = sums.setdefault(pool if sees[pool] else "", [0, 0])
         total[0] += count
         total[1] += gpus
-    queued = tuple(Queued(pool, *total) for pool, total in sorted(sums.items()))
+    queued = {pool: GangCount(*total) for pool, total in sorted(sums.items())}
     return Board(look.revision, tuple(key for key, _ in levels), nodes, drawn.gangs(look, visibility), queued)
 
 

@@ -11,7 +11,7 @@ from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import GPU
 from runrig.domain.shown import pools as shown
 from runrig.domain.shown.nodes import Node
-from runrig.domain.shown.pools import Balances, Cohort, NodeShare, PoolGpus, QuotaTree
+from runrig.domain.shown.pools import Balances, Cohort, NodeShare, PoolNow, QuotaTree
 from runrig.domain.tags import etag_of
 from runrig.domain.workflows import Status
 from runrig.engine.explain import report
@@ -30,29 +30,15 @@ FEW_POOLS = 20
 class PoolView(NamedTuple):
     """*pool*: as stored; *settings*: its parent if it is a subpool (rule S5), else the pool; *flavors*: those it can
     use.
-
-    *subpools*: names of those that are not ARCHIVED; *workflows*: number of its own that have not ended.
     """
 
     pool: Pool
     settings: Pool
-    gpus: PoolGpus
-    balances: Balances
-    subpools: tuple[str, ...]
     flavors: tuple[Flavor, ...]
-    nodes: NodeShare
-    workflows: int
+    now: PoolNow
 
     def shown(self, backend: str) -> shown.Pool:
-        return shown.Pool(
-            **shown.fields_of(self.pool, self.settings),
-            backend=backend,
-            subpools=self.subpools,
-            workflows=self.workflows,
-            gpus=self.gpus,
-            nodes=self.nodes,
-            balances=self.balances,
-        )
+        return shown.Pool(**shown.fields_of(self.pool, self.settings), backend=backend, **vars(self.now))
 
 
 class ResourceQueries:
@@ -247,16 +233,14 @@ class _Known:
         state, balances = self.state, self.balances.get(pool.name, {})
         gpus = [balances[key] for key in self._keys] if balances else []
         lends, used = [each.lent for each in gpus] if balances else None, sum([each.used for each in gpus])
-        return PoolView(
-            pool=pool,
-            settings=settings_of(state, pool),
-            gpus=report.pool_balance(state, pool.name, gpus=self.gpus, lends=lends, subtree_used=used),
-            balances=balances,
+        now = PoolNow(
             subpools=tuple(sorted(self.subpools[pool.name])) if pool.name in self.subpools else (),
-            flavors=self._flavors_of(pool),
-            nodes=nodes,
             workflows=state.alive[pool.name],
+            gpus=report.pool_balance(state, pool.name, gpus=self.gpus, lends=lends, subtree_used=used),
+            nodes=nodes,
+            balances=balances,
         )
+        return PoolView(pool, settings_of(state, pool), self._flavors_of(pool), now)
 
     def _flavors_of(self, pool: Pool) -> tuple[Flavor, ...]:
         """Most pools have the same flavors because they do not set any."""

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from runrig.domain.plan import Plan, Submit, law_of
-from runrig.domain.records import Event, Note, RowChange
+from runrig.domain.records import Event, Note, RowChange, Said
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 from runrig.engine.state.state import State
@@ -72,14 +72,6 @@ def about_of(revisions: Sequence[Revision], first: Mapping[str, Any]) -> dict[in
     if first:
         about[revisions[0].number] = {**about.get(revisions[0].number, {}), **first}
     return about
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """The user's note on a change, stored with it."""
-
-    description: str
-    tags: tuple[str, ...] = ()
 
 
 class Writing:

@@ -51,7 +51,7 @@ def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
         found.append(("pause", "Pause") if pool.paused_by is None else ("resume", "Resume"))
         found.append(("close", "Close") if pool.closed_by is None else ("open", "Open"))
     ends = Permission.CHANGE_SUBPOOLS if about.subpool else Permission.CHANGE_CLUSTER
-    if not view.subpools and asker.may(ends, about):
+    if not view.now.subpools and asker.may(ends, about):
         found.append(("delete", "Delete"))
     return [(f"{_address(pool.name)}/{name}", words) for name, words in found]
 
@@ -195,7 +195,7 @@ def _subpool(request: Request, service: Service, asker: Asker, name: str, fields
         ("name", "quota"),
         view,
         typed=typed,
-        left=view.gpus.unallocated,
+        left=view.now.gpus.unallocated,
         **more,
     )
 
@@ -335,5 +335,5 @@ def slider_of(view: PoolView, flavor: str = "", quota: str = "") -> dict[str, An
     now = there.get(chosen, 0)
     good = quota.isascii() and quota.isdecimal() and len(quota) < 10
     value = int(quota) if good else now
-    most = max(view.nodes.gpus, now, value, 1)
+    most = max(view.now.nodes.gpus, now, value, 1)
     return {"flavors": flavors, "flavor": chosen, "now": now, "value": value, "most": most, "asked": good}

@@ -76,7 +76,7 @@ def _limits(service: Service, asker: Asker, names: list[str]) -> Iterator[Limit]
         pool = view.pool
         if pool.name not in names or SUBPOOL_DELIMITER in pool.name:
             continue
-        mine = WorkflowQuery(pools=(pool.name, *view.subpools), users=(asker.identity.user,))
+        mine = WorkflowQuery(pools=(pool.name, *view.now.subpools), users=(asker.identity.user,))
         if pool.user_gpus is not None:
             running = service.totals.gpus(mine, asker.visibility)
             yield Limit(pool.name, "GPUs at the same time", pool.user_gpus, None if running is None else running[0])

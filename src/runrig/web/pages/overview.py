@@ -86,7 +86,7 @@ def _yours(service: Service, asker: Asker) -> dict[str, Any]:
 def _overview(service: Service, views: Views, visibility: Visibility, reasons: Reasons | ReasonsThen) -> dict[str, Any]:
     board = views.boards.board(visibility)
     tree = views.queries.quota_tree(visibility)
-    queued = {each.pool: each.gangs for each in board.queued}
+    queued = {pool: each.gangs for pool, each in board.queued.items()}
     rows = rows_of(tree, queued)
     pools = {*queued, *views.queries.pools_on_hold(visibility)} - {""}
     waiting = sorted(pools, key=lambda pool: (-queued.get(pool, 0), pool))
@@ -151,7 +151,7 @@ def waiting_page(
     at: At = "",
 ) -> Response:
     with looking(request, service, at) as (views, bar):
-        queued = {each.pool: each for each in views.boards.board(visibility).queued}
+        queued = views.boards.board(visibility).queued
         names = {*queued, *views.queries.pools_on_hold(visibility)} - {""}
         above = {name: name.partition(SUBPOOL_DELIMITER)[0] for name in names}
         pools = sorted({*above, *above.values()})

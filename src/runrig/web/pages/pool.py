@@ -84,8 +84,7 @@ def _pool(
     name = view.pool.name
     shown = view.shown(views.backend_name)
     board = views.boards.board(visibility)
-    queued = {each.pool: each.gangs for each in board.queued}
-    tree = rows_of(views.queries.quota_tree(visibility), queued)
+    tree = rows_of(views.queries.quota_tree(visibility), {pool: each.gangs for pool, each in board.queued.items()})
     rows = [row for row in tree if row.kind == "pool" and (row.name == name or row.name in shown.subpools)]
     family = [name, *shown.subpools]
     whys = reasons.whys(family, visibility)
@@ -96,8 +95,8 @@ def _pool(
         "rows": rows,
         "colours": colours_of(service, [row.name for row in tree if row.kind == "pool"] or [name], visibility),
         "cards": sorted(why_cards(whys), key=lambda card: (-card.held.gangs, card.pool, card.law)),
-        "waiting": sum(queued.get(each, 0) for each in family),
-        "asked": sum(each.gpus for each in board.queued if each.pool in family),
+        "waiting": sum(each.gangs for pool, each in board.queued.items() if pool in family),
+        "asked": sum(each.gpus for pool, each in board.queued.items() if pool in family),
         "held": sum(sum(each.gangs for each in why.held) + why.unasked - why.gangs for why, _ in whys),
         "unasked": sum(why.unasked for why, _ in whys),
         "running": _listed(views, visibility, family, "RUNNING"),
