@@ -23,11 +23,6 @@ Coder = Callable[[Any], Any]
 
 # No cycle check: values are frozen, so they form a tree.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False)
-# `encode` makes this for each call, which takes longer than to write a short value.
-_MAKE = getattr(json.encoder, "c_make_encoder", None)
-_PARTS = _MAKE and _MAKE(
-    None, _ENCODER.default, json.encoder.encode_basestring_ascii, None, ":", ",", True, False, False
-)
 
 
 class Undecodable(ValueError):
@@ -36,7 +31,7 @@ class Undecodable(ValueError):
 
 def dumps(plain: object) -> str:
     """Returns *plain* as canonical text: sorted keys, no spaces, ASCII."""
-    return "".join(_PARTS(plain, 0)) if _PARTS else _ENCODER.encode(plain)
+    return _ENCODER.encode(plain)
 
 
 def loads(text: str | bytes) -> Any:
