@@ -20,6 +20,7 @@ from runrig.api.osmo import (
     tasks,
     workflows,
 )
+from runrig.api.osmo.absent import why_absent
 from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.api.v1.following import Followers
 from runrig.http import failures, permissions
@@ -101,7 +102,7 @@ def described() -> FastAPI:
     app = FastAPI(
         title="runrig", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, redirect_slashes=False
     )
-    failures.install(app)
+    failures.install(app, why_absent)
     document.install(app)
     for module in _MODULES:
         permissions.install(app, module.router)

@@ -1,7 +1,7 @@
 """Turns exceptions into error responses with one format, a matching status and no stack trace."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from starlette.routing import Match
 from runrig.domain.errors import InvalidInput, NotFound, NotLoggedIn, Problem, RunrigError, ServerFault
 from runrig.domain.quantities import counted
 from runrig.domain.statuses import headers_of, status_of
-from runrig.http.absent import why_absent
 from runrig.http.problems import written
 from runrig.service.runtime import logs
 
@@ -30,8 +29,8 @@ _SHOULD_BE = "Input should be "
 _log = logging.getLogger(__name__)
 
 
-def install(app: FastAPI) -> None:
-    """Installs the exception handlers for all routes."""
+def install(app: FastAPI, why_absent: Callable[[str, str], str | None]) -> None:
+    """Installs the exception handlers for all routes. *why_absent*: says why there is no such (method, path), if clients know it."""
 
     @app.exception_handler(RunrigError)
     async def _ours(request: Request, error: RunrigError) -> Response:
