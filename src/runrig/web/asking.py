@@ -61,7 +61,7 @@ def plan_of(request: Request, service: Service, asker: Asker, question: Callable
 
     def look() -> Mapping[str, Any] | None:
         user, leaving = asker.identity.user, leaving_of(request)
-        plan = service.plans.shown(question, user=user, visibility=asker.visibility, leaving=leaving)
+        plan = service.plans.shown(question(), user=user, visibility=asker.visibility, leaving=leaving)
         return None if plan is None else {"plan": plan_view(plan)}
 
     return partial(run_in_threadpool, look)

@@ -36,10 +36,8 @@ router = APIRouter(route_class=Route, tags=["server"])
     responses=shows(Plan, 404, 409, 413),
 )
 def make_plan(service: Serving, user: User, asker: Asking, request: Asked, body: v1.PlanRequest) -> Response:
-    leaving = leaving_of(request)
-    found = service.plans.shown(
-        lambda: _question(asker, user, body), user=user, visibility=asker.visibility, leaving=leaving
-    )
+    leaving, question = leaving_of(request), _question(asker, user, body)
+    found = service.plans.shown(question, user=user, visibility=asker.visibility, leaving=leaving)
     return Response(status_code=499) if found is None else reply(found)
 
 

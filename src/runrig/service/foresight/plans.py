@@ -76,15 +76,13 @@ class Plans:
         self._dry_runs = dry_runs
         self._turns = Turns(AT_ONCE, "plans")
 
-    def shown(
-        self, question: Callable[[], Question], *, user: str, visibility: Visibility, leaving: Leaving
-    ) -> Plan | None:
+    def shown(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Plan | None:
         """Returns the plan for *question* as it is shown; None if the client disconnected.
 
-        Raises as *question* and `plan`, and Unavailable if it takes too long.
+        Raises as `plan`, and Unavailable if it takes too long.
         """
         try:
-            found = self.plan(question(), user=user, visibility=visibility, leaving=leaving)
+            found = self.plan(question, user=user, visibility=visibility, leaving=leaving)
             verdict = self._dry_runs.of(found.queued, visibility, found.elements) if found.queued else None
         except GivenUp:
             if leaving.left:
