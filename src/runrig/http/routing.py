@@ -49,7 +49,8 @@ def text_answers(example: str, *errors: int) -> Responses:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """In ``Annotated``: *find* returns the value of a parameter, in the thread of the route.
+    """In ``Annotated``: *find* returns the value of a parameter, in the thread of the route. It can be a coroutine function if the
+    route is one.
 
     As a dependency of the framework, each would cost the event loop as much as the rest of the request. *documented*:
     the header that it reads.
@@ -157,6 +158,7 @@ def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:
 
 def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callable[..., Any]:
     """Returns *endpoint* as the framework calls it: with the request in place of the `Found` parameters."""
+    awaited = [name for name, mark in found.items() if iscoroutinefunction(mark.find)]
 
     def complete(request: Request, asked: dict[str, Any]) -> dict[str, Any]:
         return asked | {name: mark.find(request) for name, mark in found.items()}
@@ -167,7 +169,10 @@ def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callabl
 
     @wraps(endpoint)
     async def serve_async(found_in: Request, **asked: Any) -> Response:
-        return _written(await endpoint(**complete(found_in, asked)))
+        given = complete(found_in, asked)
+        for name in awaited:
+            given[name] = await given[name]
+        return _written(await endpoint(**given))
 
     served: Callable[..., Any] = serve_async if iscoroutinefunction(endpoint) else serve
     left = [each for name, each in signature(endpoint).parameters.items() if name not in found]
@@ -177,7 +182,9 @@ def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callabl
     return served
 
 
-def _written(answer: Shown | Model | Mapping[str, Any] | Response) -> Response:
+def _written(answer: Shown | Model | Mapping[str, Any] | Response | None) -> Response:
+    if answer is None:
+        return Response(status_code=204)
     return answer if isinstance(answer, Response) else reply(answer)
 
 

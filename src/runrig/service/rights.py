@@ -86,13 +86,17 @@ class Asker:
         names = (pool.name for pool in there if pool.state is PoolState.ACTIVE)
         return sorted(name for name in names if self.may(Permission.SUBMIT, About(name)))
 
+    def need_submit(self, pool: str) -> None:
+        """Raises NotFound, NotAllowed."""
+        self.need(Permission.SUBMIT, About(pool))
+        self.check_there(Permission.SUBMIT, pool)
+
     def check_submits(self, pool: str) -> None:
         """Raises NotFound, NotAllowed, or Conflict if the pool accepts no workflows any more."""
         pools = self.submits_to()
         if pool in pools:
             return
-        self.need(Permission.SUBMIT, About(pool))
-        self.check_there(Permission.SUBMIT, pool)
+        self.need_submit(pool)
         raise Conflict(
             f"pool {pool} no longer accepts workflows. Use one of {', '.join(pools)}"
             if pools

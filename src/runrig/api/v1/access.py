@@ -130,9 +130,8 @@ def get_role(service: Serving, user: str, role: str) -> Role:
     dependencies=_ACCESS,
     responses=empties(404, 409, 412),
 )
-def revoke_role(service: Serving, who: Who, expected: IfMatch, user: str, role: str) -> Response:
+def revoke_role(service: Serving, who: Who, expected: IfMatch, user: str, role: str) -> None:
     service.access.users.withdraw(user, role_named(role), actor=who.user, expected=expected)
-    return Response(status_code=204)
 
 
 @router.get(

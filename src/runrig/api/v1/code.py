@@ -49,9 +49,8 @@ _BODY: dict[str, Any] = {
     dependencies=_SEND,
     responses=empties(404),
 )
-def check_code(service: Serving, user: User, id: str) -> Response:
+def check_code(service: Serving, user: User, id: str) -> None:
     service.codes.renew(user, id)
-    return Response(status_code=204)
 
 
 @router.post(

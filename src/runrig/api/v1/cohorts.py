@@ -100,6 +100,5 @@ def delete_cohort(
             description="Delete the cohort even if it has children. They stay under its name, at the top of the tree"
         ),
     ] = False,
-) -> Response:
+) -> None:
     service.declarations.delete_cohort(name, user=user, leave_children=leave_children, expected=expected)
-    return Response(status_code=204)

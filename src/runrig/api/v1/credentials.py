@@ -69,9 +69,8 @@ def put_credential(service: Serving, user: User, name: Name, expected: IfMatch, 
     dependencies=_CHANGE,
     responses=empties(404, 412, said={404: NO_CREDENTIAL}),
 )
-def delete_credential(service: Serving, user: User, expected: IfMatch, name: Name) -> Response:
+def delete_credential(service: Serving, user: User, expected: IfMatch, name: Name) -> None:
     service.access.credentials.delete(user, name, actor=user, expected=expected)
-    return Response(status_code=204)
 
 
 @router.post(

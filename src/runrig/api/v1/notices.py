@@ -1,6 +1,6 @@
 """Notices of the user's workflows: where they are sent, and what came of the last one."""
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from runrig.api.v1.frame import User, empties, shows
 from runrig.domain.access import Permission
@@ -43,9 +43,8 @@ def put_notices(service: Serving, user: User, body: v1.NoticesRequest) -> Notice
     dependencies=_CHANGE,
     responses=empties(),
 )
-def delete_notices(service: Serving, user: User) -> Response:
+def delete_notices(service: Serving, user: User) -> None:
     service.notices.turn_off(user)
-    return Response(status_code=204)
 
 
 @router.post(

@@ -21,7 +21,7 @@ from runrig.service.foresight.questions import (
     OfSubmission,
     Question,
 )
-from runrig.service.rights import About, Asker
+from runrig.service.rights import Asker
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["server"])
@@ -53,9 +53,7 @@ def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:
     if body.pool is not None:
         return OfPause(body.pool, user, body.until) if body.act == "pause" else OfResume(body.pool)
     if body.submission is not None:
-        pool = body.submission.pool
-        asker.need(Permission.SUBMIT, About(pool))
-        asker.check_there(Permission.SUBMIT, pool)
+        asker.need_submit(body.submission.pool)
         return OfSubmission(read(submission_of(body.submission, body.submission, user, asker.visibility)))
     asker.need(Permission.CHANGE_CLUSTER)
     if body.file is not None:

@@ -26,7 +26,6 @@ from runrig.service.commands.batches import Outcome
 from runrig.service.commands.restarts import Changes
 from runrig.service.commands.submission import Submission, filled_in
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.service.rights import About, Asker
 from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
 from runrig.spec.arrays import Given
 from runrig.spec.labels import read_key, read_selector, read_tags
@@ -214,9 +213,8 @@ async def change_array(service: Serving, user: User, id: str, body: v1.WorkflowA
     dependencies=[_CHANGE],
     responses=empties(404, 409),
 )
-def attach_workflow(service: Serving, id: str) -> Response:
+def attach_workflow(service: Serving, id: str) -> None:
     service.leases.renew(id)
-    return Response(status_code=204)
 
 
 @router.post(
@@ -252,7 +250,7 @@ async def reassign_workflow(
 ) -> v1.WorkflowReassigned:
     priority = _priority(body.priority)
     if body.pool is not None:
-        await run_in_threadpool(_check_submits, asker, body.pool)
+        await run_in_threadpool(asker.need_submit, body.pool)
     if not body.dry_run:
         command = service.submissions.reassigning(id, user=user, pool=body.pool, priority=priority)
         return v1.WorkflowReassigned(id=await service.arrivals.do(command), verdict=None)
@@ -263,12 +261,6 @@ async def reassign_workflow(
         return v1.WorkflowReassigned(id=id, verdict=verdict, on_nodes=on_nodes)
 
     return await run_in_threadpool(checked)
-
-
-def _check_submits(asker: Asker, pool: str) -> None:
-    """Raises NotAllowed, NotFound."""
-    asker.need(Permission.SUBMIT, About(pool))
-    asker.check_there(Permission.SUBMIT, pool)
 
 
 @router.get(
