@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -9,12 +10,10 @@ from fastapi import APIRouter, Query, Response
 
 from runrig.domain.access import GrantRow, Permission, role_named
 from runrig.domain.errors import InvalidInput, NotFound
-from runrig.http.permissions import Asking, needs
+from runrig.http.permissions import needs
 from runrig.http.routing import Route, Serving
-from runrig.service.rights import Asker
 from runrig.service.service import Service
-from runrig.web.asking import answered, form, form_shown, in_thread
-from runrig.web.forms import sent
+from runrig.web.asking import Filled, Form, form
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.tokens import page_of
 from runrig.web.rendering import html
@@ -71,83 +70,68 @@ def of_user(request: Asked, service: Serving, user: str) -> Response:
 
 
 @form(router, "/access/create", dependencies=_ACCESS)
-async def create(request: Asked, service: Serving, asker: Asking) -> Response:
-    fields, actor = await sent(request), asker.identity.user
-    name = fields.get("user", "").strip()
-
+async def create(it: Filled) -> Response:
     def draw(**more: Any) -> Response:
-        typed = {"user": "", "roles": ""} | dict(fields)
-        return form_shown(request, service, "access_create.html", ("user", "roles"), typed=typed, **more)
+        typed = {"user": "", "roles": ""} | dict(it.fields)
+        return it.shown("access_create.html", ("user", "roles"), typed=typed, **more)
 
     def do() -> None:
-        if not name:
+        if not it.field("user"):
             raise InvalidInput.one("name the user", "user")
-        roles = fields.get("roles", "").replace(",", " ").split()
-        service.access.users.create(name, [role_named(each) for each in roles], actor=actor)
+        roles = [role_named(each) for each in it.words("roles")]
+        it.service.access.users.create(it.field("user"), roles, actor=it.user)
 
-    return await answered(request, asker, fields, draw=draw, do=in_thread(do, page_of(name)))
+    return await it.answered(draw, do, page_of(it.field("user")))
 
 
 @form(router, "/access/user/{user}/disable", dependencies=_ACCESS)
-async def disable(request: Asked, service: Serving, asker: Asking, user: str) -> Response:
+async def disable(it: Filled, user: str) -> Response:
     says = "Their tokens stop working, and their browsers are signed out. Their workflows keep running."
-    return await _switched(request, service, asker, user, "disable", says)
+    return await _switched(it, user, "disable", says)
 
 
 @form(router, "/access/user/{user}/enable", dependencies=_ACCESS)
-async def enable(request: Asked, service: Serving, asker: Asking, user: str) -> Response:
-    return await _switched(request, service, asker, user, "enable", "Tokens that are still valid work again.")
+async def enable(it: Filled, user: str) -> Response:
+    return await _switched(it, user, "enable", "Tokens that are still valid work again.")
 
 
-async def _switched(request: Asked, service: Service, asker: Asker, user: str, act: str, says: str) -> Response:
-    users = service.access.users
+async def _switched(it: Form, user: str, act: str, says: str) -> Response:
+    users = it.service.access.users
 
     def draw(**more: Any) -> Response:
         name = users.get(user).name
         does = f"{act.capitalize()} {name}"
-        return form_shown(request, service, "sure.html", does=does, says=says, address=page_of(name), act=act, **more)
+        return it.shown("sure.html", does=does, says=says, address=page_of(name), act=act, **more)
 
-    do = in_thread(lambda: users.set_disabled(user, act == "disable", actor=asker.identity.user), page_of(user))
-    return await answered(request, asker, await sent(request), draw=draw, do=do)
+    do = partial(users.set_disabled, user, act == "disable", actor=it.user)
+    return await it.answered(draw, do, page_of(user))
 
 
 @form(router, "/access/grant", dependencies=_ACCESS)
-async def grant(
-    request: Asked, service: Serving, asker: Asking, user: Annotated[str, Query(max_length=200)] = ""
-) -> Response:
-    fields, actor = await sent(request), asker.identity.user
-
+async def grant(it: Filled, user: Annotated[str, Query(max_length=200)] = "") -> Response:
     def draw(**more: Any) -> Response:
-        typed = {"user": user, "role": ""} | dict(fields)
-        return form_shown(request, service, "access_grant.html", ("user", "role"), typed=typed, **more)
+        typed = {"user": user, "role": ""} | dict(it.fields)
+        return it.shown("access_grant.html", ("user", "role"), typed=typed, **more)
 
     def do() -> None:
-        if not (name := fields.get("user", "").strip()):
+        if not it.field("user"):
             raise InvalidInput.one("name the user", "user")
-        service.access.users.grant(name, role_named(fields.get("role", "").strip()), actor=actor)
+        it.service.access.users.grant(it.field("user"), role_named(it.field("role")), actor=it.user)
 
-    then = page_of(fields.get("user", "").strip())
-    return await answered(request, asker, fields, draw=draw, do=in_thread(do, then))
+    return await it.answered(draw, do, page_of(it.field("user")))
 
 
 @form(router, "/access/revoke/{user}/{role}", dependencies=_ACCESS)
-async def revoke(request: Asked, service: Serving, asker: Asking, user: str, role: str) -> Response:
-    actor, users = asker.identity.user, service.access.users
+async def revoke(it: Filled, user: str, role: str) -> Response:
+    users = it.service.access.users
 
     def draw(**more: Any) -> Response:
         granted = role_named(role)
         if granted not in users.get(user).grants and "error" not in more:
             raise NotFound(f"user {user} does not have the role {granted}")
-        return form_shown(
-            request,
-            service,
-            "sure.html",
-            does=f"Revoke {granted} of {user}",
-            says=f"{user} loses what only this role allows with the next request. Workflows keep running.",
-            address="/access",
-            act=f"revoke/{quote(user, safe='')}/{quote(str(granted), safe='')}",
-            **more,
-        )
+        does = f"Revoke {granted} of {user}"
+        says = f"{user} loses what only this role allows with the next request. Workflows keep running."
+        act = f"revoke/{quote(user, safe='')}/{quote(str(granted), safe='')}"
+        return it.shown("sure.html", does=does, says=says, address="/access", act=act, **more)
 
-    do = in_thread(lambda: users.withdraw(user, role_named(role), actor=actor), page_of(user))
-    return await answered(request, asker, await sent(request), draw=draw, do=do)
+    return await it.answered(draw, lambda: users.withdraw(user, role_named(role), actor=it.user), page_of(user))

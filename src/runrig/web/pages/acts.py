@@ -5,25 +5,21 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
-from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.shown.workflows import Workflow, WorkflowSubmitted
-from runrig.http.permissions import Asking, needs
+from runrig.http.permissions import needs
 from runrig.http.permissions import workflow as of_workflow
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Route
 from runrig.service.commands.restarts import Changes
 from runrig.service.commands.submission import Submission
-from runrig.service.rights import About, Asker
 from runrig.service.runtime.writing import Command
-from runrig.service.service import Service
-from runrig.web.asking import Look, answered, form, form_shown
-from runrig.web.forms import Fields, key_of, sent
-from runrig.web.pages.parts import Asked
+from runrig.web.asking import Filled, Form, Look, form
+from runrig.web.forms import Fields
 from runrig.web.planned import Turn
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -70,42 +66,31 @@ def _while_it_lives(shown: Workflow) -> Iterator[tuple[str, str]]:
 
 
 @form(router, "/submit", dependencies=[needs(Permission.LIST_POOLS)])
-async def submit(request: Asked, service: Serving, asker: Asking) -> Response:
-    fields = await sent(request)
-
-    def typed(key: str | None = None) -> Submission:
-        check_pool(asker, fields)
-        return _submission_of(fields, asker, key)
-
+async def submit(it: Filled) -> Response:
     async def do() -> str:
-        return workflow_address((await service.arrivals.submit(await run_in_threadpool(typed, key_of(fields)))).id)
+        return workflow_address((await it.service.arrivals.submit(await run_in_threadpool(_typed, it, it.key))).id)
 
-    return await answered(
-        request,
-        asker,
-        fields,
-        draw=partial(_submission, request, service, asker, fields, None),
-        do=do,
-        look=verdict_of(service, asker, lambda: service.submissions.check(typed())),
-    )
+    look = verdict_of(it, lambda: it.service.submissions.check(_typed(it)))
+    return await it.answered(partial(_submission, it, None), do, look=look)
 
 
-def _submission_of(fields: Fields, asker: Asker, key: str | None = None) -> Submission:
-    """Returns what the form of `/submit` holds. Raises InvalidInput."""
-    text = fields.get("file", "")
+def _typed(it: Form, key: str | None = None) -> Submission:
+    """Returns what the form of `/submit` holds. Raises InvalidInput, NotAllowed, NotFound."""
+    check_pool(it)
+    text = it.fields.get("file", "")
     if not text.strip():
         raise InvalidInput.one("the workflow file is missing. Paste or choose one", "file")
     return Submission(
         text,
-        fields.get("pool", ""),
-        asker.identity.user,
-        variables=_pairs(fields, "values"),
-        string_variables=_pairs(fields, "strings"),
-        environment=_pairs(fields, "environment"),
-        labels=_pairs(fields, "label"),
-        priority=priority_of(fields),
+        it.fields["pool"],
+        it.user,
+        variables=_pairs(it.fields, "values"),
+        string_variables=_pairs(it.fields, "strings"),
+        environment=_pairs(it.fields, "environment"),
+        labels=_pairs(it.fields, "label"),
+        priority=priority_of(it),
         uuid=key,
-        visibility=asker.visibility,
+        visibility=it.asker.visibility,
     )
 
 
@@ -118,143 +103,102 @@ def _pairs(fields: Fields, name: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
-def priority_of(fields: Fields) -> Priority | None:
-    found = fields.get("priority", "")
+def priority_of(it: Form) -> Priority | None:
+    found = it.fields.get("priority", "")
     if found not in ("", *PRIORITIES):
         raise InvalidInput.one("choose a priority from the list", "priority")
     return Priority(found) if found else None
 
 
-def check_pool(asker: Asker, fields: Fields) -> None:
+def check_pool(it: Form) -> None:
     """Checks that the user chose a pool and may submit to it. Raises NotAllowed, NotFound, InvalidInput."""
-    pool = fields.get("pool", "")
+    pool = it.fields.get("pool", "")
     if not pool:
         raise InvalidInput.one("choose a pool", "pool")
-    asker.need(Permission.SUBMIT, About(pool))
-    asker.check_there(Permission.SUBMIT, pool)
+    it.asker.need_submit(pool)
 
 
-def verdict_of(service: Service, asker: Asker, check: Callable[[], WorkflowSubmitted]) -> Look:
+def verdict_of(it: Form, check: Callable[[], WorkflowSubmitted]) -> Look:
     """Answers like `runrig workflow submit --dry-run`."""
 
     def found() -> Mapping[str, Any]:
         accepted = check()
-        verdict = service.dry_runs.of(accepted.gangs, asker.visibility, accepted.in_array)
+        verdict = it.service.dry_runs.of(accepted.gangs, it.asker.visibility, accepted.in_array)
         return {"accepted": accepted, "verdict": verdict}
 
-    return partial(run_in_threadpool, found)
+    return found
 
 
-def _submission(
-    request: Request,
-    service: Service,
-    asker: Asker,
-    fields: Fields,
-    of: Workflow | None,
-    *,
-    accepted: WorkflowSubmitted | None = None,
-    verdict: WorkflowDryRun | None = None,
-    file: str = "",
-    **more: Any,
-) -> Response:
-    """*of*: the workflow to submit again with *file*; None: a new one. *accepted*, *verdict*: from the preview."""
-    pools = asker.submits_to()
-    default = of.pool if of is not None else service.access.profile(asker.identity.user).default_of(pools)
-    typed = {"pool": default or "", "priority": of.priority if of else ""} | dict.fromkeys(_TYPED, "") | dict(fields)
-    return form_shown(
-        request,
-        service,
-        "submit.html",
-        ("pool", "priority", *(_TYPED if of is None else ())),
-        of=of,
-        file=file,
-        typed=typed,
-        pools=pools,
-        priorities=PRIORITIES,
-        accepted=accepted,
-        verdict=verdict,
-        **more,
-    )
+def _submission(it: Form, of: Workflow | None, *, file: str = "", **more: Any) -> Response:
+    """*of*: the workflow to submit again with *file*; None: a new one."""
+    pools = it.asker.submits_to()
+    default = of.pool if of is not None else it.service.access.profile(it.user).default_of(pools)
+    typed = {"pool": default or "", "priority": of.priority if of else ""} | dict.fromkeys(_TYPED, "") | dict(it.fields)
+    known = ("pool", "priority", *(_TYPED if of is None else ()))
+    preview = {"accepted": None, "verdict": None} | more
+    return it.shown("submit.html", known, of=of, file=file, typed=typed, pools=pools, priorities=PRIORITIES, **preview)
 
 
 # ---------------------------------------------------------------- again
 
 
 @form(router, "/workflow/{id}/again", dependencies=CHANGE)
-async def again(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
-    fields = await sent(request)
-    user = asker.identity.user
+async def again(it: Filled, id: str) -> Response:
+    submissions = it.service.submissions
 
     def wanted() -> dict[str, Any]:
-        check_pool(asker, fields)
-        return {"pool": fields["pool"], "user": user, "priority": priority_of(fields)}
+        check_pool(it)
+        return {"pool": it.fields["pool"], "user": it.user, "priority": priority_of(it)}
 
     async def do() -> str:
-        key = key_of(fields)
-        command = service.submissions.submitting_again(id, **await run_in_threadpool(wanted), uuid=key)
-        return workflow_address((await service.arrivals.do(command, key)).id)
+        command = submissions.submitting_again(id, **await run_in_threadpool(wanted), uuid=it.key)
+        return workflow_address((await it.service.arrivals.do(command, it.key)).id)
 
-    return await answered(
-        request,
-        asker,
-        fields,
-        draw=partial(_again, request, service, asker, id, fields),
-        do=do,
-        look=verdict_of(service, asker, lambda: service.submissions.check_again(id, **wanted())),
-    )
+    look = verdict_of(it, lambda: submissions.check_again(id, **wanted()))
+    return await it.answered(partial(_again, it, id), do, look=look)
 
 
-def _again(request: Request, service: Service, asker: Asker, id: str, fields: Fields, **more: Any) -> Response:
-    of, file = shown_workflow(service, asker, id), service.workflow_queries.spec(id).text
-    return _submission(request, service, asker, fields, of, file=file, **more)
+def _again(it: Form, id: str, **more: Any) -> Response:
+    return _submission(it, shown_workflow(it, id), file=it.service.workflow_queries.spec(id).text, **more)
 
 
-def shown_workflow(service: Service, asker: Asker, id: str) -> Workflow:
-    return service.workflow_queries.workflow(id, asker.visibility)
+def shown_workflow(it: Form, id: str) -> Workflow:
+    return it.service.workflow_queries.workflow(id, it.asker.visibility)
 
 
 # ---------------------------------------------------------------- restart, cancel
 
 
 @form(router, "/workflow/{id}/restart", dependencies=CHANGE)
-async def restart(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
-    fields = await sent(request)
-
+async def restart(it: Filled, id: str) -> Response:
     async def do() -> str:
-        await run_in_threadpool(check_pool, asker, fields)
-        key = key_of(fields)
-        changes = Changes(keep_completed="keep" in fields)
-        command = service.submissions.restarting(
-            id, pool=fields["pool"], user=asker.identity.user, uuid=key, changes=changes
-        )
-        return workflow_address((await service.arrivals.do(command, key)).id)
+        await run_in_threadpool(check_pool, it)
+        pool, changes = it.fields["pool"], Changes(keep_completed="keep" in it.fields)
+        command = it.service.submissions.restarting(id, pool=pool, user=it.user, uuid=it.key, changes=changes)
+        return workflow_address((await it.service.arrivals.do(command, it.key)).id)
 
-    return await answered(request, asker, fields, draw=partial(_restart, request, service, asker, id, fields), do=do)
+    return await it.answered(partial(_restart, it, id), do)
 
 
-def _restart(request: Request, service: Service, asker: Asker, id: str, fields: Fields, **more: Any) -> Response:
-    of = shown_workflow(service, asker, id)
-    typed, pools = ({"pool": of.pool} | dict(fields) if fields else {"pool": of.pool, "keep": "on"}), asker.submits_to()
+def _restart(it: Form, id: str, **more: Any) -> Response:
+    of, pools = shown_workflow(it, id), it.asker.submits_to()
+    typed = {"pool": of.pool} | (dict(it.fields) or {"keep": "on"})
     some = any(each.status == _ENDED_WELL for each in of.groups)
-    return form_shown(request, service, "restart.html", ("pool",), it=of, typed=typed, pools=pools, some=some, **more)
+    return it.shown("restart.html", ("pool",), it=of, typed=typed, pools=pools, some=some, **more)
 
 
 @form(router, "/workflow/{id}/cancel", dependencies=CHANGE)
-async def cancel(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
-    fields = await sent(request)
-
+async def cancel(it: Filled, id: str) -> Response:
     async def do() -> str:
-        message = fields.get("message", "")
-        command = service.submissions.cancelling(id, user=asker.identity.user, message=message)
-        return workflow_address(await service.arrivals.do(command))
+        command = it.service.submissions.cancelling(id, user=it.user, message=it.fields.get("message", ""))
+        return workflow_address(await it.service.arrivals.do(command))
 
-    return await answered(request, asker, fields, draw=partial(_cancel, request, service, asker, id, fields), do=do)
+    return await it.answered(partial(_cancel, it, id), do)
 
 
-def _cancel(request: Request, service: Service, asker: Asker, id: str, fields: Fields, **more: Any) -> Response:
-    of = shown_workflow(service, asker, id)
-    typed = {"message": ""} | dict(fields)
-    return form_shown(request, service, "cancel.html", ("message",), it=of, typed=typed, stops=stops(of), **more)
+def _cancel(it: Form, id: str, **more: Any) -> Response:
+    of, typed = shown_workflow(it, id), {"message": ""} | dict(it.fields)
+    return it.shown("cancel.html", ("message",), it=of, typed=typed, stops=stops(of), **more)
 
 
 def stops(of: Workflow, only: Collection[str] = ()) -> Mapping[str, int]:
@@ -284,81 +228,63 @@ def workflow_address(id: str) -> str:
 
 
 @form(router, "/workflow/{id}/hold", dependencies=CHANGE)
-async def hold(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
+async def hold(it: Filled, id: str) -> Response:
     says = "Groups that have not started leave the queue until you release it, and keep their submit time. Running groups continue."
-    return await _sure(request, service, asker, id, service.submissions.holding, "hold", says)
+    return await _sure(it, id, it.service.submissions.holding, "hold", says)
 
 
 @form(router, "/workflow/{id}/release", dependencies=CHANGE)
-async def release(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
+async def release(it: Filled, id: str) -> Response:
     says = "It returns to the queue at its original position."
-    return await _sure(request, service, asker, id, service.submissions.releasing, "release", says)
+    return await _sure(it, id, it.service.submissions.releasing, "release", says)
 
 
-async def _sure(
-    request: Request, service: Service, asker: Asker, id: str, act: Callable[..., Command[str]], name: str, says: str
-) -> Response:
+async def _sure(it: Form, id: str, act: Callable[..., Command[str]], name: str, says: str) -> Response:
     def draw(**more: Any) -> Response:
-        address = workflow_address(shown_workflow(service, asker, id).id)
-        does = f"{name.capitalize()} {id}"
-        return form_shown(request, service, "sure.html", does=does, says=says, address=address, act=name, **more)
+        address = workflow_address(shown_workflow(it, id).id)
+        return it.shown("sure.html", does=f"{name.capitalize()} {id}", says=says, address=address, act=name, **more)
 
     async def do() -> str:
-        return workflow_address(await service.arrivals.do(act(id, user=asker.identity.user)))
+        return workflow_address(await it.service.arrivals.do(act(id, user=it.user)))
 
-    return await answered(request, asker, await sent(request), draw=draw, do=do)
+    return await it.answered(draw, do)
 
 
 @form(router, "/workflow/{id}/reassign", dependencies=CHANGE)
-async def reassign(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
+async def reassign(it: Filled, id: str) -> Response:
     """Changes the priority of a workflow, and its pool if it has not started."""
-    fields = await sent(request)
-    user = asker.identity.user
 
     def wanted() -> dict[str, Any]:
         """Includes the pool only if it changes, because the owner may no longer have access to the current one."""
-        pool = fields.get("pool")
-        if pool == shown_workflow(service, asker, id).pool:
+        pool = it.fields.get("pool")
+        if pool == shown_workflow(it, id).pool:
             pool = None
         else:
-            check_pool(asker, fields)
-        return {"user": user, "pool": pool, "priority": priority_of(fields)}
+            check_pool(it)
+        return {"user": it.user, "pool": pool, "priority": priority_of(it)}
 
     def verdict() -> Mapping[str, Any]:
-        gangs, on_nodes = service.submissions.check_reassignment(id, **wanted())
-        found = service.dry_runs.of(gangs, asker.visibility) if gangs else None
+        gangs, on_nodes = it.service.submissions.check_reassignment(id, **wanted())
+        found = it.service.dry_runs.of(gangs, it.asker.visibility) if gangs else None
         return {"verdict": found, "on_nodes": on_nodes}
 
     async def do() -> str:
-        command = service.submissions.reassigning(id, **await run_in_threadpool(wanted))
-        return workflow_address(await service.arrivals.do(command))
+        command = it.service.submissions.reassigning(id, **await run_in_threadpool(wanted))
+        return workflow_address(await it.service.arrivals.do(command))
 
-    draw = partial(_reassign, request, service, asker, id, fields)
-    return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, verdict))
+    return await it.answered(partial(_reassign, it, id), do, look=verdict)
 
 
-def _reassign(
-    request: Request,
-    service: Service,
-    asker: Asker,
-    id: str,
-    fields: Fields,
-    *,
-    verdict: WorkflowDryRun | None = None,
-    **more: Any,
-) -> Response:
-    of = shown_workflow(service, asker, id)
-    typed = {"pool": of.pool, "priority": of.priority} | dict(fields)
-    return form_shown(
-        request,
-        service,
+def _reassign(it: Form, id: str, **more: Any) -> Response:
+    of = shown_workflow(it, id)
+    typed = {"pool": of.pool, "priority": of.priority} | dict(it.fields)
+    return it.shown(
         "reassign.html",
         ("pool", "priority"),
         it=of,
         typed=typed,
-        pools=sorted({of.pool, *asker.submits_to()}),
+        pools=sorted({of.pool, *it.asker.submits_to()}),
         priorities=PRIORITIES,
         turns=(("Pool", Turn(of.pool, typed["pool"])), ("Priority", Turn(of.priority, typed["priority"]))),
-        verdict=verdict,
-        **more,
+        **{"verdict": None} | more,
     )

@@ -3,50 +3,40 @@
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, RunrigError
-from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.permissions import needs
+from runrig.http.routing import Route
 from runrig.service.foresight.questions import OfFile
-from runrig.service.service import Service
-from runrig.web.asking import answered, form, form_shown, in_thread, plan_of
-from runrig.web.forms import Fields, sent
-from runrig.web.pages.parts import Asked
+from runrig.web.asking import Filled, Form, form
+from runrig.web.forms import Fields
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 
 @form(router, "/apply", dependencies=[needs(Permission.CHANGE_CLUSTER)])
-async def apply(request: Asked, service: Serving, asker: Asking) -> Response:
-    fields = await sent(request)
-    prune, force = "prune" in fields, "force" in fields
+async def apply(it: Filled) -> Response:
+    prune = "prune" in it.fields
 
     def change(*, dry_run: bool) -> None:
-        if not fields.get("file", "").strip():
+        if not it.field("file"):
             raise InvalidInput.one("the cluster file is missing. Paste or choose one", "file")
-        service.declarations.apply(
-            fields["file"],
-            user=asker.identity.user,
+        it.service.declarations.apply(
+            it.fields["file"],
+            user=it.user,
             prune=prune,
             dry_run=dry_run,
-            if_revision=_revision(fields),
-            force=force,
+            if_revision=_revision(it.fields),
+            force="force" in it.fields,
         )
 
     def question() -> OfFile:
         change(dry_run=True)  # Raises what `apply` refuses and a plan does not check.
-        return OfFile(fields["file"], prune)
+        return OfFile(it.fields["file"], prune)
 
-    return await answered(
-        request,
-        asker,
-        fields,
-        draw=partial(_apply, request, service, fields),
-        do=in_thread(partial(change, dry_run=False), "/"),
-        look=plan_of(request, service, asker, question),
-    )
+    return await it.answered(partial(_apply, it), partial(change, dry_run=False), "/", it.plan(question))
 
 
 def _revision(fields: Fields) -> int:
@@ -57,13 +47,9 @@ def _revision(fields: Fields) -> int:
     return int(tag)
 
 
-def _apply(
-    request: Request, service: Service, fields: Fields, *, error: RunrigError | None = None, **more: Any
-) -> Response:
+def _apply(it: Form, *, error: RunrigError | None = None, **more: Any) -> Response:
     """After a change by others, another preview compares with what they left."""
-    now = str(service.stored)
-    tag = now if isinstance(error, Changed) else fields.get("tag", now)
-    typed = {"file": ""} | dict(fields) if fields else {"file": service.declarations.export()}
-    return form_shown(
-        request, service, "apply.html", ("file",), error=error, tag=tag, typed=typed, **{"plan": None} | more
-    )
+    now = str(it.service.stored)
+    tag = now if isinstance(error, Changed) else it.fields.get("tag", now)
+    typed = {"file": ""} | dict(it.fields) if it.fields else {"file": it.service.declarations.export()}
+    return it.shown("apply.html", ("file",), error=error, tag=tag, typed=typed, **{"plan": None} | more)

@@ -1,7 +1,6 @@
 """Forms of arrays: how many elements run at a time, and cancelling some of them."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -10,13 +9,11 @@ from starlette.concurrency import run_in_threadpool
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.quantities import few, whole_number
 from runrig.domain.workflows import MOST_ELEMENTS
-from runrig.http.permissions import Asking
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Route
 from runrig.spec.arrays import parse_indices
-from runrig.web.asking import answered, form, form_shown
-from runrig.web.forms import Fields, sent
+from runrig.web.asking import Filled, Form, form
+from runrig.web.forms import Fields
 from runrig.web.pages.acts import CHANGE, shown_workflow, stops, workflow_address
-from runrig.web.pages.parts import Asked
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -26,30 +23,28 @@ _MOST_NAMED = 5
 
 
 @form(router, "/workflow/{id}/array", dependencies=CHANGE)
-async def most(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
+async def most(it: Filled, id: str) -> Response:
     """Changes how many elements may run at a time."""
-    fields, user = await sent(request), asker.identity.user
+    submissions = it.service.submissions
 
     def draw(**more: Any) -> Response:
-        of = shown_workflow(service, asker, id)
+        of = shown_workflow(it, id)
         now = of.array.most or of.array.elements if of.array else ""
-        typed = {"most": str(now)} | dict(fields)
-        return form_shown(request, service, "array.html", ("most",), it=of, now=now, typed=typed, **more)
+        typed = {"most": str(now)} | dict(it.fields)
+        return it.shown("array.html", ("most",), it=of, now=now, typed=typed, **more)
 
     def look() -> Mapping[str, Any]:
-        queued, leave = service.submissions.check_most(id, _number(fields), user=user)
+        queued, leave = submissions.check_most(id, _number(it), user=it.user)
         return {"queued": queued, "leave": leave}
 
     async def do() -> str:
-        return workflow_address(
-            await service.arrivals.do(service.submissions.setting_most(id, _number(fields), user=user))
-        )
+        return workflow_address(await it.service.arrivals.do(submissions.setting_most(id, _number(it), user=it.user)))
 
-    return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, look))
+    return await it.answered(draw, do, look=look)
 
 
-def _number(fields: Fields) -> int:
-    said = fields.get("most", "").strip()
+def _number(it: Form) -> int:
+    said = it.field("most")
     number = whole_number(said)
     if number is None:
         raise InvalidInput.one(f"{said!r:.40} is not a number of elements from 1 to {MOST_ELEMENTS}", "most")
@@ -57,31 +52,27 @@ def _number(fields: Fields) -> int:
 
 
 @form(router, "/workflow/{id}/elements", dependencies=CHANGE)
-async def elements(
-    request: Asked, service: Serving, asker: Asking, id: str, of: Annotated[str, Query(max_length=200)] = ""
-) -> Response:
+async def elements(it: Filled, id: str, of: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Cancels some elements."""
-    fields, user = await sent(request), asker.identity.user
 
     def command(element: str) -> Any:
-        message = fields.get("message", "")
-        return service.submissions.cancelling_element(id, element, user=user, message=message)
+        message = it.fields.get("message", "")
+        return it.service.submissions.cancelling_element(id, element, user=it.user, message=message)
 
     def draw(**more: Any) -> Response:
-        it, typed = shown_workflow(service, asker, id), {"of": of, "message": ""} | dict(fields)
-        return form_shown(request, service, "elements.html", ("of", "message"), it=it, typed=typed, **more)
+        typed = {"of": of, "message": ""} | dict(it.fields)
+        return it.shown("elements.html", ("of", "message"), it=shown_workflow(it, id), typed=typed, **more)
 
     def look() -> Mapping[str, Any]:
-        for each in (chosen := _chosen(fields)):
-            service.tried(command(each))  # Raises what the command itself would raise.
-        it = shown_workflow(service, asker, id)
-        return {"stops": stops(it, chosen), "count": len(chosen)}
+        for each in (chosen := _chosen(it.fields)):
+            it.service.tried(command(each))  # Raises what the command itself would raise.
+        return {"stops": stops(shown_workflow(it, id), chosen), "count": len(chosen)}
 
     async def do() -> str:
         failed = []
-        for each in (chosen := _chosen(fields)):
+        for each in (chosen := _chosen(it.fields)):
             try:
-                await service.arrivals.do(await run_in_threadpool(command, each))
+                await it.service.arrivals.do(await run_in_threadpool(command, each))
             except RunrigError as error:
                 failed.append(error.message)
         if failed:
@@ -89,7 +80,7 @@ async def elements(
             raise Conflict(f"{len(chosen) - len(failed)} of {len(chosen)} are cancelled. Not cancelled: {named}")
         return workflow_address(id)
 
-    return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, look))
+    return await it.answered(draw, do, look=look)
 
 
 def _chosen(fields: Fields) -> list[str]:

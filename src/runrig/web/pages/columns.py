@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
 from runrig.domain.access import Permission
-from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving
-from runrig.service.service import Service
-from runrig.web.asking import answered, form, form_shown, in_thread
-from runrig.web.forms import Fields, sent
-from runrig.web.pages.parts import Asked
+from runrig.http.permissions import needs
+from runrig.http.routing import Route
+from runrig.web.asking import Filled, form
+from runrig.web.forms import Fields
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -49,28 +47,13 @@ def of(request: Request) -> list[str]:
 
 
 @form(router, "/workflows/columns", dependencies=[needs(Permission.LIST_POOLS)])
-async def columns(
-    request: Asked,
-    service: Serving,
-    asker: Asking,
-    q: Annotated[str, Query()] = "",
-    sort: Annotated[str, Query()] = "",
-) -> Response:
-    fields, kept = await sent(request), {"q": q, "sort": sort}
-    found = await answered(
-        request,
-        asker,
-        fields,
-        draw=partial(_draw, request, service, kept),
-        do=in_thread(lambda: None, f"/workflows?{urlencode(kept)}"),
-    )
+async def columns(it: Filled, q: Annotated[str, Query()] = "", sort: Annotated[str, Query()] = "") -> Response:
+    kept = {"q": q, "sort": sort}
+    draw = partial(it.shown, "columns.html", columns=COLUMNS, shown_now=of(it.request), kept=kept)
+    found = await it.answered(draw, lambda: None, f"/workflows?{urlencode(kept)}")
     if found.status_code == 303:
-        _keep(request, found, fields)
+        _keep(it.request, found, it.fields)
     return found
-
-
-def _draw(request: Request, service: Service, kept: Mapping[str, str], **more: Any) -> Response:
-    return form_shown(request, service, "columns.html", columns=COLUMNS, shown_now=of(request), kept=kept, **more)
 
 
 def _keep(request: Request, answer: Response, fields: Fields) -> None:

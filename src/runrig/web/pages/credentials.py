@@ -9,12 +9,10 @@ from fastapi import APIRouter, Query, Response
 from runrig.domain.access import Permission
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.errors import InvalidInput
-from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.permissions import needs
+from runrig.http.routing import Route
 from runrig.spec.credentials import read_values
-from runrig.web.asking import answered, form, form_shown, in_thread
-from runrig.web.forms import sent
-from runrig.web.pages.parts import Asked
+from runrig.web.asking import Filled, form
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -23,40 +21,34 @@ _CHANGE = [needs(Permission.CHANGE_OWN)]
 
 
 @form(router, "/me/credential", dependencies=_CHANGE)
-async def credential(
-    request: Asked, service: Serving, asker: Asking, of: Annotated[str, Query(max_length=200)] = ""
-) -> Response:
+async def credential(it: Filled, of: Annotated[str, Query(max_length=200)] = "") -> Response:
     """*of*: the credential to replace."""
-    fields, user = await sent(request), asker.identity.user
+    credentials = it.service.access.credentials
 
     def draw(**more: Any) -> Response:
-        before = service.access.credentials.get(user, of) if of else None
+        before = credentials.get(it.user, of) if of else None
         usual = {"name": of, "type": KINDS[0] if before is None else before.kind.value}
-        typed = usual | {name: fields[name] for name in usual if name in fields}
+        typed = usual | {name: it.fields[name] for name in usual if name in it.fields}
         known = ("name", "type", "values")
-        return form_shown(
-            request, service, "me_credential.html", known, typed=typed, before=before, kinds=KINDS, **more
-        )
+        return it.shown("me_credential.html", known, typed=typed, before=before, kinds=KINDS, **more)
 
     def do() -> None:
-        if (kind := fields.get("type")) not in KINDS:
+        if (kind := it.fields.get("type")) not in KINDS:
             raise InvalidInput.one("choose a type from the list", "type")
-        name = fields.get("name", "").strip()
-        values = read_values(fields.get("values", ""), "text")
-        service.access.credentials.set(user, name, CredentialKind(kind), values, actor=user)
+        values = read_values(it.fields.get("values", ""), "text")
+        credentials.set(it.user, it.field("name"), CredentialKind(kind), values, actor=it.user)
 
-    return await answered(request, asker, fields, draw=draw, do=in_thread(do, "/me"))
+    return await it.answered(draw, do, "/me")
 
 
 @form(router, "/me/credential/delete/{name}", dependencies=_CHANGE)
-async def delete(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    user = asker.identity.user
+async def delete(it: Filled, name: str) -> Response:
+    credentials = it.service.access.credentials
 
     def draw(**more: Any) -> Response:
-        it = service.access.credentials.get(user, name)
+        found = credentials.get(it.user, name)
         says = "Running tasks keep its values; tasks that start later fail without it."
-        act, does = f"credential/delete/{quote(it.name, safe='')}", f"Delete credential {it.name}"
-        return form_shown(request, service, "sure.html", does=does, says=says, address="/me", act=act, **more)
+        act, does = f"credential/delete/{quote(found.name, safe='')}", f"Delete credential {found.name}"
+        return it.shown("sure.html", does=does, says=says, address="/me", act=act, **more)
 
-    do = in_thread(partial(service.access.credentials.delete, user, name, actor=user), "/me")
-    return await answered(request, asker, await sent(request), draw=draw, do=do)
+    return await it.answered(draw, partial(credentials.delete, it.user, name, actor=it.user), "/me")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.access import Permission
@@ -16,8 +16,8 @@ from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, gpus_of
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.statuses import status_of
 from runrig.domain.tags import check_unchanged, tag_of
-from runrig.http.permissions import Asking, named, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.permissions import named, needs
+from runrig.http.routing import Route
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight.questions import OfDeletion, OfEdit, OfPause, OfResume, OfSubpool, Question
 from runrig.service.queries.history import HistoryQuery
@@ -25,9 +25,8 @@ from runrig.service.queries.resource_queries import PoolView
 from runrig.service.rights import About, Asker
 from runrig.service.service import Service
 from runrig.spec.quota import Kinds
-from runrig.web.asking import NOBODY_WAITS, answered, form, form_shown, in_thread, plan_of
-from runrig.web.forms import Fields, sent, sentence
-from runrig.web.pages.parts import Asked
+from runrig.web.asking import NOBODY_WAITS, Filled, Form, form
+from runrig.web.forms import Fields, sentence
 from runrig.web.planned import PlanView
 from runrig.web.pool_form import boxes, edit_of, lines, share, share_now
 from runrig.web.rendering import html, moment
@@ -69,8 +68,7 @@ def _address(name: str) -> str:
 
 
 def _shown(
-    request: Request,
-    service: Service,
+    it: Form,
     template: str,
     known: tuple[str, ...],
     view: PoolView,
@@ -81,9 +79,9 @@ def _shown(
 ) -> Response:
     """*error* Changed: the form names who changed the pool and shows the current values."""
     if isinstance(error, Changed):
-        error = Changed(_changed(service, view.pool.name))
+        error = Changed(_changed(it.service, view.pool.name))
     more = values | {"it": view.pool, "tag": tag_of(view.pool), "plan": plan}
-    return form_shown(request, service, template, known, error=error, **more)
+    return it.shown(template, known, error=error, **more)
 
 
 def _changed(service: Service, name: str) -> str:
@@ -101,61 +99,47 @@ def _expected(fields: Fields) -> frozenset[str]:
 
 
 @form(router, "/pool/{name}/edit", dependencies=_EDIT)
-async def edit(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    fields = await sent(request)
-    user, expected = asker.identity.user, _expected(fields)
+async def edit(it: Filled, name: str) -> Response:
+    expected = _expected(it.fields)
 
     def wanted() -> PoolEdit:
-        view = service.queries.pool(name, asker.visibility)
+        view = _view(it, name)
         check_unchanged(expected, view.pool, f"pool {name}")
-        found = edit_of(view.pool, _kinds(service, view), fields)
+        found = edit_of(view.pool, _kinds(it.service, view), it.fields)
         if not found.mentioned:
             raise InvalidInput.one("no changes. Change at least one value")
-        asker.check_promise(name, found.mentioned)
+        it.asker.check_promise(name, found.mentioned)
         return found
 
     def do() -> None:
-        service.declarations.update_pool(name, wanted(), user=user, expected=expected)
+        it.service.declarations.update_pool(name, wanted(), user=it.user, expected=expected)
 
-    return await answered(
-        request,
-        asker,
-        fields,
-        draw=partial(_edit, request, service, asker, name, fields),
-        do=in_thread(do, _address(name)),
-        look=plan_of(request, service, asker, lambda: OfEdit(name, wanted())),
-    )
+    plan = it.plan(lambda: OfEdit(name, wanted()))
+    return await it.answered(partial(_edit, it, name), do, _address(name), plan)
 
 
-def _edit(request: Request, service: Service, asker: Asker, name: str, fields: Fields, **more: Any) -> Response:
-    view = service.queries.pool(name, asker.visibility)
-    promise = may_promise(asker, name)
-    found = lines(view.pool, _kinds(service, view).flavors) if view.pool.parent is None and promise else []
-    settings = boxes(view.pool, _cohorts(service, view, asker), promise=promise)
+def _view(it: Form, name: str) -> PoolView:
+    return it.service.queries.pool(name, it.asker.visibility)
+
+
+def _edit(it: Form, name: str, **more: Any) -> Response:
+    view, promise = _view(it, name), may_promise(it.asker, name)
+    found = lines(view.pool, _kinds(it.service, view).flavors) if view.pool.parent is None and promise else []
+    settings = boxes(view.pool, _cohorts(it, view), promise=promise)
     now = {"quota": share_now(view.pool)} | {each.name: each.now for each in settings}
     now |= {cell.name: cell.now for line in found for cell in line.cells}
-    return _shown(
-        request,
-        service,
-        "edit.html",
-        tuple(now),
-        view,
-        lines=found,
-        promise=promise,
-        boxes=settings,
-        now=now,
-        typed=now | dict(fields),
-        **more,
-    )
+    typed = now | dict(it.fields)
+    about: dict[str, Any] = {"lines": found, "promise": promise, "boxes": settings, "now": now, "typed": typed}
+    return _shown(it, "edit.html", tuple(now), view, **about, **more)
 
 
 def _kinds(service: Service, view: PoolView) -> Kinds:
     return replace(service.declarations.kinds(), flavors=tuple(each.name for each in view.flavors))
 
 
-def _cohorts(service: Service, view: PoolView, asker: Asker) -> list[str]:
+def _cohorts(it: Form, view: PoolView) -> list[str]:
     """Returns the cohorts that the pool can join: those that the user sees, and its own."""
-    seen = {each.name for each in service.queries.cohorts(asker.visibility)}
+    seen = {each.name for each in it.service.queries.cohorts(it.asker.visibility)}
     return sorted(seen | ({view.pool.cohort} if view.pool.cohort else set()))
 
 
@@ -163,98 +147,71 @@ def _cohorts(service: Service, view: PoolView, asker: Asker) -> list[str]:
 
 
 @form(router, "/pool/{name}/subpool", dependencies=_SUBPOOLS)
-async def create_subpool(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    fields = await sent(request)
-    short = fields.get("name", "").strip()
+async def create_subpool(it: Filled, name: str) -> Response:
+    short = it.field("name")
 
     def amount() -> Share:
         if not short:
             raise InvalidInput.one(f"enter the part of the name after {name}{SUBPOOL_DELIMITER}", "name")
-        return share(fields.get("quota", "").strip(), service.declarations.kinds())
+        return share(it.field("quota"), it.service.declarations.kinds())
 
     def do() -> None:
-        service.subpools.create(name, short, amount(), user=asker.identity.user)
+        it.service.subpools.create(name, short, amount(), user=it.user)
 
-    return await answered(
-        request,
-        asker,
-        fields,
-        draw=partial(_subpool, request, service, asker, name, fields),
-        do=in_thread(do, _address(f"{name}{SUBPOOL_DELIMITER}{short}")),
-        look=plan_of(request, service, asker, lambda: OfSubpool(name, short, amount())),
-    )
+    plan = it.plan(lambda: OfSubpool(name, short, amount()))
+    return await it.answered(partial(_subpool, it, name), do, _address(f"{name}{SUBPOOL_DELIMITER}{short}"), plan)
 
 
-def _subpool(request: Request, service: Service, asker: Asker, name: str, fields: Fields, **more: Any) -> Response:
-    view = service.queries.pool(name, asker.visibility)
-    typed = {"name": "", "quota": ""} | dict(fields)
-    return _shown(
-        request,
-        service,
-        "subpool.html",
-        ("name", "quota"),
-        view,
-        typed=typed,
-        left=view.now.gpus.unallocated,
-        **more,
-    )
+def _subpool(it: Form, name: str, **more: Any) -> Response:
+    view, typed = _view(it, name), {"name": "", "quota": ""} | dict(it.fields)
+    left = view.now.gpus.unallocated
+    return _shown(it, "subpool.html", ("name", "quota"), view, typed=typed, left=left, **more)
 
 
 # ---------------------------------------------------------------- the end of a pool
 
 
 @form(router, "/pool/{name}/delete", dependencies=_DELETE)
-async def delete(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+async def delete(it: Filled, name: str) -> Response:
     """Opens with its plan, since there is nothing to fill in."""
-    fields, user = await sent(request), asker.identity.user
-    view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
+    view = await run_in_threadpool(_view, it, name)
     parent = name.partition(SUBPOOL_DELIMITER)[0]
-
-    def do() -> None:
-        service.declarations.delete_pool(name, user=user, expected=_expected(fields))
-
-    return await answered(
-        request,
-        asker,
-        fields or {"tag": tag_of(view.pool)},
-        draw=partial(_shown, request, service, "delete.html", (), view),
-        do=in_thread(do, _address(parent) if parent != name else "/"),
-        look=plan_of(request, service, asker, lambda: OfDeletion(name, user)),
-    )
+    do = partial(it.service.declarations.delete_pool, name, user=it.user, expected=_expected(it.fields))
+    it = replace(it, fields=it.fields or {"tag": tag_of(view.pool)})
+    plan = it.plan(lambda: OfDeletion(name, it.user))
+    then = _address(parent) if parent != name else "/"
+    return await it.answered(partial(_shown, it, "delete.html", (), view), do, then, plan)
 
 
 # ---------------------------------------------------------------- paused and closed for a while
 
 
 @form(router, "/pool/{name}/pause", dependencies=_EDIT)
-async def pause(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+async def pause(it: Filled, name: str) -> Response:
     says = "Nothing new starts in it and its subpools. Running workflows continue, and other pools can borrow its idle quota."
-    until = (await sent(request)).get("until", "").strip() or None
-    question = partial(OfPause, name, asker.identity.user, until)
-    return await _marked(request, service, asker, name, "pause", says, question, asks=("reason", "until"))
+    question = partial(OfPause, name, it.user, it.field("until") or None)
+    return await _marked(it, name, "pause", says, question, asks=("reason", "until"))
 
 
 @form(router, "/pool/{name}/resume", dependencies=_EDIT)
-async def resume(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+async def resume(it: Filled, name: str) -> Response:
     says = "Its workflows keep their queue positions."
-    return await _marked(request, service, asker, name, "resume", says, partial(OfResume, name))
+    return await _marked(it, name, "resume", says, partial(OfResume, name))
 
 
 @form(router, "/pool/{name}/close", dependencies=_EDIT)
-async def close(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+async def close(it: Filled, name: str) -> Response:
     says = "It and its subpools accept no submissions until you open it. Queued workflows still start."
-    return await _marked(request, service, asker, name, "close", says, asks=("reason",))
+    return await _marked(it, name, "close", says, asks=("reason",))
 
 
 @form(router, "/pool/{name}/open", dependencies=_EDIT)
-async def reopen(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    return await _marked(request, service, asker, name, "open", "It accepts submissions again.")
+async def reopen(it: Filled, name: str) -> Response:
+    return await _marked(it, name, "open", "It accepts submissions again.")
 
 
 async def _marked(
-    request: Request,
-    service: Service,
-    asker: Asker,
+    it: Form,
     name: str,
     act: str,
     says: str,
@@ -263,27 +220,21 @@ async def _marked(
     asks: tuple[str, ...] = (),
 ) -> Response:
     """*question*: the subject of its plan; None: it changes nothing that runs or waits. *asks*: the fields of its form."""
-    fields, does = await sent(request), f"{act.capitalize()} {name}"
-    view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
-    typed = {each: fields.get(each, "").strip() for each in asks}
-    command = getattr(service.declarations, f"{act}_pool")
+    view = await run_in_threadpool(_view, it, name)
+    typed = {each: it.field(each) for each in asks}
     said = {each: value or (None if each == "until" else "") for each, value in typed.items()}
-    do = partial(command, name, user=asker.identity.user, expected=_expected(fields), **said)
-    shown: dict[str, Any] = {
-        "does": does,
+    command = getattr(it.service.declarations, f"{act}_pool")
+    do = partial(command, name, user=it.user, expected=_expected(it.fields), **said)
+    if question and not asks:
+        it = replace(it, fields=it.fields or {"tag": tag_of(view.pool)})
+    about: dict[str, Any] = {
+        "does": f"{act.capitalize()} {name}",
         "says": says,
         "act": act,
-        "typed": typed,
         "plans": question is not None,
     }
-    return await answered(
-        request,
-        asker,
-        fields or ({"tag": tag_of(view.pool)} if question and not asks else fields),
-        draw=partial(_shown, request, service, "mark.html", asks, view, **shown),
-        do=in_thread(do, _address(name)),
-        look=plan_of(request, service, asker, question) if question else None,
-    )
+    draw = partial(_shown, it, "mark.html", asks, view, typed=typed, **about)
+    return await it.answered(draw, do, _address(name), it.plan(question) if question else None)
 
 
 # ---------------------------------------------------------------- what if
@@ -291,23 +242,21 @@ async def _marked(
 
 @router.get("/pool/{name}/what-if", dependencies=_EDIT)
 async def what_if(
-    request: Asked,
-    service: Serving,
-    asker: Asking,
+    it: Filled,
     name: str,
     quota: Annotated[str, Query(max_length=20)] = "",
     flavor: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
     """Requires the same permission as the edit. Stops working when the client disconnects."""
-    await run_in_threadpool(asker.check_promise, name, {"quota"})
-    view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
+    await run_in_threadpool(it.asker.check_promise, name, {"quota"})
+    view = await run_in_threadpool(_view, it, name)
     slider = slider_of(view, flavor, quota)
-    draw = partial(html, request, "what_if.html", it=view.pool, slider=slider)
+    draw = partial(html, it.request, "what_if.html", it=view.pool, slider=slider)
     if not slider["asked"]:
         return await run_in_threadpool(draw, plan=None, problem="")
     wanted = OfEdit(name, _guarantee(view.pool, slider["flavor"], slider["value"]))
     try:
-        found = await plan_of(request, service, asker, lambda: wanted)()
+        found = await run_in_threadpool(it.plan(lambda: wanted))
     except RunrigError as error:
         page = await run_in_threadpool(draw, plan=None, problem=sentence(error.message))
         page.status_code = status_of(error)

@@ -5,8 +5,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
+from fastapi import APIRouter, Query, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, Problem
@@ -17,11 +16,10 @@ from runrig.domain.shown.limits import Limit, LimitsChange
 from runrig.http.permissions import Asking, named, needs
 from runrig.http.routing import LONGEST_USER_NAME, Route, Serving
 from runrig.service.commands.edits import PoolEdit
-from runrig.service.rights import About, Asker
-from runrig.service.service import Service
+from runrig.service.rights import About
 from runrig.spec.settings import settings_from_json
-from runrig.web.asking import answered, form, form_shown, in_thread
-from runrig.web.forms import Fields, sent, tag_of
+from runrig.web.asking import Filled, Form, form
+from runrig.web.forms import tag_of
 from runrig.web.pages.parts import Asked
 from runrig.web.rendering import html
 
@@ -63,34 +61,30 @@ def _nearest(limit: Limit) -> tuple[float, str, str, str]:
 
 
 @form(router, "/limits/user", dependencies=[needs(Permission.CHANGE_CLUSTER)])
-async def of_user(
-    request: Asked, service: Serving, asker: Asking, name: Annotated[str, Query(max_length=LONGEST_USER_NAME)]
-) -> Response:
-    by = asker.identity.user
-
+async def of_user(it: Filled, name: Annotated[str, Query(max_length=LONGEST_USER_NAME)]) -> Response:
     def change(edit: Mapping[str, int | None], dry_run: bool) -> LimitsChange:
-        if name not in {*asker.known_users(by), *service.limit_queries.users()}:
-            service.access.users.get(name)
-        return service.declarations.update_user_limits(name, edit, by=by, dry_run=dry_run)
+        if name not in {*it.asker.known_users(it.user), *it.service.limit_queries.users()}:
+            it.service.access.users.get(name)
+        return it.service.declarations.update_user_limits(name, edit, by=it.user, dry_run=dry_run)
 
     address = f"/limits/user?name={quote(name, safe='')}"
-    return await _form(request, service, asker, change, f"Limits of {name} over all pools", address)
+    return await _form(it, change, f"Limits of {name} over all pools", address)
 
 
 @form(router, "/limits/pool/{name}", dependencies=[needs(Permission.CHANGE_POOL, named("name"))])
-async def of_pool(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+async def of_pool(it: Filled, name: str) -> Response:
+    declarations = it.service.declarations
+
     def change(edit: Mapping[str, int | None], dry_run: bool) -> LimitsChange:
         asked = {SETTING[limit]: most for limit, most in edit.items()}
-        found = PoolEdit(settings=settings_from_json(asked, service.declarations.kinds()))
-        return service.declarations.update_pool_limits(name, found, user=asker.identity.user, dry_run=dry_run)
+        found = PoolEdit(settings=settings_from_json(asked, declarations.kinds()))
+        return declarations.update_pool_limits(name, found, user=it.user, dry_run=dry_run)
 
     address = f"/limits/pool/{quote(name, safe='')}"
-    return await _form(request, service, asker, change, f"Limits of each user of {name}, and its budget", address)
+    return await _form(it, change, f"Limits of each user of {name}, and its budget", address)
 
 
-async def _form(request: Request, service: Service, asker: Asker, change: Change, title: str, address: str) -> Response:
-    fields = await sent(request)
-
+async def _form(it: Form, change: Change, title: str, address: str) -> Response:
     def now() -> dict[str, str]:
         found = change({}, True).before
         return {name: "" if (most := getattr(found, name)) is None else str(most) for name in WORDS}
@@ -98,27 +92,23 @@ async def _form(request: Request, service: Service, asker: Asker, change: Change
     def draw(**more: Any) -> Response:
         at = now()
         about: dict[str, Any] = {"words": WORDS, "title": title, "address": address, "now": at, "tag": tag_of(at)}
-        return form_shown(request, service, "limits_set.html", (*WORDS,), typed=at | dict(fields), **about, **more)
+        return it.shown("limits_set.html", (*WORDS,), typed=at | dict(it.fields), **about, **more)
 
     def made(dry_run: bool) -> LimitsChange:
-        edit = _typed(fields)
-        if fields.get("tag") != tag_of(now()):
+        edit = _typed(it)
+        if it.fields.get("tag") != tag_of(now()):
             raise Changed("these limits were changed after you opened them. Check the current values and preview again")
         return change(edit, dry_run)
 
-    def look() -> Mapping[str, Any]:
-        return {"change": made(True)}
-
-    do = in_thread(lambda: made(False), "/limits")
-    return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, look))
+    return await it.answered(draw, partial(made, False), "/limits", lambda: {"change": made(True)})
 
 
-def _typed(fields: Fields) -> dict[str, int | None]:
+def _typed(it: Form) -> dict[str, int | None]:
     """Returns each limit by name; None: no limit. Raises InvalidInput with all problems."""
     found: dict[str, int | None] = {}
     problems = []
     for name in WORDS:
-        said, most = fields.get(name, "").strip(), MOST[name]
+        said, most = it.field(name), MOST[name]
         number = whole_number(said)
         if said and (number is None or not 1 <= number <= most):
             message = f"{said!r:.40} is not a limit. Use a whole number from 1 to {most}, or nothing for no limit"

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Response
+from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
@@ -21,8 +22,7 @@ from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.service.usage.usage_queries import DAY_S, By, UsageQuery
-from runrig.web.asking import answered, form, form_shown, in_thread, once_shown, shown_once
-from runrig.web.forms import sent
+from runrig.web.asking import Filled, form
 from runrig.web.pages.parts import Asked
 from runrig.web.rendering import html
 
@@ -95,47 +95,43 @@ def _limits(service: Service, asker: Asker, names: list[str]) -> Iterator[Limit]
 
 
 @form(router, "/me/pool", dependencies=_CHANGE)
-async def pool(request: Asked, service: Serving, asker: Asking) -> Response:
-    fields = await sent(request)
+async def pool(it: Filled) -> Response:
+    access = it.service.access
 
     def draw(**more: Any) -> Response:
-        pools = asker.submits_to()
-        typed = {"pool": service.access.profile(asker.identity.user).default_of(pools) or ""} | dict(fields)
-        return form_shown(request, service, "me_pool.html", ("pool",), typed=typed, pools=pools, **more)
+        pools = it.asker.submits_to()
+        typed = {"pool": access.profile(it.user).default_of(pools) or ""} | dict(it.fields)
+        return it.shown("me_pool.html", ("pool",), typed=typed, pools=pools, **more)
 
     def do() -> None:
-        if chosen := fields.get("pool"):
-            asker.check_submits(chosen)
-        service.access.set_profile(asker.identity.user, {"pool": chosen or None})
+        if chosen := it.fields.get("pool"):
+            it.asker.check_submits(chosen)
+        access.set_profile(it.user, {"pool": chosen or None})
 
-    return await answered(request, asker, fields, draw=draw, do=in_thread(do, "/me"))
+    return await it.answered(draw, do, "/me")
 
 
 # ---------------------------------------------------------------- notices
 
 
 @form(router, "/me/notices", dependencies=_CHANGE)
-async def notices(request: Asked, service: Serving, asker: Asking) -> Response:
-    fields, user = await sent(request), asker.identity.user
-
+async def notices(it: Filled) -> Response:
     def draw(**more: Any) -> Response:
-        now = service.notices.shown(user)
-        chosen = {each for each in When if each in fields} if fields else {*now.when} or {*USUAL}
-        typed = {"to": now.to or "", "min_run": _typed(now.min_run_s)} | dict(fields)
-        return form_shown(
-            request, service, "me_notices.html", ("to", "when", "min_run"), typed=typed, chosen=chosen, **more
-        )
+        now = it.service.notices.shown(it.user)
+        chosen = {each for each in When if each in it.fields} if it.fields else {*now.when} or {*USUAL}
+        typed = {"to": now.to or "", "min_run": _typed(now.min_run_s)} | dict(it.fields)
+        return it.shown("me_notices.html", ("to", "when", "min_run"), typed=typed, chosen=chosen, **more)
 
     def do() -> Response:
-        when = tuple(each for each in When if each in fields)
-        least = _seconds(fields.get("min_run", ""))
-        made = service.notices.set(user, fields.get("to", "").strip(), when, least, service.stored)
+        when = tuple(each for each in When if each in it.fields)
+        least = _seconds(it.fields.get("min_run", ""))
+        made = it.service.notices.set(it.user, it.field("to"), when, least, it.service.stored)
         says = [f"Notices of your workflows go to {place(made.to or '')}."]
         if made.secret is not None:
             says.append("They are signed with this secret. Copy it now: it is not shown again.")
-        return once_shown(request, service, "Notices are on", says, made.secret)
+        return it.done("Notices are on", says, made.secret)
 
-    return await shown_once(fields, draw, do)
+    return await it.shown_once(draw, do)
 
 
 def _seconds(text: str) -> int:
@@ -152,18 +148,18 @@ def _typed(seconds: int) -> str:
 
 
 @router.post("/me/notices/test", dependencies=_CHANGE)
-def test(request: Asked, service: Serving, asker: Asking) -> Response:
-    result = service.notices.test(asker.identity.user)
-    if result == "delivered":
-        return once_shown(request, service, "The test notice arrived", [])
-    return once_shown(request, service, "The test notice did not arrive", [f"{result[:1].upper()}{result[1:]}."])
+async def test(it: Filled) -> Response:
+    def sent() -> Response:
+        result = it.service.notices.test(it.user)
+        if result == "delivered":
+            return it.done("The test notice arrived", [])
+        return it.done("The test notice did not arrive", [f"{result[:1].upper()}{result[1:]}."])
+
+    return await run_in_threadpool(sent)
 
 
 @form(router, "/me/notices/off", dependencies=_CHANGE)
-async def off(request: Asked, service: Serving, asker: Asking) -> Response:
+async def off(it: Filled) -> Response:
     says = "Notices that are waiting to be delivered are dropped. A new address gets a new secret."
-    draw = partial(form_shown, request, service, "sure.html", does="Turn notices off", says=says)
-    do = in_thread(lambda: service.notices.turn_off(asker.identity.user), "/me")
-    return await answered(
-        request, asker, await sent(request), draw=partial(draw, address="/me", act="notices/off"), do=do
-    )
+    draw = partial(it.shown, "sure.html", does="Turn notices off", says=says, address="/me", act="notices/off")
+    return await it.answered(draw, partial(it.service.notices.turn_off, it.user), "/me")

@@ -1,11 +1,12 @@
 """A node, and its cordon, uncordon and drain forms."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.quantities import counted, format_quantity
@@ -16,9 +17,7 @@ from runrig.service.foresight.questions import OfDrain
 from runrig.service.past.past import Then
 from runrig.service.queries.nodes import NodeWork
 from runrig.service.rights import Asker
-from runrig.service.service import Service
-from runrig.web.asking import answered, form, form_shown, in_thread, plan_of
-from runrig.web.forms import sent
+from runrig.web.asking import Filled, Form, form
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, looking
 from runrig.web.rendering import html
@@ -84,42 +83,35 @@ def _address(name: str) -> str:
 
 
 @form(router, "/node/{name}/cordon", dependencies=_CHANGE)
-async def cordon(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    says = "No new pods until it is uncordoned. Running pods stay."
-    return await _marked(request, service, asker, name, "cordon", says)
+async def cordon(it: Filled, name: str) -> Response:
+    return await _marked(it, name, "cordon", "No new pods until it is uncordoned. Running pods stay.")
 
 
 @form(router, "/node/{name}/uncordon", dependencies=_CHANGE)
-async def uncordon(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+async def uncordon(it: Filled, name: str) -> Response:
     says = "It accepts new pods again, unless it is also cordoned in Kubernetes."
-    return await _marked(request, service, asker, name, "uncordon", says)
+    return await _marked(it, name, "uncordon", says)
 
 
-async def _marked(request: Request, service: Service, asker: Asker, name: str, how: str, says: str) -> Response:
+async def _marked(it: Form, name: str, how: str, says: str) -> Response:
     def draw(**more: Any) -> Response:
-        address = _address(service.queries.node(name, asker.visibility).name)
-        does = f"{how.capitalize()} {name}"
-        return form_shown(request, service, "sure.html", does=does, says=says, address=address, act=how, **more)
+        address = _address(it.service.queries.node(name, it.asker.visibility).name)
+        return it.shown("sure.html", does=f"{how.capitalize()} {name}", says=says, address=address, act=how, **more)
 
-    act = partial(service.nodes.cordon, [name], user=asker.identity.user, cordoned=how == "cordon")
-    return await answered(request, asker, await sent(request), draw=draw, do=in_thread(act, _address(name)))
+    act = partial(it.service.nodes.cordon, [name], user=it.user, cordoned=how == "cordon")
+    return await it.answered(draw, act, _address(name))
 
 
 @form(router, "/node/{name}/drain", dependencies=_CHANGE)
-async def drain(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+async def drain(it: Filled, name: str) -> Response:
     """Opens with the plan of a drain without force."""
-    fields, user = await sent(request), asker.identity.user
-    force = bool(fields.get("force"))
-    return await answered(
-        request,
-        asker,
-        fields or {"step": "check"},
-        draw=partial(_drain, request, service, asker, name, force=force),
-        do=in_thread(partial(service.nodes.drain, [name], user=user, force=force), _address(name)),
-        look=plan_of(request, service, asker, lambda: OfDrain((name,), force, user)),
-    )
+    force = bool(it.fields.get("force"))
+    it = replace(it, fields=it.fields or {"step": "check"})
+    do = partial(it.service.nodes.drain, [name], user=it.user, force=force)
+    plan = it.plan(lambda: OfDrain((name,), force, it.user))
+    return await it.answered(partial(_drain, it, name, force=force), do, _address(name), plan)
 
 
-def _drain(request: Request, service: Service, asker: Asker, name: str, **more: Any) -> Response:
-    it = service.queries.node(name, asker.visibility)
-    return form_shown(request, service, "drain.html", name=it.name, **{"plan": None} | more)
+def _drain(it: Form, name: str, **more: Any) -> Response:
+    found = it.service.queries.node(name, it.asker.visibility)
+    return it.shown("drain.html", name=found.name, **{"plan": None} | more)

@@ -13,15 +13,11 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.gangs import Gang, Priority
 from runrig.domain.quantities import GPU, amount_in_words, counted, few
-from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving
-from runrig.service.rights import Asker
+from runrig.http.permissions import needs
+from runrig.http.routing import Route
 from runrig.service.runtime.writing import Command
-from runrig.service.service import Service
-from runrig.web.asking import answered, form, form_shown
-from runrig.web.forms import sent
+from runrig.web.asking import Filled, Form, form
 from runrig.web.pages.acts import shown_workflow, stops
-from runrig.web.pages.parts import Asked
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -40,9 +36,9 @@ class Row:
     refused: str = ""
 
 
-def _command(service: Service, act: str, user: str) -> Callable[[str], Command[str]]:
+def _command(it: Form, act: str) -> Callable[[str], Command[str]]:
     """Returns the command on a workflow or, as ``ID/ELEMENT``, on an element of an array. Raises InvalidInput."""
-    whole = _of_whole(service, act, user)
+    whole = _of_whole(it, act)
 
     def command(one: str) -> Command[str]:
         id, _, element = one.partition("/")
@@ -50,27 +46,25 @@ def _command(service: Service, act: str, user: str) -> Callable[[str], Command[s
             return whole(id)
         if act != "cancel":
             raise Conflict("a single element can only be cancelled. Select its array instead")
-        return service.submissions.cancelling_element(id, element, user=user)
+        return it.service.submissions.cancelling_element(id, element, user=it.user)
 
     return command
 
 
-def _of_whole(service: Service, act: str, user: str) -> Callable[[str], Command[str]]:
+def _of_whole(it: Form, act: str) -> Callable[[str], Command[str]]:
     """Returns the command *act* on a whole workflow. Raises InvalidInput for an unknown *act*."""
-    submissions = service.submissions
+    submissions = it.service.submissions
     if act in [each.value for each in Priority]:
-        return partial(submissions.reassigning, user=user, pool=None, priority=Priority(act))
+        return partial(submissions.reassigning, user=it.user, pool=None, priority=Priority(act))
     commands = {"cancel": submissions.cancelling, "hold": submissions.holding, "release": submissions.releasing}
     if act not in commands:
         raise InvalidInput.one(f"unknown command {act!r:.40}. Choose one in the list of workflows")
-    return partial(commands[act], user=user)
+    return partial(commands[act], user=it.user)
 
 
 @form(router, "/workflows/act", dependencies=[needs(Permission.LIST_POOLS)])
 async def act(
-    request: Asked,
-    service: Serving,
-    asker: Asking,
+    it: Filled,
     do: Annotated[str, Query()] = "cancel",
     id: Annotated[list[str], Query()] = [],  # noqa: B006
     q: Annotated[str, Query()] = "",
@@ -78,17 +72,17 @@ async def act(
     ids = list(dict.fromkeys(id))
     if len(ids) > MOST:
         raise InvalidInput.one(f"{len(ids)} workflows are selected. Select at most {MOST}")
-    command = _command(service, do, asker.identity.user)
+    command = _command(it, do)
 
     def check(one: str) -> None:
-        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(_array_of(one)))
+        it.asker.need(Permission.CHANGE_WORKFLOW, it.asker.workflow(_array_of(one)))
 
     async def done() -> str:
         failed = []
         for each in ids:
             try:
                 await run_in_threadpool(check, each)
-                await service.arrivals.do(await run_in_threadpool(command, each))
+                await it.service.arrivals.do(await run_in_threadpool(command, each))
             except RunrigError as error:
                 failed.append(f"{each}: {error.message}")
         if failed:
@@ -96,54 +90,38 @@ async def act(
             raise Conflict(f"{len(ids) - len(failed)} of {len(ids)} are changed. Not changed: {named}")
         return f"/workflows?q={quote(q)}"
 
-    return await answered(
-        request, asker, await sent(request), draw=partial(_draw, request, service, asker, do, ids, q), do=done
-    )
+    return await it.answered(partial(_draw, it, do, ids, q), done)
 
 
 def _array_of(one: str) -> str:
     return one.partition("/")[0]
 
 
-def _draw(request: Asked, service: Service, asker: Asker, act: str, ids: list[str], q: str, **more: Any) -> Response:
-    command = _command(service, act, asker.identity.user)
-    rows = [_row(service, asker, act, command, each, tries=at < MOST_TRIED) for at, each in enumerate(ids)]
+def _draw(it: Form, act: str, ids: list[str], q: str, **more: Any) -> Response:
+    command = _command(it, act)
+    rows = [_row(it, act, command, each, tries=at < MOST_TRIED) for at, each in enumerate(ids)]
     words = f"set the priority to {act}" if act.isupper() else act
     does = f"{words[0].upper()}{words[1:]}"
     ready = sum(not each.refused for each in rows)
     elements = sum("/" in each for each in ids)
     what = f"{ready} selected" if 0 < elements < len(ids) else counted(ready, "element" if elements else "workflow")
     button = f"Set the priority of {what} to {act}" if act.isupper() else f"{does} {what}"
-    shown: dict[str, Any] = {
-        "do": act,
-        "does": does,
-        "button": button,
-        "rows": rows,
-        "ready": ready,
-        "ids": ids,
-        "q": q,
-    }
-    return form_shown(request, service, "several.html", **shown, **more)
+    return it.shown("several.html", do=act, does=does, button=button, rows=rows, ready=ready, ids=ids, q=q, **more)
 
 
-def _gangs(
-    service: Service, asker: Asker, act: str, command: Callable[[str], Command[str]], id: str
-) -> tuple[tuple[Gang, ...], str]:
+def _gangs(it: Form, act: str, command: Callable[[str], Command[str]], id: str) -> tuple[tuple[Gang, ...], str]:
     """Returns what would wait for its turn, and the effect on what is on nodes. Raises as the command does."""
     if act.isupper() and "/" not in id:
-        user = asker.identity.user
-        return service.submissions.check_reassignment(id, user=user, pool=None, priority=Priority(act))
-    return service.tried(command(id)), ""
+        return it.service.submissions.check_reassignment(id, user=it.user, pool=None, priority=Priority(act))
+    return it.service.tried(command(id)), ""
 
 
-def _row(
-    service: Service, asker: Asker, act: str, command: Callable[[str], Command[str]], id: str, *, tries: bool
-) -> Row:
+def _row(it: Form, act: str, command: Callable[[str], Command[str]], id: str, *, tries: bool) -> Row:
     try:
-        asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(_array_of(id)))
-        of = shown_workflow(service, asker, _array_of(id))
+        it.asker.need(Permission.CHANGE_WORKFLOW, it.asker.workflow(_array_of(id)))
+        of = shown_workflow(it, _array_of(id))
         id = of.id + id[len(_array_of(id)) :]
-        gangs, on_nodes = _gangs(service, asker, act, command, id)
+        gangs, on_nodes = _gangs(it, act, command, id)
     except RunrigError as error:
         return Row(id, refused=error.message)
     if act == "cancel":
@@ -156,6 +134,6 @@ def _row(
         )
     if act == "hold":
         return Row(id, "does not start until it is released")
-    verdict = service.dry_runs.of(gangs, asker.visibility) if gangs and tries else None
+    verdict = it.service.dry_runs.of(gangs, it.asker.visibility) if gangs and tries else None
     waits = verdict.sentence if verdict else ""
     return Row(id, ". ".join(each for each in (on_nodes, waits) if each) or "is changed")
