@@ -16,7 +16,7 @@ from runrig.client.paths import path, time
 from runrig.client.server_address import ServerAddress, one_line
 from runrig.client.sign_in import SignIn
 from runrig.client.transport import patience
-from runrig.client.ways import Awaiting, Blocking, Calls, call
+from runrig.client.ways import Awaiting, Blocking, Calls, W, call
 
 if TYPE_CHECKING:
     import ssl
@@ -25,7 +25,7 @@ PLAN_S = 600.0
 """Planning for a large cluster is slow, and the server sends nothing until it is done."""
 
 
-class ServerCalls(Calls, ABC):
+class ServerCalls(Calls[W], ABC):
     def __init__(
         self,
         server: str | None = None,
@@ -50,13 +50,19 @@ class ServerCalls(Calls, ABC):
             page=page,
         )
         super().__init__(caller)
-        self._make_parts(caller)
+        self.workflows = workflows.WorkflowCalls[W](caller)
+        self.pools = pools.PoolCalls[W](caller)
+        self.limits = pools.LimitCalls[W](caller)
+        self.cohorts = pools.CohortCalls[W](caller)
+        self.nodes = cluster.NodeCalls[W](caller)
+        self.events = cluster.EventCalls[W](caller)
+        self.tokens = access.TokenCalls[W](caller)
+        self.users = access.UserCalls[W](caller)
+        self.roles = access.RoleCalls[W](caller)
+        self.credentials = access.CredentialCalls[W](caller)
 
     @abstractmethod
     def _new_network(self) -> Network: ...
-
-    @abstractmethod
-    def _make_parts(self, caller: Caller) -> None: ...
 
     @call
     async def me(self) -> "models.Me":
@@ -149,7 +155,7 @@ class ServerCalls(Calls, ABC):
         return (await self._get(models.ClusterFile, path("cluster-file"))).file
 
 
-class Client(ServerCalls, Blocking):
+class Client(ServerCalls[Blocking]):
     """A blocking client.
 
     By default it uses the same server as the command line: RUNRIG_SERVER and RUNRIG_TOKEN, else that of `runrig login`,
@@ -162,18 +168,6 @@ class Client(ServerCalls, Blocking):
 
     def _new_network(self) -> BlockingNetwork:
         return BlockingNetwork()
-
-    def _make_parts(self, caller: Caller) -> None:
-        self.workflows = workflows.Workflows(caller)
-        self.pools = pools.Pools(caller)
-        self.limits = pools.Limits(caller)
-        self.cohorts = pools.Cohorts(caller)
-        self.nodes = cluster.Nodes(caller)
-        self.events = cluster.Events(caller)
-        self.tokens = access.Tokens(caller)
-        self.users = access.Users(caller)
-        self.roles = access.Roles(caller)
-        self.credentials = access.Credentials(caller)
 
     def close(self) -> None:
         """Closes all connections."""
@@ -188,7 +182,7 @@ class Client(ServerCalls, Blocking):
         self.close()
 
 
-class AsyncClient(ServerCalls, Awaiting):
+class AsyncClient(ServerCalls[Awaiting]):
     """The same for asyncio: `await` calls, and use `async for` for lists and streams. Belongs to one event loop."""
 
     def _new_network(self) -> Network:
@@ -196,18 +190,6 @@ class AsyncClient(ServerCalls, Awaiting):
 
         self._network = AwaitingNetwork()
         return self._network
-
-    def _make_parts(self, caller: Caller) -> None:
-        self.workflows = workflows.AsyncWorkflows(caller)
-        self.pools = pools.AsyncPools(caller)
-        self.limits = pools.AsyncLimits(caller)
-        self.cohorts = pools.AsyncCohorts(caller)
-        self.nodes = cluster.AsyncNodes(caller)
-        self.events = cluster.AsyncEvents(caller)
-        self.tokens = access.AsyncTokens(caller)
-        self.users = access.AsyncUsers(caller)
-        self.roles = access.AsyncRoles(caller)
-        self.credentials = access.AsyncCredentials(caller)
 
     async def close(self) -> None:
         """Closes all connections."""

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from runrig.client.caller import Caller, Query, Request
-from runrig.client.network import done, each
+from runrig.client.network import BlockingNetwork, done, each
 from runrig.domain.errors import ServerFault
 
 if TYPE_CHECKING:
@@ -23,11 +23,23 @@ T = TypeVar("T")
 M = TypeVar("M", bound="BaseModel | Shown")
 
 
-class Calls:
-    """Calls to one server."""
+class Blocking:
+    """The way of a `Client`."""
+
+
+class Awaiting:
+    """The way of an `AsyncClient`."""
+
+
+W = TypeVar("W", Blocking, Awaiting)
+
+
+class Calls(Generic[W]):
+    """Calls to one server. Its network decides in which way they run."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+        self.blocks = isinstance(caller.network, BlockingNetwork)
 
     async def _ask(self, model: type[M], request: Request) -> M:
         """Raises the server's error, NoAnswer, or ServerFault if the response is not a valid *model*."""
@@ -82,14 +94,6 @@ def said(edit: "BaseModel") -> Any:
     return edit.model_dump(mode="json", exclude_unset=True)
 
 
-class Blocking(Calls):
-    """Calls of a `Client`."""
-
-
-class Awaiting(Calls):
-    """Calls of an `AsyncClient`."""
-
-
 class call(Generic[P, T]):  # noqa: N801 - a decorator
     """A call with one response."""
 
@@ -100,10 +104,10 @@ class call(Generic[P, T]):  # noqa: N801 - a decorator
     @overload
     def __get__(self, calls: None, kind: type) -> Self: ...
     @overload
-    def __get__(self, calls: Blocking, kind: type) -> Callable[P, T]: ...
+    def __get__(self, calls: Calls[Blocking], kind: type) -> Callable[P, T]: ...
     @overload
-    def __get__(self, calls: Awaiting, kind: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(self, calls: Calls | None, kind: type) -> Any:
+    def __get__(self, calls: Calls[Awaiting], kind: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, calls: Calls[Any] | None, kind: type) -> Any:
         if calls is None:
             return self
 
@@ -115,7 +119,7 @@ class call(Generic[P, T]):  # noqa: N801 - a decorator
         def awaiting(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
             return self.function(calls, *args, **kwargs)
 
-        return blocking if isinstance(calls, Blocking) else awaiting
+        return blocking if calls.blocks else awaiting
 
 
 class stream(Generic[P, T]):  # noqa: N801 - a decorator
@@ -128,10 +132,10 @@ class stream(Generic[P, T]):  # noqa: N801 - a decorator
     @overload
     def __get__(self, calls: None, kind: type) -> Self: ...
     @overload
-    def __get__(self, calls: Blocking, kind: type) -> Callable[P, Iterator[T]]: ...
+    def __get__(self, calls: Calls[Blocking], kind: type) -> Callable[P, Iterator[T]]: ...
     @overload
-    def __get__(self, calls: Awaiting, kind: type) -> Callable[P, AsyncGenerator[T, None]]: ...
-    def __get__(self, calls: Calls | None, kind: type) -> Any:
+    def __get__(self, calls: Calls[Awaiting], kind: type) -> Callable[P, AsyncGenerator[T, None]]: ...
+    def __get__(self, calls: Calls[Any] | None, kind: type) -> Any:
         if calls is None:
             return self
 
@@ -143,4 +147,4 @@ class stream(Generic[P, T]):  # noqa: N801 - a decorator
         def awaiting(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
             return self.function(calls, *args, **kwargs)
 
-        return blocking if isinstance(calls, Blocking) else awaiting
+        return blocking if calls.blocks else awaiting

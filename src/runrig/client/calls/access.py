@@ -7,12 +7,12 @@ from uuid import uuid4
 from runrig.client import models
 from runrig.client.caller import Request
 from runrig.client.paths import path
-from runrig.client.ways import Awaiting, Blocking, Calls, call, matching, said, stream
+from runrig.client.ways import Calls, W, call, matching, said, stream
 
 CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
 
 
-class TokenCalls(Calls):
+class TokenCalls(Calls[W]):
     @stream
     async def list(self, *, user: str | None = None, ended: bool = False) -> AsyncGenerator["models.Token", None]:
         """Yields your tokens, or those of *user*, oldest first. *ended*: include expired and revoked ones."""
@@ -58,7 +58,7 @@ class TokenCalls(Calls):
         await self._caller.answer(Request("DELETE", _tokens(user, name), headers=matching(if_match)))
 
 
-class UserCalls(Calls):
+class UserCalls(Calls[W]):
     @stream
     async def list(self) -> AsyncGenerator["models.User", None]:
         """Yields users, sorted by name."""
@@ -93,7 +93,7 @@ class UserCalls(Calls):
             yield event
 
 
-class RoleCalls(Calls):
+class RoleCalls(Calls[W]):
     @stream
     async def list(self, *, user: str | None = None) -> AsyncGenerator["models.Role", None]:
         """Yields which user has which role."""
@@ -117,7 +117,7 @@ class RoleCalls(Calls):
         await self._caller.answer(Request("DELETE", path("roles", user, role), headers=matching(if_match)))
 
 
-class CredentialCalls(Calls):
+class CredentialCalls(Calls[W]):
     @stream
     async def list(self) -> AsyncGenerator["models.Credential", None]:
         """Yields your credentials by name, without values."""
@@ -142,38 +142,6 @@ class CredentialCalls(Calls):
     async def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Deletes your credential *name*. *if_match*: an `etag`."""
         await self._caller.answer(Request("DELETE", path("credentials", name), headers=matching(if_match)))
-
-
-class Tokens(TokenCalls, Blocking):
-    """`client.tokens`."""
-
-
-class AsyncTokens(TokenCalls, Awaiting):
-    """`client.tokens` of an `AsyncClient`."""
-
-
-class Users(UserCalls, Blocking):
-    """`client.users`."""
-
-
-class AsyncUsers(UserCalls, Awaiting):
-    """`client.users` of an `AsyncClient`."""
-
-
-class Roles(RoleCalls, Blocking):
-    """`client.roles`."""
-
-
-class AsyncRoles(RoleCalls, Awaiting):
-    """`client.roles` of an `AsyncClient`."""
-
-
-class Credentials(CredentialCalls, Blocking):
-    """`client.credentials`."""
-
-
-class AsyncCredentials(CredentialCalls, Awaiting):
-    """`client.credentials` of an `AsyncClient`."""
 
 
 def _tokens(user: str | None, *name: str) -> str:

@@ -9,13 +9,13 @@ from runrig.client import models
 from runrig.client.caller import Request, Value
 from runrig.client.following import followed
 from runrig.client.paths import path
-from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
+from runrig.client.ways import Calls, W, call, stream
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 
-class NodeCalls(Calls):
+class NodeCalls(Calls[W]):
     @stream
     async def list(
         self, *, pool: Sequence[str] = (), flavor: Sequence[str] = ()
@@ -73,7 +73,7 @@ class Commit:
     reset: bool = False
 
 
-class EventCalls(Calls):
+class EventCalls(Calls[W]):
     @stream
     async def list(
         self,
@@ -131,19 +131,3 @@ def _filter(
     pool: str | None, kind: Sequence[str], user: str | None, node: str | None, workflow: str | None
 ) -> dict[str, Value]:
     return {"pool": pool, "kind": kind, "user": user, "node": node, "workflow": workflow}
-
-
-class Nodes(NodeCalls, Blocking):
-    """`client.nodes`."""
-
-
-class AsyncNodes(NodeCalls, Awaiting):
-    """`client.nodes` of an `AsyncClient`."""
-
-
-class Events(EventCalls, Blocking):
-    """`client.events`."""
-
-
-class AsyncEvents(EventCalls, Awaiting):
-    """`client.events` of an `AsyncClient`."""

@@ -8,10 +8,10 @@ from runrig.client import models
 from runrig.client.caller import Request
 from runrig.client.paths import path
 from runrig.client.paths import time as as_time
-from runrig.client.ways import Awaiting, Blocking, Calls, call, matching, said, stream
+from runrig.client.ways import Calls, W, call, matching, said, stream
 
 
-class PoolCalls(Calls):
+class PoolCalls(Calls[W]):
     @stream
     async def list(self, *, name: Sequence[str] = (), archived: bool = False) -> AsyncGenerator["models.Pool", None]:
         """Yields pools by name, parents before their subpools. *name*: only these pools and their subpools."""
@@ -99,7 +99,7 @@ class PoolCalls(Calls):
         return await self._get(models.PoolPast, path("pools", name, "past"), {"at": as_time(at)})
 
 
-class CohortCalls(Calls):
+class CohortCalls(Calls[W]):
     @stream
     async def list(self) -> AsyncGenerator["models.Cohort", None]:
         """Yields cohorts, sorted by name."""
@@ -134,7 +134,7 @@ class CohortCalls(Calls):
         await self._caller.answer(Request("DELETE", path("cohorts", name), query, headers=matching(if_match)))
 
 
-class LimitCalls(Calls):
+class LimitCalls(Calls[W]):
     @stream
     async def list(
         self, *, users: Sequence[str] = (), pools: Sequence[str] = ()
@@ -158,30 +158,6 @@ class LimitCalls(Calls):
         """Limits each user of *pool* and its subpools, and returns what changes. *dry_run*: change nothing."""
         request = Request("PATCH", path("limits", "pools", pool), _dry(dry_run), body=said(edit))
         return await self._ask(models.LimitsChange, request)
-
-
-class Pools(PoolCalls, Blocking):
-    """`client.pools`."""
-
-
-class AsyncPools(PoolCalls, Awaiting):
-    """`client.pools` of an `AsyncClient`."""
-
-
-class Limits(LimitCalls, Blocking):
-    """`client.limits`."""
-
-
-class AsyncLimits(LimitCalls, Awaiting):
-    """`client.limits` of an `AsyncClient`."""
-
-
-class Cohorts(CohortCalls, Blocking):
-    """`client.cohorts`."""
-
-
-class AsyncCohorts(CohortCalls, Awaiting):
-    """`client.cohorts` of an `AsyncClient`."""
 
 
 def _dry(dry_run: bool) -> dict[str, bool | None]:

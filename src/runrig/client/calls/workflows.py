@@ -13,7 +13,7 @@ from runrig.client.caller import ANSWER_S, Request
 from runrig.client.calls.submission import file_fields, settings
 from runrig.client.paths import path
 from runrig.client.paths import time as as_time
-from runrig.client.ways import Awaiting, Blocking, Calls, call, matching, stream
+from runrig.client.ways import Calls, W, call, matching, stream
 from runrig.domain.errors import InvalidInput
 from runrig.domain.workflow_status import WorkflowStatus
 
@@ -23,7 +23,7 @@ PriorityName = Literal["HIGH", "NORMAL", "LOW"]
 _ALIVE = (WorkflowStatus.PENDING.value, WorkflowStatus.RUNNING.value)
 
 
-class WorkflowCalls(Calls):
+class WorkflowCalls(Calls[W]):
     @call
     async def submit(
         self,
@@ -354,11 +354,3 @@ class WorkflowCalls(Calls):
     async def tags(self) -> Sequence[str]:
         """Returns the tags of all workflows that you can see."""
         return (await self._get(models.WorkflowTags, path("workflow-tags"))).tags
-
-
-class Workflows(WorkflowCalls, Blocking):
-    """`client.workflows`."""
-
-
-class AsyncWorkflows(WorkflowCalls, Awaiting):
-    """`client.workflows` of an `AsyncClient`."""
