@@ -115,8 +115,7 @@ def delete(session: Session, name: str, leave_children: bool, yes: bool) -> None
     client, route = session.client, path("cohorts", name)
     confirmed(lambda: cohort_tree.question(client.get(route), leave_children=leave_children), yes=yes)
     client.call("DELETE", route, query={"leave_children": leave_children or None})
-    if not session.show({"name": name}):
-        say(f"cohort {name} is deleted")
+    session.say({"name": name}, f"cohort {name} is deleted")
 
 
 def _print(session: Session, answer: Node, headline: Callable[[Node], str] | None = None) -> None:

@@ -86,8 +86,7 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
         raise InvalidInput.one("no value given. Use KEY=FILE or -f FILE.")
     body = {"type": kind.upper(), "values": sent}
     answer = session.client.call("PUT", path("credentials", name), body=body)
-    if not session.show(answer):
-        say(sanitize.line(f"credential {answer['name']} is set: {', '.join(answer['keys'])}"))
+    session.say(answer, sanitize.line(f"credential {answer['name']} is set: {', '.join(answer['keys'])}"))
 
 
 @credential.command("delete", epilog=examples("runrig credential delete wandb", "runrig credential delete wandb --yes"))
@@ -101,5 +100,4 @@ def delete(session: Session, name: str, yes: bool) -> None:
     """
     confirmed(f"Delete credential {sanitize.line(name)}?", yes=yes)
     session.client.call("DELETE", path("credentials", name))
-    if not session.show({"name": name}):
-        say(sanitize.line(f"credential {name} is deleted"))
+    session.say({"name": name}, sanitize.line(f"credential {name} is deleted"))

@@ -102,8 +102,10 @@ def events(session: Session, grep: str | None, follow: bool, head: bool, **asked
 
 def _head(session: Session) -> None:
     page = session.client.get(path("events"), {"limit": 1})
-    if not session.show({"revision": page["revision"], "head": page["head"]}):
-        say(page["head"] or "the log has no hashes yet: the server was upgraded, and nothing has happened since")
+    session.say(
+        {"revision": page["revision"], "head": page["head"]},
+        page["head"] or "the log has no hashes yet: the server was upgraded, and nothing has happened since",
+    )
 
 
 def _matching(grep: str | None) -> Callable[[Answer], bool]:

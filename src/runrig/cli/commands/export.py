@@ -6,7 +6,6 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.lazy import examples
-from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput
@@ -42,5 +41,4 @@ def export(session: Session, events: bool, database: str | None) -> None:
             f"{database!r:.80} names a database, which only --events reads. Add --events, or leave it out"
         )
     answer = session.client.get(path("cluster-file"))
-    if not session.show(answer):
-        say(answer["file"].removesuffix("\n"))
+    session.say(answer, answer["file"].removesuffix("\n"))

@@ -7,7 +7,7 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.lazy import examples
-from runrig.cli.rendering.output import pasted, say
+from runrig.cli.rendering.output import say, to_apply
 from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.clients import PLAN_S
@@ -69,9 +69,7 @@ def drain(session: Session, nodes: tuple[str, ...], force: bool, dry_run: bool) 
         answer = session.client.call("POST", path("plan"), body=plan, timeout_s=PLAN_S)
         if not session.show(answer):
             print_plan(answer)
-            pasted(
-                "Nothing was changed. To apply:", f"runrig node drain {' '.join(nodes)}{' --force' if force else ''}"
-            )
+            to_apply(f"runrig node drain {' '.join(nodes)}{' --force' if force else ''}")
         return
     answer = session.client.call("POST", "/api/v1/nodes:drain", body=body)
     if session.show(answer):

@@ -3,7 +3,6 @@
 import click
 
 from runrig.cli.lazy import examples
-from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
@@ -17,5 +16,4 @@ def open_page(session: Session) -> None:
     """
     answer = session.client.call("POST", path("browser-codes"))
     url = f"{session.client.url}/login#{answer['code']}"
-    if not session.show({"url": url, "expires_in_s": answer["expires_in_s"]}):
-        say(url)
+    session.say({"url": url, "expires_in_s": answer["expires_in_s"]}, url)

@@ -10,7 +10,7 @@ from runrig.cli import completing, options
 from runrig.cli.commands.submit import default_pool, request
 from runrig.cli.commands.submit_options import Settings, submit_options
 from runrig.cli.lazy import examples
-from runrig.cli.rendering.output import pasted, say, tell
+from runrig.cli.rendering.output import say, tell, to_apply
 from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
@@ -114,7 +114,7 @@ def plan(
     revision = answer["revision"]
     if command:
         conditional = f"{command} --if-revision {revision}" if file is not None else command
-        pasted("Nothing was changed. To apply:", conditional)
+        to_apply(conditional)
     else:
         say(f"Nothing was changed (revision {revision}).")
 

@@ -17,7 +17,7 @@ from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.quota_options import quota_options, request, setting_option, something
 from runrig.cli.rendering import balances, pool_table, sanitize
-from runrig.cli.rendering.output import pasted, say, warn
+from runrig.cli.rendering.output import say, to_apply, warn
 from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.rendering.tables import Table, facts, show, show_any
 from runrig.cli.rendering.times import local, utc_text
@@ -156,10 +156,10 @@ def close(session: Session, name: str, reason: str) -> None:
     Queued workflows still start. Reopen it with `runrig pool open`.
     """
     found = session.client.call("POST", path("pools", name, "close"), body={"reason": reason})
-    if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
-        say(
-            f"pool {name} is closed to submissions; queued workflows still start. Reopen it with `runrig pool open {name}`."
-        )
+    session.say(
+        shaped.pool(found, shaped.platforms_of(session.flavors())),
+        f"pool {name} is closed to submissions; queued workflows still start. Reopen it with `runrig pool open {name}`.",
+    )
 
 
 @pool.command("open", epilog=examples("runrig pool open vision"))
@@ -168,8 +168,7 @@ def close(session: Session, name: str, reason: str) -> None:
 def open_(session: Session, name: str) -> None:
     """Reopen a closed pool for submissions."""
     found = session.client.call("POST", path("pools", name, "open"))
-    if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
-        say(f"pool {name} is open")
+    session.say(shaped.pool(found, shaped.platforms_of(session.flavors())), f"pool {name} is open")
 
 
 @pool.command(
@@ -247,7 +246,7 @@ def _preview(session: Session, name: str, act: str, *words: str, until: str | No
     plan = _plan(session, name, act=act, until=until) | {"changes": []}  # The pool's settings stay as they are.
     if not session.show(plan):
         print_plan(plan)
-        pasted("Nothing was changed. To apply:", shlex.join(("runrig", "pool", act, name, *words)))
+        to_apply(shlex.join(("runrig", "pool", act, name, *words)))
 
 
 def _workflows(number: int, verb: str) -> str:
@@ -280,8 +279,7 @@ def delete(session: Session, name: str, yes: bool) -> None:
     confirmed(f"Delete pool {name}? Pending workflows are cancelled; running workflows finish.", yes=yes)
     deleted = session.client.call("DELETE", path("pools", name))
     answer = shaped.pool(deleted["pool"], shaped.platforms_of(session.flavors())) | {"cancelled": deleted["cancelled"]}
-    if not session.show(answer):
-        say(pool_changes.deleted(answer))
+    session.say(answer, pool_changes.deleted(answer))
 
 
 def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str, Any]], str] | None = None) -> None:

@@ -297,5 +297,4 @@ def events(session: Session, id: str) -> None:
 def spec(session: Session, id: str, template: bool) -> None:
     """Print the file of a workflow."""
     text = session.client.text(path("workflows", id, "spec"), {"template": template or None})
-    if not session.show({"workflow": id, "spec": text}):
-        say(text.rstrip("\n"))
+    session.say({"workflow": id, "spec": text}, text.rstrip("\n"))

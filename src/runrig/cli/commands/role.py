@@ -6,7 +6,6 @@ from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
-from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -66,5 +65,4 @@ def revoke(session: Session, user: str, role: str) -> None:
 def _tell(session: Session, user: str) -> None:
     """Prints the roles of *user*."""
     answer = row(session.client.get(path("users", user)))
-    if not session.show(answer):
-        say(sanitize.line(f"roles of {answer['name']}: {', '.join(answer['roles']) or 'none'}"))
+    session.say(answer, sanitize.line(f"roles of {answer['name']}: {', '.join(answer['roles']) or 'none'}"))

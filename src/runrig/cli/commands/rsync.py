@@ -135,8 +135,7 @@ def status(session: Session) -> None:
 
     To copy again after each change, use a file watcher that repeats the upload.
     """
-    if not session.show([]):
-        say(_NOTHING)
+    session.say([], _NOTHING)
 
 
 @click.command(epilog=examples("runrig workflow rsync stop", "runrig workflow rsync stop train-1 --task main"))

@@ -129,8 +129,7 @@ def run(
             warn(line)
         if not detach:
             raise click.exceptions.Exit(attachment.followed(client, id))
-    if not session.show({"id": id}):
-        say(id)
+    session.say({"id": id}, id)
 
 
 def _if_reachable(pool: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:

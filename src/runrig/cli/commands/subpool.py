@@ -118,8 +118,7 @@ def delete(session: Session, parent: str, subpool: str, dry_run: bool, yes: bool
     confirmed(question, yes=yes or dry_run)
     deleted = session.client.call("DELETE", _route(parent, subpool), query={"dry_run": dry_run or None})
     answer = shaped.pool(deleted["pool"], shaped.platforms_of(session.flavors())) | {"cancelled": deleted["cancelled"]}
-    if not session.show(answer):
-        say(pool_changes.deleted(answer, dry_run=dry_run))
+    session.say(answer, pool_changes.deleted(answer, dry_run=dry_run))
 
 
 def _route(parent: str, subpool: str) -> str:

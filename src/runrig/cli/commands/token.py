@@ -149,8 +149,7 @@ def update(
     if not body:
         raise click.UsageError("nothing to change. Use --role, --all-roles or --description.")
     answer = row(session.client.call("PATCH", _route(user, name), body=body))
-    if not session.show(answer):
-        say(sanitize.line(f"token {answer['name']} of {answer['user']} grants: {_gives(answer)}"))
+    session.say(answer, sanitize.line(f"token {answer['name']} of {answer['user']} grants: {_gives(answer)}"))
 
 
 @token.command("delete", epilog=examples("runrig token delete laptop", "runrig token delete ci --user builds --yes"))
@@ -165,8 +164,7 @@ def delete(session: Session, name: str, user: str | None, yes: bool) -> None:
     """
     confirmed(f"Revoke the token {sanitize.line(name)}? It stops working immediately.", yes=yes)
     answer = row(session.client.call("DELETE", _route(user, name)))
-    if not session.show(answer):
-        say(sanitize.line(f"token {answer['name']} of {answer['user']} is revoked"))
+    session.say(answer, sanitize.line(f"token {answer['name']} of {answer['user']} is revoked"))
 
 
 def _route(user: str | None, *name: str) -> str:

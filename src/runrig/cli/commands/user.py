@@ -10,7 +10,6 @@ from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.printed import access
 from runrig.cli.rendering import sanitize, times
-from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, facts, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -114,8 +113,7 @@ def history(session: Session, name: str | None, limit: int) -> None:
 
 def _tell(session: Session, found: Mapping[str, Any], what: str) -> None:
     answer = access.row(found)
-    if not session.show(answer):
-        say(sanitize.line(f"{what} user {answer['name']} (roles: {_roles(answer)})"))
+    session.say(answer, sanitize.line(f"{what} user {answer['name']} (roles: {_roles(answer)})"))
 
 
 def _state(each: Mapping[str, Any]) -> str:

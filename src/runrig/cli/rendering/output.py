@@ -34,8 +34,9 @@ def tell(text: str) -> None:
     click.echo(_folded(sanitize.block(text), sys.stdout))
 
 
-def pasted(sentence: str, command: str) -> None:
-    """Prints *sentence* and a command for users to paste, which is never wrapped, so it may need a line of its own."""
+def to_apply(command: str) -> None:
+    """Prints *command* for users to paste. It is never wrapped, so it may need a line of its own."""
+    sentence = "Nothing was changed. To apply:"
     wide = sys.stdout.isatty() and columns_of(f"{sentence} {command}") > terminal().columns
     say(f"{sentence}{chr(10) if wide else ' '}{command}")
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from runrig.cli.rendering import sanitize
+from runrig.cli.rendering.output import say
 from runrig.client.server_address import ServerAddress
 from runrig.client.sign_in import SignIn
 from runrig.client.transport import Transport, path, patience
@@ -43,6 +44,11 @@ class Session:
         if self.as_json:
             click.echo(sanitize.as_json(answer))
         return self.as_json
+
+    def say(self, answer: Any, words: str) -> None:
+        """Prints *answer* in JSON mode, else *words*."""
+        if not self.show(answer):
+            say(words)
 
 
 def _format(*formats: str) -> Callable[[Command], Command]:
