@@ -61,7 +61,8 @@ def classes(package: ModuleType) -> list[Any]:
 
 def values() -> list[Any]:
     """All values in answers; what they only have in common has no example."""
-    common = (Shown, Tagged, Page, shown.DeclaredPool, shown.WorkflowHead)
+    bases = (shown.DeclaredPool, shown.GangCount, shown.PlacedPool, shown.PoolNow, shown.WorkflowHead)
+    common = (Shown, Tagged, Page, *bases)
     return [each for each in classes(shown) if issubclass(each, Shown) and each not in common]
 
 

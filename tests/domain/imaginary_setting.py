@@ -1,11 +1,13 @@
-"""Tests every interface with a pool setting that does not exist; `test_imaginary_setting.py` runs it on a copy of the
-code that has it.
+"""Tests every interface with pool settings that do not exist; `test_imaginary_setting.py` runs it on a copy of the
+code that has them.
 """
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from docs.generate import setting_rows
 from fastapi.testclient import TestClient
@@ -16,8 +18,18 @@ from tests.web.visitor import Site, site
 from tests.worlds.command_line import Done, runrig
 from tests.worlds.http import listening
 
-CLUSTER = "pools:\n- {name: a, quota: 4, motto: share}\n"
-EDIT = {"configs_dict": {"motto": "wait"}, "description": "a test"}
+CLUSTER = "pools:\n- {name: a, quota: 4, motto: share, pets: 1, mood: BUSY, nap: 1m}\n"
+NAMES = {"motto": "motto", "pets": "pets", "mood": "mood", "nap": "nap_s"}
+"""In requests → in answers."""
+
+
+def about(text: str) -> list[str]:
+    """The lines of *text* about the settings, without indentation."""
+    return [" ".join(line.split()) for line in text.splitlines() if any(name in line.lower() for name in NAMES)]
+
+
+def of(pool: Mapping[str, Any]) -> list[object]:
+    return [pool.get(name, pool.get(asked)) for asked, name in NAMES.items()]
 
 
 def asked(there: Site, port: int) -> dict[str, object]:
@@ -27,22 +39,26 @@ def asked(there: Site, port: int) -> dict[str, object]:
         return done
 
     def lines(*args: str) -> list[str]:
-        return [" ".join(line.split()) for line in run(*args).out.splitlines() if "otto" in line]
+        return about(run(*args).out)
 
     api = Api(there.desk, TestClient(there.app, base_url=URL, headers=AUTHORIZED))
-    found: dict[str, object] = {"cluster file": api.get("/api/v1/pools/a")["motto"], "export": lines("export")}
-    api.call("PATCH", "/api/v1/pools/a", {"motto": "ask"})
-    found["API"] = api.get("/api/v1/pools/a")["motto"]
-    api.call("PATCH", "/api/configs/pool/a", EDIT)
-    found["OSMO door"] = api.get("/api/configs/pool", verbose=True)["pools"]["a"]["motto"]
-    found["option and change list"] = lines("pool", "update", "a", "--motto", "care")
+    found: dict[str, object] = {"cluster file": of(api.get("/api/v1/pools/a")), "export": lines("export")}
+    api.call("PATCH", "/api/v1/pools/a", {"motto": "ask", "pets": 2, "mood": "CALM", "nap": "2m"})
+    found["API"] = of(api.get("/api/v1/pools/a"))
+    edit = {"motto": "wait", "pets": 3, "mood": "BUSY", "nap": "3m"}
+    api.call("PATCH", "/api/configs/pool/a", {"configs_dict": edit, "description": "a test"})
+    found["OSMO door"] = of(api.get("/api/configs/pool", verbose=True)["pools"]["a"])
+    options = ("--motto", "care", "--pets", "4", "--mood", "CALM", "--nap", "4m")
+    found["options and change list"] = lines("pool", "update", "a", *options)
+    wrong = api.http.patch("/api/v1/pools/a", json={"pets": 10, "mood": "SAD", "nap": "soon"})
+    found["refused"] = wrong.status_code, about(wrong.json()["detail"].replace("; ", "\n"))
     found["show"] = lines("pool", "show", "a")
     found["history"] = lines("pool", "history", "a")
     visitor = there.visitor()
-    shown = visitor.fill("/pool/a/edit", motto="rest")
+    shown = visitor.fill("/pool/a/edit", motto="rest", pets="5", mood="BUSY", nap="5m")
     assert visitor.confirm("/pool/a/edit", shown.text).status_code == 303
-    found["form"] = api.get("/api/v1/pools/a")["motto"]
-    found["docs"] = [row for row in "\n".join(setting_rows()).splitlines() if "motto" in row]
+    found["form"] = of(api.get("/api/v1/pools/a"))
+    found["docs"] = about("\n".join(setting_rows()))
     return found
 
 
@@ -55,7 +71,8 @@ def main() -> None:
         ):
             found = asked(there, port)
         with site(folder, cluster=None, judged=False) as again:
-            found["stored"] = again.desk.service.queries.pool("a").pool.motto  # type: ignore[attr-defined]
+            pool = again.desk.service.queries.pool("a").pool
+            found["stored"] = [getattr(pool, name) for name in NAMES.values()]
     json.dump(found, sys.stdout)
 
 

@@ -31,7 +31,7 @@ class Awaiting:
     """The way of an `AsyncClient`."""
 
 
-W = TypeVar("W", Blocking, Awaiting)
+W = TypeVar("W")
 
 
 class Calls(Generic[W]):

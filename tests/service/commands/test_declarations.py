@@ -195,8 +195,8 @@ def _tree(it: Desk) -> dict[str, tuple[str | None, bool, bool, int, int]]:
             view.parent,
             view.declared,
             view.active,
-            view.now.balances[str(GPU)].total,
-            view.now.balances[str(GPU)].over,
+            view.balances[str(GPU)].total,
+            view.balances[str(GPU)].over,
         )
         for view in views
     }
