@@ -159,7 +159,7 @@ def _tables(found: Iterable[tuple[str, str, dict[str, Any]]]) -> Iterator[str]:
 
 # ---------------------------------------------------------------- the Python client
 
-CLIENT: Mapping[str, type[Calls]] = {
+CLIENT: Mapping[str, type[Calls[Any]]] = {
     "client": clients.ServerCalls,
     "client.workflows": workflows.WorkflowCalls,
     "client.pools": client_pools.PoolCalls,

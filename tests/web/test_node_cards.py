@@ -12,7 +12,7 @@ from tests.worlds.service import one_task, submit
 
 
 def board(*gangs: BoardGang, nodes: int = 1, gpus: int = 8) -> Board:
-    return Board(1, (), tuple(BoardNode(f"n{at}", gpus, at != 1, ()) for at in range(nodes)), gangs, ())
+    return Board(1, (), tuple(BoardNode(f"n{at}", gpus, at != 1, ()) for at in range(nodes)), gangs, {})
 
 
 def gang(

@@ -59,7 +59,7 @@ def test_ac4_high_above_the_unallocated_quota_is_rejected_and_low_runs(server: R
         ids.append(server.submit("team", LOW, 5))
         server.settle()
     assert [server.status(id) for id in ids] == ["RUNNING"] * 3
-    assert (server.view("team").gpus.used, server.view("team").gpus.total) == (0, 15)
+    assert (server.view("team").now.gpus.used, server.view("team").now.gpus.total) == (0, 15)
     # 10 are within the unallocated quota; 5 use the subpools' shares, and are preempted when these are needed.
     fill(server, a=30, b=40, c=20)
     assert [server.status(id) for id in ids] == ["RUNNING", "RUNNING", "PENDING"]
@@ -79,7 +79,7 @@ def test_ac5_work_of_a_subpool_does_not_count_as_its_parents_own(server: Restart
     assert server.status(id) == "RUNNING"
     assert server.numbers("team--a") == (30, 30, 12, 18)
     assert server.numbers("team") == (100, 70, 0, 70)
-    assert server.view("team").gpus.subtree_used == 12
+    assert server.view("team").now.gpus.subtree_used == 12
 
 
 def test_ac6_idle_subpool_is_archived_immediately_and_returns_its_share(server: RestartableServer) -> None:

@@ -36,7 +36,8 @@ def told(of: Service | Then, sight: Visibility) -> dict[str, Any]:
     tree = of.queries.quota_tree(sight)
     found: dict[str, Any] = {"board": board, "tree": tree}
     for pool in sorted(each.pool.name for each in of.queries.pools(visibility=sight)):
-        found[f"pool {pool}"] = of.queries.pool(pool, sight)._replace(workflows=0)
+        view = of.queries.pool(pool, sight)
+        found[f"pool {pool}"] = view._replace(now=replace(view.now, workflows=0))
         found[f"waiting {pool}"] = of.workflow_queries.pool_why(pool, sight)
     for statuses in _STATUSES:
         for limit, offset in ((100, 0), (3, 2)):

@@ -8,6 +8,7 @@ import pytest
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.service.queries import resource_queries
+from runrig.service.queries.resource_queries import PoolView
 from tests.worlds.service import desk
 
 POOLS = """
@@ -45,5 +46,9 @@ def test_page_of_nodes_and_single_pool_equal_the_complete_lists(
 
         alone = [queries.pool(name) for name in ("idle", "in-lab", "team", "team--a")]
         monkeypatch.setattr(resource_queries, "FEW_POOLS", 0)
-        own_sets = [each._replace(nodes=replace(each.nodes, set=each.pool.name)) for each in queries.pools()]
+        own_sets = [_in_own_set(each) for each in queries.pools()]
         assert own_sets == alone
+
+
+def _in_own_set(view: PoolView) -> PoolView:
+    return view._replace(now=replace(view.now, nodes=replace(view.now.nodes, set=view.pool.name)))
