@@ -173,7 +173,7 @@ class PlacedPool(DeclaredPool):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolNow(Shown):
-    """What a pool has and uses now."""
+    """The subpools, workflows and usage of a pool at present."""
 
     subpools: tuple[str, ...]
     workflows: int
