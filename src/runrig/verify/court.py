@@ -142,7 +142,7 @@ class Court:
         return any(each.firm and need > each.most() for each, need in way.needs)
 
     def way(self, gang: Gang, flavors: Sequence[str], counts: Sequence[int], layers: tuple[int, ...] = LAYERS) -> Way:
-        needs = self._of_quota(gang, self.world.asked(gang, as_placement(gang, flavors, counts)), layers)
+        needs = self._of_quota(gang, self.world.asked(gang, as_placement(flavors, counts)), layers)
         depth = shared_levels(self.world, gang)
         if depth is None:
             return Way(flavors, counts, [*needs, (self._unknown, 0)])
@@ -158,7 +158,7 @@ class Court:
         for barrier, need in way.needs:
             if need > barrier.most():
                 return barrier, need
-        if barrier is self._unknown and Search(self.world, gang, way.counts, way.flavors, layers).run() is None:
+        if barrier is self._unknown and not Search(self.world, gang, way.counts, way.flavors, layers).succeeds():
             return barrier, 0
         return None
 
@@ -194,7 +194,7 @@ class Court:
         if gang.alike not in self._ever:
             leaf = (self._empty.firm if gang.firm else self._empty.low)[gang.pool]
             room = self._empty.promise if gang.firm else self._empty.headroom
-            ways = [as_placement(gang, flavors, gang.sizes[-1]) for flavors in choices(self.world, gang)]
+            ways = [as_placement(flavors, gang.sizes[-1]) for flavors in choices(self.world, gang)]
             asked = [self.world.asked(gang, way) for way in ways]
             self._ever[gang.alike] = any(
                 all(amount <= room(leaf, key, CHARGED) for key, amount in each.items()) for each in asked
@@ -208,7 +208,7 @@ class Court:
             flavors, tree = choices(self.world, gang), self.world.tree
             queue.asked, queue.if_stopped = self._epoch, None
             queue.ways = [self.way(gang, each, gang.sizes[-1]) for each in flavors]
-            amounts = self.world.asked(gang, as_placement(gang, flavors[0], gang.sizes[0]))
+            amounts = self.world.asked(gang, as_placement(flavors[0], gang.sizes[0]))
             node = tree.pools[gang.pool]
             queue.full = [(self._quota(tree.spare, node, key, CHARGED), amount) for key, amount in amounts.items()]
         return queue
@@ -304,14 +304,9 @@ class Court:
         """Its first gang that no limit of its user stops. *refused*: also one that the cluster's scheduler refused."""
         free = not self.world.limits and self.world.pools[queue.pool].get("user_gpus") is None
         for _, each in queue.row:
-            if (refused or not each.refused) and (free or not self.stopped_by_limit(each)):
+            if (refused or not each.refused) and (free or self.user_has_room(each, each.sizes[-1])):
                 return each
         return None
-
-    def user_room(self, gang: Gang) -> int | None:
-        """How many more GPUs the user of *gang* may hold in its pool by W6; None: no limit."""
-        rooms = [most - held for _, most, held in self.limits_of_user(gang)]
-        return min(rooms) if rooms else None
 
     def limits_of_user(self, gang: Gang) -> list[tuple[str, int, int]]:
         """Where the GPUs of the user of *gang* are limited, "" for all pools, how many are allowed and held."""
@@ -322,10 +317,9 @@ class Court:
         each = zip(holders(gang), most, strict=True)
         return [(where[0], limit, world.held.get(where, 0)) for where, limit in each if limit is not None]
 
-    def stopped_by_limit(self, gang: Gang) -> bool:
-        """Law W6: a limit of its user stops the gang even at its smallest size, and others pass it."""
-        limits = self.limits_of_user(gang)
-        return bool(limits) and gpus_of(gang, gang.sizes[-1]) > min(most - held for _, most, held in limits)
+    def user_has_room(self, gang: Gang, counts: Sequence[int]) -> bool:
+        """Law W6: no limit of its user stops the gang with *counts* pods. Others pass it if one does even at its smallest size."""
+        return all(held + gpus_of(gang, counts) <= most for _, most, held in self.limits_of_user(gang))
 
     def may_start(self, gang: Gang) -> bool:
         """Whether only quota and nodes can block it: P4, Q5, T7, W3, W6 and W8 allow it to start."""

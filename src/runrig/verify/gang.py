@@ -44,12 +44,9 @@ class Gang:
     @cached_property
     def sizes(self) -> list[list[int]]:
         """The counts that law A1 allows, the full one first."""
-        widths = [each["count"] - (each.get("min_count") or each["count"]) for each in self.sets]
-        total = sum(widths)
-        return [
-            [most - width * step // max(1, total) for most, width in zip(self.counts, widths, strict=True)]
-            for step in range(total + 1)
-        ]
+        ranges = [(count, count - (least or count)) for _, count, least in self.request]
+        total = sum(width for _, width in ranges)
+        return [[count - width * step // max(1, total) for count, width in ranges] for step in range(total + 1)]
 
 
 class Queue:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
 from .court import MOST_REQUEUES, Action, Commit, Court, Way, no_room
-from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, gpus_of
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang
 from .places import MOST_CHOICES, choices
 from .quota import CHARGED, LAYERS, REAL, Node
 
@@ -110,16 +110,11 @@ def strict_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
 def keeps_its_place(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Queue order, P4: a gang is queued with the pool, priority and submit time of its workflow, also after a preemption (R6)."""
-    row = court.world.workflows.get(gang.workflow)
-    if row is None:
-        return
-    for name, ours, theirs in (
-        ("pool", gang.pool, row["pool"]),
-        ("priority", gang.priority, row["priority"]),
-        ("submit time", gang.submitted, row["submit_time"]),
-    ):
-        if ours != theirs:
-            yield f"it is queued with {name} {ours}, but its workflow has {theirs}"
+    row = court.world.workflows.get(gang.workflow, {})
+    ours = {"pool": gang.pool, "priority": gang.priority, "submit_time": gang.submitted}
+    for name, each in ours.items() if row else ():
+        if each != row[name]:
+            yield f"it is queued with {name.replace('_', ' ')} {each}, but its workflow has {row[name]}"
 
 
 def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
@@ -278,9 +273,9 @@ def fewer_pods(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     elif gang.state == NOMINATED and sum(counts) < sum(each["count"] for each in gang.placement):
         yield f"it starts with {counts} pods, fewer than it was nominated with"
     elif gang.state == PENDING and "targets" not in action and counts != ladder[0]:
-        larger, room = ladder[ladder.index(counts) - 1], court.user_room(gang)
-        allowed = room is None or gpus_of(gang, larger) <= room
-        if allowed and any(court.fits(gang, court.way(gang, each, larger)) for each in choices(court.world, gang)):
+        larger = ladder[ladder.index(counts) - 1]
+        ways = [court.way(gang, each, larger) for each in choices(court.world, gang)]
+        if court.user_has_room(gang, larger) and any(court.fits(gang, way) for way in ways):
             yield f"it starts with {counts} pods, but fits with {larger}"
 
 

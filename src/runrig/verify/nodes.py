@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
-UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
 _keys = itemgetter("key", "value", "effect")
 
 

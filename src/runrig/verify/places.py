@@ -3,18 +3,19 @@
 A placement that is found is a proof; that none is found proves nothing, so the rules ask only *could it have started?*
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from .gang import Gang, Placement
-from .nodes import UNLIMITED_IF_UNLISTED
 from .quota import LAYERS
 from .world import World
 
 Pods = list[tuple[int, int]]
 """(index of the pod set, index of the pod)."""
 MOST_CHOICES, MOST_PODS = 64, 1 << 30
+UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
 
 
 def choices(world: World, gang: Gang) -> list[tuple[str, ...]]:
@@ -31,21 +32,12 @@ def groups(world: World, gang: Gang, pod: tuple[int, int]) -> list[tuple[Any, ..
     """For each level of the pool, coarse to fine: the group of the pod; None: it requires no domain of that level."""
     index, number = pod
     named = {each["key"]: each for each in gang.sets[index]["topology"]}
-    found: list[tuple[Any, ...] | None] = []
-    path: tuple[Any, ...] = ()
+    found, path = list[tuple[Any, ...] | None](), tuple[Any, ...]()
     for level in world.pools[gang.pool]["topology_keys"]:
         need = named.get(level["key"])
-        if need is not None:
-            size = need.get("slice_size")
-            path = (
-                *path,
-                level["key"],
-                need.get("group", "default"),
-                None if size is None else (index, number // size),
-            )
-        else:
-            path = (*path, None)
-        found.append(path if need is not None and need.get("required", True) else None)
+        size = need.get("slice_size") if need else None
+        path = *path, need and (level["key"], need.get("group", "default"), size and (index, number // size))
+        found.append(path if need and need.get("required", True) else None)
     return found
 
 
@@ -55,76 +47,57 @@ class Search:
     def __init__(
         self, world: World, gang: Gang, counts: Sequence[int], flavors: Sequence[str], layers: tuple[int, ...] = LAYERS
     ) -> None:
-        self.world, self.gang, self.counts, self.flavors, self.layers = world, gang, counts, flavors, layers
+        self.world, self.gang, self.flavors, self.layers = world, gang, flavors, layers
+        self.pods = [(index, number) for index, count in enumerate(counts) for number in range(count)]
         self.levels = [each["label"] for each in world.pools[gang.pool]["topology_keys"]]
-        picky = any(each["topology"] for each in gang.sets)
-        self.left: dict[str, dict[str, int]] = {}
-        self.usable = [
-            name
-            for name, node in world.nodes.items()
-            if world.takes.get(name) in flavors
-            and not (picky and any(label not in node["labels"] for label in self.levels))
-        ]
-        required = any(need.get("required", True) for each in gang.sets for need in each["topology"])
-        self.depth = len(self.levels) if required else 0
+        needs = [need for each in gang.sets for need in each["topology"]]
+        self.depth = len(self.levels) if any(need.get("required", True) for need in needs) else 0
+        self.group_of = {pod: groups(world, gang, pod) for pod in self.pods} if self.depth else {}
+        labels, self.left = {*self.levels} if needs else set[str](), dict[str, dict[str, int]]()
+        takes = [name for name in world.nodes if world.takes.get(name) in flavors]
+        self.usable = [name for name in takes if labels <= world.nodes[name]["labels"].keys()]
 
-    def run(self) -> dict[tuple[int, int], str] | None:
-        pods = [(index, number) for index, count in enumerate(self.counts) for number in range(count)]
-        group_of = {pod: groups(self.world, self.gang, pod) for pod in pods} if self.depth else {}
-        return self._fill(pods, group_of, self.usable, 0)
+    def succeeds(self) -> bool:
+        return self._fill(self.pods, self.usable, 0)
 
-    def _fill(self, pods: Pods, group_of: Any, nodes: list[str], level: int) -> dict[tuple[int, int], str] | None:
+    def _fill(self, pods: Pods, nodes: list[str], level: int) -> bool:
         if level == self.depth:
             return self._pack(pods, nodes)
         parts: dict[Any, Pods] = {}
         for pod in pods:
-            parts.setdefault(group_of[pod][level], []).append(pod)
+            parts.setdefault(self.group_of[pod][level], []).append(pod)
         alone = parts.pop(None, [])
-        found: dict[tuple[int, int], str] = {}
-        for part in sorted(parts.values(), key=lambda each: (-len(each), each)):
-            placed = self._in_a_domain(part, group_of, nodes, level)
-            if placed is None:
-                return None
-            found |= placed
-        rest = self._fill(alone, group_of, nodes, level + 1) if alone else {}
-        return None if rest is None else found | rest
+        several = sorted(parts.values(), key=lambda each: (-len(each), each))
+        placed = all(self._in_a_domain(part, nodes, level) for part in several)
+        return placed and (not alone or self._fill(alone, nodes, level + 1))
 
-    def _in_a_domain(
-        self, pods: Pods, group_of: Any, nodes: list[str], level: int
-    ) -> dict[tuple[int, int], str] | None:
+    def _in_a_domain(self, pods: Pods, nodes: list[str], level: int) -> bool:
         domains: dict[tuple[str, ...], list[str]] = {}
         for name in nodes:
             labels = self.world.nodes[name]["labels"]
             domains.setdefault(tuple(labels[label] for label in self.levels[: level + 1]), []).append(name)
-        tightest = sorted(
-            domains.values(), key=lambda names: (sum(self._room(name).get("gpu", 0) for name in names), names)
-        )
-        for names in tightest:
+        gpus = {name: self._room(name).get("gpu", 0) for name in nodes}
+        for names in sorted(domains.values(), key=lambda names: (sum(gpus[name] for name in names), names)):
             kept = {name: dict(self._room(name)) for name in names}
-            placed = self._fill(pods, group_of, names, level + 1)
-            if placed is not None:
-                return placed
+            if self._fill(pods, names, level + 1):
+                return True
             self.left |= kept
-        return None
+        return False
 
-    def _pack(self, pods: Pods, nodes: list[str]) -> dict[tuple[int, int], str] | None:
-        found = {}
-        by_set: dict[int, Pods] = {}
-        for pod in pods:
-            by_set.setdefault(pod[0], []).append(pod)
-        for index in sorted(by_set, key=lambda index: (-self.gang.requests[index].get("gpu", 0), index)):
-            need, left, flavor = self.gang.requests[index], by_set[index][::-1], self.flavors[index]
+    def _pack(self, pods: Pods, nodes: list[str]) -> bool:
+        counts = Counter(index for index, _ in pods)
+        for index in sorted(counts, key=lambda index: (-self.gang.requests[index].get("gpu", 0), index)):
+            need, left, flavor = self.gang.requests[index], counts[index], self.flavors[index]
             there = [name for name in nodes if self.world.takes.get(name) == flavor]
             for name in sorted(there, key=lambda name: (fits(self._room(name), need), name)):
                 room = self._room(name)
-                while left and fits(room, need):
-                    found[left.pop()] = name
-                    for resource, amount in need.items():
-                        if resource in room:
-                            room[resource] -= amount
+                several = min(left, fits(room, need))
+                left -= several
+                for resource in need.keys() & room.keys():
+                    room[resource] -= need[resource] * several
             if left:
-                return None
-        return found
+                return False
+        return True
 
     def _room(self, name: str) -> dict[str, int]:
         if name not in self.left:
@@ -167,9 +140,6 @@ def shared_levels(world: World, gang: Gang) -> int | None:
     )
 
 
-def as_placement(gang: Gang, flavors: Sequence[str], counts: Sequence[int]) -> Placement:
+def as_placement(flavors: Sequence[str], counts: Sequence[int]) -> Placement:
     """Returns a placement without nodes, for questions about quota."""
-    return [
-        {"pod_set": each["name"], "flavor": flavor, "count": count, "shares": []}
-        for each, flavor, count in zip(gang.sets, flavors, counts, strict=True)
-    ]
+    return [{"flavor": flavor, "count": count} for flavor, count in zip(flavors, counts, strict=True)]

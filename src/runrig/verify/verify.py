@@ -44,11 +44,7 @@ class Report(NamedTuple):
     what: str
 
     def __str__(self) -> str:
-        return (
-            f"revision {self.revision}, {self.law}: {self.who}: {self.what}"
-            if self.who
-            else (f"revision {self.revision}, {self.law}: {self.what}")
-        )
+        return ": ".join(filter(None, (f"revision {self.revision}, {self.law}", self.who, self.what)))
 
 
 class Numbers(NamedTuple):
@@ -207,18 +203,12 @@ def _rested(commit: Commit, then: Commit | None) -> float | None:
 
 
 class Judged(NamedTuple):
-    """What was found in a part of a log. *begun*: the revision of the snapshot with which it begins; 0: the start of the log.
-
-    *head*: the chain's last hash. *found*: the head that was asked for is in it.
-    """
+    """What was found in a part of a log. *begun*: the revision of the snapshot with which it begins; 0: the start of the log."""
 
     reports: list[Report]
     numbers: Numbers
     begun: int
-    chained: int
-    broken: list[int]
-    head: bytes
-    found: bool
+    hashes: Chain
 
 
 def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upto: int) -> Judged:
@@ -239,7 +229,7 @@ def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upt
             gc.enable()
     found += [Report(at, CHAIN, "", CHANGED) for at in hashes.broken]
     found += [Report(at, CHAIN, "", SNAPSHOT) for at in hashes.altered]
-    return Judged(found, checker.numbers, after, hashes.first, hashes.broken, hashes.last, hashes.found)
+    return Judged(found, checker.numbers, after, hashes)
 
 
 def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: bool, say: Callable[[str], None]) -> int:
@@ -255,27 +245,21 @@ def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: boo
     numbers = parts[0].numbers
     for part in parts[1:]:
         numbers = numbers.plus(part.numbers)
-    if head and not any(part.found for part in parts):
+    if head and not any(part.hashes.found for part in parts):
         found.append(Report(numbers.revision, CHAIN, "", f"no commit has the hash {head}. {REWRITTEN}"))
     for report in found:
         say(json.dumps(report._asdict()) if as_json else str(report))
-    first, broken = (
-        next((part.chained for part in parts if part.chained), 0),
-        [at for part in parts for at in part.broken],
-    )
+    first = next((part.hashes.first for part in parts if part.hashes.first), 0)
+    broken, newest = [at for part in parts for at in part.hashes.broken], parts[-1].hashes.last.hex()
     if as_json:
-        totals = {name: getattr(numbers, name) for name in ("decisions", "not_proven", "rests")} | {
-            "unlawful": len(found)
-        }
-        hashed = {"from": first or None, "broken": broken, "head": parts[-1].head.hex() if first else None}
-        say(json.dumps(totals | {"snapshot": parts[0].begun or None, "chain": hashed}))
-        return UNLAWFUL if found else LAWFUL
-    hashes = "no chain of hashes"
-    if first:
+        totals = {name: getattr(numbers, name) for name in ("decisions", "not_proven", "rests")}
+        hashed = {"from": first or None, "broken": broken, "head": newest if first else None}
+        say(json.dumps(totals | {"unlawful": len(found), "snapshot": parts[0].begun or None, "chain": hashed}))
+    else:
         whole, start = "broken" if broken else "unbroken", f" from revision {first}" if first > 1 else ""
-        hashes = f"chain{start} {whole} to {parts[-1].head.hex()}"
-    begun = f"started at the snapshot of revision {parts[0].begun:,}; " if parts[0].begun else ""
-    say(f"{numbers.text(len(found))}; {begun}{hashes}")
+        hashes = f"chain{start} {whole} to {newest}" if first else "no chain of hashes"
+        begun = f"started at the snapshot of revision {parts[0].begun:,}; " if parts[0].begun else ""
+        say(f"{numbers.text(len(found))}; {begun}{hashes}")
     return UNLAWFUL if found else LAWFUL
 
 
