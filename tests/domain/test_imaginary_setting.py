@@ -44,15 +44,17 @@ MIGRATION = f'''"""Imaginary settings."""
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import PROSE, WHOLE, WORD
+
 revision = "9999"
 down_revision = "{HEAD}"
 
 
 def upgrade() -> None:
     with op.batch_alter_table("pools") as pools:
-        pools.add_column(sa.Column("motto", sa.Text(), nullable=False, server_default=""))
-        pools.add_column(sa.Column("pets", sa.Integer()))
-        pools.add_column(sa.Column("mood", sa.String(32), nullable=False, server_default="CALM"))
+        pools.add_column(sa.Column("motto", PROSE, nullable=False, server_default=""))
+        pools.add_column(sa.Column("pets", WHOLE))
+        pools.add_column(sa.Column("mood", WORD, nullable=False, server_default="CALM"))
         pools.add_column(sa.Column("nap_s", sa.Double()))
     with op.batch_alter_table("pools") as pools:
         pools.alter_column("motto", server_default=None)
