@@ -70,6 +70,7 @@ MODULES = (
     past,
 )
 _TITLES = {
+    400: "Invalid request",
     403: "Not allowed",
     404: "Not found",
     422: "Invalid request",

@@ -64,7 +64,8 @@ function answered(place, [found, address]) {
 document.addEventListener("click", async (event) => {
   const plain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
   const link = event.target.closest("a[data-act]");
-  if (link && plain) {
+  // A page that is a form itself has none in a dialog too: their fields would have the same ids.
+  if (link && plain && !document.querySelector("main > #act")) {
     event.preventDefault();
     const [found, address] = await ask(link.href).catch(() => [null, link.href]);
     const section = found?.getElementById("act");

@@ -86,7 +86,7 @@ function open() {
   source.onmessage = (event) => {
     const change = JSON.parse(event.data);
     told = Math.max(told, change.r);
-    document.dispatchEvent(new CustomEvent("change", { detail: change }));
+    document.dispatchEvent(new CustomEvent("changed", { detail: change }));
     refresh();
   };
   source.addEventListener("reset", (event) => {

@@ -313,7 +313,7 @@ for (const link of box.querySelectorAll("[data-mode]")) {
   });
 }
 
-document.addEventListener("change", ({ detail }) => {
+document.addEventListener("changed", ({ detail }) => {
   told = detail.r;
   if (loading) return; // what is loaded is compared with this
   if (!layout || detail.from > revision) {
