@@ -16,7 +16,7 @@ from runrig.ports.backend import LogFile, Output
 from runrig.service.queries.visibility import ALL
 from runrig.web.pages import workflow as workflow_page
 from tests.web.visitor import Elements, Site, site, words_of
-from tests.worlds.service import T0, one_task
+from tests.worlds.service import T0, do, one_task
 
 PROGRESS = ("epoch 1", "epoch 2")
 FAILURE = ("Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "KeyError: 'scale'")
@@ -370,7 +370,7 @@ def test_elements_of_an_array_are_listed_by_page_with_those_that_failed_and_run_
         fails(tmp_path, it, TaskKey("sweep-1", "main-1", 0))
         visitor = it.visitor()
         page, second = (visitor.page(f"/workflow/sweep-1?page={number}") for number in (1, 2))
-        rows, rest = (re.findall(r'output-title">(main-[0-9]+)</a>', each) for each in (page, second))
+        rows, rest = (re.findall(r'(?:output|why)-title">(main-[0-9]+)</a>', each) for each in (page, second))
         assert (len(rows), len(rest), rows[:3]) == (50, 30, ["main-1", "main-0", "main-2"])
         assert not {*rows} & {*rest}
         assert "80, at most 4 at a time 1 failed 2 running" in words_of(page)
@@ -378,6 +378,21 @@ def test_elements_of_an_array_are_listed_by_page_with_those_that_failed_and_run_
         assert words_of(page).count("train '{{array_index}}'") == 1
         assert "1 failed, 2 running, 2 queued, 75 waiting of 80 elements" in words_of(visitor.page("/workflows"))
         assert "There are only 2 pages. First page" in words_of(visitor.page("/workflow/sweep-1?page=3"))
+
+
+def test_an_element_that_waits_leads_to_why_it_waits(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("sweep", text=SWEEP, pool="pool1")
+        it.desk.service.settle()
+        visitor = it.visitor()
+        for page in ("/workflow/sweep-1", "/workflows?open=sweep-1"):
+            found = visitor.page(page)
+            assert "/workflow/sweep-1?element=5#why-title" in found
+            assert "/workflow/sweep-1?task=main-0#output-title" in found
+        assert "element 5 WAITING" in words_of(visitor.page("/workflow/sweep-1?element=5"))
+        do(it.desk.service, it.desk.service.submissions.cancelling_element("sweep-1", "5", user="ann"))
+        assert "element 5 WAITING" not in words_of(visitor.page("/workflow/sweep-1?element=5"))
+        assert "has no element '99'" in visitor.get("/workflow/sweep-1?element=99").text.replace("&#39;", "'")
 
 
 def array_of(it: Site) -> tuple[int | None, int, int, int]:

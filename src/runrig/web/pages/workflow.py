@@ -94,10 +94,11 @@ def workflow(
     find: Annotated[str, Query(max_length=LONGEST_SEARCH, description="Only lines of output with this text")] = "",
     skip: Annotated[int, Query(ge=0, le=MOST_SKIPPED, description="Lines at the end of the output to leave out")] = 0,
     page: Annotated[int, Query(ge=1, le=MOST_SKIPPED, description="Page of the list of tasks")] = 1,
+    element: Annotated[str, Query(max_length=200, description="Why only this element of an array waits")] = "",
     at: At = "",
 ) -> Response:
     with looking(request, service, at) as (views, bar):
-        record, shown, why, found = _seen(views, id, asker.visibility)
+        record, shown, why, found = _seen(views, id, element, asker.visibility)
         gpus = uses(shown, views.workflow_queries.gpu_use(shown), views.workflow_queries.gpu_history(shown))
         now = views.workflow_queries.now()
     past = isinstance(views, Then)
@@ -124,14 +125,14 @@ def workflow(
 
 
 def _seen(
-    views: Views, id: str, visibility: Visibility
+    views: Views, id: str, element: str, visibility: Visibility
 ) -> tuple[Record, Workflow, WorkflowWhy, tuple[Event | ClusterEvent, ...]]:
     queries = views.workflow_queries
     record = queries.record(id, visibility, MOST_LOGGED)
     shown = queries.workflow(id, visibility, record)
     if isinstance(views, Then):
         views.bring([shown.id])
-    why = queries.why(shown.id, visibility, record=record)
+    why = queries.why(shown.id, visibility, element or None, record)
     return record, shown, why, queries.events(shown.id, visibility=visibility, record=record)
 
 
