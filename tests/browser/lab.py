@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page
 
 from tests.patience import until
 from tests.worlds.command_line import Up, up, written
@@ -77,7 +77,12 @@ class Watched:
             "console", lambda said: self.complaints.append(said.text) if said.type in ("error", "warning") else None
         )
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", self._alerted)
         page.on("request", lambda request: self.asked.add(request.url))
+
+    def _alerted(self, dialog: Dialog) -> None:
+        self.complaints.append(f"{dialog.type} {dialog.message}")
+        dialog.dismiss()
 
     def goto(self, path: str) -> Page:
         self.page.goto(self._lab.url + path)

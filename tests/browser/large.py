@@ -60,18 +60,23 @@ class Large:
             "/?at=300",
         )
 
-    def context(self, browser: Browser, width: int = 1440, height: int = 900, scheme: str = "light") -> BrowserContext:
+    def context(
+        self, browser: Browser, width: int = 1440, height: int = 900, scheme: str = "light", **more: object
+    ) -> BrowserContext:
         """A browser that is signed in."""
         view = {"width": width, "height": height}
-        context = browser.new_context(viewport=view, color_scheme=scheme)  # type: ignore[arg-type]
+        context = browser.new_context(viewport=view, color_scheme=scheme, **more)  # type: ignore[arg-type]
         context.set_default_timeout(PATIENCE_S * 1000)
-        context.add_cookies([{"name": f"runrig-{self.port}", "value": self.cookie, "url": self.url}])
+        self.sign_in(context)
         return context
 
+    def sign_in(self, context: BrowserContext) -> None:
+        context.add_cookies([{"name": f"runrig-{self.port}", "value": self.cookie, "url": self.url}])
+
     def goto(self, page: Page, path: str) -> None:
-        """Until the map is drawn, if there is one."""
+        """Until the map is drawn, if there is one; without scripts there is none."""
         page.goto(self.url + path)
-        if page.locator("[data-map]").count():
+        if page.locator("[data-map]:not([hidden])").count():
             page.wait_for_selector("[data-drawn]")
 
 

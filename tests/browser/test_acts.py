@@ -1,4 +1,4 @@
-"""Acts of people on the page, in Chromium: with script in a dialog, without it page by page."""
+"""Acts of people on the page of a server that runs tasks, in Chromium; test_small.py has every act of the page."""
 
 import subprocess
 from collections.abc import Iterator
@@ -80,43 +80,6 @@ def test_file_is_submitted_seen_to_start_and_cancelled(mine: Lab, chromium: Brow
         watched.is_content()
 
 
-def test_command_is_run_with_the_keyboard_alone(mine: Lab, chromium: Browser) -> None:
-    with looking(mine, chromium) as watched:
-        page = watched.goto("/workflows")
-        page.get_by_role("link", name="Submit", exact=True).focus()
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("dialog", name="Submit a workflow")).to_be_visible()
-        page.get_by_role("link", name="use the short form").focus()
-        page.keyboard.press("Enter")
-        box = page.get_by_role("dialog", name="Run a command")
-        expect(box).to_be_visible()
-        box.get_by_label("Command").focus()
-        page.keyboard.type("sleep 300 | cat")
-        page.keyboard.press("Tab")
-        page.keyboard.type("1")
-        for _ in range(2):
-            page.keyboard.press("Tab")
-        page.keyboard.type("spare")
-        page.keyboard.press("Tab")
-        page.keyboard.type("LOW")
-        box.get_by_role("button", name="Preview").focus()
-        page.keyboard.press("Enter")
-        expect(box.get_by_role("alert")).to_contain_text("| needs a shell")
-        box.get_by_label("Command").focus()
-        page.keyboard.press("Control+A")
-        page.keyboard.type("sleep 300")
-        box.get_by_role("button", name="Preview").focus()
-        page.keyboard.press("Enter")
-        expect(box).to_contain_text("sleep would start now")
-        box.get_by_role("button", name="Submit").focus()
-        page.keyboard.press("Enter")
-        page.wait_for_url("**/workflow/sleep-1")
-        mine.server.runrig("workflow", "cancel", "sleep-1")
-        until(lambda: status(mine, "sleep-1") == "FAILED_CANCELED")
-        watched.complaints = [each for each in watched.complaints if "status of 422" not in each]
-        watched.is_content()
-
-
 def test_chosen_file_is_read_and_its_errors_are_shown_next_to_it(mine: Lab, chromium: Browser) -> None:
     path = written(mine.folder, file("chosen", 1) + "  colour: red\n", "chosen.yaml")
     with looking(mine, chromium) as watched:
@@ -177,88 +140,6 @@ def test_slider_works_by_keyboard_and_the_last_query_counts(mine: Lab, chromium:
         expect(answer).to_contain_text("2 → 0")
         assert len(asked) <= 4
         assert mine.server.json("pool", "show", "mine")["quota"] == 2
-        watched.is_content()
-
-
-def test_everything_works_without_scripts(mine: Lab, chromium: Browser) -> None:
-    with looking(mine, chromium, java_script_enabled=False) as watched:
-        page = watched.goto("/submit")
-        page.get_by_label("Workflow file").fill(file("plain", 1))
-        page.get_by_label("Pool").select_option("spare")
-        page.get_by_label("Priority").select_option("LOW")
-        press(page, "Preview")
-        expect(page.locator("#planned")).to_contain_text("plain would start now")
-        press(page, "Submit")
-        page.wait_for_url("**/workflow/plain-1")
-        page.get_by_role("link", name="Cancel…").click()
-        press(page, "Cancel plain-1")
-        page.wait_for_url("**/workflow/plain-1")
-        until(lambda: status(mine, "plain-1") == "FAILED_CANCELED")
-        page = watched.goto("/run")
-        page.get_by_role("textbox", name="Command").fill("sleep 300")
-        page.get_by_label("Pool").select_option("spare")
-        page.get_by_label("Priority").select_option("LOW")
-        press(page, "Preview")
-        expect(page.locator("#planned")).to_contain_text("sleep would start now")
-        press(page, "Submit")
-        page.wait_for_url("**/workflow/sleep-*")
-        mine.server.runrig("workflow", "cancel", page.url.rpartition("/")[2])
-        page = watched.goto("/pool/spare")
-        page.get_by_role("link", name="Pause…").click()
-        page.get_by_label("Reason").fill("<b>new</b> switches")
-        press(page, "Preview")
-        press(page, "Pause spare")
-        page.wait_for_url("**/pool/spare")
-        expect(page.locator("#paused")).to_contain_text("(<b>new</b> switches)")
-        page.get_by_role("link", name="Resume…").click()
-        press(page, "Resume spare")
-        page.wait_for_url("**/pool/spare")
-        page = watched.goto("/access/create")
-        page.get_by_role("textbox", name="User").fill("dan")
-        press(page, "Create")
-        page.wait_for_url("**/access/user/dan")
-        page.get_by_role("link", name="Create token…").click()
-        page.get_by_role("textbox", name="Name").fill("laptop")
-        press(page, "Create")
-        page.get_by_role("link", name="Done").click()
-        for link, button in (("Revoke laptop", "Revoke token laptop of dan"), ("Disable…", "Disable dan")):
-            page.get_by_role("link", name=link).click()
-            press(page, button)
-            page.wait_for_url("**/access/user/dan")
-        expect(page.locator(".badge", has_text="disabled")).to_be_visible()
-        page = watched.goto("/pool/mine/edit")
-        page.get_by_label("Weight").fill("heavy")
-        press(page, "Preview")
-        expect(page.get_by_role("alert")).to_contain_text("'heavy' is not a whole number from 1 to 1000000")
-        page.get_by_label("Weight").fill("2")
-        press(page, "Preview")
-        press(page, "Change mine")
-        page.wait_for_url("**/pool/mine")
-        assert mine.server.json("pool", "show", "mine")["weight"] == 2
-        page.get_by_role("slider", name="Quota").fill("3")
-        press(page, "Show effect")
-        expect(page.locator("#what-answer")).to_contain_text("2 → 3")
-        watched.complaints = [each for each in watched.complaints if "status of 422" not in each]
-        watched.is_content()
-
-
-def test_hold_release_cordon_and_uncordon_work_without_scripts(mine: Lab, chromium: Browser) -> None:
-    id, node = waiting(mine), mine.server.json("resource", "list")["resources"][0]["hostname"]
-    with looking(mine, chromium, java_script_enabled=False) as watched:
-        page = watched.goto(f"/workflow/{id}")
-        for act in ("Hold", "Release"):
-            page.get_by_role("link", name=f"{act}…").click()
-            press(page, f"{act} {id}")
-            page.wait_for_url(f"**/workflow/{id}")
-            held = mine.server.json("workflow", "query", id)["held_by"]
-            assert (held is not None) == (act == "Hold")
-            expect(page.locator("#head .badge", has_text="on hold")).to_have_count(int(act == "Hold"))
-        page = watched.goto(f"/node/{node}")
-        for act in ("Cordon", "Uncordon"):
-            page.get_by_role("link", name=f"{act}…").click()
-            press(page, f"{act} {node}")
-            page.wait_for_url(f"**/node/{node}")
-            expect(page.locator("#head .badge", has_text="Cordoned")).to_have_count(int(act == "Cordon"))
         watched.is_content()
 
 

@@ -178,17 +178,3 @@ def test_printed_page_has_text_and_no_controls(server: Lab, chromium: Browser) -
         expect(page.get_by_role("navigation", name="Pages")).to_be_hidden()
         expect(page.locator("h1")).to_be_visible()
         assert page.pdf()[:5] == b"%PDF-"
-
-
-def test_sign_out_leads_to_the_login(server: Lab, chromium: Browser) -> None:
-    context = chromium.new_context()
-    context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
-    page.goto(server.address())
-    page.wait_for_url(f"{server.url}/")
-    page.goto(f"{server.url}/me")
-    page.get_by_role("button", name="Sign out").click()
-    page.wait_for_url("**/login")
-    page.goto(f"{server.url}/workflows?status=RUNNING")
-    assert page.url == f"{server.url}/login?next=/workflows%3Fstatus%3DRUNNING"
-    context.close()

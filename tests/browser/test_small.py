@@ -1,39 +1,188 @@
-"""The pages of a cluster of four nodes in use: whole in every view, by keyboard alone, and with hostile text."""
+"""The pages of a cluster of four nodes in use, whose texts are hostile: every page, search and act, in every way and view."""
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser import looks
 from tests.browser.lab import Watched
-from tests.browser.large import Large
-from tests.browser.small import HOSTILE, small
+from tests.browser.small import HOSTILE, Small, small
+from tests.browser.table import ACTS, PAGES, SEARCHES, Act, Search, Way, covers, covers_routes, notices_on, read_by
+from tests.browser.table import Page as PageRow
+from tests.browser.walk import MADE, acted, searched, toured, visited
 from tests.web.test_every_route import routes
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
     with small(tmp_path_factory.mktemp("small")) as it:
         yield it
 
 
-PAGES = (
-    "/",
-    "/pool/vision",
-    "/pool/nlp?over=1h&used=30d",
-    "/pool/nlp--chat?over=30d",
-    "/usage",
-    "/me",
-    "/access",
-    "/access/user/root",
-    "/limits",
-    "/node/n1",
-    "/workflows?open=points-1",
-    "/workflow/points-1",
-    "/pool/vision/what-if?quota=20",
-)
+def _looking(cluster: Small, chromium: Browser, **more: object) -> Iterator[Watched]:
+    context = cluster.context(chromium, **more)  # type: ignore[arg-type]
+    yield Watched(context.new_page(), cluster)
+    context.close()
+
+
+@pytest.fixture(autouse=True)
+def quiet(request: pytest.FixtureRequest) -> None:
+    """No test has the complaints of the one before."""
+    for name in {"scripted", "plain", "narrow"} & {*request.fixturenames}:
+        request.getfixturevalue(name).complaints.clear()
+
+
+@pytest.fixture(scope="module")
+def scripted(cluster: Small, chromium: Browser) -> Iterator[Watched]:
+    yield from _looking(cluster, chromium)
+
+
+@pytest.fixture(scope="module")
+def plain(cluster: Small, chromium: Browser) -> Iterator[Watched]:
+    yield from _looking(cluster, chromium, java_script_enabled=False)
+
+
+@pytest.fixture(scope="module")
+def narrow(cluster: Small, chromium: Browser) -> Iterator[Watched]:
+    yield from _looking(cluster, chromium, width=390, height=844, scheme="dark")
+
+
+REFUSED = re.compile("status of (400|401|404|409|422)")
+"""What the browser says of a form that is refused."""
+
+
+def content(watched: Watched) -> None:
+    complaints = [each for each in watched.complaints if not REFUSED.search(each)]
+    watched.complaints = []
+    assert complaints == []
+
+
+# ---------------------------------------------------------------- every page, search and act
+
+
+@covers(PAGES, Way.HOSTILE)
+def test_page_is_complete_and_accessible_in_every_view(cluster: Small, narrow: Watched, row: PageRow) -> None:
+    page = narrow.page
+    visited(page, cluster, row.at)
+    for summary in page.locator("main summary").all():
+        summary.click()
+    found = looks.faults(page, looks.VIEWS[::-1])
+    assert found == [], found
+    assert page.evaluate(MADE) == []
+    content(narrow)
+
+
+@covers(PAGES, Way.KEYBOARD)
+def test_page_is_toured_by_keyboard_alone(cluster: Small, scripted: Watched, row: PageRow) -> None:
+    toured(scripted.page, cluster, row.at)
+    content(scripted)
+
+
+@covers(PAGES, Way.PLAIN)
+def test_page_says_as_much_without_scripts(cluster: Small, plain: Watched, scripted: Watched, row: PageRow) -> None:
+    for each in (plain, scripted):
+        visited(each.page, cluster, row.at)
+    assert plain.page.evaluate(SAYS) == scripted.page.evaluate(SAYS)
+    assert plain.page.evaluate(DEAD) == []
+    content(plain)
+
+
+SAYS = """() => [...document.querySelectorAll('h1, h2, h3, dt, th[scope=col], main [aria-label]')]
+  .map((e) => e.matches('[aria-label]') ? e.ariaLabel : e.textContent.trim())"""
+"""What the page is about."""
+DEAD = """() => [...document.querySelectorAll('button[type=button], .scripted, canvas, a[href="#"], a:not([href])')]
+  .filter((e) => e.checkVisibility()).map((e) => e.outerHTML)"""
+"""What would do nothing."""
+
+
+@covers(SEARCHES, Way.KEYBOARD, Way.HOSTILE)
+def test_search_is_used_by_keyboard_alone_with_hostile_text(cluster: Small, scripted: Watched, row: Search) -> None:
+    searched(scripted.page, cluster, row)
+    content(scripted)
+
+
+@covers(SEARCHES, Way.PLAIN)
+def test_search_is_used_without_scripts(cluster: Small, plain: Watched, row: Search) -> None:
+    searched(plain.page, cluster, row)
+    content(plain)
+
+
+@covers_routes((read_by("/workflows/act"),), Way.KEYBOARD, Way.HOSTILE)
+@covers(ACTS, Way.KEYBOARD, Way.HOSTILE)
+def test_act_is_done_by_keyboard_alone_and_hostile_text_stays_text(cluster: Small, scripted: Watched, row: Act) -> None:
+    acted(scripted.page, cluster, row, hostile=True)
+    content(scripted)
+
+
+@covers_routes((read_by("/workflows/act"),), Way.PLAIN)
+@covers(ACTS, Way.PLAIN)
+def test_act_is_done_without_scripts(cluster: Small, plain: Watched, row: Act) -> None:
+    acted(plain.page, cluster, row, hostile=False)
+    content(plain)
+
+
+@covers_routes(("/me/notices/test",), *Way)
+def test_notices_are_tested_by_keyboard_alone_with_and_without_scripts(
+    cluster: Small, scripted: Watched, plain: Watched
+) -> None:
+    for watched in (scripted, plain):
+        notices_on(cluster)
+        page = watched.page
+        cluster.goto(page, "/me")
+        page.get_by_role("button", name="Send a test").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="The test notice did not arrive")).to_be_visible()
+        assert page.evaluate(MADE) == []
+        content(watched)
+
+
+@covers_routes(("/login", "/logout"), *Way)
+@pytest.mark.parametrize("script", [True, False])
+def test_one_signs_in_and_out_by_keyboard_alone(cluster: Small, chromium: Browser, script: bool) -> None:
+    context = cluster.context(chromium, java_script_enabled=script)
+    try:
+        watched = Watched(context.new_page(), cluster)
+        page = watched.page
+        visited(page, cluster, "/login")
+        context.clear_cookies()
+        for typed in (HOSTILE, cluster.token):
+            page.get_by_label("Token or code").focus()
+            page.keyboard.insert_text(typed)
+            page.keyboard.press("Enter")
+            answer = "[role=alert]" if typed == HOSTILE else "nav[aria-label=Pages]"
+            expect(page.locator(answer)).to_be_visible()
+            assert page.evaluate(MADE) == []
+        cluster.goto(page, "/me")
+        page.get_by_role("button", name="Sign out").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/login")
+        cluster.goto(page, "/workflows?status=RUNNING")
+        assert page.url == f"{cluster.url}/login?next=/workflows%3Fstatus%3DRUNNING"
+        content(watched)
+    finally:
+        context.close()
+
+
+@covers_routes((read_by("/pool/{{ name|urlencode }}/what-if"),), *Way)
+def test_another_quota_is_tried_by_keyboard_alone_with_and_without_scripts(
+    cluster: Small, scripted: Watched, plain: Watched
+) -> None:
+    for watched in (scripted, plain):
+        page = watched.page
+        cluster.goto(page, "/pool/vision")
+        page.get_by_role("slider", name="Quota").focus()
+        page.keyboard.press("ArrowRight")
+        if watched is plain:
+            page.keyboard.press("Enter")
+        expect(page.locator("#what-answer")).to_contain_text("16 → 17")
+        cluster.goto(page, f"/pool/vision/what-if?{urlencode({'quota': HOSTILE[:20]})}")
+        assert page.evaluate(MADE) == []
+        content(watched)
+
+
 ODD = {
     **{f"/access/user/{{user}}/{each}": f"/access/user/root/{each}" for each in ("token", "disable", "enable")},
     **{f"/access/user/{{user}}/{each}/{{name}}": f"/access/user/root/{each}/laptop" for each in ("change", "revoke")},
@@ -58,63 +207,26 @@ FORMS = tuple(
 )
 
 
-def test_every_page_is_complete_and_accessible_in_every_view(cluster: Large, chromium: Browser) -> None:
-    context = cluster.context(chromium, 390, 844, "dark")
-    try:
-        watched = Watched(context.new_page(), cluster)
-        for path in PAGES:
-            cluster.goto(watched.page, path)
-            for summary in watched.page.locator("main summary").all():
-                summary.click()
-            assert looks.faults(watched.page, looks.VIEWS[::-1]) == [], path
-        watched.is_content()
-    finally:
-        context.close()
+def test_every_form_is_complete_and_accessible_in_every_view(cluster: Small, narrow: Watched) -> None:
+    """Of forms with the same controls, one is looked at."""
+    seen = set()
+    for path in FORMS:
+        cluster.goto(narrow.page, path)
+        assert narrow.page.locator("form[data-ask]").count() == 1, path
+        if (shape := narrow.page.evaluate(SHAPE)) not in seen:
+            assert looks.faults(narrow.page, looks.VIEWS[::-1], axe=looks.AXE[:1]) == [], path
+            seen.add(shape)
+    content(narrow)
 
 
-CONTROLS = """() => {
-  const all = document.querySelectorAll('#act :is(a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"])');
-  const kind = (e) => e.matches('input:not([type=checkbox], [type=file]), textarea') ? 'text' : e.value;
-  return [...all].filter((e) => e.checkVisibility()).map((e, at) => (e.dataset.at = at, kind(e)));
-}"""
-"""What the form has to be used with, numbered in its order."""
-ANSWERED = "() => document.activeElement.matches('[role=alert], [data-answer]')"
+SHAPE = """() => [...document.querySelectorAll('#act :is(input:not([type=hidden]), select, textarea, table, pre)')]
+  .map((e) => `${e.tagName} ${e.name}`).join()"""
 
 
-def test_every_form_is_complete_and_used_by_keyboard_alone_with_hostile_text(cluster: Large, chromium: Browser) -> None:
-    """Each control is reached with Tab in its order; what is typed stays text in the preview, or in what is wrong."""
-    context = cluster.context(chromium, 390, 844, "dark")
-    try:
-        watched = Watched(context.new_page(), cluster)
-        page, previews = watched.page, 0
-        for path in FORMS:
-            cluster.goto(page, path)
-            assert page.locator("form[data-ask]").count() == 1, path
-            assert looks.faults(page, looks.VIEWS[::-1], axe=looks.AXE[:1]) == [], path
-            controls = page.evaluate(CONTROLS)
-            page.locator("main").focus()
-            for at, kind in enumerate(controls):
-                page.keyboard.press("Tab")
-                assert page.evaluate("document.activeElement.dataset.at") == str(at), (path, at, kind)
-                if kind == "text":
-                    page.keyboard.press("ControlOrMeta+A")
-                    page.keyboard.type(HOSTILE)
-            if "check" in controls:
-                for _ in range(len(controls) - 1 - controls.index("check")):
-                    page.keyboard.press("Shift+Tab")
-                page.keyboard.press("Enter")
-                page.wait_for_function(ANSWERED)
-                assert looks.faults(page, looks.VIEWS[-1:], axe=()) == [], path
-                previews += 1
-            assert page.locator("img[src=x]").count() == 0, path
-        assert previews > 8
-        watched.complaints = [each for each in watched.complaints if not re.search("status of (409|422)", each)]
-        watched.is_content()
-    finally:
-        context.close()
+# ---------------------------------------------------------------- keys of their own
 
 
-def test_pool_page_works_with_the_keyboard_alone(cluster: Large, chromium: Browser) -> None:
+def test_pool_page_works_with_the_keyboard_alone(cluster: Small, chromium: Browser) -> None:
     context = cluster.context(chromium)
     try:
         watched = Watched(context.new_page(), cluster)
@@ -135,7 +247,7 @@ def test_pool_page_works_with_the_keyboard_alone(cluster: Large, chromium: Brows
         context.close()
 
 
-def test_the_overview_and_the_list_are_used_by_keyboard_alone(cluster: Large, chromium: Browser) -> None:
+def test_the_overview_and_the_list_are_used_by_keyboard_alone(cluster: Small, chromium: Browser) -> None:
     context = cluster.context(chromium)
     try:
         watched = Watched(context.new_page(), cluster)
@@ -180,94 +292,6 @@ def test_the_overview_and_the_list_are_used_by_keyboard_alone(cluster: Large, ch
         page.keyboard.type("vision")
         page.keyboard.press("Enter")
         page.wait_for_url("**/pool/vision")
-        watched.is_content()
-    finally:
-        context.close()
-
-
-def test_a_user_and_tokens_are_created_and_a_token_is_revoked_by_keyboard_alone(
-    cluster: Large, chromium: Browser
-) -> None:
-    context = cluster.context(chromium)
-    try:
-        watched = Watched(context.new_page(), cluster)
-        page = watched.page
-        cluster.goto(page, "/access")
-        page.get_by_role("link", name="Create user…").focus()
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("dialog", name="Create a user").get_by_label("User")).to_be_focused()
-        page.keyboard.type("dan")
-        page.keyboard.press("Enter")
-        page.wait_for_url("**/access/user/dan")
-        page.get_by_role("link", name="Disable…").focus()
-        page.keyboard.press("Enter")
-        page.get_by_role("button", name="Disable dan").focus()
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("link", name="Enable…")).to_be_visible()
-        cluster.goto(page, "/me")
-        page.get_by_role("link", name="Create token…").focus()
-        page.keyboard.press("Enter")
-        box = page.get_by_role("dialog", name="Create a token")
-        expect(box.get_by_label("Name")).to_be_focused()
-        page.keyboard.type("ci")
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("dialog", name="Created token ci").locator("#secret")).to_have_text(
-            re.compile(r"\S{43}")
-        )
-        page.get_by_role("link", name="Done").focus()
-        page.keyboard.press("Enter")
-        page.get_by_role("link", name="Revoke ci").focus()
-        page.keyboard.press("Enter")
-        page.get_by_role("button", name="Revoke token ci").focus()
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("link", name="Revoke ci")).to_have_count(0)
-        expect(page.get_by_role("link", name="Revoke laptop")).to_be_visible()
-        watched.is_content()
-    finally:
-        context.close()
-
-
-def test_limits_and_an_array_are_changed_by_keyboard_alone(cluster: Large, chromium: Browser) -> None:
-    context = cluster.context(chromium)
-    try:
-        watched = Watched(context.new_page(), cluster)
-        page = watched.page
-
-        def sent(link: str, typed: str, said: str, button: str) -> None:
-            """Opens a form, types, and presses Enter for the preview and for the change."""
-            page.get_by_role("link", name=link, exact=True).first.focus()
-            page.keyboard.press("Enter")
-            box = page.get_by_role("dialog")
-            box.locator("input:not([type=hidden])").first.focus()
-            page.keyboard.press("ControlOrMeta+A")
-            page.keyboard.type(typed)
-            page.keyboard.press("Enter")
-            expect(box.locator("#planned")).to_contain_text(said)
-            box.get_by_role("button", name=button).focus()
-            with page.expect_navigation():
-                page.keyboard.press("Enter")
-
-        cluster.goto(page, "/limits")
-        sent("Change limits of eve", "5", "4 → 5", "Set limits")
-        expect(page.get_by_role("row", name="eve all pools GPUs")).to_contain_text("5")
-        cluster.goto(page, "/workflow/points-1")
-        sent("Elements at a time…", "4", "2 elements would enter the queue now.", "Change points-1")
-        expect(page.locator("#tasks")).to_contain_text("60, at most 4 at a time")
-        sent("Cancel main-9", "9", "1 element would be cancelled", "Cancel 1 element")
-        expect(page.locator("#tasks")).to_contain_text("1 cancelled")
-        watched.is_content()
-    finally:
-        context.close()
-
-
-def test_hostile_text_stays_text(cluster: Large, chromium: Browser) -> None:
-    context = cluster.context(chromium)
-    try:
-        watched = Watched(context.new_page(), cluster)
-        cluster.goto(watched.page, "/pool/nlp--chat")
-        expect(watched.page.locator("#paused")).to_contain_text(HOSTILE)
-        cluster.goto(watched.page, "/me")
-        expect(watched.page.get_by_role("row", name="laptop")).to_contain_text(HOSTILE)
         watched.is_content()
     finally:
         context.close()
