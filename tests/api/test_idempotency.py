@@ -46,6 +46,12 @@ def test_a_key_belongs_to_one_submission_of_one_user(tmp_path: Path) -> None:
         ]
         assert [(status, answer["error_code"]) for status, answer in others] == [(409, "CONFLICT")] * 3
         assert it.desk.revision == revision
+        both = [("Idempotency-Key", KEY), ("Idempotency-Key", KEY.replace("5f", "6f"))]
+        twice = it.http.post(SUBMIT, json={"file": one_task("a")}, headers=both)
+        assert (twice.status_code, twice.json()["message"]) == (
+            422,
+            "the header Idempotency-Key was sent twice. Send it once",
+        )
 
 
 RANDOM = one_task("a").replace("sleep, '1'", "echo, '{{ range(100000) | random }}'")

@@ -439,7 +439,7 @@ def test_each_error_has_its_class(status: int, code: str, kind: type[RunrigError
     ("turn", "message"),
     [
         (answer('{"versio": 1}'), "not a Version: version Field required"),
-        (answer("[]"), "not a Version"),
+        (answer("[]"), "is not a runrig server"),
         (answer("<html>"), "is not a runrig server \\('<html>'\\)"),
         (b"SSH-2.0-OpenSSH_9.9\r\n", "it closed the connection"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{", "it closed the connection"),

@@ -37,6 +37,8 @@ PAGE = 1000
 MOST_IDLE = 4
 """Idle connections to keep for later calls."""
 _LARGEST_ERROR = 1024 * 1024
+_EMPTY = 204
+"""The status of answers without a body; all others are objects."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -106,9 +108,12 @@ class Caller:
         exchange, head = await self._answered(request)
         text = "".join([piece async for piece in self._text(exchange)])
         try:
-            return Answer(json.loads(text) if text else None, head.headers.get("etag"))
-        except ValueError:
-            raise self._stranger(text) from None
+            plain = json.loads(text) if text else None
+        except (ValueError, RecursionError):
+            plain = text
+        if not isinstance(plain, dict) and head.status != _EMPTY:
+            raise self._stranger(text)
+        return Answer(plain, head.headers.get("etag"))
 
     async def pieces(self, request: Request) -> AsyncGenerator[str, None]:
         """Yields the text of the response as it arrives, until the server ends it."""
@@ -247,6 +252,8 @@ class Caller:
                     break
         finally:
             exchange.close()
+        if status < 400:  # Redirects are not followed, because a proxy's login page has no use for the token.
+            return self._stranger(f"status {status}")
         remark = ""
         if status == 401:
             remark = "invalid token" if self._token_sent else "no token was sent"

@@ -223,9 +223,12 @@ def _base(request: Request) -> str:
 
 
 def _key(request: Request) -> str | None:
-    value = request.headers.get("idempotency-key")
-    if value is None:
+    values = request.headers.getlist("idempotency-key")
+    if not values:
         return None
+    if len(values) > 1:
+        raise InvalidInput.one("the header Idempotency-Key was sent twice. Send it once")
+    (value,) = values
     try:
         return str(uuid.UUID(value))
     except ValueError:

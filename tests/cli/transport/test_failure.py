@@ -58,7 +58,6 @@ def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code:
         (500, "<html>oops</html>", 10, "the server answered with status 500: <html>oops</html>"),
         (404, "", 2, "the server answered with status 404"),
         (400, "[1]", 2, "the server answered with status 400: [1]"),
-        (302, "", 2, "the server answered with status 302"),
         (409, '{"message": "no"}', 1, 'the server answered with status 409: {"message": "no"}'),
     ],
 )
@@ -77,9 +76,12 @@ def test_without_a_server_one_line_names_the_address_and_the_way_out() -> None:
 
 
 def test_another_program_on_the_port_is_not_mistaken_for_a_server() -> None:
-    done = answered({"GET /api/v1/pools": (200, "<html>")}, "pool", "list")
-    assert done.code == 10
-    assert "is not a runrig server ('<html>')" in done.err
+    for body in ("<html>", "null", "[]", "[1]", "3", "", "[" * 2_000, '"items"'):
+        done = answered({"GET /api/v1/pools": (200, body)}, "pool", "list")
+        assert (done.code, done.out) == (10, "")
+        assert f"is not a runrig server ({body[:60]!r})" in done.err
+    done = answered({"GET /api/v1/pools": (302, "")}, "pool", "list")
+    assert (done.code, "is not a runrig server ('status 302')" in done.err) == (10, True)
 
 
 def test_response_of_another_version_is_reported_as_such() -> None:
