@@ -147,7 +147,7 @@ def test_default_list_of_a_route_is_not_shared(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         apps = [getattr(route, "app", None) for route in create_app(it.desk.service, port=PORT).router.routes]
         ways = [each for each in apps if isinstance(each, ShortWay)]
-        lists = [each for way in ways for each in way._query if each.is_list and not each.required]
+        lists = [each for way in ways for each in way._query if each.is_list and each.default is not None]
         assert lists
         for each in lists:
             first = each.left_out()

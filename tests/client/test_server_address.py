@@ -43,8 +43,8 @@ def test_folder_without_a_server_is_named(tmp_path: Path) -> None:
         done = runrig("pool", "list", *([] if env else ["--data", str(folder)]), env=env)
         assert (done.code, done.out, done.err) == (10, "", f"Error: {said}\n")
     assert runrig("version", "--data", str(folder)).out.splitlines()[1:] == [said]
-    with pytest.raises(NoAnswer, match="no server is running"):
-        Client(data=str(folder))
+    with Client(data=str(folder)) as client, pytest.raises(NoAnswer, match="no server is running"):
+        client.version()
 
 
 def test_given_address_overrides_the_data_folder(tmp_path: Path) -> None:

@@ -230,7 +230,9 @@ class Caller:
         return self._tls if scheme == "https" else None
 
     async def headers(self) -> dict[str, str]:
-        """Returns the headers of every request. Raises as `KeptToken.renew`."""
+        """Returns the headers of every request. Raises as `KeptToken.renew`, and NoAnswer if there is no server to ask."""
+        if self.address.missing is not None:
+            raise NoAnswer(self.address.missing)
         self._token_sent = await self._good_token()
         return {"User-Agent": f"runrig/{__version__}"} | (
             {"Authorization": f"Bearer {self._token_sent}"} if self._token_sent else {}

@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from runrig.client import folders, saved
-from runrig.client.failure import NoAnswer
 from runrig.domain.errors import InvalidInput
 
 DEFAULT_URL = "http://127.0.0.1:8700"
@@ -24,10 +23,13 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """*source*: where *url* comes from, for messages."""
+    """*source*: where *url* comes from, for messages. *missing*: why nothing may be asked there; it is said at the first call, because
+    what is wrong with the call itself comes first.
+    """
 
     url: str
     source: str
+    missing: str | None = None
 
     @property
     def loopback(self) -> bool:
@@ -54,7 +56,7 @@ class ServerAddress:
         return self.data_folder() / "runrig.db"
 
     def address(self) -> Address:
-        """Raises InvalidInput for an invalid address, NoAnswer if no server runs on the chosen data folder."""
+        """Raises InvalidInput for an invalid address."""
         if self.server:
             return checked(self.server, "--server")
         if in_environment := os.environ.get("RUNRIG_SERVER"):
@@ -64,12 +66,11 @@ class ServerAddress:
         record = self.data_folder() / "server.json"
         if url := _written(record):
             return checked(url, str(record))
-        if self._chosen_data:
-            raise NoAnswer(
-                f"no server is running on the data folder {str(self.data_folder())!r}. Start one with "
-                f"`runrig up --data {shlex.quote(str(self.data_folder()))}`, or set --server"
-            )
-        return Address(DEFAULT_URL, "the default")
+        missing = (
+            f"no server is running on the data folder {str(self.data_folder())!r}. Start one with "
+            f"`runrig up --data {shlex.quote(str(self.data_folder()))}`, or set --server"
+        )
+        return Address(DEFAULT_URL, "the default", missing if self._chosen_data else None)
 
     def token(self, address: Address) -> str | None:
         """Returns the token, or None. The token of a data folder is sent only to this machine."""

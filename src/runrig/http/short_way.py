@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -47,9 +47,9 @@ class _Parameter:
         """Converts the framework's own *field*."""
         required = field.field_info.is_required()
         default = None if required else field.default
-        return cls(
-            field.name, field.alias, field.validate, required, default, get_origin(field.field_info.annotation) is list
-        )
+        shape = field.field_info.annotation
+        is_list = any(get_origin(each) is list for each in (shape, *get_args(shape)))  # or `list[...] | None`
+        return cls(field.name, field.alias, field.validate, required, default, is_list)
 
     def value(self, sent: Any) -> Any:
         value, problems = self.read(sent)

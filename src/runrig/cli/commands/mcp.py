@@ -1,14 +1,12 @@
 """`runrig mcp`: a server for agents."""
 
 import socket
-from contextlib import suppress
 from importlib.util import find_spec
 
 import click
 
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import warn
-from runrig.client.failure import NoAnswer
 from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput, ServerFault
 from runrig.domain.quantities import whole_number
@@ -42,8 +40,7 @@ def mcp(before: ServerAddress, http: bool, listen: str, server: str | None, data
     from runrig.mcp.server import run_http, run_stdio
 
     server, data = server or before.server, data or before.data
-    with suppress(NoAnswer):  # An invalid address is an error now, a missing server at the first call.
-        ServerAddress(server, data).address()
+    ServerAddress(server, data).address()  # An invalid address is an error now, not at the first call.
     if not http:
         if listen != LISTEN:
             raise click.UsageError("--listen requires --http")
