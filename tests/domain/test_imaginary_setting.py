@@ -37,6 +37,9 @@ EDITS = {
         ('    Setting("description", Text("text"), "Purpose of the pool"),\n', ROWS),
         ('NOTHING = "none"\n', "\nfrom runrig.domain.pools import Mood\n"),
     ],
+    "store/schema/cluster.py": [
+        ("_DEFAULTS: Mapping[str, str] = {}\n", '_DEFAULTS = {"motto": "", "mood": "CALM"}\n'),
+    ],
 }
 """File → (a line, the lines that go below it)."""
 MIGRATION = f'''"""Imaginary settings."""
@@ -56,11 +59,8 @@ def upgrade() -> None:
         pools.add_column(sa.Column("pets", WHOLE))
         pools.add_column(sa.Column("mood", WORD, nullable=False, server_default="CALM"))
         pools.add_column(sa.Column("nap_s", sa.Double()))
-    with op.batch_alter_table("pools") as pools:
-        pools.alter_column("motto", server_default=None)
-        pools.alter_column("mood", server_default=None)
 '''
-"""That is three files, its rule not counted."""
+"""That is four files, its rule not counted."""
 
 
 @pytest.mark.slow

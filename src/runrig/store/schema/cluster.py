@@ -48,15 +48,21 @@ def _column(setting: Setting, declared: Any) -> Column[Any]:
     """*declared*: the type of the field of `Pool`."""
     optional = type(None) in get_args(declared)
     of = get_args(declared)[0] if optional else declared
+    kept: Any
     if of in _TYPES:
-        return Column(setting.name, _TYPES[of], nullable=optional)
-    if of is str:
-        return Column(setting.name, Prose if isinstance(setting.kind, Text) else Words, nullable=optional)
-    words = isinstance(of, type) and issubclass(of, enum.Enum)
-    return Column(setting.name, OneOf(of) if words else Encoded(of), nullable=optional)
+        kept = _TYPES[of]
+    elif of is str:
+        kept = Prose if isinstance(setting.kind, Text) else Words
+    else:
+        kept = OneOf(of) if isinstance(of, type) and issubclass(of, enum.Enum) else Encoded(of)
+    return Column(setting.name, kept, nullable=optional, server_default=_DEFAULTS.get(setting.name))
 
 
 _TYPES: Mapping[type, Any] = {int: WHOLE, float: Double}
+_DEFAULTS: Mapping[str, str] = {}
+"""Setting → the default of its column, if it is never NULL and a migration added it: SQLite drops a default only with a copy of the
+table, which the references to pools forbid.
+"""
 _DECLARED = get_type_hints(Pool)
 
 # Settings stand by name, because a backup has the columns in this order.
