@@ -37,26 +37,18 @@ class Large:
 
     @property
     def pages(self) -> tuple[str, ...]:
-        """Every kind of page."""
+        """Those with more on them than in a small cluster; `tests.browser.test_small` looks at all."""
         return (
             "/",
-            "/map",
             f"/map?size=8x8&gang={self.runs}",
-            "/map?by=load&in=z1/s5",
             "/map?table=1",
             "/waiting",
             "/workflows",
             f"/workflow/{self.waits}?would=own",
             f"/workflow/{self.runs}",
             "/pool/language",
-            "/pool/language--pretrain",
             "/node/gpu-00003",
             "/node/gpu-00018/drain",
-            f"/workflow/{self.waits}/reassign",
-            "/me",
-            "/submit",
-            "/pool/language/edit",
-            "/pool/robotics/delete",
             "/?at=300",
         )
 
@@ -74,9 +66,9 @@ class Large:
         context.add_cookies([{"name": f"runrig-{self.port}", "value": self.cookie, "url": self.url}])
 
     def goto(self, page: Page, path: str) -> None:
-        """Until the map is drawn, if there is one; without scripts there is none."""
+        """Until the map is drawn, if there is one; without scripts it stays hidden."""
         page.goto(self.url + path)
-        if page.locator("[data-map]:not([hidden])").count():
+        if page.locator("[data-map]").count() and page.evaluate("matchMedia('(scripting: enabled)').matches"):
             page.wait_for_selector("[data-drawn]")
 
 

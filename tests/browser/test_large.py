@@ -1,4 +1,4 @@
-"""Every page of a cluster of 1,000 nodes, in every view that people have of it: nothing cut, nothing sideways, and axe finds nothing."""
+"""Pages of a cluster of 1,000 nodes, in every view that people have of it: nothing cut, nothing sideways, and axe finds nothing."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
         yield it
 
 
-def test_every_page_is_complete_and_accessible_in_every_view(cluster: Large, chromium: Browser) -> None:
+def test_page_is_complete_and_accessible_in_every_view(cluster: Large, chromium: Browser) -> None:
     context = cluster.context(chromium)
     try:
         watched = Watched(context.new_page(), cluster)
