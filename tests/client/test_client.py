@@ -450,6 +450,12 @@ def test_unexpected_response_is_reported_in_words(turn: bytes, message: str) -> 
         client.version()
 
 
+def test_a_list_of_another_program_is_not_empty() -> None:
+    said = pytest.raises(ServerFault, match=r"unexpected response from .* \(no 'items'\)")
+    with scripted(answer("{}")) as server, client_of(server.url) as client, said:
+        list(client.pools.list())
+
+
 def test_additional_fields_of_a_later_server_are_ignored() -> None:
     with scripted(answer('{"version": "9.9", "built": "today"}')) as server, client_of(server.url) as client:
         assert client.version() == "9.9"

@@ -62,9 +62,9 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """*json* None: empty response. *etag* None: the response has none."""
+    """*json*: ``{}`` for an empty response. *etag* None: the response has none."""
 
-    json: Any
+    json: dict[str, Any]
     etag: str | None
 
 
@@ -108,10 +108,10 @@ class Caller:
         exchange, head = await self._answered(request)
         text = "".join([piece async for piece in self._text(exchange)])
         try:
-            plain = json.loads(text) if text else None
+            plain = {} if head.status == _EMPTY else json.loads(text)
         except (ValueError, RecursionError):
             plain = text
-        if not isinstance(plain, dict) and head.status != _EMPTY:
+        if not isinstance(plain, dict) or not isinstance(plain.get("items", []), list):
             raise self._stranger(text)
         return Answer(plain, head.headers.get("etag"))
 

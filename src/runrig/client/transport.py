@@ -46,7 +46,7 @@ class Transport:
         timeout_s: float = ANSWER_S,
         key: str | None = None,
     ) -> Any:
-        """Returns the JSON of the response, None if it is empty. Raises the server's error, or NoAnswer if no runrig
+        """Returns the JSON of the response, ``{}`` if it is empty. Raises the server's error, or NoAnswer if no runrig
         server responds.
 
         *key*: a new UUID, by which the server recognises a repeated call.

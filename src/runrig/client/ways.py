@@ -61,10 +61,11 @@ class Calls(Generic[W]):
             answer = await self._caller.answer(
                 Request("GET", path, {**(query or {}), "limit": self._caller.page, "cursor": cursor})
             )
-            page = answer.json if isinstance(answer.json, dict) else {}
-            for item in page.get("items", ()):
+            if "items" not in answer.json:
+                raise self._unexpected("no 'items'")
+            for item in answer.json["items"]:
                 yield self._read(model, item)
-            cursor = page.get("next_cursor")
+            cursor = answer.json.get("next_cursor")
             if cursor is None:
                 return
 
@@ -77,11 +78,13 @@ class Calls(Generic[W]):
             return read(model, plain)
         except ValidationError as error:
             first = error.errors()[0]
-            raise ServerFault(
-                f"unexpected response from {self._caller.address.url} "
-                f"(not a {model.__name__}: {'.'.join(map(str, first['loc']))} {first['msg']}). "
-                "Check the server address and version"
-            ) from None
+            where = ".".join(map(str, first["loc"]))
+            raise self._unexpected(f"not a {model.__name__}: {where} {first['msg']}") from None
+
+    def _unexpected(self, what: str) -> ServerFault:
+        return ServerFault(
+            f"unexpected response from {self._caller.address.url} ({what}). Check the server address and version"
+        )
 
 
 def matching(etag: str | None) -> dict[str, str]:

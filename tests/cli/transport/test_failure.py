@@ -76,7 +76,7 @@ def test_without_a_server_one_line_names_the_address_and_the_way_out() -> None:
 
 
 def test_another_program_on_the_port_is_not_mistaken_for_a_server() -> None:
-    for body in ("<html>", "null", "[]", "[1]", "3", "", "[" * 2_000, '"items"'):
+    for body in ("<html>", "null", "[]", "[1]", "3", "", "[" * 2_000, '"items"', '{"items": 5}'):
         done = answered({"GET /api/v1/pools": (200, body)}, "pool", "list")
         assert (done.code, done.out) == (10, "")
         assert f"is not a runrig server ({body[:60]!r})" in done.err
@@ -85,9 +85,11 @@ def test_another_program_on_the_port_is_not_mistaken_for_a_server() -> None:
 
 
 def test_response_of_another_version_is_reported_as_such() -> None:
-    done = answered({"GET /api/v1/pools": {"pools": []}}, "pool", "list")
-    assert (done.code, done.out) == (10, "")
-    assert "(no 'items'). Check the server address and version with `runrig version`" in done.err
+    said: tuple[object, ...] = ({"pools": []}, (204, ""))
+    for each in said:
+        done = answered({"GET /api/v1/pools": each}, "pool", "list")
+        assert (done.code, done.out) == (10, "")
+        assert "(no 'items'). Check the server address and version with `runrig version`" in done.err
 
 
 @pytest.mark.slow
