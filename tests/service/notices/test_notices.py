@@ -74,6 +74,23 @@ def test_users_get_notices_about_their_own_work_only(tmp_path: Path, monkeypatch
         assert list(document) == ["event", "id", "pool", "user", "status", "cause", "law", "at", "address"]
 
 
+def test_notice_for_which_there_is_no_thread_is_sent_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with world(tmp_path, monkeypatch) as (it, there):
+        turn_on(it, there.url)
+        it.submit("train")
+        it.later(0)
+        it.service.notices.collect()
+        for _ in range(notices.SENDERS + 1):
+            with monkeypatch.context() as without_threads:
+                without_threads.setattr(threading.Thread, "start", full)
+                with pytest.raises(RuntimeError):
+                    it.service.notices.send()
+        assert (rest(it), len(there.documents)) == ("delivered", 1)
+
+
 def test_preemptor_is_named_only_to_users_who_can_see_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with world(tmp_path, monkeypatch) as (it, there):
         for user, role in (("ann", "pool1-user"), ("vera", "viewer")):

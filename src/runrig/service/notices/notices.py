@@ -241,8 +241,16 @@ class Notices:
     def _start(self, turns: threading.BoundedSemaphore, deliveries: list[Delivery], send: Send) -> None:
         """Delivers them in a new thread. Without a free turn, they are still due when another delivery has ended."""
         if turns.acquire(blocking=False):
-            self._sending.update(each.user for each in deliveries)
-            threading.Thread(target=self._deliver, args=(turns, deliveries, send), daemon=True, name="notice").start()
+            users = {each.user for each in deliveries}
+            self._sending.update(users)
+            try:
+                threading.Thread(
+                    target=self._deliver, args=(turns, deliveries, send), daemon=True, name="notice"
+                ).start()
+            except RuntimeError:  # The machine has no thread left: they are due again at the next look.
+                self._sending.difference_update(users)
+                turns.release()
+                raise
 
     def _has_many(self, user: str) -> bool:
         """Whether *user* got as many mails as allowed for now."""
