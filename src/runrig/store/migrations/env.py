@@ -6,8 +6,7 @@ from runrig.store.schema import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=metadata,
-    render_as_batch=True,  # SQLite can hardly alter tables, so Alembic copies them.
+    target_metadata=metadata,  # its names of constraints and indexes
     transactional_ddl=True,
 )
 context.run_migrations()

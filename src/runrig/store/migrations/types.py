@@ -1,12 +1,43 @@
-"""Types of columns in migrations: text is sorted by code points, whatever the locale; whole numbers have 64 bits.
+"""Types of columns in migrations, and columns by their types. Names of constraints and indexes follow `schema.base`.
 
-They never change: a change would be another type, with another name.
+Text is sorted by code points, whatever the locale; whole numbers have 64 bits. None of it ever changes: a change would be another
+type, with another name.
 """
 
+from typing import Any
+
 import sqlalchemy as sa
+from alembic import op
 
 WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 WORD = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
 PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+LARGE = sa.BigInteger()
+REAL = sa.Double()
+FLAG = sa.Boolean()
 TIME = sa.DateTime(timezone=True)
+JSON = sa.JSON(none_as_null=True)
+BYTES = sa.LargeBinary()
+
+Columns = list[sa.Column[Any]]
+
+
+def key(**types: Any) -> Columns:
+    """Returns the columns of the primary key."""
+    return [sa.Column(name, of, primary_key=True, autoincrement=False) for name, of in types.items()]
+
+
+def needed(**types: Any) -> Columns:
+    """Returns columns that are never NULL."""
+    return [sa.Column(name, of, nullable=False) for name, of in types.items()]
+
+
+def optional(**types: Any) -> Columns:
+    return [sa.Column(name, of) for name, of in types.items()]
+
+
+def add(table: str, *columns: sa.Column[Any]) -> None:
+    """Adds columns that can be NULL or have a default."""
+    for column in columns:
+        op.add_column(table, column)

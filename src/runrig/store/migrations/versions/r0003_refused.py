@@ -1,16 +1,13 @@
 """Gangs that the cluster's own scheduler did not place (rule T7)."""
 
 import sqlalchemy as sa
-from alembic import op
 
-from runrig.store.migrations.types import PROSE, WHOLE
+from runrig.store.migrations.types import PROSE, WHOLE, add
 
 revision = "0003"
 down_revision = "0002"
 
 
 def upgrade() -> None:
-    with op.batch_alter_table("gangs") as gangs:
-        gangs.add_column(sa.Column("refused", PROSE, nullable=False, server_default=""))
-    with op.batch_alter_table("groups") as groups:
-        groups.add_column(sa.Column("refusals", WHOLE, nullable=False, server_default="0"))
+    add("gangs", sa.Column("refused", PROSE, nullable=False, server_default=""))
+    add("groups", sa.Column("refusals", WHOLE, nullable=False, server_default="0"))

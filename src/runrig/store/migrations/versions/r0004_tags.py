@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from runrig.store.migrations.types import WORDS
+from runrig.store.migrations.types import WORDS, key
 
 revision = "0004"
 down_revision = "0003"
@@ -11,10 +11,6 @@ down_revision = "0003"
 
 def upgrade() -> None:
     op.create_table(
-        "workflow_tags",
-        sa.Column("workflow", WORDS, nullable=False),
-        sa.Column("tag", WORDS, nullable=False),
-        sa.ForeignKeyConstraint(["workflow"], ["workflows.id"], name=op.f("fk_workflow_tags_workflow")),
-        sa.PrimaryKeyConstraint("workflow", "tag", name=op.f("pk_workflow_tags")),
+        "workflow_tags", *key(workflow=WORDS, tag=WORDS), sa.ForeignKeyConstraint(["workflow"], ["workflows.id"])
     )
-    op.create_index(op.f("ix_workflow_tags_tag"), "workflow_tags", ["tag"], unique=False)
+    op.create_index(None, "workflow_tags", ["tag"])

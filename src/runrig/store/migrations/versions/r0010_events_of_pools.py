@@ -11,10 +11,5 @@ OF_POOLS = sa.text("pool IS NOT NULL")
 
 def upgrade() -> None:
     op.create_index(
-        "ix_events_of_pools",
-        "events",
-        ["revision", "seq"],
-        unique=False,
-        sqlite_where=OF_POOLS,
-        postgresql_where=OF_POOLS,
+        "ix_events_of_pools", "events", ["revision", "seq"], sqlite_where=OF_POOLS, postgresql_where=OF_POOLS
     )

@@ -1,9 +1,8 @@
 """The state of the cluster after some revisions."""
 
-import sqlalchemy as sa
 from alembic import op
 
-from runrig.store.migrations.types import WHOLE
+from runrig.store.migrations.types import BYTES, LARGE, TIME, WHOLE, key, needed, optional
 
 revision = "0012"
 down_revision = "0011"
@@ -12,14 +11,8 @@ down_revision = "0011"
 def upgrade() -> None:
     op.create_table(
         "checkpoints",
-        sa.Column("revision", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("time", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("cluster_at", sa.BigInteger(), nullable=False),
-        sa.Column("cluster", sa.LargeBinary(), nullable=True),
-        sa.Column("gangs", sa.LargeBinary(), nullable=False),
-        sa.Column("firm", WHOLE, nullable=False),
-        sa.Column("low", WHOLE, nullable=False),
-        sa.Column("waiting", WHOLE, nullable=False),
-        sa.Column("preempted", WHOLE, nullable=False),
-        sa.PrimaryKeyConstraint("revision", name=op.f("pk_checkpoints")),
+        *key(revision=LARGE),
+        *needed(time=TIME, cluster_at=LARGE),
+        *optional(cluster=BYTES),
+        *needed(gangs=BYTES, firm=WHOLE, low=WHOLE, waiting=WHOLE, preempted=WHOLE),
     )

@@ -11,6 +11,7 @@ from alembic import op
 from runrig.domain.times import Moment, Times, moment_of
 from runrig.store.codec import encode
 from runrig.store.columns import UtcDateTime
+from runrig.store.migrations.types import JSON, add, optional
 
 revision = "0018"
 down_revision = "0017"
@@ -35,8 +36,7 @@ events = sa.table(
 
 
 def upgrade() -> None:
-    with op.batch_alter_table("workflows") as table:
-        table.add_column(sa.Column("times", sa.JSON(), nullable=True))
+    add("workflows", *optional(times=JSON))
     connection = op.get_bind()
     found = list(_read(connection))
     for at in range(0, len(found), AT_ONCE):

@@ -1,30 +1,15 @@
 """Code that was sent with workflows, and the workflows that use it."""
 
-import sqlalchemy as sa
 from alembic import op
 
-from runrig.store.migrations.types import WHOLE, WORDS
+from runrig.store.migrations.types import BYTES, TIME, WHOLE, WORDS, add, key, needed, optional
 
 revision = "0019"
 down_revision = "0018"
 
 
 def upgrade() -> None:
-    op.create_table(
-        "codes",
-        sa.Column("user", WORDS, nullable=False),
-        sa.Column("id", WORDS, nullable=False),
-        sa.Column("sent_at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("user", "id", name=op.f("pk_codes")),
-    )
-    op.create_table(
-        "code_pieces",
-        sa.Column("user", WORDS, nullable=False),
-        sa.Column("hash", WORDS, nullable=False),
-        sa.Column("place", WHOLE, autoincrement=False, nullable=False),
-        sa.Column("data", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("user", "hash", "place", name=op.f("pk_code_pieces")),
-    )
-    with op.batch_alter_table("specifications") as table:
-        table.add_column(sa.Column("code", WORDS, nullable=True))
-        table.create_index(op.f("ix_specifications_code"), ["code"])
+    op.create_table("codes", *key(user=WORDS, id=WORDS), *needed(sent_at=TIME))
+    op.create_table("code_pieces", *key(user=WORDS, hash=WORDS, place=WHOLE), *needed(data=BYTES))
+    add("specifications", *optional(code=WORDS))
+    op.create_index(None, "specifications", ["code"])

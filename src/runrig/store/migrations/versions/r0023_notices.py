@@ -1,9 +1,8 @@
 """Notices: settings of users, and what has not arrived yet."""
 
-import sqlalchemy as sa
 from alembic import op
 
-from runrig.store.migrations.types import PROSE, WHOLE, WORDS
+from runrig.store.migrations.types import JSON, LARGE, PROSE, TIME, WHOLE, WORDS, key, needed, optional
 
 revision = "0023"
 down_revision = "0022"
@@ -12,24 +11,14 @@ down_revision = "0022"
 def upgrade() -> None:
     op.create_table(
         "notice_settings",
-        sa.Column("user", WORDS, nullable=False),
-        sa.Column("to", PROSE, nullable=False),
-        sa.Column("when", sa.JSON(none_as_null=True), nullable=False),
-        sa.Column("min_run_s", WHOLE, nullable=False),
-        sa.Column("secret", WORDS, nullable=False),
-        sa.Column("position", sa.BigInteger(), nullable=False),
-        sa.Column("tried_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("result", PROSE, nullable=False),
-        sa.PrimaryKeyConstraint("user", name=op.f("pk_notice_settings")),
+        *key(user=WORDS),
+        *needed(to=PROSE, when=JSON, min_run_s=WHOLE, secret=WORDS, position=LARGE),
+        *optional(tried_at=TIME),
+        *needed(result=PROSE),
     )
     op.create_table(
         "deliveries",
-        sa.Column("id", WORDS, nullable=False),
-        sa.Column("user", WORDS, nullable=False),
-        sa.Column("body", PROSE, nullable=False),
-        sa.Column("attempt", WHOLE, nullable=False),
-        sa.Column("due", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("number", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_deliveries")),
+        *key(id=WORDS),
+        *needed(user=WORDS, body=PROSE, attempt=WHOLE, due=TIME, number=LARGE),
     )
-    op.create_index(op.f("ix_deliveries_user_number"), "deliveries", ["user", "number"])
+    op.create_index(None, "deliveries", ["user", "number"])

@@ -3,11 +3,12 @@
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.migrations.types import JSON, add
+
 revision = "0025"
 down_revision = "0024"
 
 
 def upgrade() -> None:
-    with op.batch_alter_table("workflows") as table:
-        table.add_column(sa.Column("after", sa.JSON(), nullable=False, server_default="[]"))
-        table.create_index(op.f("ix_workflows_parent"), ["parent"])
+    add("workflows", sa.Column("after", JSON, nullable=False, server_default="[]"))
+    op.create_index(None, "workflows", ["parent"])

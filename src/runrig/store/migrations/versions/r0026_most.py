@@ -1,12 +1,10 @@
 """How many elements of an array may run at a time."""
 
-import sqlalchemy as sa
-from alembic import op
+from runrig.store.migrations.types import WHOLE, add, optional
 
 revision = "0026"
 down_revision = "0025"
 
 
 def upgrade() -> None:
-    with op.batch_alter_table("workflows") as table:
-        table.add_column(sa.Column("most", sa.Integer().with_variant(sa.BigInteger(), "postgresql")))
+    add("workflows", *optional(most=WHOLE))

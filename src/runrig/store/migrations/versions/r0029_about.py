@@ -1,7 +1,6 @@
 """Facts about a commit, such as that a cycle ended before it."""
 
-import sqlalchemy as sa
-from alembic import op
+from runrig.store.migrations.types import JSON, add, optional
 
 revision = "0029"
 down_revision = "0028"
@@ -9,4 +8,4 @@ down_revision = "0028"
 
 def upgrade() -> None:
     for table in ("events", "leaves"):
-        op.add_column(table, sa.Column("about", sa.JSON(), nullable=True))
+        add(table, *optional(about=JSON))

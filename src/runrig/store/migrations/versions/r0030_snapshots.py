@@ -1,17 +1,12 @@
 """All that was alive at some revisions."""
 
-import sqlalchemy as sa
 from alembic import op
+
+from runrig.store.migrations.types import BYTES, LARGE, TIME, key, needed
 
 revision = "0030"
 down_revision = "0029"
 
 
 def upgrade() -> None:
-    op.create_table(
-        "snapshots",
-        sa.Column("revision", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("time", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("content", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("revision", name=op.f("pk_snapshots")),
-    )
+    op.create_table("snapshots", *key(revision=LARGE), *needed(time=TIME, content=BYTES))

@@ -1,14 +1,12 @@
 """Sums of workflows by pool, user, status and priority."""
 
-import sqlalchemy as sa
 from alembic import op
 
-from runrig.store.migrations.types import WHOLE, WORDS
+from runrig.store.migrations.types import WHOLE, WORD, WORDS, key, needed
 
 revision = "0034"
 down_revision = "0033"
 
-ONE_OF = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
 AMOUNTS = ("workflows", "waited", "ran", "waiting", "waiting_since", "running", "running_since")
 KEY = "pool, submitted_by, status, priority"
 NOW = {
@@ -25,12 +23,8 @@ SECONDS = {
 def upgrade() -> None:
     op.create_table(
         "workflow_sums",
-        sa.Column("pool", WORDS, nullable=False),
-        sa.Column("submitted_by", WORDS, nullable=False),
-        sa.Column("status", ONE_OF, nullable=False),
-        sa.Column("priority", ONE_OF, nullable=False),
-        *(sa.Column(name, WHOLE, nullable=False) for name in AMOUNTS),
-        sa.PrimaryKeyConstraint("pool", "submitted_by", "status", "priority", name=op.f("pk_workflow_sums")),
+        *key(pool=WORDS, submitted_by=WORDS, status=WORD, priority=WORD),
+        *needed(**dict.fromkeys(AMOUNTS, WHOLE)),
     )
     op.execute(f"INSERT INTO workflow_sums ({KEY}, {', '.join(AMOUNTS)}) {_counted()}")
 

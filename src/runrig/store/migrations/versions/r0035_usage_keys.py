@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from runrig.store.migrations.types import WHOLE, WORDS
+from runrig.store.migrations.types import LARGE, WHOLE, WORDS, key, needed
 
 revision = "0035"
 down_revision = "0034"
@@ -20,11 +20,9 @@ TABLES = {
 def upgrade() -> None:
     keys = op.create_table(
         "usage_keys",
-        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("day", sa.BigInteger(), nullable=False),
-        *(sa.Column(name, WORDS, nullable=False) for name in NAMES),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_usage_keys")),
-        sa.UniqueConstraint(*NAMES, name=op.f("uq_usage_keys_pool_flavor_priority_user")),
+        *key(id=sa.Integer()),
+        *needed(day=LARGE, **dict.fromkeys(NAMES, WORDS)),
+        sa.UniqueConstraint(*NAMES),
     )
     before = [_set_aside(table, *columns) for table, columns in TABLES.items()]
     every = sa.union_all(*(sa.select(was.c.begin, *_names(was)) for was in before)).subquery()
@@ -51,11 +49,8 @@ def _names(was: sa.TableClause) -> list[sa.ColumnElement[str]]:
 def _fill(table: str, amounts: tuple[str, ...], was: sa.TableClause, keys: sa.Table) -> None:
     made = op.create_table(
         table,
-        sa.Column("hours", WHOLE, autoincrement=False, nullable=False),
-        sa.Column("begin", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("key", sa.Integer(), autoincrement=False, nullable=False),
-        *(sa.Column(name, sa.BigInteger(), nullable=False) for name in amounts),
-        sa.PrimaryKeyConstraint("hours", "begin", "key", name=op.f(f"pk_{table}")),
+        *key(hours=WHOLE, begin=LARGE, key=sa.Integer()),
+        *needed(**dict.fromkeys(amounts, LARGE)),
         sqlite_with_rowid=False,
     )
     # Ids are in the order of names, so SQLite reads and writes rows in the order of both primary keys.

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from runrig.store.migrations.types import WHOLE
+from runrig.store.migrations.types import LARGE, WHOLE, key, needed
 
 revision = "0036"
 down_revision = "0035"
@@ -20,19 +20,16 @@ def upgrade() -> None:
     for table, amounts in TABLES.items():
         made = op.create_table(
             f"{table}_total",
-            sa.Column("hours", WHOLE, autoincrement=False, nullable=False),
-            sa.Column("begin", sa.BigInteger(), autoincrement=False, nullable=False),
-            sa.Column("key", sa.Integer(), autoincrement=False, nullable=False),
-            *(sa.Column(name, sa.BigInteger(), nullable=False) for name in amounts),
-            sa.PrimaryKeyConstraint("hours", "begin", "key", name=op.f(f"pk_{table}_total")),
+            *key(hours=WHOLE, begin=LARGE, key=sa.Integer()),
+            *needed(**dict.fromkeys(amounts, LARGE)),
             sqlite_with_rowid=False,
         )
         was = sa.table(table, *(sa.column(name) for name in ("hours", "begin", "key", *amounts)))
-        for flavor, key in flavors.items():
+        for flavor, id in flavors.items():
             # A statement for each flavor, so that SQLite reads in the order of the primary key and sorts nothing.
             of_flavor = was.c.key.in_(sa.select(KEYS.c.id).where(KEYS.c.flavor == flavor))
             sums = (sa.func.sum(was.c[name]) for name in amounts)
-            rows = sa.select(was.c.hours, was.c.begin, sa.literal(key), *sums).where(of_flavor)
+            rows = sa.select(was.c.hours, was.c.begin, sa.literal(id), *sums).where(of_flavor)
             rows = rows.group_by(was.c.hours, was.c.begin)
             op.execute(sa.insert(made).from_select(made.columns.keys(), rows))
 

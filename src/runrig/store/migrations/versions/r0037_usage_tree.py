@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from runrig.store.migrations.types import WHOLE
+from runrig.store.migrations.types import LARGE, WHOLE, key, needed
 
 revision = "0037"
 down_revision = "0036"
@@ -12,10 +12,7 @@ down_revision = "0036"
 def upgrade() -> None:
     op.create_table(
         "usage_tree",
-        sa.Column("hours", WHOLE, autoincrement=False, nullable=False),
-        sa.Column("begin", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("key", sa.Integer(), autoincrement=False, nullable=False),
-        *(sa.Column(name, sa.BigInteger(), nullable=False) for name in ("quota", "drawn", "borrowed", "lent")),
-        sa.PrimaryKeyConstraint("hours", "begin", "key", name=op.f("pk_usage_tree")),
+        *key(hours=WHOLE, begin=LARGE, key=sa.Integer()),
+        *needed(quota=LARGE, drawn=LARGE, borrowed=LARGE, lent=LARGE),
         sqlite_with_rowid=False,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from runrig.store.migrations.types import WHOLE, WORDS
+from runrig.store.migrations.types import BYTES, LARGE, WHOLE, WORDS, key, needed
 
 revision = "0039"
 down_revision = "0038"
@@ -27,14 +27,7 @@ TABLES = {
 
 
 def upgrade() -> None:
-    made = op.create_table(
-        "usage_sums",
-        sa.Column("name", WORDS, nullable=False),
-        sa.Column("hours", WHOLE, autoincrement=False, nullable=False),
-        sa.Column("begin", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("packed", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("name", "hours", "begin", name=op.f("pk_usage_sums")),
-    )
+    made = op.create_table("usage_sums", *key(name=WORDS, hours=WHOLE, begin=LARGE), *needed(packed=BYTES))
     connection = op.get_bind()
     for name, columns in TABLES.items():
         was = sa.table(f"usage_{name}", *(sa.column(each) for each in ("hours", "begin", "key", *columns)))
