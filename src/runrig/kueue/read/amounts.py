@@ -6,6 +6,7 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 
 from runrig.domain.quantities import CPU, LARGEST
+from runrig.spec.fields import shortened
 
 LONGEST = 100
 """Maximum length of a quantity, in characters."""
@@ -58,7 +59,7 @@ def _quantity(text: str) -> Decimal:
     """The exact number, in steps of at most a billionth. Raises ValueError if it is negative or exceeds 64 bits."""
     match = _NUMBER.fullmatch(text) if len(text) <= LONGEST else None
     if match is None:
-        raise ValueError(f"{shortened(text)} is not a valid quantity: use a number such as 4, 500m or 64Gi")
+        raise ValueError(f"{shortened(text)!r} is not a valid quantity: use a number such as 4, 500m or 64Gi")
     sign, digits, exponent, suffix = match.groups()
     number = Decimal(digits)
     if not number:
@@ -74,7 +75,3 @@ def _quantity(text: str) -> Decimal:
     if number > LARGEST:
         raise ValueError(f"{text!r} does not fit in 64 bits")
     return number
-
-
-def shortened(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -21,7 +21,7 @@ from runrig.kueue.read.jobs import (
 from runrig.kueue.read.names import Manifest
 from runrig.kueue.read.parts import JOB_FIELDS, warn_if_elsewhere
 from runrig.kueue.read.pods import read_template
-from runrig.kueue.read.podsets import classes_of, draft_of, places_near, pod_set, queue_of, template_class
+from runrig.kueue.read.podsets import class_of, draft_of, pod_set, queue_of
 from runrig.kueue.read.surroundings import Surroundings
 from runrig.kueue.read.tree import Object, Value
 
@@ -50,10 +50,6 @@ class ReadJob:
     draft: Draft
     counts: Value
     marks: tuple[Value | None, Value | None] = (None, None)
-
-    @property
-    def kind(self) -> str:
-        return "Job" if isinstance(self.job, Job) else "MPIJob"
 
     def alone(self) -> Draft:
         """The draft of a job without a Workload; warns of invalid annotations."""
@@ -114,18 +110,15 @@ def _given_back(changes: Changes) -> str:
 def read_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     """Reads a Job; None if it has ended or has no queue (with a warning)."""
     queue = queue_of(manifest, around)
-    spec = manifest.spec
     if queue is None or manifest.says("Complete") or manifest.says("Failed"):
         return None
-    spec.only(JOB_FIELDS)
+    spec = manifest.spec.only(JOB_FIELDS)
     warn_if_elsewhere(spec)
     marks.warn_of_marks(manifest)
     job = _job(manifest, spec)
     pod = read_template(spec.object("template"), around, manifest.namespace)
     pods = pod_set(MAIN, job.pods, job.least, pod, spec.at)
-    refused = problem(job) or pod.problem
-    draft = draft_of(manifest, queue, (pods,), classes_of(manifest, [template_class(spec, pod)]), refused)
-    draft = replace(draft, near=places_near([pod]), job=("Job", manifest.key), made=marks.made_for(manifest))
+    draft = draft_of(manifest, queue, [pod], (pods,), [class_of(spec.object("template"))], problem(job))
     said = (_annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS))
     return ReadJob(job, draft, spec.get("parallelism") or spec.at, said)
 
@@ -137,46 +130,39 @@ def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     queue = queue_of(manifest, around)
     if queue is None or manifest.says("Succeeded") or manifest.says("Failed"):
         return None
-    spec = manifest.spec
-    spec.only(_MPI)
+    spec = manifest.spec.only(_MPI)
     marks.warn_of_marks(manifest)
-    replicas = spec.object("mpiReplicaSpecs")
-    replicas.only(_REPLICAS)
+    replicas = spec.object("mpiReplicaSpecs").only(_REPLICAS)
     counts = {name: replicas.object(name).whole("replicas", int(name == "Launcher")) for name in _REPLICAS}
-    run = spec.object("runPolicy")
-    run.only(_RUN)
+    run = spec.object("runPolicy").only(_RUN)
     warn_if_elsewhere(run)
-    gang = run.object("schedulingPolicy")
-    gang.only(_GANG)
+    gang = run.object("schedulingPolicy").only(_GANG)
     least = gang.get("minAvailable")
     job = MpiJob(manifest.key, counts["Worker"], least.whole() if least else None, run.flag("suspend", False))
     pod_sets, classes, pods = [], [gang.get("priorityClass")], []
     for name, role in _REPLICAS.items():
         if replicas.has(name):
-            fields = replicas.object(name)
-            fields.only(_REPLICA)
+            fields = replicas.object(name).only(_REPLICA)
             pod = read_template(fields.object("template"), around, manifest.namespace)
             pod_sets.append(pod_set(role, counts[name], job.least if name == "Worker" else None, pod, fields.at))
-            classes.append(template_class(fields, pod))
+            classes.append(class_of(fields.object("template")))
             pods.append(pod)
     if not pod_sets:
         spec.at.warn("mpiReplicaSpecs is missing: this job has no pods")
-    refused = next(filter(None, (pod.problem for pod in pods)), "")
-    draft = draft_of(manifest, queue, tuple(pod_sets), classes_of(manifest, classes), refused)
+    draft = draft_of(manifest, queue, pods, tuple(pod_sets), classes)
     workers = replicas.object("Worker").get("replicas") or replicas.at
-    draft = replace(draft, near=places_near(pods), job=("MPIJob", manifest.key), made=marks.made_for(manifest))
     return ReadJob(job, draft, workers, (least, None))
 
 
 def _job(manifest: Manifest, spec: Object) -> Job:
-    completions, mode = spec.get("completions"), spec.get("completionMode")
+    completions = spec.get("completions")
     modes = {"NonIndexed": False, "Indexed": True}
     least, sync = _annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS)
     return Job(
         workload=manifest.key,
         parallelism=spec.whole("parallelism", 1),
         completions=completions.whole() if completions else None,
-        indexed=mode.choice(modes, False, otherwise="treated as NonIndexed") if mode else False,
+        indexed=spec.choice("completionMode", modes, False, otherwise="treated as NonIndexed"),
         min_parallelism=least.text() if least else None,
         sync=sync.text() if sync else None,
         suspend=spec.flag("suspend", False),

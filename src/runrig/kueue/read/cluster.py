@@ -29,16 +29,14 @@ class BoundPod:
 
 
 def read_node(manifest: Manifest) -> Node:
-    spec, status = manifest.spec, manifest.status
-    spec.only(_NODE)
-    status.only(_STATUS)
+    spec, status = manifest.spec.only(_NODE), manifest.status.only(_STATUS)
     amounts = status.object("allocatable" if status.has("allocatable") else "capacity")
     if not amounts.entries:
         manifest.body.at.warn("status.allocatable is missing: no pod fits on this node")
     ready = manifest.condition("Ready")
     return Node(
         manifest.name,
-        {resource: at.amount(resource) for resource, at in amounts.pairs()},
+        amounts.amounts(),
         labels=manifest.labels,
         taints=read_taints(spec.items("taints")),
         ready=not spec.flag("unschedulable", False) and (ready is None or ready.status),

@@ -1,6 +1,6 @@
 """Drafts: work as one manifest declares it, before queues, priority classes and the time of the files are known."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from runrig.kueue.declared import Granted, WorkloadPodSet
 from runrig.kueue.read.tree import Value
@@ -35,7 +35,7 @@ class Draft:
     """A workload to be completed. *name*: namespace/name. *at*: location of its queue name, for warnings.
 
     Times are None if the manifest does not set them. *queued_at*: infinite if it is only being evicted now.
-    *defaulted*: without a class of its own, it gets the default class. *owners*: (kind, name).
+    *defaulted*: without a class of its own, it gets the default class.
     *near*: locations of its topology requests. *job*: (kind, namespace/name) of the job it represents; None for a
     Workload.
     *made*: the name of a Workload created in advance for that job; empty if there is none.
@@ -62,7 +62,6 @@ class Draft:
     gated: bool = False
     active: bool = True
     problem: str = ""
-    owners: tuple[tuple[str, str], ...] = field(default=())
     near: tuple[Value, ...] = ()
     job: tuple[str, str] | None = None
     made: str = ""

@@ -65,11 +65,13 @@ def _leader_worker_set(spec: Object, _beside: Beside) -> list[Part]:
 # ---------------------------------------------------------------- kinds in other kinds
 
 
+_COMPONENT = ("template", "podSets", "declaredPodSets", "podSetInfos", "annotations")
+
+
 def _app_wrapper(spec: Object, beside: Beside) -> list[Part]:
     """The pod sets that each component declares; otherwise those that its kind implies."""
     found: list[Part] = []
-    for component in spec.objects("components"):
-        component.only(("template", "podSets", "declaredPodSets", "podSetInfos", "annotations"))
+    for component in spec.objects("components", _COMPONENT):
         declared = component.get("podSets") or component.get("declaredPodSets")
         template = component.object("template")
         if declared is not None and declared.items():
@@ -130,8 +132,7 @@ _INNER: Mapping[str, Parts] = {
 
 def _train_job(spec: Object, beside: Beside) -> Sequence[Part]:
     """The jobs of the runtime, with the number of nodes and the resources that the TrainJob sets for its trainer."""
-    ref = spec.object("runtimeRef")
-    ref.only(("apiGroup", "kind", "name"))
+    ref = spec.object("runtimeRef").only(("apiGroup", "kind", "name"))
     shared = ref.text("kind", CLUSTER_RUNTIME) == CLUSTER_RUNTIME
     runtime = beside.runtimes.get(("" if shared else beside.namespace, ref.text("name")))
     if runtime is None:
@@ -144,19 +145,15 @@ def _trained(trainer: Object, runtime: Object) -> Iterator[Part]:
     trainer.only(("image", "command", "args", "env", "numNodes", "resourcesPerNode", "numProcPerNode"))
     trainer.object("resourcesPerNode").only(("requests", "limits"))
     runtime.only(("mlPolicy", "podGroupPolicy", "template"))
-    policy = runtime.object("mlPolicy")
-    policy.only(("numNodes", "torch", "mpi", "jax", "plainML", "xgboost", "flux"))
+    policy = runtime.object("mlPolicy").only(("numNodes", "torch", "mpi", "jax", "plainML", "xgboost", "flux"))
     mpi = policy.get("mpi")
     nodes = trainer.whole("numNodes", policy.whole("numNodes", 1))
     with_launcher = mpi is not None and mpi.object().flag("runLauncherAsNode", False)
-    jobs = below(runtime, "template.spec")
-    jobs.only(_JOB_SET)
-    for job in jobs.objects("replicatedJobs"):
+    jobs = below(runtime, "template.spec").only(_JOB_SET)
+    for job in jobs.objects("replicatedJobs", _REPLICATED):
         name, template = job.text("name"), below(job, "template")
         trains = template.object("metadata").object("labels").text(_STEP) == "trainer"
-        job.only(_REPLICATED)
-        inner = template.object("spec")
-        inner.only(JOB_FIELDS)
+        inner = template.object("spec").only(JOB_FIELDS)
         if trains or (with_launcher and name == _NODE):
             inner = _with_resources(inner, trainer.object("resourcesPerNode"))
         if mpi is not None:

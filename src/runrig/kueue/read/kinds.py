@@ -26,8 +26,7 @@ class PriorityClass:
 
 
 def read_flavor(manifest: Manifest) -> ResourceFlavor:
-    spec = manifest.spec
-    spec.only(_FLAVOR)
+    spec = manifest.spec.only(_FLAVOR)
     for name in _FLAVOR[:3]:
         found = spec.get(name)
         size = len(found.node.value) if found and isinstance(found.node.value, tuple | Mapping) else 0
@@ -47,11 +46,9 @@ def read_flavor(manifest: Manifest) -> ResourceFlavor:
 
 
 def read_topology(manifest: Manifest) -> Topology:
-    spec = manifest.spec
-    spec.only(("levels",))
+    spec = manifest.spec.only(("levels",))
     levels: list[str] = []
-    for level in spec.objects("levels"):
-        level.only(("nodeLabel",))
+    for level in spec.objects("levels", ("nodeLabel",)):
         name = level.need("nodeLabel")
         if name in levels:
             level.at.warn(f"duplicate level {name!r}: this one is ignored")
@@ -70,7 +67,3 @@ def read_class(manifest: Manifest) -> PriorityClass:
     if value is None:
         body.at.warn("value is missing: treated as 0")
     return PriorityClass(manifest.name, value.whole(-INT32 - 1) if value else 0, body.flag("globalDefault", False))
-
-
-def read_namespace(manifest: Manifest) -> dict[str, str]:
-    return {**manifest.labels, NAMESPACE_LABEL: manifest.name}

@@ -25,7 +25,12 @@ _UNSUPPORTED = {
     "multiKueue": "ignored: running on other clusters is not simulated",
     "admissionFairSharing": "ignored: usage-based fair sharing between local queues is not simulated",
 }
-_RESOURCES = ("excludeResourcePrefixes", "transformations", "quotaCheckStrategy", "deviceClassMappings")
+_RESOURCES = ("excludeResourcePrefixes", "transformations", "quotaCheckStrategy")
+_UNSUPPORTED_RESOURCES = {"deviceClassMappings": "dynamic resources are not simulated: they request nothing"}
+_IGNORES = {"BlockUndeclared": False, "IgnoreUndeclared": True}
+_READY = ("enable", "timeout", "requeuingStrategy", "recoveryTimeout")
+_REQUEUING = ("timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds")
+_BY_CREATION = {"Eviction": False, "Creation": True}
 _BLOCKS = "pods count as ready immediately, so admission is never blocked"
 _STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 
@@ -59,31 +64,19 @@ def in_config_map(manifest: Manifest) -> Object | None:
 
 def read_manager(body: Object, around: Surroundings) -> Manager:
     """Reads the settings. Adds excluded and transformed resources to *around*."""
-    body.only((*_READ, *_NO_BEARING, *_UNSUPPORTED))
-    body.unsupported(_UNSUPPORTED)
-    resources = body.object("resources")
-    resources.only(_RESOURCES)
-    resources.unsupported({"deviceClassMappings": "dynamic resources are not simulated: they request nothing"})
+    body.only((*_READ, *_NO_BEARING), _UNSUPPORTED)
+    resources = body.object("resources").only(_RESOURCES, _UNSUPPORTED_RESOURCES)
     read_excluded(resources, around)
     read_transformations(resources.objects("transformations"), around)
-    check = resources.get("quotaCheckStrategy")
-    ready = body.object("waitForPodsReady")
-    ready.only(("enable", "timeout", "blockAdmission", "requeuingStrategy", "recoveryTimeout"))
-    ready.unsupported({"blockAdmission": _BLOCKS})
+    ready = body.object("waitForPodsReady").only(_READY, {"blockAdmission": _BLOCKS})
     if _is_old(body) and ready.flag("enable", False) and not ready.has("blockAdmission"):
         ready.at.warn(f"in this version it blocks admission unless blockAdmission is false; {_BLOCKS}")
-    requeuing = ready.object("requeuingStrategy")
-    requeuing.only(("timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds"))
-    timestamp = requeuing.get("timestamp")
+    requeuing = ready.object("requeuingStrategy").only(_REQUEUING)
     gates = {name: at.flag() for name, at in body.object("featureGates").pairs()}
     return Manager(
         Settings(_strategies(body), dict(sorted(gates.items()))),
-        timestamp is not None
-        and timestamp.choice({"Eviction": False, "Creation": True}, False, otherwise="treated as Eviction"),
-        check is not None
-        and check.choice(
-            {"BlockUndeclared": False, "IgnoreUndeclared": True}, False, otherwise="treated as BlockUndeclared"
-        ),
+        requeuing.choice("timestamp", _BY_CREATION, False, otherwise="treated as Eviction"),
+        resources.choice("quotaCheckStrategy", _IGNORES, False, otherwise="treated as BlockUndeclared"),
     )
 
 
@@ -96,8 +89,7 @@ def _strategies(body: Object) -> tuple[Strategy, ...] | None:
     at = body.get("fairSharing")
     if at is None:
         return None
-    fair = at.object()
-    fair.only(("enable", "preemptionStrategies"))
+    fair = at.object().only(("enable", "preemptionStrategies"))
     if _is_old(body) and not fair.flag("enable", False):
         return None
     none: Strategy | None = None

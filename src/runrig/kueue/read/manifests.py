@@ -15,7 +15,7 @@ from runrig.kueue.read.drafts import Draft
 from runrig.kueue.read.jobkinds import CLUSTER_RUNTIME, RUNTIME
 from runrig.kueue.read.jobs import AnyJob
 from runrig.kueue.read.joined import Names, join
-from runrig.kueue.read.kinds import NAMESPACE_LABEL, read_class, read_flavor, read_namespace, read_topology
+from runrig.kueue.read.kinds import NAMESPACE_LABEL, read_class, read_flavor, read_topology
 from runrig.kueue.read.manager import Manager, in_config_map, read_manager
 from runrig.kueue.read.names import Manifest
 from runrig.kueue.read.objects import manifests
@@ -99,7 +99,7 @@ def _take_flavor(manifest: Manifest, read: _Read) -> None:
 
 
 def _take_namespace(manifest: Manifest, read: _Read) -> None:
-    read.names.namespaces[manifest.name] = read_namespace(manifest)
+    read.names.namespaces[manifest.name] = {**manifest.labels, NAMESPACE_LABEL: manifest.name}
 
 
 def _take_class(manifest: Manifest, read: _Read) -> None:

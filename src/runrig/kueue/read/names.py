@@ -112,8 +112,7 @@ def check_name(at: Value, name: str) -> None:
 
 def _conditions(status: Object) -> dict[str, Condition]:
     found = {}
-    for item in status.objects("conditions"):
-        item.only(_CONDITION)
+    for item in status.objects("conditions", _CONDITION):
         time = item.get("lastTransitionTime")
         found[item.text("type")] = Condition(
             item.text("status") == "True", item.text("reason"), time.time() if time else None

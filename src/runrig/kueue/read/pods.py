@@ -3,7 +3,7 @@
 Fields that do not affect scheduling are skipped; unsupported fields that do affect it cause warnings.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from runrig.domain.quantities import LARGEST, PODS
@@ -20,6 +20,7 @@ _UNSUPPORTED = {
     "resourceClaims": "dynamic resources are not simulated: they request nothing",
     "topologySpreadConstraints": "ignored: topology spread constraints are not simulated",
 }
+_OF_PODS = dict.fromkeys(("podAffinity", "podAntiAffinity"), "ignored: affinity to other pods is not simulated")
 _OF_TEMPLATES = {
     "nodeName": "ignored: binding to a node is not simulated",
     "schedulingGates": "ignored: scheduling gates are not simulated",
@@ -40,7 +41,7 @@ _NO_BEARING = (
     "securityContext", "serviceAccount", "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
     "terminationGracePeriodSeconds", "volumes",
 )  # fmt: skip
-_POD = frozenset((*_READ, *_UNSUPPORTED, *_OF_TEMPLATES, *_NO_BEARING))
+_POD = frozenset((*_READ, *_OF_TEMPLATES, *_NO_BEARING))
 _CONTAINER = frozenset((
     "name", "resources", "restartPolicy", "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle",
     "livenessProbe", "ports", "readinessProbe", "resizePolicy", "restartPolicyRules", "securityContext", "startupProbe",
@@ -87,8 +88,7 @@ def read_template(template: Object, around: Surroundings, namespace: str, more: 
 
 
 def read_pod(spec: Object, around: Surroundings, namespace: str, more: Sequence[Amounts] = ()) -> Pod:
-    spec.only(_POD)
-    spec.unsupported(_UNSUPPORTED)
+    spec.only(_POD, _UNSUPPORTED)
     terms, preferred, problem = _affinity(spec.object("affinity"))
     requests, excess = pod_requests(spec, around, namespace, more)
     selector = tuple(sorted(spec.strings("nodeSelector").items()))
@@ -146,14 +146,12 @@ def _as_a_whole(spec: Object, bounds: Bounds, problems: list[str]) -> Amounts:
 
 
 def _container(container: Object, bounds: Bounds, problems: list[str]) -> Amounts:
-    container.only(_CONTAINER)
-    return _requests(container.object("resources"), bounds, "a container", problems)
+    return _requests(container.only(_CONTAINER).object("resources"), bounds, "a container", problems)
 
 
 def _requests(resources: Object, bounds: Bounds, what: str, problems: list[str]) -> Amounts:
     """The requests of *resources*; a missing one falls back to the limit, then to the defaults of the namespace."""
-    resources.only(("requests", "limits", "claims"))
-    resources.unsupported({"claims": _UNSUPPORTED["resourceClaims"]})
+    resources.only(("requests", "limits"), {"claims": _UNSUPPORTED["resourceClaims"]})
     own, own_limits = _amounts(resources.object("requests")), _amounts(resources.object("limits"))
     limits = merged(own_limits, bounds.default)
     requests = merged(own, own_limits, bounds.default_request, limits)
@@ -219,26 +217,19 @@ Weighted = tuple[tuple[int, tuple[MatchExpression, ...]], ...]
 
 def _affinity(affinity: Object) -> tuple[Terms, Weighted, str]:
     """(required node affinity terms, weighted preferred terms, why the required ones cannot be evaluated or "")."""
-    affinity.only(("nodeAffinity", "podAffinity", "podAntiAffinity"))
-    affinity.unsupported(
-        dict.fromkeys(("podAffinity", "podAntiAffinity"), "ignored: affinity to other pods is not simulated")
-    )
-    node = affinity.object("nodeAffinity")
+    affinity.only(("nodeAffinity",), _OF_PODS)
     required, preferred = (f"{name}DuringSchedulingIgnoredDuringExecution" for name in ("required", "preferred"))
-    node.only((required, preferred))
-    node.unsupported({preferred: PREFERRED})
-    weighted = tuple(_preferred(node.objects(preferred)))
-    fields = node.object(required)
-    fields.only(("nodeSelectorTerms",))
+    node = affinity.object("nodeAffinity").only((required,), {preferred: PREFERRED})
+    weighted = tuple(_preferred(node.objects(preferred, ("weight", "preference"))))
+    fields = node.object(required).only(("nodeSelectorTerms",))
     terms = [_term(each) for each in fields.objects("nodeSelectorTerms")]
     if None in terms:
         return (), weighted, "its required node affinity cannot be evaluated"
     return tuple(term for term in terms if term is not None), weighted, ""
 
 
-def _preferred(items: Sequence[Object]) -> Iterator[tuple[int, tuple[MatchExpression, ...]]]:
+def _preferred(items: Iterable[Object]) -> Iterator[tuple[int, tuple[MatchExpression, ...]]]:
     for item in items:
-        item.only(("weight", "preference"))
         term = _term(item.object("preference"))
         if term:
             yield item.whole("weight", 1), term

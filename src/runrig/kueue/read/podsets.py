@@ -41,21 +41,10 @@ def pod_set(name: str, count: int, least: int | None, pod: Pod, at: Value) -> Wo
     return WorkloadPodSet(name, count, least, requests, pod.nodes, pod.group, topology=pod.topology)
 
 
-def places_near(pods: Iterable[Pod]) -> tuple[Value, ...]:
-    """Locations of the topology requests of *pods*."""
-    return tuple(pod.topology_at for pod in pods if pod.topology_at is not None)
-
-
-def template_class(fields: Object, pod: Pod) -> Value | None:
-    """Location of the priority class in the template in *fields*; None if it has none."""
-    return fields.object("template").object("spec").get("priorityClassName") if pod.priority_class else None
-
-
-def classes_of(manifest: Manifest, others: Sequence[Value | None]) -> tuple[ClassRef, ...]:
-    """The classes that can set the priority; the first one is used."""
-    label = manifest.meta.object("labels").get(marks.CLASS)
-    refs = [(WORKLOAD_CLASS, label), *((POD_CLASS, at) for at in others)]
-    return tuple(ClassRef(kind, at.text(), at) for kind, at in refs if at is not None)
+def class_of(template: Object) -> Value | None:
+    """Location of the priority class in *template*; None if it has none."""
+    at = template.object("spec").get("priorityClassName")
+    return at if at is not None and at.node.value != "" else None
 
 
 def _check_pod_sets(pod_sets: Sequence[WorkloadPodSet], at: Value) -> None:
@@ -67,22 +56,35 @@ def _check_pod_sets(pod_sets: Sequence[WorkloadPodSet], at: Value) -> None:
 
 
 def draft_of(
-    manifest: Manifest, queue: Queue, pod_sets: tuple[WorkloadPodSet, ...], classes: tuple[ClassRef, ...], refused: str
+    manifest: Manifest,
+    queue: Queue,
+    pods: Sequence[Pod],
+    pod_sets: tuple[WorkloadPodSet, ...],
+    classes: Iterable[Value | None],
+    refused: str | None = None,
 ) -> Draft:
+    """*pods*: of each pod set. *classes*: of its pods; the first one is used, unless a label names another. *refused*: why Kueue
+    rejects it, whatever its pods are.
+    """
     _check_pod_sets(pod_sets, manifest.spec.at)
     gate = marks.waits_for(manifest)
+    label = manifest.meta.object("labels").get(marks.CLASS)
+    refs = [(WORKLOAD_CLASS, label), *((POD_CLASS, at) for at in classes)]
     return Draft(
         name=manifest.key,
         namespace=manifest.namespace,
         at=queue.at,
         local_queue=queue.name,
         pod_sets=pod_sets,
-        classes=classes,
-        defaulted=not any(ref.kind == WORKLOAD_CLASS for ref in classes),
+        classes=tuple(ClassRef(kind, at.text(), at) for kind, at in refs if at is not None),
+        defaulted=label is None,
         boost=marks.boost_of(manifest),
         created_at=manifest.created,
         uid=manifest.meta.text("uid"),
         held=gate,
         gated=bool(gate),
-        problem=refused,
+        problem=refused or next((pod.problem for pod in pods if pod.problem), ""),
+        near=tuple(pod.topology_at for pod in pods if pod.topology_at is not None),
+        job=(manifest.kind, manifest.key),
+        made=marks.made_for(manifest),
     )

@@ -76,20 +76,18 @@ class LocalQueue:
 
 
 def read_cluster_queue(manifest: Manifest) -> ReadQueue:
-    spec = manifest.spec
-    spec.only(_QUEUE)
+    spec = manifest.spec.only(_QUEUE)
     cohort = _reference(spec, *_renamed(manifest, "cohortName", "cohort"))
     groups = read_groups(spec, "ClusterQueue", root=cohort is None)
     _warn_of_unsupported(manifest, spec)
-    queueing = spec.get("queueingStrategy")
     queue = ClusterQueue(
         name=manifest.name,
         groups=tuple(groups.groups),
         quotas=groups.quotas,
         cohort=cohort,
-        queueing=queueing.choice(_QUEUEINGS, Queueing.BEST_EFFORT_FIFO, otherwise="treated as BestEffortFIFO")
-        if queueing
-        else Queueing.BEST_EFFORT_FIFO,
+        queueing=spec.choice(
+            "queueingStrategy", _QUEUEINGS, Queueing.BEST_EFFORT_FIFO, otherwise="treated as BestEffortFIFO"
+        ),
         policies=_policies(spec.object("preemption")),
         fungibility=_fungibility(spec.object("flavorFungibility")),
         weight=_weight(spec),
@@ -102,8 +100,7 @@ def read_cluster_queue(manifest: Manifest) -> ReadQueue:
 
 
 def read_cohort(manifest: Manifest) -> ReadCohort:
-    spec = manifest.spec
-    spec.only(_COHORT)
+    spec = manifest.spec.only(_COHORT)
     _check_status(manifest)
     old = manifest.version == "v1alpha1"
     names = ("parent", "parentName") if old else ("parentName", "parent")
@@ -117,8 +114,7 @@ def read_cohort(manifest: Manifest) -> ReadCohort:
 
 
 def read_local_queue(manifest: Manifest) -> LocalQueue:
-    spec = manifest.spec
-    spec.only(_LOCAL)
+    spec = manifest.spec.only(_LOCAL)
     spec.object("fairSharing").only(("weight",))
     _check_status(manifest)
     spec.unsupported({"fairSharing": "ignored: fair sharing between local queues is not simulated"})
@@ -148,13 +144,12 @@ def _reference(spec: Object, name: str, other: str) -> str | None:
 
 def _policies(preemption: Object) -> Policies:
     preemption.only(_PREEMPTION)
-    borrow = preemption.object("borrowWithinCohort")
-    borrow.only(_BORROW)
+    borrow = preemption.object("borrowWithinCohort").only(_BORROW)
     threshold = borrow.get("maxPriorityThreshold")
     policies = Policies(
-        _policy(preemption.get("withinClusterQueue"), _WITHIN),
-        _policy(preemption.get("reclaimWithinCohort"), _RECLAIM),
-        _policy(borrow.get("policy"), _BORROWING),
+        preemption.choice("withinClusterQueue", _WITHIN, Policy.NEVER, otherwise="treated as Never"),
+        preemption.choice("reclaimWithinCohort", _RECLAIM, Policy.NEVER, otherwise="treated as Never"),
+        borrow.choice("policy", _BORROWING, Policy.NEVER, otherwise="treated as Never"),
         threshold.whole(-INT32 - 1) if threshold else None,
     )
     if policies.reclaim is Policy.NEVER and policies.borrow is not Policy.NEVER:
@@ -162,30 +157,21 @@ def _policies(preemption: Object) -> Policies:
     return policies
 
 
-def _policy(at: Value | None, options: dict[str, Policy]) -> Policy:
-    return at.choice(options, Policy.NEVER, otherwise="treated as Never") if at else Policy.NEVER
-
-
 def _fungibility(fields: Object) -> Fungibility:
     fields.only(_FUNGIBILITY)
-    borrow, preempt, preference = (fields.get(name) for name in _FUNGIBILITY)
-    first = {**_NEXT, "Borrow": False}
-    second = {**_NEXT, "Preempt": False}
     found = Fungibility(
-        borrow.choice(first, False, otherwise="treated as MayStopSearch") if borrow else False,
-        preempt.choice(second, True, otherwise="treated as TryNextFlavor") if preempt else True,
-        preference.choice(_PREFERENCES, Preference.BORROWING_OVER_PREEMPTION, otherwise="ignored")
-        if preference
-        else Preference.BORROWING_OVER_PREEMPTION,
+        fields.choice("whenCanBorrow", {**_NEXT, "Borrow": False}, False, otherwise="treated as MayStopSearch"),
+        fields.choice("whenCanPreempt", {**_NEXT, "Preempt": False}, True, otherwise="treated as TryNextFlavor"),
+        fields.choice("preference", _PREFERENCES, Preference.BORROWING_OVER_PREEMPTION, otherwise="ignored"),
     )
+    preference = fields.get("preference")
     if preference is not None and not (found.next_if_borrows and found.next_if_preempts):
         preference.warn("Kueue rejects a preference unless whenCanBorrow and whenCanPreempt are TryNextFlavor")
     return found
 
 
 def _weight(spec: Object) -> Fraction:
-    fair = spec.object("fairSharing")
-    fair.only(("weight",))
+    fair = spec.object("fairSharing").only(("weight",))
     found = fair.get("weight")
     weight = found.weight() if found else Fraction(1)
     problem = weight_problem(weight)
@@ -195,8 +181,7 @@ def _weight(spec: Object) -> Fraction:
 
 
 def _stop(spec: Object) -> StopPolicy:
-    found = spec.get("stopPolicy")
-    return found.choice(_STOPS, StopPolicy.NONE, otherwise="treated as None") if found else StopPolicy.NONE
+    return spec.choice("stopPolicy", _STOPS, StopPolicy.NONE, otherwise="treated as None")
 
 
 def _namespaces(manifest: Manifest, spec: Object) -> LabelSelector | None:
@@ -217,8 +202,7 @@ def _warn_of_unsupported(manifest: Manifest, spec: Object) -> None:
             "concurrentAdmissionPolicy": "ignored: concurrent admission is not simulated",
         }
     )
-    scope = spec.object("admissionScope")
-    scope.only(("admissionMode",))
+    scope = spec.object("admissionScope").only(("admissionMode",))
     mode = scope.get("admissionMode")
     if mode is not None and mode.text() != "NoAdmissionFairSharing":
         mode.warn("ignored: usage-based fair sharing between local queues is not simulated")
@@ -229,18 +213,15 @@ def _warn_of_unsupported(manifest: Manifest, spec: Object) -> None:
 
 def _check_status(manifest: Manifest) -> None:
     """Warns of unknown fields in the status of a queue or a cohort. The simulation computes usage itself."""
-    manifest.status.only(_STATUS)
-    manifest.status.object("fairSharing").only(_FAIR_STATUS)
+    manifest.status.only(_STATUS).object("fairSharing").only(_FAIR_STATUS)
 
 
 def _checks(spec: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yields (admission check, the flavors it applies to; empty: all)."""
     for name in spec.texts("admissionChecks"):
         yield name, ()
-    strategy = spec.object("admissionChecksStrategy")
-    strategy.only(("admissionChecks",))
-    for item in strategy.objects("admissionChecks"):
-        item.only(("name", "onFlavors"))
+    strategy = spec.object("admissionChecksStrategy").only(("admissionChecks",))
+    for item in strategy.objects("admissionChecks", ("name", "onFlavors")):
         yield item.need("name"), item.texts("onFlavors")
 
 

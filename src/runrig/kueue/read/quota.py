@@ -53,8 +53,7 @@ def _read_group(group: Object, found: Groups) -> None:
     covered = group.texts("coveredResources")
     _check_covered(group, covered, found)
     names = []
-    for flavor in group.objects("flavors"):
-        flavor.only(_FLAVOR)
+    for flavor in group.objects("flavors", _FLAVOR):
         name = flavor.need("name")
         names.append(name)
         if name in found.flavors:
@@ -76,8 +75,7 @@ def _check_covered(group: Object, covered: Sequence[str], found: Groups) -> None
 
 def _read_flavor(flavor: Object, name: str, covered: Sequence[str], found: Groups) -> None:
     listed_resources = []
-    for resource in flavor.objects("resources"):
-        resource.only(_RESOURCE)
+    for resource in flavor.objects("resources", _RESOURCE):
         key = FlavorResource(name, resource.need("name"))
         quota = _quota(resource, key.resource, found)
         listed_resources.append(key.resource)

@@ -29,8 +29,7 @@ def read_selector(fields: Object) -> LabelSelector | None:
 
 def read_expression(at: Value, *, labels_only: bool = False) -> MatchExpression | None:
     """Reads an expression; None, with a warning, if it cannot be evaluated. *labels_only*: Gt and Lt are invalid."""
-    fields = at.object()
-    fields.only(_EXPRESSION)
+    fields = at.object().only(_EXPRESSION)
     key, values = fields.need("key"), fields.texts("values")
     operator = fields.get("operator")
     name = operator.choice(_OPERATORS, "", otherwise="cannot be evaluated") if operator else ""
@@ -58,8 +57,7 @@ def read_tolerations(values: tuple[Value, ...]) -> tuple[Toleration, ...]:
 
 
 def _toleration(at: Value) -> Toleration | None:
-    fields = at.object()
-    fields.only(_TOLERATION)
+    fields = at.object().only(_TOLERATION)
     key, value = fields.text("key"), fields.text("value")
     operator, effect = fields.get("operator"), fields.get("effect")
     name = operator.choice(_TOLERATES, "", otherwise="this toleration is ignored") if operator else "Equal"
@@ -79,8 +77,7 @@ def read_taints(values: tuple[Value, ...]) -> tuple[Taint, ...]:
 
 
 def _taint(at: Value) -> Taint | None:
-    fields = at.object()
-    fields.only(("key", "value", "effect", "timeAdded"))
+    fields = at.object().only(("key", "value", "effect", "timeAdded"))
     effect = fields.get("effect")
     key = fields.need("key")
     if effect is None:

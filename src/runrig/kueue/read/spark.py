@@ -65,8 +65,7 @@ def _requests(pod: Object) -> Iterator[tuple[str, Entry]]:
 def _limits(pod: Object) -> Iterator[tuple[str, Entry]]:
     yield from _amount("cpu", pod.get("coreLimit"))
     yield from _amount("memory", pod.get("memoryLimit"))
-    gpu = pod.object("gpu")
-    gpu.only(("name", "quantity"))
+    gpu = pod.object("gpu").only(("name", "quantity"))
     if gpu.text("name"):
         yield from _amount(gpu.text("name"), gpu.get("quantity"))
 

@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from runrig.kueue.declared import WorkloadPodSet
 from runrig.kueue.read import marks
 from runrig.kueue.read.drafts import Draft
 from runrig.kueue.read.jobkinds import JOB_KINDS, MAIN, JobKind
 from runrig.kueue.read.names import KUEUE, Manifest
 from runrig.kueue.read.parts import Beside, Part, warn_if_elsewhere
 from runrig.kueue.read.pods import Pod, read_template
-from runrig.kueue.read.podsets import Queue, classes_of, draft_of, places_near, pod_set, queue_of
+from runrig.kueue.read.podsets import Queue, class_of, draft_of, pod_set, queue_of
 from runrig.kueue.read.surroundings import Surroundings
 from runrig.kueue.read.tree import Object, Value
 
@@ -26,9 +25,7 @@ def read_standing(manifest: Manifest, around: Surroundings, runtimes: Mapping[tu
     queue = None if _is_over(manifest, kind) else queue_of(manifest, around)
     if queue is None:
         return []
-    spec = manifest.spec
-    spec.only((*kind.known, *kind.unsupported))
-    spec.unsupported(kind.unsupported)
+    spec = manifest.spec.only(kind.known, kind.unsupported)
     warn_if_elsewhere(spec, spec.object("runPolicy"))
     marks.warn_of_marks(manifest)
     parts = list(kind.parts(spec, Beside(manifest.namespace, manifest.annotations, runtimes)))
@@ -53,10 +50,8 @@ def _draft(manifest: Manifest, kind: JobKind, queue: Queue, parts: Sequence[Part
         pod_set(part.name or f"{manifest.name}-{at}", part.count, None, pod, part.holder.at)
         for at, (part, pod) in enumerate(zip(parts, pods, strict=True))
     )
-    classes = [_at(manifest.spec, kind.priority_class), *(_class(part.template) for part in parts)]
-    refused = next(filter(None, (pod.problem for pod in pods)), "")
-    draft = draft_of(manifest, queue, pod_sets, classes_of(manifest, classes), refused)
-    return replace(draft, near=places_near(pods), job=(manifest.kind, manifest.key), made=marks.made_for(manifest))
+    classes = [_at(manifest.spec, kind.priority_class), *(class_of(part.template) for part in parts)]
+    return draft_of(manifest, queue, pods, pod_sets, classes)
 
 
 def _at(fields: Object, path: str) -> Value | None:
@@ -65,11 +60,6 @@ def _at(fields: Object, path: str) -> Value | None:
     for name in steps:
         fields = fields.object(name)
     return fields.get(last)
-
-
-def _class(template: Object) -> Value | None:
-    at = template.object("spec").get("priorityClassName")
-    return at if at is not None and at.node.value != "" else None
 
 
 # ---------------------------------------------------------------- pods
@@ -94,13 +84,10 @@ def _of_pods(members: Sequence[Manifest], queue: Queue, around: Surroundings) ->
     first, group = members[0], marks.group_of(members[0])
     marks.warn_of_marks(first)
     if not group:
-        draft = _of_roles(first, queue, {MAIN: (1, _pod(first, around))})
-        return replace(draft, job=("Pod", first.key), made=marks.made_for(first))
-    roles = _roles(members, around)
-    draft = _of_roles(first, queue, roles)
-    draft = replace(draft, name=f"{first.namespace}/{group}", job=("Pod", first.key), made=marks.made_for(first))
+        return _of_roles(first, queue, {MAIN: (1, _pod(first, around))})
+    draft = _of_roles(first, queue, _roles(members, around))
     problem = _incomplete(first, len(members))
-    return replace(draft, problem=draft.problem or problem)
+    return replace(draft, name=f"{first.namespace}/{group}", problem=draft.problem or problem)
 
 
 def _pod(manifest: Manifest, around: Surroundings) -> Pod:
@@ -126,13 +113,8 @@ def _roles(members: Sequence[Manifest], around: Surroundings) -> dict[str, tuple
 
 
 def _of_roles(manifest: Manifest, queue: Queue, roles: Mapping[str, tuple[int, Pod]]) -> Draft:
-    pods = [pod for _, pod in roles.values()]
-    sets: tuple[WorkloadPodSet, ...] = tuple(
-        pod_set(name, count, None, pod, manifest.body.at) for name, (count, pod) in roles.items()
-    )
-    refused = next(filter(None, (pod.problem for pod in pods)), "")
-    draft = draft_of(manifest, queue, sets, classes_of(manifest, [_class(manifest.body)]), refused)
-    return replace(draft, near=places_near(pods))
+    sets = tuple(pod_set(name, count, None, pod, manifest.body.at) for name, (count, pod) in roles.items())
+    return draft_of(manifest, queue, [pod for _, pod in roles.values()], sets, [class_of(manifest.body)])
 
 
 def _total(annotations: Object) -> int | None:

@@ -19,7 +19,7 @@ DEFAULT_QUEUE = "default"
 """The LocalQueue for jobs that do not name one, if it exists in their namespace."""
 EXEMPT = ("kube-system", "kueue-system")
 """Namespaces whose jobs Kueue ignores unless they name a queue."""
-_LIMITS = ("type", "default", "defaultRequest", "max", "min", "maxLimitRequestRatio")
+_LIMITS = ("type", "max", "min", "default", "defaultRequest")
 _RATIO = "the ratio of limits to requests is not checked; Kubernetes rejects pods that exceed it when they start"
 
 
@@ -107,15 +107,11 @@ def _amount(name: str, units: Fraction) -> int:
 
 def read_limit_range(manifest: Manifest, around: Surroundings) -> None:
     """Adds the defaults and bounds of a LimitRange to *around*."""
-    spec = manifest.spec
-    spec.only(("limits",))
+    spec = manifest.spec.only(("limits",))
     for item in spec.objects("limits"):
-        item.only(_LIMITS)
-        item.unsupported({"maxLimitRequestRatio": _RATIO})
+        item.only(_LIMITS, {"maxLimitRequestRatio": _RATIO})
         bounds = around.bounds.setdefault((manifest.namespace, item.text("type")), Bounds())
-        most, least, default, request = (
-            amounts(item.object(name)) for name in ("max", "min", "default", "defaultRequest")
-        )
+        most, least, default, request = (item.object(name).amounts() for name in _LIMITS[1:])
         if item.text("type") == CONTAINER:
             default = {**most, **default}
             request = {**least, **default, **request}
@@ -131,15 +127,9 @@ def _keep(into: dict[str, int], found: Amounts, better: Callable[[int, int], int
 
 
 def read_runtime_class(manifest: Manifest, around: Surroundings) -> None:
-    body = manifest.body
-    body.only(("apiVersion", "kind", "metadata", "handler", "overhead", "scheduling"))
-    overhead = body.object("overhead")
-    overhead.only(("podFixed",))
-    around.overheads[manifest.name] = amounts(overhead.object("podFixed"))
-
-
-def amounts(fields: Object) -> dict[str, int]:
-    return {resource: at.amount(resource) for resource, at in fields.pairs()}
+    body = manifest.body.only(("apiVersion", "kind", "metadata", "handler", "overhead", "scheduling"))
+    overhead = body.object("overhead").only(("podFixed",))
+    around.overheads[manifest.name] = overhead.object("podFixed").amounts()
 
 
 def merged(*found: Amounts) -> dict[str, int]:
@@ -158,11 +148,6 @@ def read_excluded(fields: Object, around: Surroundings) -> None:
 def read_transformations(items: Iterable[Object], around: Surroundings) -> None:
     for item in items:
         item.only(("input", "strategy", "outputs", "multiplyBy"))
-        strategy = item.get("strategy")
-        retain = (
-            strategy.choice({"Retain": True, "Replace": False}, True, otherwise="treated as Retain")
-            if strategy
-            else True
-        )
+        retain = item.choice("strategy", {"Retain": True, "Replace": False}, True, otherwise="treated as Retain")
         outputs = tuple(sorted((name, at.factor()) for name, at in item.object("outputs").pairs()))
         around.transformations[item.need("input")] = Transformation(outputs, retain, item.text("multiplyBy"))

@@ -138,12 +138,10 @@ def read_assignment(at: Value) -> tuple[Placed, ...]:
     """Reads the domains of an assignment: a list (v1beta1), or slices of values with a common prefix and suffix
     (v1beta2).
     """
-    fields = at.object()
-    fields.only(("levels", "domains", "slices"))
+    fields = at.object().only(("levels", "domains", "slices"))
     depth = len(fields.texts("levels"))
     found: list[Placed] = []
-    for domain in fields.objects("domains"):
-        domain.only(("values", "count"))
+    for domain in fields.objects("domains", ("values", "count")):
         found.append(Placed(domain.texts("values"), domain.whole("count", 1)))
     for each in fields.objects("slices"):
         found += _unfolded(each)
@@ -158,8 +156,7 @@ def _unfolded(fields: Object) -> list[Placed]:
     fields.only(("domainCount", "valuesPerLevel", "podCounts"))
     size = fields.whole("domainCount", 1, 1, 100_000)
     levels = [_values(each, size) for each in fields.objects("valuesPerLevel")]
-    counts = fields.object("podCounts")
-    counts.only(("universal", "individual"))
+    counts = fields.object("podCounts").only(("universal", "individual"))
     same = counts.get("universal")
     pods = [same.whole()] * size if same else [each.whole() for each in counts.items("individual")]
     if len(pods) != size or any(len(each) != size for each in levels):
@@ -173,7 +170,6 @@ def _values(fields: Object, size: int) -> list[str]:
     same = fields.get("universal")
     if same is not None:
         return [same.text()] * size
-    each = fields.object("individual")
-    each.only(("prefix", "suffix", "roots"))
+    each = fields.object("individual").only(("prefix", "suffix", "roots"))
     prefix, suffix = each.text("prefix"), each.text("suffix")
     return [f"{prefix}{root}{suffix}" for root in each.texts("roots")]

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from runrig.domain.errors import Problem
 from runrig.domain.kueue import Warned
-from runrig.kueue.read.amounts import parse_amount, parse_factor, parse_time, parse_weight, shortened
-from runrig.spec.fields import TreeValue, closest, inside, raise_if_any
+from runrig.kueue.read.amounts import parse_amount, parse_factor, parse_time, parse_weight
+from runrig.spec.fields import TreeValue, closest, inside, raise_if_any, shortened
 from runrig.spec.yamltree import Document, Entry, Node
 
 T = TypeVar("T")
@@ -153,7 +153,7 @@ class Value(TreeValue):
         text = self.text()
         if text in options or not isinstance(self.node.value, str):
             return options.get(text, default)
-        self.warn(f"{shortened(text)} is not one of {', '.join(options)}: {otherwise}")
+        self.warn(f"{shortened(text)!r} is not one of {', '.join(options)}: {otherwise}")
         return default
 
     def texts(self) -> tuple[str, ...]:
@@ -197,6 +197,10 @@ class Object:
             if found is not None:
                 yield name, found
 
+    def choice(self, name: str, options: Mapping[str, T], default: T, *, otherwise: str) -> T:
+        found = self.get(name)
+        return found.choice(options, default, otherwise=otherwise) if found else default
+
     def text(self, name: str, default: str = "") -> str:
         found = self.get(name)
         return found.text() if found else default
@@ -213,8 +217,10 @@ class Object:
         found = self.get(name)
         return found.items() if found else ()
 
-    def objects(self, name: str) -> tuple["Object", ...]:
-        return tuple(item.object() for item in self.items(name))
+    def objects(self, name: str, known: Collection[str] | None = None) -> Iterator["Object"]:
+        """Yields the mappings in the list *name*. Warns of fields that are not *known*; None: does not check them."""
+        for item in self.items(name):
+            yield item.object() if known is None else item.object().only(known)
 
     def texts(self, name: str) -> tuple[str, ...]:
         found = self.get(name)
@@ -223,6 +229,10 @@ class Object:
     def object(self, name: str) -> "Object":
         """The mapping *name*; an empty one if it is absent."""
         return (self.get(name) or self._absent(name)).object()
+
+    def amounts(self) -> dict[str, int]:
+        """A mapping of resources to quantities."""
+        return {resource: at.amount(resource) for resource, at in self.pairs()}
 
     def strings(self, name: str) -> dict[str, str]:
         """A mapping of text values, such as labels."""
@@ -248,11 +258,13 @@ class Object:
         found.warn(f"renamed to {name} in this version: treated as such")
         return found
 
-    def only(self, known: Collection[str]) -> None:
-        """Warns of every field that is set but not *known*."""
+    def only(self, known: Collection[str], unsupported: Mapping[str, str] = {}) -> "Object":
+        """Warns of every field that is set but not *known*, and of *unsupported* ones with their messages."""
         for name, value in self.pairs():
-            if name not in known:
-                value.warn(f"unknown field, ignored. {closest(name, known)}")
+            if name not in known and name not in unsupported:
+                value.warn(f"unknown field, ignored. {closest(name, (*known, *unsupported))}")
+        self.unsupported(unsupported)
+        return self
 
     def having(self, name: str, node: Node) -> "Object":
         """The same mapping with *node* as its field *name*."""

@@ -146,7 +146,7 @@ def _with_jobs(
     places = {draft.name: place for place, listed in drafts.items() for draft in listed if draft.job is None}
     for place, read in jobs.items():
         made = f"{read.draft.namespace}/{read.draft.made}"
-        workload = made if made in places else known.owned.get((read.kind, read.job.workload))
+        workload = made if made in places else read.draft.job and known.owned.get(read.draft.job)
         if workload is None:
             drafts[place] = [read.alone()]
             found.append(read.job)

@@ -20,7 +20,6 @@ from runrig.kueue.read.tree import INT32, Object, Value
 
 _SPEC = (
     "podSets", "queueName", "priority", "priorityClassRef", "priorityClassName", "priorityClassSource", "active",
-    "maximumExecutionTimeSeconds", "preemptionGates",
 )  # fmt: skip
 _UNSUPPORTED = {
     "maximumExecutionTimeSeconds": "ignored: run time is not simulated",
@@ -58,11 +57,9 @@ by creation time.
 
 def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) -> Draft | None:
     """Reads a Workload; None if it has finished."""
-    spec, status = manifest.spec, manifest.status
     if manifest.says("Finished"):
         return None
-    spec.only(_SPEC)
-    spec.unsupported(_UNSUPPORTED)
+    spec, status = manifest.spec.only(_SPEC, _UNSUPPORTED), manifest.status
     warn_of_marks(manifest)
     near: list[Value] = []
     pod_sets, problem = _pod_sets(manifest, _reclaimable(status), near, around)
@@ -71,8 +68,7 @@ def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) ->
     admission = status.get("admission")
     late = evicted is not None and evicted.status and evicted.reason in _LATER[manager.by_creation :]
     queue = spec.get("queueName")
-    status.only((*_STATUS, *_UNSUPPORTED_STATUS))
-    status.unsupported(_UNSUPPORTED_STATUS)
+    status.only(_STATUS, _UNSUPPORTED_STATUS)
     states = dict(_states(status))
     given_up = any(state in _GIVEN_UP for state in states.values())
     held = _held(manifest)
@@ -98,7 +94,6 @@ def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) ->
         gated=bool(gate),
         active=spec.flag("active", True) and not manifest.says(_ENDING) and _REJECTED not in states.values(),
         problem=problem,
-        owners=manifest.owners(),
         near=tuple(near),
     )
 
@@ -178,8 +173,7 @@ def _min_count(at: Value | None, count: int, problems: list[str]) -> int | None:
 def _reclaimable(status: Object) -> dict[str, Value]:
     """Pod set → location of its number of pods that no longer need quota."""
     found = {}
-    for item in status.objects("reclaimablePods"):
-        item.only(("name", "count"))
+    for item in status.objects("reclaimablePods", ("name", "count")):
         count = item.get("count")
         if count is not None:
             found[item.text("name") or "main"] = count
@@ -198,11 +192,9 @@ def _reclaimed(pod_set: WorkloadPodSet, at: Value | None) -> WorkloadPodSet:
 def _classes(spec: Object) -> tuple[ClassRef, ...]:
     ref, name = spec.get("priorityClassRef"), spec.get("priorityClassName")
     if ref is not None:
-        fields = ref.object()
-        fields.only(("group", "kind", "name"))
+        fields = ref.object().only(("group", "kind", "name"))
         kinds = {kind: kind for kind in (WORKLOAD_CLASS, POD_CLASS)}
-        at = fields.get("kind")
-        kind = at.choice(kinds, WORKLOAD_CLASS, otherwise=f"treated as {WORKLOAD_CLASS}") if at else WORKLOAD_CLASS
+        kind = fields.choice("kind", kinds, WORKLOAD_CLASS, otherwise=f"treated as {WORKLOAD_CLASS}")
         return (ClassRef(kind, fields.need("name"), ref),)
     if name is None or not name.text():
         return ()
@@ -213,8 +205,7 @@ def _classes(spec: Object) -> tuple[ClassRef, ...]:
 def _states(status: Object) -> Iterator[tuple[str, str]]:
     """Yields (admission check, its state)."""
     for check in status.objects("admissionChecks"):
-        check.only((*_CHECK, *_UNSUPPORTED_CHECK))
-        check.unsupported(_UNSUPPORTED_CHECK)
+        check.only(_CHECK, _UNSUPPORTED_CHECK)
         yield check.text("name"), check.text("state")
 
 
@@ -222,8 +213,7 @@ def _again(status: Object) -> Iterator[float]:
     """Yields the earliest times at which it may be requeued: the pause after its eviction, and the retries of its
     checks.
     """
-    pause = status.object("requeueState")
-    pause.only(_REQUEUE)
+    pause = status.object("requeueState").only(_REQUEUE)
     at = pause.get("requeueAt")
     if at is not None:
         yield at.time(note=False)
@@ -257,8 +247,7 @@ def _preempting_since(manifest: Manifest) -> float | None:
 
 def _reservation(manifest: Manifest, at: Value, pod_sets: Sequence[WorkloadPodSet], *, given_up: bool) -> Reservation:
     """The quota and nodes of a workload. *given_up*: an admission check asked it to stop."""
-    fields = at.object()
-    fields.only(("clusterQueue", "podSetAssignments"))
+    fields = at.object().only(("clusterQueue", "podSetAssignments"))
     reserved, admitted = manifest.condition("QuotaReserved"), manifest.condition("Admitted")
     named = {pod_set.name: pod_set for pod_set in pod_sets}
     granted = tuple(_granted(item, named) for item in fields.objects("podSetAssignments"))
