@@ -102,8 +102,7 @@ class AccessTables(Tables):
 
     def secret(self, name: str, made: str) -> str:
         kept = select(_SECRET.value).where(_SECRET.name == name)
-        with self._transactions.reading() as connection:
-            found: str | None = connection.execute(kept).scalar_one_or_none()
+        found: str | None = self._value(kept)
         if found is not None:
             return found
         with self._transactions.writing() as connection:

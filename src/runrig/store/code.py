@@ -50,8 +50,7 @@ class SqlCode(Tables):
 
     def renew(self, user: str, id: str, now: float) -> bool:
         whose = and_(_CODE.user == user, _CODE.id == id)
-        with self._transactions.reading() as connection:
-            sent_at = connection.execute(select(_CODE.sent_at).where(whose)).scalar_one_or_none()
+        sent_at = self._value(select(_CODE.sent_at).where(whose))
         if sent_at is None or now - sent_at < RENEWED_S:
             return sent_at is not None
         with self._transactions.writing() as connection:
@@ -71,7 +70,7 @@ class SqlCode(Tables):
             whose = and_(_CODE.user == user, _CODE.id == id)
             if connection.execute(select(_CODE.id).where(whose)).first() is None:
                 raise NotFound(f"unknown code {id:.80}")
-        manifest = self._manifest(user, id)
+            manifest = _manifest(connection, user, id)
         return StoredCode(manifest, lambda hash: self._read(user, hash, manifest.contents[hash]))
 
     def prune(self, before: float) -> Collection[str]:
@@ -89,10 +88,6 @@ class SqlCode(Tables):
             for some in _batches(sorted(gone)):
                 connection.execute(delete(schema.code_pieces).where(_PIECE.user == user, _PIECE.hash.in_(some)))
         return (id,)
-
-    def _manifest(self, user: str, id: str) -> Manifest:
-        with self._transactions.reading() as connection:
-            return _manifest(connection, user, id)
 
     def _read(self, user: str, hash: str, size: int) -> bytes:
         with self._transactions.reading() as connection:

@@ -1,6 +1,7 @@
 """Filters of workflows as SQL conditions."""
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import JSON, and_, exists, or_, select, type_coerce
@@ -28,9 +29,13 @@ def key_filters(query: WorkflowQuery, columns: Any) -> list[Any]:
         if values:
             found.append(column.in_(values))
     if query.below:
-        subpools = (columns.pool.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in query.below)
-        found.append(or_(columns.pool.in_(query.below), *subpools))
+        found.append(below(columns.pool, query.below))
     return found
+
+
+def below(pool: Any, tops: Collection[str]) -> Any:
+    """The condition that *pool*, a column, is one of the top-level pools *tops* or a subpool of one."""
+    return or_(pool.in_(tops), *(pool.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in tops))
 
 
 def filters(query: WorkflowQuery, columns: Any = _WORKFLOW) -> list[Any]:

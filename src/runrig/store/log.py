@@ -5,7 +5,7 @@ length of the log.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 from itertools import groupby
 from typing import Any
@@ -14,10 +14,9 @@ from sqlalchemy import JSON, Connection, Select, Text, and_, bindparam, cast, fu
 
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.plan import DropCohort, PutCohort, PutPool, SetFlavors
-from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event, Note
 from runrig.ports.store import ChangesQuery, RevisionsQuery
-from runrig.store import chain, retention, schema
+from runrig.store import chain, filters, retention, schema
 from runrig.store.dialect import put_rows
 from runrig.store.rows import event_of
 from runrig.store.transactions import Tables
@@ -27,19 +26,40 @@ _POOL = schema.pools.c
 _NOTE = schema.notes.c
 
 
+EVENTS = select(schema.events).order_by(_EVENT.revision, _EVENT.seq)
+
+
+def events(
+    connection: Connection, statement: Select[Any], values: Mapping[str, Any] | None = None
+) -> tuple[Event, ...]:
+    return tuple(map(event_of, connection.execute(statement, values).mappings()))
+
+
+def whole_revisions(
+    connection: Connection, statement: Select[Any], limit: int, values: Mapping[str, Any] | None = None
+) -> tuple[Event, ...]:
+    """Returns the first *limit* events of *statement*, which is in order, and the other events of the last revision."""
+    found = events(connection, statement.limit(limit), values)
+    if not found or len(found) < limit:
+        return found
+    last = found[-1]
+    rest = statement.where(_EVENT.revision == last.revision, _EVENT.seq > last.seq)
+    return (*found, *events(connection, rest, values))
+
+
 @cache
 def _events_of(a_workflow: bool, a_pool: bool, some_actions: bool) -> Select[Any]:
     """Selects events in order, after revision `after`, optionally of `workflow`, `pool` and `actions`. Built once,
     because building it costs more than running it.
     """
-    statement = select(schema.events).where(_EVENT.revision > bindparam("after"), retention.counts())
+    statement = EVENTS.where(_EVENT.revision > bindparam("after"), retention.counts())
     if a_workflow:
         statement = statement.where(_EVENT.workflow == bindparam("workflow"))
     if a_pool:
         statement = statement.where(_EVENT.pool == bindparam("pool"))
     if some_actions:
         statement = statement.where(_EVENT.kind.in_(bindparam("actions", expanding=True)))
-    return statement.order_by(_EVENT.revision, _EVENT.seq)
+    return statement
 
 
 class SqlLog(Tables):
@@ -62,26 +82,20 @@ class SqlLog(Tables):
         statement = _events_of(workflow is not None, pool is not None, bool(actions))
         values = {"after": after, "workflow": workflow, "pool": pool, "actions": list(actions)}
         with self._transactions.reading() as connection:
-            page = statement if limit is None else statement.limit(limit)
-            rows = connection.execute(page, values).mappings().all()
-            if limit is not None and rows and len(rows) == limit:
-                last = rows[-1]
-                rest = statement.where(_EVENT.revision == last["revision"], _EVENT.seq > last["seq"])
-                rows = [*rows, *connection.execute(rest, values).mappings()]
-            return tuple(event_of(row) for row in rows)
+            if limit is None:
+                return events(connection, statement, values)
+            return whole_revisions(connection, statement, limit, values)
 
     def latest(self, workflow: str, most: int) -> tuple[tuple[Event, ...], int]:
         counted = select(func.count()).where(_EVENT.workflow == workflow, retention.counts())
         statement = _events_of(True, False, False).order_by(None).order_by(_EVENT.revision.desc(), _EVENT.seq.desc())
         with self._transactions.reading() as connection:
-            rows = connection.execute(statement.limit(most), {"after": 0, "workflow": workflow}).mappings().all()
-            return tuple(event_of(row) for row in reversed(rows)), connection.execute(counted).scalar_one()
+            newest = events(connection, statement.limit(most), {"after": 0, "workflow": workflow})
+            return newest[::-1], connection.execute(counted).scalar_one()
 
     def last_time(self) -> float | None:
         newest = select(_EVENT.time).order_by(_EVENT.revision.desc(), _EVENT.seq.desc()).limit(1)
-        with self._transactions.reading() as connection:
-            found: float | None = connection.execute(newest).scalar_one_or_none()
-        return found
+        return self._value(newest)
 
     def head(self) -> str:
         with self._transactions.reading() as connection:
@@ -98,8 +112,8 @@ class SqlLog(Tables):
         )
         page = select(keys.c.revision, keys.c.seq).order_by(keys.c.revision.desc(), keys.c.seq.desc())
         with self._transactions.reading() as connection:
-            events = _with_keys(connection, page.limit(query.limit + 1))
-        return events[: query.limit], len(events) > query.limit
+            found = _with_keys(connection, page.limit(query.limit + 1))
+        return found[: query.limit], len(found) > query.limit
 
     def cohort_changes(self) -> tuple[Event, ...]:
         return self._of_kind(PutCohort)
@@ -110,13 +124,9 @@ class SqlLog(Tables):
     def _of_kind(self, *actions: type, after: int = 0) -> tuple[Event, ...]:
         """O(changes of the cluster): the index on workflows skips all events of workflows."""
         kinds = [action.__name__ for action in actions]
-        statement = (
-            select(schema.events)
-            .where(_EVENT.workflow.is_(None), _EVENT.kind.in_(kinds), _EVENT.revision > after)
-            .order_by(_EVENT.revision, _EVENT.seq)
-        )
+        of_kind = EVENTS.where(_EVENT.workflow.is_(None), _EVENT.kind.in_(kinds), _EVENT.revision > after)
         with self._transactions.reading() as connection:
-            return tuple(event_of(row) for row in connection.execute(statement).mappings())
+            return events(connection, of_kind)
 
     def pool_revisions(self, query: RevisionsQuery) -> tuple[tuple[tuple[Event, ...], Note | None], ...]:
         # Keys first, from the index on events of pools; full rows only for the page.
@@ -130,13 +140,9 @@ class SqlLog(Tables):
                 found = found[query.offset : query.offset + query.limit]
             noted = connection.execute(select(schema.notes).where(_NOTE.revision.in_(found))).mappings()
             notes = {row["revision"]: Note(**row) for row in noted}
-            statement = (
-                select(schema.events)
-                .where(_EVENT.revision.in_(found), _PUTS_POOL, _of_pools(_EVENT.pool, query.below))
-                .order_by(_EVENT.revision, _EVENT.seq)
-            )
-            events = (event_of(row) for row in connection.execute(statement).mappings())
-            changes = {revision: tuple(each) for revision, each in groupby(events, lambda event: event.revision)}
+            of_pools = EVENTS.where(_EVENT.revision.in_(found), _PUTS_POOL, _of_pools(_EVENT.pool, query.below))
+            changed = events(connection, of_pools)
+            changes = {revision: tuple(each) for revision, each in groupby(changed, lambda event: event.revision)}
         return tuple((changes[revision], notes.get(revision)) for revision in found)
 
     def pools_after(self, revision: int, below: tuple[str, ...] | None) -> tuple[Event, ...]:
@@ -147,13 +153,9 @@ class SqlLog(Tables):
             .scalar_subquery()
         )
         last = select(_POOL.name, newest.label("revision")).where(_of_pools(_POOL.name, below)).subquery()
-        statement = (
-            select(schema.events)
-            .join(last, and_(_EVENT.pool == last.c.name, _PUTS_POOL, _EVENT.revision == last.c.revision))
-            .order_by(_EVENT.revision, _EVENT.seq)
-        )
+        same = and_(_EVENT.pool == last.c.name, _PUTS_POOL, _EVENT.revision == last.c.revision)
         with self._transactions.reading() as connection:
-            return tuple(event_of(row) for row in connection.execute(statement).mappings())
+            return events(connection, EVENTS.join(last, same))
 
     def tag_revision(self, revision: int, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
         changed = select(_EVENT.revision).where(_EVENT.revision == revision, _PUTS_POOL).limit(1)
@@ -189,7 +191,7 @@ def _with_keys(connection: Connection, keys: Select[Any]) -> tuple[Event, ...]:
         .join(wanted, and_(_EVENT.revision == wanted.c.revision, _EVENT.seq == wanted.c.seq))
         .order_by(_EVENT.revision.desc(), _EVENT.seq.desc())
     )
-    return tuple(event_of(row) for row in connection.execute(statement).mappings())
+    return events(connection, statement)
 
 
 _PUTS_POOL = _EVENT.kind == PutPool.__name__
@@ -205,41 +207,38 @@ def _of_pool(name: str, *, alone: bool) -> Any:
 
 def _of_pools(name: Any, below: tuple[str, ...] | None) -> Any:
     """Returns a condition: column *name* names a pool; with *below*, one of these top-level pools or their subpools."""
-    if below is None:
-        return name.is_not(None)
-    subpools = (name.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in below)
-    return or_(name.in_(below), *subpools)
+    return name.is_not(None) if below is None else filters.below(name, below)
 
 
 def _revision_filters(query: RevisionsQuery) -> list[Any]:
-    filters: list[Any] = [_of_pools(_EVENT.pool, query.below), _PUTS_POOL]
+    found: list[Any] = [_of_pools(_EVENT.pool, query.below), _PUTS_POOL]
     if query.name is not None:
-        filters.append(_EVENT.pool == query.name)
+        found.append(_EVENT.pool == query.name)
     if query.revision is not None:
-        filters.append(_EVENT.revision == query.revision)
+        found.append(_EVENT.revision == query.revision)
     if query.tags:  # Neither JSON nor LIKE patterns escape characters that tags can contain.
         words = "|".join(map(re.escape, query.tags))
         tagged = cast(type_coerce(_NOTE.tags, JSON), Text).regexp_match(f'"(?:{words})"')
-        filters.append(_EVENT.revision.in_(select(_NOTE.revision).where(tagged)))
+        found.append(_EVENT.revision.in_(select(_NOTE.revision).where(tagged)))
     if query.since is not None:
-        filters.append(_EVENT.time >= query.since)
+        found.append(_EVENT.time >= query.since)
     if query.until is not None:
-        filters.append(_EVENT.time < query.until)
+        found.append(_EVENT.time < query.until)
     if query.at is not None:
-        filters.append(_EVENT.time <= query.at)
-    return filters
+        found.append(_EVENT.time <= query.at)
+    return found
 
 
 def _filters(query: ChangesQuery) -> list[Any]:
-    filters: list[Any] = []
+    found: list[Any] = []
     if query.actors:
-        filters.append(_EVENT.actor.in_(query.actors))
+        found.append(_EVENT.actor.in_(query.actors))
     if query.since is not None:
-        filters.append(_EVENT.time >= query.since)
+        found.append(_EVENT.time >= query.since)
     if query.until is not None:
-        filters.append(_EVENT.time <= query.until)
+        found.append(_EVENT.time <= query.until)
     if query.before is not None:
         revision, seq = query.before
-        filters.append(_EVENT.revision <= revision)
-        filters.append(or_(_EVENT.revision < revision, _EVENT.seq < seq))
-    return filters
+        found.append(_EVENT.revision <= revision)
+        found.append(or_(_EVENT.revision < revision, _EVENT.seq < seq))
+    return found

@@ -13,8 +13,9 @@ from runrig.store.transactions import Tables
 
 _SETTING = schema.notice_settings.c
 _DELIVERY = schema.deliveries.c
+_COLUMNS = _DELIVERY.id, _DELIVERY.user, _DELIVERY.body, _DELIVERY.attempt, _DELIVERY.due
+"""The fields of `Delivery`."""
 _SETTINGS = same_fields(NoticeSetting, schema.notice_settings)
-
 
 MOST_WAITING = 1_000
 """Notices of one user that wait for a receiver; older ones are left out."""
@@ -70,7 +71,7 @@ class SqlNotices(Tables):
     def due(self, now: float, latest: float) -> tuple[Delivery, ...]:
         first = select(_DELIVERY.user, func.min(_DELIVERY.number).label("number")).group_by(_DELIVERY.user).subquery()
         statement = (
-            select(_DELIVERY.id, _DELIVERY.user, _DELIVERY.body, _DELIVERY.attempt, _DELIVERY.due)
+            select(*_COLUMNS)
             .join(first, _DELIVERY.number == first.c.number)
             .where((_DELIVERY.due <= now) | (_DELIVERY.due > latest))
             .order_by(_DELIVERY.number)
@@ -79,13 +80,10 @@ class SqlNotices(Tables):
             return tuple(Delivery(*row) for row in connection.execute(statement))
 
     def waiting(self, user: str) -> int:
-        with self._transactions.reading() as connection:
-            found: int = connection.execute(select(func.count()).where(_DELIVERY.user == user)).scalar_one()
-        return found
+        return self._value(select(func.count()).where(_DELIVERY.user == user)) or 0
 
     def of(self, user: str, most: int) -> tuple[Delivery, ...]:
-        columns = _DELIVERY.id, _DELIVERY.user, _DELIVERY.body, _DELIVERY.attempt, _DELIVERY.due
-        oldest = select(*columns).where(_DELIVERY.user == user).order_by(_DELIVERY.number).limit(most)
+        oldest = select(*_COLUMNS).where(_DELIVERY.user == user).order_by(_DELIVERY.number).limit(most)
         with self._transactions.reading() as connection:
             return tuple(Delivery(*row) for row in connection.execute(oldest))
 

@@ -18,10 +18,11 @@ from runrig.store import waiting as who_waited
 from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
 from runrig.store.codec import decode, loads
 from runrig.store.filters import filters
+from runrig.store.log import EVENTS, events
 from runrig.store.ordering import paged
 from runrig.store.reading import Reader, as_stored
 from runrig.store.retention import counts
-from runrig.store.rows import KINDS, event_of
+from runrig.store.rows import KINDS
 from runrig.store.transactions import Transactions
 
 _CHECKPOINT = schema.checkpoints.c
@@ -167,9 +168,8 @@ class SqlPast:
         return self._events(_EVENT.workflow.in_(ids), _EVENT.revision <= upto, _EVENT.kind.in_(kinds))
 
     def _events(self, *where: Any) -> tuple[Event, ...]:
-        statement = select(schema.events).where(*where).order_by(_EVENT.revision, _EVENT.seq)
         with self._transactions.reading() as connection:
-            return tuple(event_of(row) for row in connection.execute(statement).mappings())
+            return events(connection, EVENTS.where(*where))
 
     # ------------------------------------------------------------ times
 

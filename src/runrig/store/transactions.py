@@ -6,14 +6,17 @@ Reads can come from any thread; writes are serial.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
+from typing import TypeVar
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, Select, inspect, select
 
 from runrig.domain.errors import ServerFault, Unavailable
 from runrig.store import schema
 from runrig.store.database import Database
 from runrig.store.dialect import before_migration
 from runrig.store.faults import translated
+
+T = TypeVar("T")
 
 CLOSE_WAIT_S = 2.0
 
@@ -89,10 +92,7 @@ class Transactions:
         with self.writing() as connection:
             before_migration(connection, self.place)
             self.database.inspect(connection)
-            tables = inspect(connection).get_table_names()
-            version = None
-            if "alembic_version" in tables:
-                version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+            tables, version = inspect(connection).get_table_names(), found_tables(connection)
             if version is None and tables:
                 raise ServerFault(
                     f"{self.place} belongs to another program (it has the table {min(tables)!r}). "
@@ -116,8 +116,21 @@ class Transactions:
             raise Unavailable(f"this server no longer uses {self.place}. Try again")
 
 
+def found_tables(connection: Connection) -> str | None:
+    """Returns the migration that created the tables; None if it is not one of runrig's."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    return found
+
+
 class Tables:
     """Some tables of a database, which its subclasses read and write."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
+
+    def _value(self, statement: Select[T]) -> T | None:
+        """Returns the first column of the first row; None without a row."""
+        with self._transactions.reading() as connection:
+            return connection.execute(statement).scalar()

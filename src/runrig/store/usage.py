@@ -11,7 +11,6 @@ from struct import pack, unpack
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select
 
-from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import LARGEST
 from runrig.domain.records import Event, Loaded
 from runrig.domain.usage import COLUMNS, HOUR_S, KEYS, MICROSECONDS, TOTALS, WORK, Folded, Hour, Key, Sums, totals
@@ -21,8 +20,10 @@ from runrig.store import schema
 from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
 from runrig.store.codec import dumps, loads
 from runrig.store.dialect import insert_rows, put_rows
+from runrig.store.filters import below
+from runrig.store.log import EVENTS, whole_revisions
 from runrig.store.past import STEPS
-from runrig.store.rows import Row, event_of
+from runrig.store.rows import Row
 from runrig.store.transactions import Tables
 
 DAY_S = 24 * HOUR_S
@@ -127,9 +128,7 @@ class SqlUsage(Tables):
         return found
 
     def log_is_whole(self) -> bool:
-        with self._transactions.reading() as connection:
-            gone = select(schema.past_numbers.c.name).limit(1)
-            return connection.execute(gone).first() is None
+        return self._value(select(schema.past_numbers.c.name).limit(1)) is None
 
     def unfolded_since(self) -> float | None:
         revision = select(_CURSOR.revision).scalar_subquery()
@@ -139,22 +138,13 @@ class SqlUsage(Tables):
             .order_by(_EVENT.revision, _EVENT.seq)
             .limit(1)
         )
-        with self._transactions.reading() as connection:
-            found: float | None = connection.execute(first).scalar_one_or_none()
-        return found
+        return self._value(first)
 
     # ------------------------------------------------------------ the log
 
     def steps(self, after: int, limit: int) -> tuple[Event, ...]:
-        found = select(schema.events).where(_EVENT.revision > after, _EVENT.kind.in_(STEPS))
-        found = found.order_by(_EVENT.revision, _EVENT.seq)
         with self._transactions.reading() as connection:
-            rows = list(connection.execute(found.limit(limit)).mappings())
-            if len(rows) == limit:
-                last = rows[-1]
-                rest = found.where(_EVENT.revision == last["revision"], _EVENT.seq > last["seq"])
-                rows += connection.execute(rest).mappings()
-            return tuple(event_of(row) for row in rows)
+            return whole_revisions(connection, EVENTS.where(_EVENT.revision > after, _EVENT.kind.in_(STEPS)), limit)
 
     def submitters(self, workflows: Collection[str]) -> Mapping[str, str]:
         ids, found = sorted(workflows), dict[str, str]()
@@ -291,7 +281,5 @@ def _filters(table: str, query: SumsQuery) -> list[ColumnElement[bool]]:
     found = [_KEY[name] == "" for name in _NAMES if name not in KEYS[table]]
     found += [_KEY[name].in_(values) for name, values in query.others.items() if values]
     if query.pools:
-        names = _KEY.pool
-        below = (names.startswith(f"{pool}{SUBPOOL_DELIMITER}", autoescape=True) for pool in query.pools)
-        found.append(or_(names.in_(query.pools), *below))
+        found.append(below(_KEY.pool, query.pools))
     return found
