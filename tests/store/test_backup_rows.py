@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
-from runrig.store import SqlStore
+from runrig.store import SqlStore, plain_rows
 from runrig.wiring.backup import check_backup, restore_backup, write_backup
 from tests.exploring import tries
 from tests.store.backups import everything, some_users
@@ -152,10 +153,19 @@ def test_duplicate_row_missing_table_and_duplicate_table_are_refused(tmp_path: P
         assert says in str(caught.value)
 
 
-def test_backup_with_deep_nesting_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "forged").write_bytes(gzip.compress(b"[" * 200_000))
-    with pytest.raises(InvalidInput):
-        check_backup(tmp_path / "forged")
+@pytest.mark.parametrize("line", [b"[" * 200_000, bytes(50_000_000), b"[" + b"[]," * 2_000_000])
+def test_line_that_no_backup_has_is_refused_before_it_takes_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
+) -> None:
+    monkeypatch.setattr(plain_rows, "LONGEST_LINE", 8_000_000)
+    (tmp_path / "forged").write_bytes(gzip.compress(line, 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match="is damaged"):
+            check_backup(tmp_path / "forged")
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    finally:
+        tracemalloc.stop()
 
 
 VALUES = st.one_of(

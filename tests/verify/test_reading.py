@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 import sqlite3
+import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -106,6 +107,7 @@ def unreadable(path: Path, content: bytes | None) -> str:
 
 
 HEADER = b'{"runrig_events": 2}\n'
+BACKUP = f'{{"runrig_backup": 1, "tables": "{NEWEST}"}}\n'.encode()
 LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]).encode() + b"\n"
 
 
@@ -133,6 +135,19 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
         ),
         (gzip.compress(HEADER), "FILE is not a backup of runrig"),
         (gzip.compress(HEADER)[:12], "FILE cannot be read: "),
+        (gzip.compress(b""), "FILE is not a backup of runrig"),
+        (gzip.compress(b'{"runrig_backup": 1}\n'), "FILE is damaged, or from another release: KeyError "),
+        (gzip.compress(BACKUP + b"[" * 200_000), "FILE is damaged, or from another release: RecursionError "),
+        (gzip.compress(BACKUP + b"[" * 2_000_001), "FILE is damaged: a line is too long"),
+        (
+            gzip.compress(
+                BACKUP
+                + b'{"table": "snapshots", "columns": ["content"]}\n["\\\\x'
+                + zlib.compress(bytes(50_000_000)).hex().encode()
+                + b'"]\n{"sha256": ""}\n'
+            ),
+            "FILE is damaged: a snapshot is too large or incomplete",
+        ),
         (b"SQLite format 3\0" + b"x" * 4096, "FILE cannot be read: file is not a database"),
     ],
 )

@@ -38,12 +38,14 @@ from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.database import Database
 from runrig.store.dialect import before_migration, insert_plain
 from runrig.store.faults import translated
-from runrig.store.plain_rows import RowChecker, ordering
+from runrig.store.plain_rows import RowChecker, lines, ordering
 from runrig.store.rows import Row
 from runrig.store.text import text_of
+from runrig.store.transactions import found_tables
 
 FORMAT = 1
 ROWS_AT_ONCE = 2_000
+BYTES_AT_ONCE = 16 * 1024 * 1024
 PIECES_AT_ONCE = 8
 """Rows with a piece of code, which have up to 1 MiB."""
 PIECE = 64 * 1024
@@ -111,7 +113,8 @@ class BackupWriter:
             texts: dict[type, Callable[[Any], str]] = {UtcDateTime: UtcDateTime.text, LargeBinary: text_of}
             shown = [(at, texts[type(each.type)]) for at, each in enumerate(table.columns) if type(each.type) in texts]
             count = 0
-            for row in self._connection.execution_options(yield_per=_at_once(table)).execute(_in_order(table)):
+            at_once = PIECES_AT_ONCE if table is schema.code_pieces else ROWS_AT_ONCE
+            for row in self._connection.execution_options(yield_per=at_once).execute(_in_order(table)):
                 values = list(row)
                 for at, text in shown:
                     values[at] = None if values[at] is None else text(values[at])
@@ -137,11 +140,6 @@ class BackupWriter:
         self._stream.write(self._packed.compress(line))
 
 
-def _at_once(table: Table) -> int:
-    """Returns how many rows of *table* may be in memory together."""
-    return PIECES_AT_ONCE if table is schema.code_pieces else ROWS_AT_ONCE
-
-
 def check_tables(connection: Connection) -> None:
     """Raises ServerFault if the tables are not those of this version."""
     found = found_tables(connection)
@@ -150,13 +148,6 @@ def check_tables(connection: Connection) -> None:
             f"the database has schema {found or 'none'}, but this version of runrig needs {schema.HEAD}. "
             "Back it up with the version that uses it, or start this version on it once to migrate it"
         )
-
-
-def found_tables(connection: Connection) -> str | None:
-    """Returns the migration that created the tables; None if it is not one of runrig's."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
 
 
 def _in_order(table: Table) -> Select[Any]:
@@ -232,12 +223,15 @@ class BackupReader:
     def _batches(self) -> Iterator[tuple[Table, list[Row]]]:
         table: Table | None = None
         rows: list[Row] = []
-        for _, entry in self._entries():
-            if isinstance(entry, tuple):
+        size = 0
+        for line, entry in self._entries():
+            is_row = isinstance(entry, tuple)
+            if is_row:
                 rows.append(entry)
-            if rows and table is not None and (len(rows) == _at_once(table) or not isinstance(entry, tuple)):
+                size += len(line)
+            if rows and table is not None and (size > BYTES_AT_ONCE or len(rows) == ROWS_AT_ONCE or not is_row):
                 yield table, rows
-                rows = []
+                rows, size = [], 0
             if isinstance(entry, dict):
                 table = _named(entry) if "table" in entry else None
 
@@ -245,7 +239,7 @@ class BackupReader:
         """Yields each line and its value; a row is a tuple in the order of our columns, whatever order its table names."""
         ordered: Callable[[list[Any]], Row] = tuple
         self._stream.seek(0)
-        for line in gzip.GzipFile(fileobj=self._stream, mode="rb"):
+        for line in lines(self._stream):
             entry = loads(line)
             if isinstance(entry, dict) and "table" in entry:
                 ordered = ordering(_named(entry).columns.keys(), entry["columns"])

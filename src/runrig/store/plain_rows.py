@@ -3,12 +3,13 @@
 A backup can come from anywhere, so each row is treated as untrusted and checked before the first one is stored.
 """
 
+import gzip
 import math
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import IO, Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, LargeBinary, Table
 
@@ -26,6 +27,10 @@ from runrig.store.text import bytes_of, checked_dumps
 Fields = Mapping[str, Any]
 """Values of a row, by column."""
 
+LONGEST_LINE = 128 * 1024 * 1024
+"""Bytes, for a snapshot of half a million pending workflows."""
+MOST_VALUES = 2_000_000
+"""In a line. The largest workflow has a tenth of that."""
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}")
 _PATH_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _NAMES = {
@@ -41,6 +46,17 @@ _NAMES = {
 """Names that become folders, files or Kubernetes objects, or identify an owner."""
 _FROM_ONE = frozenset({"number"})
 _FROM_MINUS = frozenset({"exit_code"})
+
+
+def lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yields the lines of the gzip file *stream*. Raises Undecodable, before it takes much memory, for a line that would: a small
+    file can unpack to any size.
+    """
+    file = gzip.GzipFile(fileobj=stream, mode="rb")
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE or sum(map(line.count, (b",", b"[", b"{"))) > MOST_VALUES:
+            raise Undecodable("a line is too long")
+        yield line
 
 
 def ordering(ours: list[str], theirs: list[str]) -> Callable[[list[Any]], tuple[Any, ...]]:

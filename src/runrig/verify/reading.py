@@ -43,6 +43,8 @@ _NAMED = (
     f"OR EXISTS (SELECT 1 FROM leaves WHERE {_NAMES}) ORDER BY revision"
 )
 _COUNT = "SELECT count(*) FROM events WHERE revision > ? AND revision <= ?"
+LONGEST_LINE, MOST_VALUES = 128 * 1024 * 1024, 2_000_000
+"""Limits for a line of a backup, in bytes and in values, as when one is restored."""
 _MARK = '"snapshot":['
 """Most lines are without it, and that is known faster."""
 _SNAPSHOT = re.compile(r'(?<!\\)"snapshot":\[([0-9]+),')
@@ -134,7 +136,7 @@ def _whole(path: str) -> Iterator[None]:
         yield
     except (OSError, EOFError, sqlite3.Error, zlib.error) as error:
         raise Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise Unreadable(f"{path} is damaged, or from another release: {type(error).__name__} {error}") from error
 
 
@@ -242,7 +244,7 @@ def _of_backup(path: str, _: int) -> Iterator[Item]:
             )
             for row in _backup_rows(path, "leaves")
         ),
-        (snapshot_of(zlib.decompress(_bytes(row["content"]))) for row in _backup_rows(path, "snapshots")),
+        (snapshot_of(_unpacked(_bytes(row["content"]), path)) for row in _backup_rows(path, "snapshots")),
         lambda hash: needs.get(hash, {}),
     )
 
@@ -280,9 +282,27 @@ def _bytes(text: str | None) -> bytes:
     return bytes.fromhex(text[2:]) if text else b""
 
 
+def _unpacked(packed: bytes, path: str) -> bytes:
+    """Raises Unreadable for what unpacks to far more than a snapshot."""
+    unpacker = zlib.decompressobj()
+    text = unpacker.decompress(packed, LONGEST_LINE // 8 + 200 * len(packed))
+    if not unpacker.eof:
+        raise Unreadable(f"{path} is damaged: a snapshot is too large or incomplete")
+    return text
+
+
+def _lines(file: gzip.GzipFile, path: str) -> Iterator[bytes]:
+    """Yields the lines of a backup. A small file can have very long ones."""
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE or sum(map(line.count, (b",", b"[", b"{"))) > MOST_VALUES:
+            raise Unreadable(f"{path} is damaged: a line is too long")
+        yield line
+
+
 def _backup_rows(path: str, wanted: str) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        header = json.loads(next(lines))
+    with gzip.open(path, "rb") as file:
+        lines = _lines(file, path)
+        header = json.loads(next(lines, b"null"))
         if not isinstance(header, dict) or "runrig_backup" not in header:
             raise Unreadable(f"{path} is not a backup of runrig")
         _check_version(path, header["tables"])
