@@ -16,14 +16,13 @@ from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any
 
-from runrig.domain.errors import Conflict, NotLoggedIn, Unavailable
-from runrig.domain.gpu_use import GpuMinute, GpuUse
+from runrig.domain.errors import Conflict, Unavailable
+from runrig.domain.gpu_use import GpuUse
 from runrig.domain.nodes import Node
-from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
+from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, LogFile, Opens, Output, Passage, Program, Pulls
-from runrig.ports.code import CodeOf
+from runrig.ports.backend import Backend, Desired, LogFile, Output, Passage, Program
 
 DEFAULT_DURATION_S = 60.0
 DEFAULT_GPUS = 8
@@ -90,7 +89,7 @@ _Changes = Mapping[TaskKey, _Run | None]
 """New or changed tasks; None: removed."""
 
 
-class SimulatedBackend:
+class SimulatedBackend(Backend):
     """Tasks start immediately and end with 0 after their duration (in *clock* seconds), or with 143 when they are
     stopped.
 
@@ -123,15 +122,6 @@ class SimulatedBackend:
         self._asked: frozenset[TaskKey] = frozenset()
         """Asked to stop."""
         self._ends = _ends_of(self._runs)
-
-    def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
-        """Does nothing: no process runs that could use one."""
-
-    def use_code(self, code_of: CodeOf) -> None:
-        """Does nothing, for the same reason."""
-
-    def code_for(self, token: str) -> tuple[str, str]:  # noqa: ARG002 - its tasks fetch nothing
-        raise NotLoggedIn
 
     def observe(self) -> Observation:
         with self._lock:
@@ -223,32 +213,14 @@ class SimulatedBackend:
             _replace(path, _NOTE)
         return Output(LogFile(str(path.parent), path.name))
 
-    def keeps_output(self, key: TaskKey) -> bool:  # noqa: ARG002 - nothing is written
-        return True
-
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
         return "the tasks are simulated"
-
-    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:  # noqa: ARG002
-        return ()
-
-    def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing delays a start
-        return ()
-
-    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster
-        return ()
 
     async def enter(self, key: TaskKey, program: Program) -> Passage:  # noqa: ARG002
         raise _nothing_there(key)
 
     async def connect(self, key: TaskKey, port: int, *, udp: bool = False) -> Passage:  # noqa: ARG002
         raise _nothing_there(key)
-
-    def discard(self, workflow: str) -> None:
-        """Does nothing: the note is shared by all workflows."""
-
-    def close(self) -> None:
-        """Does nothing."""
 
     def _claim(self) -> None:
         if self._epoch is not None:

@@ -1,4 +1,5 @@
 """Backends run attempts: each receives the whole desired state and reports what it observes."""
+# ruff: noqa: ARG002  Answers for backends that do not have something ignore what was asked.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +7,7 @@ from os import terminal_size
 from typing import Protocol
 
 from runrig.domain.credentials import CredentialUse
-from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.errors import Conflict, NotFound, NotLoggedIn
 from runrig.domain.gangs import Priority
 from runrig.domain.gpu_use import GpuMinute, GpuUse
 from runrig.domain.nodes import Flavor
@@ -208,14 +209,19 @@ class Passage(Protocol):
     async def write(self, data: bytes) -> None:
         """Returns when it can take more. b"" marks the end of the input. Data that nothing reads is dropped."""
 
-    async def resize(self, size: terminal_size) -> None: ...
+    async def resize(self, size: terminal_size) -> None:
+        """Does nothing without a terminal."""
+        return
 
     async def close(self) -> tuple[int, str] | None:
         """Ends it and everything it started. Returns (exit code, why it could not start) if the program had ended, else None."""
 
 
 class Backend(Protocol):
-    """Level-triggered: sending the same desired state again changes nothing, even after a crash on either side."""
+    """Level-triggered: sending the same desired state again changes nothing, even after a crash on either side.
+
+    It answers for what a backend does not have, which then defines no method for that.
+    """
 
     name: str
     fixed_nodes: bool
@@ -234,15 +240,18 @@ class Backend(Protocol):
 
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
         """*opens*: gets credential values for tasks that start from now on. *pulls*: lists those for pulling images."""
+        return
 
     def use_code(self, code_of: CodeOf) -> None:
         """*code_of*: gets the code of tasks that start from now on."""
+        return
 
     def code_for(self, token: str) -> tuple[str, str]:
         """Returns (user, id) of the code that the pod with *token* can fetch.
 
         Raises NotLoggedIn for any other token; Unavailable.
         """
+        raise NotLoggedIn
 
     def observe(self) -> Observation: ...
 
@@ -259,6 +268,7 @@ class Backend(Protocol):
 
     def keeps_output(self, key: TaskKey) -> bool:
         """Whether what an attempt that has ended wrote to ``{{output}}`` can still be read."""
+        return self.outputs
 
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
         """Returns node → the use of its GPUs, by index; or why it is unknown, as the end of a sentence. Does not wait."""
@@ -268,12 +278,15 @@ class Backend(Protocol):
 
         Empty if nothing is measured. Does not wait.
         """
+        return ()
 
     def says(self, workflow: str) -> tuple[str, ...]:
         """Returns the backend's own messages about pods of *workflow* that have not started, possibly none."""
+        return ()
 
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
         """Returns the cluster events of the gangs and pods of *workflow*, oldest first. Kept as long as its output."""
+        return ()
 
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         """Starts *program* in a running task; it ends with the task at the latest. Raises Conflict or Unavailable."""
@@ -287,6 +300,8 @@ class Backend(Protocol):
 
     def discard(self, workflow: str) -> None:
         """Removes the logs, outputs and events of a finished workflow, if any."""
+        return
 
     def close(self) -> None:
         """Releases all resources; tasks keep running."""
+        return

@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 
 import httpx2
 
+from runrig.backends.kubernetes.names import Object
 from runrig.domain.errors import RunrigError, Unavailable
 
-Object = dict[str, Any]
 Event = tuple[str, Object]
 Batch = list[Event]
 T = TypeVar("T")

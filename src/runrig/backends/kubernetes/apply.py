@@ -16,12 +16,12 @@ from runrig.backends.kubernetes.answers import unless
 from runrig.backends.kubernetes.cluster import ApiRefusal, Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.drift import Crew, differences
+from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.wanted import Wanted
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Launch
 
-Object = dict[str, Any]
 T = TypeVar("T")
 
 _OURS_TO_SAY = ("labels", "annotations")
@@ -152,7 +152,7 @@ class Maker:
         calls = []
         for launch in wanted.desired.stop.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
-            if pod is not None and _alive(pod) and not _ends_within(pod, launch.grace_s):
+            if pod is not None and not names.finished(pod) and not _ends_within(pod, launch.grace_s):
                 calls.append(partial(self._delete, pod, launch.grace_s))
         self._all(calls, held)
 
@@ -168,7 +168,7 @@ class Maker:
         self._all(list(self._mended(wanted)), held)
         there: dict[str, set[str]] = defaultdict(set)
         for pod in self._view.ours.values():
-            there[_label(pod, names.GANG)].add(_label(pod, names.SUBGROUP))
+            there[names.label(pod, names.GANG)].add(names.label(pod, names.SUBGROUP))
         ready: set[str] = set()
         gangs = [
             partial(self._gang, wanted, id, launches, there, missing.get(id, ()), ready, held)
@@ -264,13 +264,13 @@ class Maker:
 
         KAI adds it too, but only when it starts the gang itself, and loses it when it dies or its patch is rejected.
         """
-        bare = [each for each in self._view.all_of("PodGroup") if not _annotation(each, names.STARTED)]
+        bare = [each for each in self._view.all_of("PodGroup") if not names.annotation(each, names.STARTED)]
         if not bare:
             return
         since: dict[str, str] = {}
         for pod in self._view.ours.values():
             if status.bound(pod) and not status.over(pod):
-                created, gang = pod["metadata"]["creationTimestamp"], _label(pod, names.GANG)
+                created, gang = pod["metadata"]["creationTimestamp"], names.label(pod, names.GANG)
                 since[gang] = min(created, since.get(gang, created))
         started = [(each, since[name]) for each in bare if (name := each["metadata"]["name"]) in since]
         self._all([partial(self._note_start, each, when) for each, when in started], held)
@@ -295,12 +295,12 @@ class Maker:
     def _prune(self, wanted: Wanted, held: RefusedCalls) -> None:
         """Removes objects of gangs without pods, and queues and topologies of deleted pools."""
         gangs = {gang.uuid for gang in wanted.desired.gangs.values()}
-        gangs |= {_label(pod, names.GANG) for pod in self._view.ours.values()}
+        gangs |= {names.label(pod, names.GANG) for pod in self._view.ours.values()}
         term = wanted.settings.epoch or 0
         gone = [
             each
             for each in self._view.all_of("PodGroup", "Secret", "Service")
-            if each["metadata"]["labels"].get(names.GANG, "") not in gangs and names.epoch_of(each) <= term
+            if names.label(each, names.GANG) not in gangs and names.epoch_of(each) <= term
         ]
         if wanted.desired.pools:
             gone += self._pools_that_went(wanted)
@@ -352,18 +352,6 @@ def _mending(wanted: Object, there: Object) -> Object:
     if names.FINALIZER not in (there.get("finalizers") or ()):
         patch["finalizers"] = [*(there.get("finalizers") or ()), names.FINALIZER]
     return patch
-
-
-def _annotation(each: Object, name: str) -> str:
-    return str((each["metadata"].get("annotations") or {}).get(name, ""))
-
-
-def _label(each: Object, name: str) -> str:
-    return str((each["metadata"].get("labels") or {}).get(name, ""))
-
-
-def _alive(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
 
 
 def _ends_within(pod: Object, grace_s: float) -> bool:

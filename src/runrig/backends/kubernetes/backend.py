@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -22,17 +22,18 @@ from runrig.backends.kubernetes.code import LARGEST_ARCHIVE
 from runrig.backends.kubernetes.drift import Crew
 from runrig.backends.kubernetes.events import ClusterEvents
 from runrig.backends.kubernetes.logs import KeptLogs
+from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
 from runrig.backends.kubernetes.pods import Settings
 from runrig.backends.kubernetes.wanted import Wanted
 from runrig.domain.errors import Conflict, NotLoggedIn, RunrigError, Unavailable
-from runrig.domain.gpu_use import GpuMinute
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU, STORAGE
 from runrig.domain.secrets import masked
 from runrig.domain.workflows import ExitCode, TaskKey
 from runrig.ports.backend import (
+    Backend,
     Desired,
     Launch,
     LogFile,
@@ -46,8 +47,6 @@ from runrig.ports.backend import (
     no_pulls,
 )
 from runrig.ports.code import CodeOf
-
-Object = dict[str, Any]
 
 RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _LONGEST_WAIT_S = 30.0
@@ -66,7 +65,7 @@ _SCHEDULED = "Scheduled"
 _log = logging.getLogger(__name__)
 
 
-class KubernetesBackend:
+class KubernetesBackend(Backend):
     """*claim*: of *namespace*; pods created by a later leader are left alone. *leads*: whether this server still leads.
 
     *folder*: for output and events. *bind_timeout_s*: how long the cluster's scheduler can take to place a gang (rule
@@ -169,14 +168,8 @@ class KubernetesBackend:
     def wake(self) -> None:
         self._changed.set()
 
-    def keeps_output(self, key: TaskKey) -> bool:  # noqa: ARG002 - see `outputs`
-        return False
-
     def gpu_use(self) -> str:
         return "runrig does not measure it on Kubernetes"
-
-    def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:  # noqa: ARG002
-        return ()
 
     def says(self, workflow: str) -> tuple[str, ...]:
         found = []
@@ -391,8 +384,8 @@ class KubernetesBackend:
 
     def _alive(self, pod: Object) -> bool:
         """Whether any of it runs, unless its node has been silent since the pod should have ended."""
-        phase, node = pod.get("status", {}).get("phase"), pod["spec"].get("nodeName")
-        if phase in ("Succeeded", "Failed") or node is None or not self._view.has_node(node):
+        node = pod["spec"].get("nodeName")
+        if names.finished(pod) or node is None or not self._view.has_node(node):
             return False
         now, deleted_at = self._now(), pod["metadata"].get("deletionTimestamp")
         return deleted_at is None or not (

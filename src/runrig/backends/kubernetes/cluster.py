@@ -19,8 +19,9 @@ from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig
 from lightkube.core.exceptions import ConfigError
 
 from runrig.backends.kubernetes import answers
-from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Event, Object, Stream, unless
+from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Event, Stream, unless
 from runrig.backends.kubernetes.login import in_words, logins, look_at_files, no_login, unsendable
+from runrig.backends.kubernetes.names import Object
 from runrig.domain.errors import InvalidInput, Unavailable
 
 __all__ = [

@@ -16,12 +16,11 @@ from runrig.backends.kubernetes.cluster import (
     TOPOLOGY,
     Cluster,
 )
+from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.nodes import node_of
 from runrig.backends.kubernetes.watching import Watch
 from runrig.domain.errors import Unavailable
 from runrig.domain.nodes import Node
-
-Object = dict[str, Any]
 
 FIRST_LOOK_S = 20.0
 LOST_S = 30.0

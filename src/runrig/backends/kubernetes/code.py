@@ -26,10 +26,11 @@ _TOKEN_S = 600
 """The shortest lifetime that Kubernetes accepts; kubelets renew it while the pod lives."""
 _TRIES = 60
 _AGAIN_S = 5
-_KEY = "code.tar.gz"
-_ARCHIVE = "/runrig/code-archive"
+ARCHIVE = "code.tar.gz"
+"""The key of the archive in the Secret, and its file name."""
+_FOLDER = "/runrig/code-archive"
 _TOKEN = "/runrig/code-token"  # noqa: S105 - a folder
-_UNPACK = ("tar", "-xzof", f"{_ARCHIVE}/{_KEY}", "-C", CODE)
+_UNPACK = ("tar", "-xzof", f"{_FOLDER}/{ARCHIVE}", "-C", CODE)
 _PYTHON = (
     "import shutil, sys, urllib.request as http",
     'asked = http.Request(sys.argv[2], headers={"Authorization": "Bearer " + sys.argv[1]})',
@@ -48,7 +49,7 @@ _FETCH = (
     "  exit 1",
     "fi",
     "tries=0",
-    f"until token=$(cat {_TOKEN}/token) && fetch > {_ARCHIVE}/{_KEY}; do",
+    f"until token=$(cat {_TOKEN}/token) && fetch > {_FOLDER}/{ARCHIVE}; do",
     "  tries=$((tries + 1))",
     f"  if [ $tries -ge {_TRIES} ]; then",
     '    echo "could not fetch the code from $url" >&2',
@@ -56,19 +57,14 @@ _FETCH = (
     "  fi",
     f"  sleep {_AGAIN_S}",
     "done",
-    f"{' '.join(_UNPACK)} && rm {_ARCHIVE}/{_KEY}",
+    f"{' '.join(_UNPACK)} && rm {_FOLDER}/{ARCHIVE}",
 )
 
 
 def data_of(code: StoredCode) -> Mapping[str, str]:
     """Returns the data of the Secret. Equal code gives equal data."""
     packed = b"".join(archive(code.manifest, code.read))
-    return {_KEY: base64.b64encode(packed).decode()}
-
-
-def hidden(text: str) -> Mapping[str, str]:
-    """Returns the same for a Secret that is only shown."""
-    return {_KEY: text}
+    return {ARCHIVE: base64.b64encode(packed).decode()}
 
 
 def volumes(gang: str, url: str | None) -> Iterator[Object]:
@@ -91,7 +87,7 @@ def init_container(image: str, amounts: Mapping[str, int | str], url: str | None
     """*image*: that of the task, which needs ``tar`` and, with *url*, curl, wget or python3. *amounts*: CPU and memory of the
     task, which its pod has anyway. *url*: as in `volumes`.
     """
-    mounts: list[Object] = [mount(), {"name": "code-archive", "mountPath": _ARCHIVE}]
+    mounts: list[Object] = [mount(), {"name": "code-archive", "mountPath": _FOLDER}]
     command = _UNPACK
     if url is None:
         mounts[-1]["readOnly"] = True

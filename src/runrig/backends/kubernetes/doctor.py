@@ -6,16 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from runrig.backends.kubernetes import rights
 from runrig.backends.kubernetes.cluster import NODE, POD, ApiRefusal, Cluster
 from runrig.backends.kubernetes.drift import Crew
-from runrig.backends.kubernetes.names import NODE_POOL, SCHEDULER
+from runrig.backends.kubernetes.names import NODE_POOL, SCHEDULER, Object, condition, finished
 from runrig.domain.findings import Finding, Verdict
 from runrig.domain.quantities import counted
-
-Object = dict[str, Any]
 
 OLDEST, OLDEST_KAI = (1, 33), (0, 13)
 MOST_APART_S = 10.0
@@ -278,13 +275,11 @@ def _labels(nodes: Iterable[Object], uses: Uses) -> Iterator[Finding]:
 
 
 def _alive(pod: Object) -> bool:
-    ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-    return not ended and "deletionTimestamp" not in pod["metadata"]
+    return not finished(pod) and "deletionTimestamp" not in pod["metadata"]
 
 
 def _ready(pod: Object) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return condition(pod, "Ready").get("status") == "True"
 
 
 def _any_of(verbs: tuple[str, ...]) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 from lightkube.utils.quantity import parse_quantity
 
-from runrig.backends.kubernetes.answers import ApiRefusal, Object
+from runrig.backends.kubernetes.answers import ApiRefusal
+from runrig.backends.kubernetes.names import Object
 from runrig.domain.errors import RunrigError, Unavailable
 
 _WORKERS = 8

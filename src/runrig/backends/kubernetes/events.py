@@ -140,7 +140,7 @@ class KeptEvents:
 
 def subject_of(each: Object, kind: str) -> Subject | None:
     """Returns the subject of a pod or pod group; None if its labels were damaged."""
-    workflow, _, group = (each["metadata"].get("annotations") or {}).get(names.GANG_ID, "").partition("/")
+    workflow, _, group = names.annotation(each, names.GANG_ID).partition("/")
     key = names.key_of(each) if kind == POD.name else None
     if kind == POD.name:
         workflow = key.workflow if key else ""

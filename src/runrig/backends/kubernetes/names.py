@@ -143,16 +143,39 @@ def wanted_id(each: Object) -> tuple[str, str, str]:
     return each["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
+def label(each: Object, name: str) -> str:
+    """Returns "" for a missing one, as `annotation`."""
+    return str((each["metadata"].get("labels") or {}).get(name, ""))
+
+
+def annotation(each: Object, name: str) -> str:
+    return str((each["metadata"].get("annotations") or {}).get(name, ""))
+
+
+def condition(each: Object, kind: str) -> Object:
+    """Returns the condition *kind* in the status; empty if there is none."""
+    conditions = each.get("status", {}).get("conditions") or ()
+    return next((dict(found) for found in conditions if found["type"] == kind), {})
+
+
+def finished(pod: Object) -> bool:
+    """Whether all its containers have ended for good."""
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def number(text: str | None) -> int:
+    """Returns 0 for what is not a number."""
+    return int(text) if text is not None and text.isdecimal() else 0
+
+
 def epoch_of(each: Object) -> int:
     """Returns the term of the leader that created the object; 0 if it has none."""
-    text = str((each["metadata"].get("labels") or {}).get(EPOCH, "0"))
-    return int(text) if text.isdecimal() else 0
+    return number(label(each, EPOCH))
 
 
 def key_of(pod: Object) -> TaskKey | None:
     """Returns the attempt of *pod*; None if its annotation is missing or damaged."""
-    text = (pod["metadata"].get("annotations") or {}).get(KEY, "")
-    workflow, *rest = text.split("/")
+    workflow, *rest = annotation(pod, KEY).split("/")
     if len(rest) != 2 or not (workflow and rest[0] and rest[1].isdecimal()):
         return None
     return TaskKey(workflow, rest[0], int(rest[1]))

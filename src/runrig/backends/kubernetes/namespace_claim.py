@@ -64,7 +64,7 @@ class NamespaceClaim:
         said = (found or {}).get("data") or {}
         if found is not None:
             self._check_identity(said)
-        term = _number(said.get("term"))
+        term = names.number(said.get("term"))
         if self.term and term > self.term:
             raise Unavailable(
                 f"another server with the same database has become the leader in namespace {self._namespace} (term {term}; this server "
@@ -118,7 +118,3 @@ class NamespaceClaim:
             "metadata": {"name": names.CLAIM, "namespace": self._namespace, "labels": dict(names.MANAGED)},
             "data": dict(data),
         }
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isdecimal() else 0

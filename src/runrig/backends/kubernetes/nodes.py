@@ -8,7 +8,7 @@ from decimal import ROUND_FLOOR, Decimal
 
 from lightkube.utils.quantity import parse_quantity
 
-from runrig.backends.kubernetes.names import NODE_POOL, Object
+from runrig.backends.kubernetes.names import NODE_POOL, Object, condition, finished
 from runrig.domain.nodes import REPELLING_EFFECTS, Node, Taint
 from runrig.domain.quantities import CPU, PODS, UNLISTED_IS_UNCOUNTED
 
@@ -21,7 +21,7 @@ def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -
 
     The caller finds the flavor.
     """
-    lively = [pod for pod in foreign if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
+    lively = [pod for pod in foreign if not finished(pod)]
     has = _amounts(node.get("status", {}).get("allocatable"))
     taken = _sum(({PODS: Decimal(len(lively))}, *(requests_of(pod) for pod in lively)))
     metadata, spec = node["metadata"], node.get("spec", {})
@@ -64,8 +64,7 @@ def requests_of(pod: Object) -> dict[str, Decimal]:
 
 
 def _ready(node: Object) -> bool:
-    conditions = node.get("status", {}).get("conditions") or ()
-    says = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    says = condition(node, "Ready").get("status") == "True"
     away = NODE_POOL in (node["metadata"].get("labels") or {})  # KAI's default shard ignores such a node.
     return (
         says

@@ -6,9 +6,10 @@ on.
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from runrig.backends.kubernetes import names
-from runrig.backends.kubernetes.code import hidden
+from runrig.backends.kubernetes.code import ARCHIVE
 from runrig.backends.kubernetes.names import MANAGED, Object
 from runrig.backends.kubernetes.pods import WHOLE, GangPods, Settings
 from runrig.backends.kubernetes.registries import auth_of, docker_config
@@ -127,55 +128,47 @@ def _service(pods: GangPods) -> Iterator[Object]:
         yield {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
+def _secret(pods: GangPods, name: str, **more: object) -> Object:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(pods, name), **more}
+
+
+@contextmanager
+def _needing(pods: GangPods, missing: type[RunrigError] = RunrigError) -> Iterator[None]:
+    """Ends its block if something is *missing* for a gang that has begun; for others, raises ValueError with the message."""
+    try:
+        yield
+    except missing as error:
+        if not pods.begun():
+            raise ValueError(error.message) from None
+
+
 def _secrets(pods: GangPods) -> Iterator[Object]:
     for number, data in enumerate(pods.files.secrets):
-        metadata = _metadata(pods, names.secret_name(pods.gang.uuid, number))
         # Immutable, so that kubelets do not watch it.
-        yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True, "data": dict(data)}
+        yield _secret(pods, names.secret_name(pods.gang.uuid, number), immutable=True, data=dict(data))
 
 
 def _code(pods: GangPods) -> Iterator[Object]:
-    """Raises ValueError with a message if the code is gone, unless the gang has begun."""
-    if pods.gang.code is None or pods.settings.code_url is not None:
-        return
-    try:
-        shown = pods.settings.code_of is None
-        data: Object = {"stringData": dict(hidden(HIDDEN))} if shown else {"data": dict(pods.code)}
-    except NotFound as error:
-        if pods.begun():
-            return
-        raise ValueError(error.message) from None
-    metadata = _metadata(pods, names.code_name(pods.gang.uuid))
-    yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True} | data
+    if pods.gang.code is not None and pods.settings.code_url is None:
+        with _needing(pods, NotFound):
+            shown = pods.settings.code_of is None
+            data: Object = {"stringData": {ARCHIVE: HIDDEN}} if shown else {"data": dict(pods.code)}
+            yield _secret(pods, names.code_name(pods.gang.uuid), immutable=True, **data)
 
 
 def _credentials(pods: GangPods) -> Iterator[Object]:
-    """Without values if they are only shown. Not immutable, so that a later server can update the values.
-
-    Raises ValueError with a message for a missing one, unless the gang has begun.
-    """
+    """Without values if they are only shown. Not immutable, so that a later server can update the values."""
     for name, secret in pods.credentials.items():
-        try:
-            data = _credential_data(pods, name)
-        except RunrigError as error:
-            if pods.begun():
-                continue
-            raise ValueError(error.message) from None
-        yield {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(pods, secret), "type": "Opaque"} | data
+        with _needing(pods):
+            yield _secret(pods, secret, type="Opaque", **_credential_data(pods, name))
 
 
 def _pull_secret(pods: GangPods) -> Iterator[Object]:
-    """Yields the secret that pulls the gang's images, if any is needed. Raises as `_credentials`."""
-    if not pods.pulls:
-        return
-    try:
-        data = _pull_data(pods)
-    except RunrigError as error:
-        if pods.begun():
-            return
-        raise ValueError(error.message) from None
-    metadata = _metadata(pods, names.pull_name(pods.gang.uuid))
-    yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "kubernetes.io/dockerconfigjson"} | data
+    """Yields the secret that pulls the gang's images, if any is needed."""
+    if pods.pulls:
+        with _needing(pods):
+            name = names.pull_name(pods.gang.uuid)
+            yield _secret(pods, name, type="kubernetes.io/dockerconfigjson", **_pull_data(pods))
 
 
 def _pull_data(pods: GangPods) -> Object:

@@ -19,10 +19,11 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.typing import Subprotocol
 
 from runrig.backends.kubernetes import answers
-from runrig.backends.kubernetes.answers import ApiRefusal, Object
+from runrig.backends.kubernetes.answers import ApiRefusal
 from runrig.backends.kubernetes.cluster import Cluster
+from runrig.backends.kubernetes.names import Object
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError, Unavailable
-from runrig.ports.backend import ERR, OUT, Program
+from runrig.ports.backend import ERR, OUT, Passage, Program
 
 CONNECTS_S = 30.0
 LONGEST_COMMAND = 64 * 1024
@@ -200,7 +201,7 @@ def _causes(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
 
 
-class PodPort:
+class PodPort(Passage):
     """A connection that the container runtime opens inside the pod."""
 
     def __init__(self, connection: ClientConnection) -> None:
@@ -241,9 +242,6 @@ class PodPort:
         while (left := self._heard_at + LINGERS_S - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(left)
         await self._connection.close()
-
-    async def resize(self, size: terminal_size) -> None:
-        """Does nothing: it has no terminal."""
 
     async def close(self) -> None:
         if self._lingering is not None:

@@ -15,6 +15,7 @@ process of the task runs, since others get its GPUs then.
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
+from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.names import CONTAINER, Object, key_of
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import ExitCode
@@ -83,7 +84,7 @@ def over(pod: Object) -> bool:
     """Whether nothing of the task runs or will run. A pod on a node ends when its kubelet reports it, even if
     it was deleted.
     """
-    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or _terminated(pod):
+    if names.finished(pod) or _terminated(pod):
         return True
     return "deletionTimestamp" in pod["metadata"] and not bound(pod)
 
@@ -105,7 +106,7 @@ def bound(pod: Object) -> bool:
 
 def refusal(pod: Object) -> str | None:
     """Returns why the scheduler did not place it; None without a reason or if the pod has a node."""
-    condition = _condition(pod, "PodScheduled")
+    condition = names.condition(pod, "PodScheduled")
     if bound(pod) or condition.get("status") != "False" or condition.get("reason") not in _NOT_TAKEN:
         return None
     return _sentence(condition.get("message")) or condition["reason"]
@@ -139,7 +140,7 @@ def says(pod: Object) -> str | None:
     key = key_of(pod)
     task = pod["metadata"]["name"] if key is None else key.task
     if not bound(pod):
-        words = _sentence(_condition(pod, "PodScheduled").get("message") or _unbound(pod))
+        words = _sentence(names.condition(pod, "PodScheduled").get("message") or _unbound(pod))
         return f"{task} has not been placed: {words}" if words else None
     node = pod["spec"]["nodeName"]
     waiting = [state["waiting"] for _, state in _states(pod) if state.get("waiting", {}).get("reason")]
@@ -152,7 +153,7 @@ def says(pod: Object) -> str | None:
 
 def _unbound(pod: Object) -> str | None:
     """Returns the message of KAI's binder, which keeps retrying."""
-    condition = _condition(pod, "PodBound")
+    condition = names.condition(pod, "PodBound")
     return condition.get("message") if condition.get("status") == "False" else None
 
 
@@ -178,7 +179,7 @@ def _late(pod: Object, now: float, timeout_s: float) -> _End | None:
     """Returns the end of a pod that has had its node for too long. Uses the cluster's clock, so a restart of runrig
     does not matter.
     """
-    scheduled = _condition(pod, "PodScheduled")
+    scheduled = names.condition(pod, "PodScheduled")
     began = scheduled.get("lastTransitionTime") if scheduled.get("status") == "True" else None
     since = began or pod.get("status", {}).get("startTime")
     if not bound(pod) or since is None or now - time_of(since) < timeout_s:
@@ -201,7 +202,7 @@ def _wait_message(container: Object, code: int, waiting: Object) -> str:
 
 
 def _waits_since(pod: Object, now: float) -> float:
-    ready = _condition(pod, "Ready")
+    ready = names.condition(pod, "Ready")
     known = (ready.get("lastTransitionTime"), pod.get("status", {}).get("startTime"))
     times = (*known, pod["metadata"].get("creationTimestamp"))
     return next((time_of(each) for each in times if each), now)
@@ -376,12 +377,6 @@ def _ended_before(pod: Object, when: float) -> bool:
     ended = [_main(pod)] if _terminated(pod) else [state for _, state in _states(pod) if "terminated" in state]
     ends = [state["terminated"].get("finishedAt") for state in ended]
     return bool(ends) and all(each and time_of(each) < when for each in ends)
-
-
-def _condition(pod: Object, kind: str) -> Object:
-    """Returns the condition *kind*; empty if there is none."""
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return next((dict(condition) for condition in conditions if condition["type"] == kind), {})
 
 
 def time_of(text: str) -> float:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Object, Stream
+from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Stream
 from runrig.backends.kubernetes.cluster import Cluster, ObjectKind
+from runrig.backends.kubernetes.names import Object
 from runrig.domain.errors import RunrigError
 
 Place = tuple[str, str]

@@ -24,11 +24,11 @@ from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, sta
 from runrig.backends.local.strays import strays_of
 from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.cluster import FLAT, LOCAL
-from runrig.domain.errors import Conflict, NotFound, NotLoggedIn, ServerFault
+from runrig.domain.errors import Conflict, NotFound, ServerFault
 from runrig.domain.gpu_use import GpuMinute, GpuUse
-from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
+from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Program, Pulls, no_credentials
+from runrig.ports.backend import Backend, Desired, Launch, Opens, Output, Passage, Program, Pulls, no_credentials
 from runrig.ports.code import CodeOf
 from runrig.ports.disk import identity
 
@@ -44,7 +44,7 @@ _REBOOTED = "the machine restarted while it was running"
 _log = logging.getLogger(__name__)
 
 
-class LocalBackend:
+class LocalBackend(Backend):
     """*folder*: for its exclusive use. *gpus*: see `machine.inspect`. Raises ServerFault if it cannot work here."""
 
     name = LOCAL
@@ -90,9 +90,6 @@ class LocalBackend:
     def use_code(self, code_of: CodeOf) -> None:
         self._code.code_of = code_of
 
-    def code_for(self, token: str) -> tuple[str, str]:  # noqa: ARG002 - its tasks fetch nothing
-        raise NotLoggedIn
-
     def observe(self) -> Observation:
         with self._lock:
             self._refresh()
@@ -124,12 +121,6 @@ class LocalBackend:
 
     def keeps_output(self, key: TaskKey) -> bool:
         return Attempt(self._tasks, key).output.is_dir()
-
-    def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing delays a start
-        return ()
-
-    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster
-        return ()
 
     def gpu_use(self) -> Mapping[str, Sequence[GpuUse]] | str:
         measured = self._gpus.use() if self._gpus else f"this machine has no real GPUs ({why_no_gpus()})"

@@ -9,12 +9,11 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
-from os import terminal_size
 
 from runrig.backends.local import task_ports
 from runrig.domain.errors import InvalidInput
 from runrig.domain.quantities import counted
-from runrig.ports.backend import OUT, SENDER
+from runrig.ports.backend import OUT, SENDER, Passage
 
 LARGEST = 65_507
 """Maximum bytes of a datagram over IPv4."""
@@ -32,7 +31,7 @@ async def connect(task: str, supervisor_pid: int, port: int) -> "DatagramPassage
     return DatagramPassage((address, port), lambda: task_ports.listening(supervisor_pid, "udp").get(port) == address)
 
 
-class DatagramPassage:
+class DatagramPassage(Passage):
     """*listens*: whether the task still listens at *address*; can be slow."""
 
     def __init__(self, address: tuple[str, int], listens: Callable[[], bool]) -> None:
@@ -88,9 +87,6 @@ class DatagramPassage:
                 self._pieces.append(piece)
                 self._size += len(piece)
                 self._news.set()
-
-    async def resize(self, size: terminal_size) -> None:
-        """Does nothing: it has no terminal."""
 
     async def close(self) -> None:
         while self._sockets:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from os import terminal_size
 from typing import Literal
 
 import psutil
@@ -53,7 +52,7 @@ async def connect(task: str, supervisor_pid: int, port: int) -> Passage:
     return PortPassage(reader, writer)
 
 
-class PortPassage:
+class PortPassage(Passage):
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
@@ -72,9 +71,6 @@ class PortPassage:
                 await self._writer.drain()
             elif self._writer.can_write_eof():
                 self._writer.write_eof()
-
-    async def resize(self, size: terminal_size) -> None:
-        """Does nothing: it has no terminal."""
 
     async def close(self) -> None:
         self._writer.close()
