@@ -1,8 +1,9 @@
 """Shared by all tables."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from sqlalchemy import MetaData
+from sqlalchemy import Column, MetaData
 
 metadata = MetaData(
     naming_convention={
@@ -19,3 +20,19 @@ ROOM = {"fillfactor": 50}
 
 Texts = tuple[str, ...]
 Labels = Mapping[str, str]
+
+Columns = list[Column[Any]]
+
+
+def key(**types: Any) -> Columns:
+    """Returns the columns of the primary key, as in `migrations.types`."""
+    return [Column(name, of, primary_key=True, autoincrement=False) for name, of in types.items()]
+
+
+def needed(**types: Any) -> Columns:
+    """Returns columns that are never NULL."""
+    return [Column(name, of, nullable=False) for name, of in types.items()]
+
+
+def optional(**types: Any) -> Columns:
+    return [Column(name, of) for name, of in types.items()]

@@ -10,37 +10,35 @@ from runrig.domain.nodes import Taint
 from runrig.domain.pools import BudgetReached, Pool, PoolState, Quotas
 from runrig.domain.settings import SETTINGS, Setting, Text
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
-from runrig.store.schema.base import Labels, Texts, metadata
+from runrig.store.schema.base import Labels, Texts, key, metadata, needed, optional
 
 flavors = Table(
     "flavors",
     metadata,
-    Column("name", Words, primary_key=True),
-    Column("position", WHOLE, nullable=False),
-    Column("node_labels", Encoded(Labels), nullable=False),
-    Column("taints", Encoded(tuple[Taint, ...]), nullable=False),
-    Column("allow", Encoded(Texts), nullable=False),
+    *key(name=Words),
+    *needed(position=WHOLE, node_labels=Encoded(Labels), taints=Encoded(tuple[Taint, ...]), allow=Encoded(Texts)),
 )
 
 nodes = Table(
     "nodes",
     metadata,
-    Column("name", Words, primary_key=True),
-    Column("resources", Encoded(Mapping[str, int]), nullable=False),
-    Column("flavor", Words, nullable=False),
-    Column("labels", Encoded(Labels), nullable=False),
-    Column("taints", Encoded(tuple[Taint, ...]), nullable=False),
-    Column("ready", Boolean, nullable=False),
+    *key(name=Words),
+    *needed(
+        resources=Encoded(Mapping[str, int]),
+        flavor=Words,
+        labels=Encoded(Labels),
+        taints=Encoded(tuple[Taint, ...]),
+        ready=Boolean,
+    ),
     Column("cordoned", Boolean, nullable=False, server_default=false()),
 )
 
 cohorts = Table(
     "cohorts",
     metadata,
-    Column("name", Words, primary_key=True),
-    Column("parent", Words),
-    Column("quotas", Encoded(Quotas), nullable=False),
-    Column("weight", WHOLE, nullable=False),
+    *key(name=Words),
+    *optional(parent=Words),
+    *needed(quotas=Encoded(Quotas), weight=WHOLE),
 )
 
 
@@ -70,18 +68,14 @@ _DECLARED = get_type_hints(Pool)
 pools = Table(
     "pools",
     metadata,
-    Column("name", Words, primary_key=True),
-    Column("quotas", Encoded(Quotas), nullable=False),
-    Column("state", OneOf(PoolState), nullable=False),
+    *key(name=Words),
+    *needed(quotas=Encoded(Quotas), state=OneOf(PoolState)),
     Column("parent", Words, ForeignKey("pools.name")),
-    Column("subpool_name", Words),
-    Column("closed_by", Words),
-    Column("closed_since", UtcDateTime),
+    *optional(subpool_name=Words, closed_by=Words, closed_since=UtcDateTime),
     Column("closed_reason", Prose, nullable=False, server_default=""),
-    Column("paused_by", Words),
-    Column("paused_since", UtcDateTime),
+    *optional(paused_by=Words, paused_since=UtcDateTime),
     Column("paused_reason", Prose, nullable=False, server_default=""),
-    Column("paused_until", UtcDateTime),
+    *optional(paused_until=UtcDateTime),
     *(_column(each, _DECLARED[each.name]) for each in sorted(SETTINGS, key=lambda each: each.name)),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
@@ -93,20 +87,14 @@ pools = Table(
 limits = Table(
     "limits",
     metadata,
-    Column("user", Words, primary_key=True),
-    Column("gpus", WHOLE),
-    Column("waiting", WHOLE),
-    Column("gpus_per_workflow", WHOLE),
-    Column("budget", WHOLE),
+    *key(user=Words),
+    *optional(gpus=WHOLE, waiting=WHOLE, gpus_per_workflow=WHOLE, budget=WHOLE),
 )
 
 spent = Table(
     "spent",
     metadata,
-    Column("of", Words, primary_key=True),
-    Column("name", Words, primary_key=True),
-    Column("month", UtcDateTime, nullable=False),
-    Column("held", WHOLE, nullable=False),
-    Column("since", UtcDateTime, nullable=False),
-    Column("stops", OneOf(BudgetReached)),
+    *key(of=Words, name=Words),
+    *needed(month=UtcDateTime, held=WHOLE, since=UtcDateTime),
+    *optional(stops=OneOf(BudgetReached)),
 )

@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger, Boolean, Column, Index, LargeBinary, Table
 
 from runrig.store.columns import WHOLE, Encoded, Prose, UtcDateTime, Words, plain_json
-from runrig.store.schema.base import Texts, metadata
+from runrig.store.schema.base import Texts, key, metadata, needed, optional
 
 # *workflow* and *pool*: what the action changes, so that an index can find its events. *hash*: of the commit, on its last
 # event (`store.chain`); None before the upgrade to schema 0024. *about*: facts about the commit, on
@@ -11,17 +11,9 @@ from runrig.store.schema.base import Texts, metadata
 events = Table(
     "events",
     metadata,
-    Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("seq", WHOLE, primary_key=True, autoincrement=False),
-    Column("time", UtcDateTime, nullable=False),
-    Column("actor", Words, nullable=False),
-    Column("kind", Words, nullable=False),
-    Column("action", plain_json(), nullable=False),
-    Column("law", Words, nullable=False),
-    Column("workflow", Words),
-    Column("pool", Words),
-    Column("hash", LargeBinary),
-    Column("about", plain_json()),
+    *key(revision=BigInteger, seq=WHOLE),
+    *needed(time=UtcDateTime, actor=Words, kind=Words, action=plain_json(), law=Words),
+    *optional(workflow=Words, pool=Words, hash=LargeBinary, about=plain_json()),
     Index(None, "workflow", "revision", "seq"),
     Index(None, "pool", "revision", "seq"),
 )
@@ -32,11 +24,9 @@ Index("ix_events_of_pools", events.c.revision, events.c.seq, sqlite_where=_OF_PO
 leaves = Table(
     "leaves",
     metadata,
-    Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("seq", WHOLE, primary_key=True, autoincrement=False),
-    Column("leaf", LargeBinary, nullable=False),
-    Column("hash", LargeBinary),
-    Column("about", plain_json()),
+    *key(revision=BigInteger, seq=WHOLE),
+    *needed(leaf=LargeBinary),
+    *optional(hash=LargeBinary, about=plain_json()),
 )
 
 # The state of the cluster after some revisions, so that a later state does not need the whole log
@@ -44,24 +34,18 @@ leaves = Table(
 checkpoints = Table(
     "checkpoints",
     metadata,
-    Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("time", UtcDateTime, nullable=False),
-    Column("cluster_at", BigInteger, nullable=False),
-    Column("cluster", LargeBinary),
-    Column("gangs", LargeBinary, nullable=False),
-    Column("firm", WHOLE, nullable=False),
-    Column("low", WHOLE, nullable=False),
-    Column("waiting", WHOLE, nullable=False),
-    Column("preempted", WHOLE, nullable=False),
+    *key(revision=BigInteger),
+    *needed(time=UtcDateTime, cluster_at=BigInteger),
+    *optional(cluster=LargeBinary),
+    *needed(gangs=LargeBinary, firm=WHOLE, low=WHOLE, waiting=WHOLE, preempted=WHOLE),
 )
 
 # All that was alive at some revisions, from which `runrig verify` can begin (`store.snapshots`).
 snapshots = Table(
     "snapshots",
     metadata,
-    Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("time", UtcDateTime, nullable=False),
-    Column("content", LargeBinary, nullable=False),
+    *key(revision=BigInteger),
+    *needed(time=UtcDateTime, content=LargeBinary),
 )
 
 # Pending gangs at a checkpoint (`store.waiting`). *whole*: all; else those decided since the previous row. *workflows*:
@@ -69,19 +53,16 @@ snapshots = Table(
 waiting = Table(
     "waiting",
     metadata,
-    Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("whole", Boolean, nullable=False),
-    Column("workflows", WHOLE, nullable=False),
-    Column("gangs", LargeBinary, nullable=False),
+    *key(revision=BigInteger),
+    *needed(whole=Boolean, workflows=WHOLE, gangs=LargeBinary),
 )
 
 # Notes that users attached to their revisions; most have none.
 notes = Table(
     "notes",
     metadata,
-    Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("description", Prose, nullable=False),
-    Column("tags", Encoded(Texts), nullable=False),
+    *key(revision=BigInteger),
+    *needed(description=Prose, tags=Encoded(Texts)),
 )
 
 # The highest number of a workflow's name among pruned workflows, because numbers are never reused.

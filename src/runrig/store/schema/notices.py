@@ -1,33 +1,25 @@
 """Notices: settings of users, and what has not arrived yet."""
 
-from sqlalchemy import BigInteger, Column, Index, Table
+from sqlalchemy import BigInteger, Index, Table
 
 from runrig.store.columns import WHOLE, Encoded, Prose, UtcDateTime, Words
-from runrig.store.schema.base import Texts, metadata
+from runrig.store.schema.base import Texts, key, metadata, needed, optional
 
 # *user* can be the owner of `up`, who has no row in users.
 notice_settings = Table(
     "notice_settings",
     metadata,
-    Column("user", Words, primary_key=True),
-    Column("to", Prose, nullable=False),
-    Column("when", Encoded(Texts), nullable=False),
-    Column("min_run_s", WHOLE, nullable=False),
-    Column("secret", Words, nullable=False),
-    Column("position", BigInteger, nullable=False),
-    Column("tried_at", UtcDateTime),
-    Column("result", Prose, nullable=False),
+    *key(user=Words),
+    *needed(to=Prose, when=Encoded(Texts), min_run_s=WHOLE, secret=Words, position=BigInteger),
+    *optional(tried_at=UtcDateTime),
+    *needed(result=Prose),
 )
 
 # Rows are deleted once the notice is delivered or abandoned, after 36 minutes at most.
 deliveries = Table(
     "deliveries",
     metadata,
-    Column("id", Words, primary_key=True),
-    Column("user", Words, nullable=False),
-    Column("body", Prose, nullable=False),
-    Column("attempt", WHOLE, nullable=False),
-    Column("due", UtcDateTime, nullable=False),
-    Column("number", BigInteger, nullable=False),
+    *key(id=Words),
+    *needed(user=Words, body=Prose, attempt=WHOLE, due=UtcDateTime, number=BigInteger),
     Index(None, "user", "number"),
 )

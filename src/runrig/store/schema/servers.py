@@ -3,17 +3,14 @@
 from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, Table
 
 from runrig.store.columns import WHOLE, Words
-from runrig.store.schema.base import metadata
+from runrig.store.schema.base import key, metadata, needed
 
 # At most one row, for a database with several servers. A separate table, so that heartbeats do not wait for commits.
 leader = Table(
     "leader",
     metadata,
-    Column("id", WHOLE, primary_key=True, autoincrement=False),
-    Column("epoch", BigInteger, nullable=False),
-    Column("process", WHOLE, nullable=False),
-    Column("host", Words, nullable=False),
-    Column("heartbeat_at", DateTime(timezone=True), nullable=False),
+    *key(id=WHOLE),
+    *needed(epoch=BigInteger, process=WHOLE, host=Words, heartbeat_at=DateTime(timezone=True)),
     CheckConstraint("id = 1", name="one_leader"),
 )
 
@@ -21,8 +18,8 @@ leader = Table(
 meta = Table(
     "meta",
     metadata,
-    Column("id", WHOLE, primary_key=True, autoincrement=False),
-    Column("revision", BigInteger, nullable=False),
+    *key(id=WHOLE),
+    *needed(revision=BigInteger),
     Column("epoch", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("id = 1", name="one_row"),
 )

@@ -8,14 +8,14 @@ from sqlalchemy import BigInteger, Column, Integer, LargeBinary, Table, UniqueCo
 
 from runrig.domain.usage import KEYS, WORK
 from runrig.store.columns import WHOLE, Words
-from runrig.store.schema.base import metadata
+from runrig.store.schema.base import key, metadata, needed
 
 # Each combination of names that has sums; "" for what they do not have. *day*: the begin of the last day with a sum.
 usage_keys = Table(
     "usage_keys",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("day", BigInteger, nullable=False),
+    *key(id=Integer),
+    *needed(day=BigInteger),
     *(Column(name, Words, nullable=False) for name in KEYS[WORK]),
     UniqueConstraint(*KEYS[WORK]),
 )
@@ -26,10 +26,8 @@ usage_keys = Table(
 usage_sums = Table(
     "usage_sums",
     metadata,
-    Column("name", Words, primary_key=True),
-    Column("hours", WHOLE, primary_key=True, autoincrement=False),
-    Column("begin", BigInteger, primary_key=True, autoincrement=False),
-    Column("packed", LargeBinary, nullable=False),
+    *key(name=Words, hours=WHOLE, begin=BigInteger),
+    *needed(packed=LargeBinary),
 )
 
 # One row. *at*, *since*: microseconds since the epoch. *version*: of the rules by which usage is counted. *cluster*, *gangs*: as in
@@ -37,12 +35,14 @@ usage_sums = Table(
 usage_cursor = Table(
     "usage_cursor",
     metadata,
-    Column("id", WHOLE, primary_key=True, autoincrement=False),
-    Column("revision", BigInteger, nullable=False),
-    Column("at", BigInteger, nullable=False),
-    Column("since", BigInteger, nullable=False),
-    Column("version", WHOLE, nullable=False),
-    Column("cluster", LargeBinary, nullable=False),
-    Column("gangs", LargeBinary, nullable=False),
-    Column("rest", LargeBinary, nullable=False),
+    *key(id=WHOLE),
+    *needed(
+        revision=BigInteger,
+        at=BigInteger,
+        since=BigInteger,
+        version=WHOLE,
+        cluster=LargeBinary,
+        gangs=LargeBinary,
+        rest=LargeBinary,
+    ),
 )
