@@ -62,14 +62,10 @@ def examine(cluster: Cluster, namespace: str, uses: Uses) -> tuple[Finding, ...]
 def _server(cluster: Cluster) -> Iterator[Finding]:
     version = cluster.version()
     if (found := _numbers(version)) is not None and found < OLDEST:
-        yield Finding(
-            "api-server",
-            Verdict.PROBLEM,
-            f"Kubernetes {version} is too old: runrig needs 1.33 or later",
-            "kubeadm upgrade plan",
-        )
+        words = f"Kubernetes {version} is too old: runrig needs 1.33 or later"
+        yield _problem("api-server", words, "kubeadm upgrade plan")
     else:
-        yield Finding("api-server", Verdict.OK, f"Kubernetes {version} at {cluster.url}, as {cluster.account()}")
+        yield _good("api-server", f"Kubernetes {version} at {cluster.url}, as {cluster.account()}")
 
 
 def _clock(cluster: Cluster) -> Iterator[Finding]:
@@ -80,23 +76,17 @@ def _clock(cluster: Cluster) -> Iterator[Finding]:
     if abs(ahead) > MOST_APART_S:
         way = "ahead of" if ahead > 0 else "behind"
         words = f"The clock of the API server is {abs(ahead):.0f} s {way} this machine's; at most {MOST_APART_S:.0f} s are allowed"
-        yield Finding("clock", Verdict.PROBLEM, words, "timedatectl set-ntp true")
+        yield _problem("clock", words, "timedatectl set-ntp true")
     else:
-        yield Finding(
-            "clock",
-            Verdict.OK,
-            f"The clocks of the API server and this machine are less than {MOST_APART_S:.0f} s apart",
-        )
+        yield _good("clock", f"The clocks of the API server and this machine are less than {MOST_APART_S:.0f} s apart")
 
 
 def _kinds(cluster: Cluster) -> Iterator[Finding]:
     missing = cluster.kinds_missing()
     for kind in missing:
-        yield Finding(
-            "kinds", Verdict.PROBLEM, f"The cluster does not serve {kind}, a kind of KAI Scheduler", INSTALL_KAI
-        )
+        yield _problem("kinds", f"The cluster does not serve {kind}, a kind of KAI Scheduler", INSTALL_KAI)
     if not missing:
-        yield Finding("kinds", Verdict.OK, "The cluster serves the kinds of KAI Scheduler")
+        yield _good("kinds", "The cluster serves the kinds of KAI Scheduler")
 
 
 # ---------------------------------------------------------------- rights
@@ -111,11 +101,8 @@ def _rights(cluster: Cluster, namespace: str) -> Iterator[Finding]:
         verdict = Verdict.OPTIONAL if right.optional else Verdict.PROBLEM
         yield Finding("rights", verdict, words, f"kubectl apply -f {file}")
     if not lacks:
-        yield Finding(
-            "rights",
-            Verdict.OK,
-            f"The account has all rights that runrig needs, in namespace {namespace} and in the cluster",
-        )
+        words = f"The account has all rights that runrig needs, in namespace {namespace} and in the cluster"
+        yield _good("rights", words)
 
 
 def missing_rights(cluster: Cluster, namespace: str) -> dict[rights.Right, tuple[str, ...]]:
@@ -145,34 +132,30 @@ def _kai(cluster: Cluster) -> Iterator[Finding]:
     try:
         pods = cluster.list(POD).objects
     except ApiRefusal:
-        yield Finding(
-            "kai", Verdict.UNKNOWN, "KAI Scheduler could not be checked, because the account cannot list pods"
-        )
+        words = "KAI Scheduler could not be checked, because the account cannot list pods"
+        yield Finding("kai", Verdict.UNKNOWN, words)
         return
     kai = [(pod, each) for pod in pods if _alive(pod) for each in pod["spec"]["containers"] if _is_kai(each)]
     found = [(pod, each) for pod, each in kai if _binds_tasks(each)]
     if not found:
         for_others = f"KAI Scheduler does not run as {SCHEDULER} for nodes without the label {NODE_POOL}"
         words = for_others if kai else "No pod runs KAI Scheduler"
-        yield Finding("kai", Verdict.PROBLEM, f"{words}: tasks do not start", INSTALL_KAI)
+        yield _problem("kai", f"{words}: tasks do not start", INSTALL_KAI)
         return
     pod, container = next((each for each in found if _ready(each[0])), found[0])
     version = container.get("image", "").rpartition(":")[2]
     if (numbers := _numbers(version)) is None:
-        yield Finding(
-            "kai", Verdict.UNKNOWN, f"The version of KAI Scheduler is unknown: its image is {container.get('image')}"
-        )
+        words = f"The version of KAI Scheduler is unknown: its image is {container.get('image')}"
+        yield Finding("kai", Verdict.UNKNOWN, words)
     elif numbers < OLDEST_KAI:
-        yield Finding(
-            "kai", Verdict.PROBLEM, f"KAI Scheduler {version} is too old: runrig needs v0.13 or later", INSTALL_KAI
-        )
+        yield _problem("kai", f"KAI Scheduler {version} is too old: runrig needs v0.13 or later", INSTALL_KAI)
     else:
-        yield Finding("kai", Verdict.OK, f"KAI Scheduler {version} is installed")
+        yield _good("kai", f"KAI Scheduler {version} is installed")
     if not _ready(pod):
         about = pod["metadata"]
         words = f"Pod {about['name']} of KAI Scheduler is not ready: tasks do not start"
         command = f"kubectl describe pod {about['name']} --namespace {about['namespace']}"
-        yield Finding("kai", Verdict.PROBLEM, words, command)
+        yield _problem("kai", words, command)
     yield from _flags_of(container)
 
 
@@ -221,7 +204,7 @@ def _flags_of(container: Object) -> Iterator[Finding]:
     for name, (needed, good, otherwise, verdict) in _FLAGS.items():
         value = flags.get(name, "")
         if good(value.lower()):
-            yield Finding("kai-flags", Verdict.OK, f"KAI Scheduler runs with --{name}={value or needed}")
+            yield _good("kai-flags", f"KAI Scheduler runs with --{name}={value or needed}")
         else:
             command = (
                 "kubectl patch schedulingshard default --type merge "
@@ -243,11 +226,9 @@ def _nodes(cluster: Cluster, uses: Uses) -> Iterator[Finding]:
     with_gpus = [each for each in nodes if each.get("status", {}).get("allocatable", {}).get(uses.gpu, "0") != "0"]
     if not with_gpus:
         words = f"No node reports {uses.gpu}: no GPU plugin runs, or it finds no GPU"
-        yield Finding("gpus", Verdict.PROBLEM, words, _PLUGIN)
+        yield _problem("gpus", words, _PLUGIN)
         return
-    yield Finding(
-        "gpus", Verdict.OK, f"{counted(len(with_gpus), 'node reports', 'nodes report')} {uses.gpu} (of {len(nodes):,})"
-    )
+    yield _good("gpus", f"{counted(len(with_gpus), 'node reports', 'nodes report')} {uses.gpu} (of {len(nodes):,})")
     yield from _labels(with_gpus, uses)
 
 
@@ -258,20 +239,28 @@ def _labels(nodes: Iterable[Object], uses: Uses) -> Iterator[Finding]:
         bare = [name for name in sorted(labels) if label not in labels[name]]
         command = f"kubectl label node {bare[0]} {label}=VALUE" if bare else ""
         if len(bare) == len(labels):
-            yield Finding("labels", Verdict.PROBLEM, f"No node with GPUs has the label {label} of {used_by}", command)
+            yield _problem("labels", f"No node with GPUs has the label {label} of {used_by}", command)
         elif bare:
             words = f"{_names(bare)} without the label {label} of {used_by} cannot run gangs that require it"
             yield Finding("labels", Verdict.OPTIONAL, words, command)
         else:
-            yield Finding("labels", Verdict.OK, f"All nodes with GPUs have the label {label} of {used_by}")
+            yield _good("labels", f"All nodes with GPUs have the label {label} of {used_by}")
     for flavor, needed in uses.flavors.items():
         if needed and not any(needed.items() <= each.items() for each in labels.values()):
             text = " ".join(f"{name}={value}" for name, value in sorted(needed.items()))
             words = f"No node with GPUs has the labels of flavor {flavor}: {text}"
-            yield Finding("labels", Verdict.PROBLEM, words, f"kubectl label node NODE {text}")
+            yield _problem("labels", words, f"kubectl label node NODE {text}")
 
 
 # ---------------------------------------------------------------- words
+
+
+def _good(about: str, words: str) -> Finding:
+    return Finding(about, Verdict.OK, words)
+
+
+def _problem(about: str, words: str, command: str) -> Finding:
+    return Finding(about, Verdict.PROBLEM, words, command)
 
 
 def _alive(pod: Object) -> bool:

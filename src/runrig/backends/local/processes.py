@@ -41,7 +41,7 @@ def of_attempts(belongs: Belongs) -> dict[Path, list[int]]:
     found: dict[Path, list[int]] = {}
     owner: dict[int, Path] = {}
     children: dict[int, list[int]] = {}
-    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+    for pid in _pids():
         fields = supervisor.stat_of(pid)
         if not fields or fields[0] in (b"Z", b"X"):
             continue
@@ -125,14 +125,21 @@ def supervisors(tasks: Path) -> dict[Path, int]:
     A fork of a supervisor has its arguments until it executes a command, so only the parent counts.
     """
     found: dict[Path, list[int]] = {}
-    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+    for pid in _pids():
         folder = supervised_by(pid)
         if folder is not None and tasks in folder.parents:
             found.setdefault(folder, []).append(pid)
-    return {folder: next((pid for pid in pids if _parent(pid) not in pids), pids[0]) for folder, pids in found.items()}
+    return {
+        folder: next((pid for pid in pids if parent_of(pid) not in pids), pids[0]) for folder, pids in found.items()
+    }
 
 
-def _parent(pid: int) -> int:
+def _pids() -> list[int]:
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+
+
+def parent_of(pid: int) -> int:
+    """Returns 0 for a process that has ended."""
     fields = supervisor.stat_of(pid)
     return int(fields[1]) if fields else 0
 
@@ -171,8 +178,7 @@ def _supervisor_above(pid: int, folder: Path) -> int | None:
     while pid > 1:
         if supervised_by(pid) == folder:
             return pid
-        fields = supervisor.stat_of(pid)
-        pid = int(fields[1]) if fields else 0
+        pid = parent_of(pid)
     return None
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from runrig.backends.local import supervisor
+from runrig.backends.local.processes import parent_of
 from runrig.domain.errors import InvalidInput, Unavailable
 from runrig.ports.backend import ERR, OUT, Passage, Program
 
@@ -86,10 +87,8 @@ async def _opened(folder: Path, supervisor_pid: int) -> socket.socket:
             os.close(there)
 
 
-def _parent_of(peer: socket.socket) -> int | None:
-    pid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-    fields = supervisor.stat_of(pid)
-    return int(fields[1]) if fields else None
+def _parent_of(peer: socket.socket) -> int:
+    return parent_of(struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
 
 
 async def _ready(loop: asyncio.AbstractEventLoop, readable: Iterable[int], writable: Iterable[int] = ()) -> None:

@@ -21,8 +21,6 @@ from runrig.kueue.read.quota import Groups, read_groups
 from runrig.kueue.read.selectors import read_selector
 from runrig.kueue.read.tree import INT32, Object, Value
 
-V1BETA1 = "v1beta1"
-
 _QUEUE = (
     "resourceGroups", "cohort", "cohortName", "queueingStrategy", "namespaceSelector", "flavorFungibility", "preemption",
     "admissionChecks", "admissionChecksStrategy", "stopPolicy", "fairSharing", "admissionScope", "concurrentAdmissionPolicy",
@@ -77,7 +75,7 @@ class LocalQueue:
 
 def read_cluster_queue(manifest: Manifest) -> ReadQueue:
     spec = manifest.spec.only(_QUEUE)
-    cohort = _reference(spec, *_renamed(manifest, "cohortName", "cohort"))
+    cohort = _reference(spec, *_renamed(manifest, "v1beta1", "cohortName", "cohort"))
     groups = read_groups(spec, "ClusterQueue", root=cohort is None)
     _warn_of_unsupported(manifest, spec)
     queue = ClusterQueue(
@@ -102,8 +100,7 @@ def read_cluster_queue(manifest: Manifest) -> ReadQueue:
 def read_cohort(manifest: Manifest) -> ReadCohort:
     spec = manifest.spec.only(_COHORT)
     _check_status(manifest)
-    old = manifest.version == "v1alpha1"
-    names = ("parent", "parentName") if old else ("parentName", "parent")
+    names = _renamed(manifest, "v1alpha1", "parentName", "parent")
     parent = _reference(spec, *names)
     groups = read_groups(spec, "Cohort", root=parent is None)
     return ReadCohort(
@@ -129,9 +126,9 @@ def read_local_queue(manifest: Manifest) -> LocalQueue:
     return LocalQueue(manifest.key, target.text() if target else "", stop, at)
 
 
-def _renamed(manifest: Manifest, now: str, before: str) -> tuple[str, str]:
-    """(the name of a field in the version of *manifest*, its name in the other version)."""
-    return (before, now) if manifest.version == V1BETA1 else (now, before)
+def _renamed(manifest: Manifest, old: str, now: str, before: str) -> tuple[str, str]:
+    """(the name of a field in the version of *manifest*, its name in the other version). *before*: in version *old*."""
+    return (before, now) if manifest.version == old else (now, before)
 
 
 def _reference(spec: Object, name: str, other: str) -> str | None:
