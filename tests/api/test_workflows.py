@@ -10,6 +10,7 @@ from runrig.domain.workflows import task_uuid
 from tests.api.client import URL, Api, api
 from tests.patience import PATIENCE_S
 from tests.worlds.service import one_task
+from tests.worlds.workflow_files import WIDE
 
 # The test clock shows 08:00:00 when the server starts.
 SUBMITTED = "2027-01-15T08:00:00"
@@ -263,18 +264,6 @@ def test_preempted_workflow_shows_its_preemptor_even_after_it_ended(tmp_path: Pa
             "standstill": None,
             "changes": None,
         }
-
-
-WIDE = """
-workflow:
-  name: wide
-  groups:
-  - name: train
-    tasks:
-    - {name: head, image: any, command: [ls], lead: true, duration: 100, resource: two}
-    - {name: worker, image: any, command: [ls], duration: 100, resource: five, count: 3, minCount: 1}
-  resources: {two: {gpu: 2}, five: {gpu: 5}}
-"""
 
 
 def test_admitted_and_requested_pods_are_both_shown(tmp_path: Path) -> None:

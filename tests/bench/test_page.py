@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 
 def test_tabs_of_a_small_cluster_use_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "TURNS", 1)
-    found = {str(row["what"]): row for row in page._tabs(200, 3, 3.0, most=3, each=10)}
+    found = {str(row["what"]): row for row in page._tabs(200, 3, 1.0, most=3, each=10)}
     assert list(found) == [
         "no tab: 5 workflows a second",
         "3 streams",

@@ -13,16 +13,9 @@ from runrig.domain.workflows import TaskKey
 from runrig.wire.base import example_of
 from tests.cli.canned_server import at, serving
 from tests.worlds.served import Served, served
+from tests.worlds.workflow_files import sweep
 
-FILE = """
-workflow:
-  name: sweep
-  groups:
-  - name: runs
-    array: {indices: 0-5, most: 2}
-    tasks: [{name: main, image: any, command: [run], duration: 3000}]
-  resources: {default: {gpu: 1}}
-"""
+FILE = sweep("0-5")
 
 
 @pytest.fixture
@@ -51,7 +44,7 @@ def test_an_array_is_one_row_with_its_elements_counted(there: Served) -> None:
 
 
 def test_submit_makes_a_file_an_array_and_says_how_many_elements_would_start(there: Served) -> None:
-    one = FILE.replace("    array: {indices: 0-5, most: 2}\n", "").replace("[run]", "[run, '{{array_index}}']")
+    one = FILE.replace("    array: {indices: 0-5, most: 2}\n", "").replace("[train]", "[train, '{{array_index}}']")
     options = ("--pool", "pool2", "--sweep", "lr=1,2,3", "--most", "2")
     preview = there.runrig("submit", "-", *options, "--dry-run", stdin=one)
     options_told, verdict = preview.err.splitlines()

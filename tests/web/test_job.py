@@ -17,6 +17,7 @@ from runrig.service.queries.visibility import ALL
 from runrig.web.pages import workflow as workflow_page
 from tests.web.visitor import Elements, Site, site, words_of
 from tests.worlds.service import T0, do, one_task
+from tests.worlds.workflow_files import sweep
 
 PROGRESS = ("epoch 1", "epoch 2")
 FAILURE = ("Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "KeyError: 'scale'")
@@ -352,15 +353,7 @@ def test_a_page_reads_what_is_stored_of_a_workflow_once_and_the_end_of_the_log_o
         assert "Only the latest attempts are shown." in page
 
 
-SWEEP = """
-workflow:
-  name: sweep
-  groups:
-  - name: runs
-    array: {indices: 0-79, most: 4}
-    tasks: [{name: main, image: any, command: [train, "{{array_index}}"], duration: 1000, resource: one}]
-  resources: {one: {gpu: 1}}
-"""
+SWEEP = sweep("0-79", most=4, duration=1000, command='[train, "{{array_index}}"]')
 
 
 def test_elements_of_an_array_are_listed_by_page_with_those_that_failed_and_run_first(tmp_path: Path) -> None:

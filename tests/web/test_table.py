@@ -22,6 +22,7 @@ from runrig.web.pages.workflows import _cell
 from runrig.web.words import read_words
 from tests.web.visitor import Elements, Site, Visitor, fields_of, site, words_of
 from tests.worlds.service import one_task, submit
+from tests.worlds.workflow_files import sweep
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>'\""
@@ -148,20 +149,9 @@ def test_pages_of_the_list_begin_at_a_workflow_and_the_first_one_is_always_full(
         assert visitor.get(f"{address}".replace("sort=-waited", "sort=workflow")).status_code == 422
 
 
-SWEEP = """
-workflow:
-  name: sweep
-  groups:
-  - name: runs
-    array: {indices: 0-14, most: 2}
-    tasks: [{name: main, image: any, command: [train], duration: 1000, resource: one}]
-  resources: {one: {gpu: 1}}
-"""
-
-
 def test_an_array_opens_in_place_with_its_elements_by_page(tmp_path: Path) -> None:
     with site(tmp_path) as it:
-        it.desk.submit("sweep", text=SWEEP, pool="pool1")
+        it.desk.submit("sweep", text=sweep("0-14"), pool="pool1")
         it.desk.submit("a", gpus=1)
         it.desk.service.settle()
         visitor = it.visitor()

@@ -1,13 +1,11 @@
 """`token list|set|delete|roles`, `user list|get|create|update|delete`, and the roles that `profile list` shows."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.api.permissions.two_teams import TwoTeams, two_teams
+from tests.api.permissions.two_teams import TwoTeams
 from tests.worlds.service import one_task
 
 from .client import OPTIONAL, fits, refused, said, send
@@ -16,12 +14,6 @@ TOKEN = {"user_name": str, "token_name": str, "expires_at": str, "description": 
 ROLE = {"role_name": str, "assigned_by": str, "assigned_at": str}
 ACCOUNT = {"id": str, "created_at": str, "created_by": OPTIONAL}
 LATER = "2030-02-28"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[TwoTeams]:
-    with two_teams(tmp_path) as it:
-        yield it
 
 
 def set_token(world: TwoTeams, actor: str, name: str, *, user: str | None = None, **params: Any) -> str:
@@ -79,13 +71,13 @@ def test_a_token_is_set_listed_and_deleted(world: TwoTeams, actor: str) -> None:
     assert (status, message) == (404, f"unknown token 'ci' of {actor} (tokens: laptop)")
 
 
-def test_roles_of_a_token_show_who_granted_them(world: TwoTeams) -> None:
-    answer = said(world, "tom", "GET", "api/auth/access_token/laptop/roles")
+def test_roles_of_a_token_show_who_granted_them(still: TwoTeams) -> None:
+    answer = said(still, "tom", "GET", "api/auth/access_token/laptop/roles")
     fits(answer, {"user_name": str, "token_name": str, "roles": [ROLE]})
     assert (answer["user_name"], answer["token_name"]) == ("tom", "laptop")
     assert [(each["role_name"], each["assigned_by"]) for each in answer["roles"]] == [("osmo-team-user", "ada")]
-    assert said(world, "nina", "GET", "api/auth/access_token/laptop/roles")["roles"] == []
-    assert refused(world, "tom", "GET", "api/auth/access_token/no/roles")[0] == 404
+    assert said(still, "nina", "GET", "api/auth/access_token/laptop/roles")["roles"] == []
+    assert refused(still, "tom", "GET", "api/auth/access_token/no/roles")[0] == 404
 
 
 def test_token_that_never_expires_is_listed_with_a_day(world: TwoTeams) -> None:
@@ -116,10 +108,10 @@ def test_token_grants_only_the_roles_that_it_was_created_with(world: TwoTeams) -
     assert said(holder, "holder", "GET", "api/profile/settings")["roles"] == []
 
 
-def test_users_cannot_create_tokens_with_roles_they_do_not_have(world: TwoTeams) -> None:
+def test_users_cannot_create_tokens_with_roles_they_do_not_have(still: TwoTeams) -> None:
     for role in ("osmo-admin", "osmo-team-admin", "osmo-user", "team2-user", "osmo-nowhere-user"):
-        assert refused(world, "tom", "POST", "api/auth/access_token/x", None, expires_at=LATER, roles=[role])[0] == 422
-    assert set(tokens(world, "tom")) == {"laptop"}
+        assert refused(still, "tom", "POST", "api/auth/access_token/x", None, expires_at=LATER, roles=[role])[0] == 422
+    assert set(tokens(still, "tom")) == {"laptop"}
 
 
 def test_admin_manages_tokens_of_other_users(world: TwoTeams) -> None:
@@ -150,11 +142,11 @@ def test_admin_manages_tokens_of_other_users(world: TwoTeams) -> None:
     ],
 )
 def test_invalid_token_request_is_refused_with_a_message(
-    world: TwoTeams, name: str, params: dict[str, Any], words: str
+    still: TwoTeams, name: str, params: dict[str, Any], words: str
 ) -> None:
-    status, message = refused(world, "tom", "POST", f"api/auth/access_token/{name}", None, **params)
+    status, message = refused(still, "tom", "POST", f"api/auth/access_token/{name}", None, **params)
     assert (status, message[: len(words)]) == (422, words)
-    assert set(tokens(world, "tom")) == {"laptop"}
+    assert set(tokens(still, "tom")) == {"laptop"}
 
 
 def test_day_means_its_start_in_utc(world: TwoTeams) -> None:
@@ -196,12 +188,12 @@ def roles_of(world: TwoTeams, user: str) -> list[str]:
         ({"count": 2, "start_index": 3}, ["tess", "tina"]),
     ],
 )
-def test_every_user_filter_works(world: TwoTeams, filters: dict[str, Any], users: list[str]) -> None:
-    assert accounts(world, **filters) == users
+def test_every_user_filter_works(still: TwoTeams, filters: dict[str, Any], users: list[str]) -> None:
+    assert accounts(still, **filters) == users
 
 
-def test_total_counts_all_pages(world: TwoTeams) -> None:
-    assert said(world, "ada", "GET", "api/auth/user", None, count=2, id_prefix="t")["total_results"] == 3
+def test_total_counts_all_pages(still: TwoTeams) -> None:
+    assert said(still, "ada", "GET", "api/auth/user", None, count=2, id_prefix="t")["total_results"] == 3
 
 
 def test_user_is_created_with_roles_under_both_names(world: TwoTeams) -> None:
@@ -271,13 +263,11 @@ def test_role_that_both_apis_would_read_differently_is_refused(world: TwoTeams) 
         ("DELETE", "api/auth/user/tom/roles/osmo-team-user", None),
     ],
 )
-def test_only_an_admin_manages_users(world: TwoTeams, actor: str, method: str, path: str, body: Any) -> None:
-    before = world.portrait()
-    assert refused(world, actor, method, path, body)[0] == 403
-    assert world.portrait() == before
+def test_only_an_admin_manages_users(still: TwoTeams, actor: str, method: str, path: str, body: Any) -> None:
+    assert refused(still, actor, method, path, body)[0] == 403
 
 
-def test_profile_shows_roles_under_their_osmo_names(world: TwoTeams) -> None:
-    assert said(world, "tom", "GET", "api/profile/settings")["roles"] == ["osmo-team-user"]
-    assert said(world, "ada", "GET", "api/profile/settings")["roles"] == ["osmo-admin"]
-    assert said(world, "nina", "GET", "api/profile/settings")["roles"] == []
+def test_profile_shows_roles_under_their_osmo_names(still: TwoTeams) -> None:
+    assert said(still, "tom", "GET", "api/profile/settings")["roles"] == ["osmo-team-user"]
+    assert said(still, "ada", "GET", "api/profile/settings")["roles"] == ["osmo-admin"]
+    assert said(still, "nina", "GET", "api/profile/settings")["roles"] == []

@@ -1,7 +1,6 @@
 """`workflow submit --label`, `workflow list` with every filter, and `workflow tag`."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,12 +21,6 @@ ENTRY = {
     "queued_time": NUMBER,
 }
 SUBMIT: dict[str, Any] = {"set_variables": [], "set_string_variables": [], "uploaded_templated_spec": None}
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[TwoTeams]:
-    with two_teams(tmp_path) as it:
-        yield it
 
 
 def submitted(world: TwoTeams, name: str, *labels: str, actor: str = "tom", pool: str = "team") -> str:
@@ -60,15 +53,26 @@ def test_label_overrides_the_one_in_the_file(world: TwoTeams) -> None:
 
 
 @pytest.mark.parametrize("label", ["team", "=a", "team=", "team=a b", "team=-a", "-=a", "team=" + "a" * 64])
-def test_invalid_label_is_refused_with_its_value(world: TwoTeams, label: str) -> None:
+def test_invalid_label_is_refused_with_its_value(still: TwoTeams, label: str) -> None:
     body = {"file": one_task("x"), **SUBMIT}
     for params in ({}, {"validation_only": True, "dry_run": False}):
-        status, message = refused(world, "tom", "POST", "api/pool/team/workflow", body, label=[label], **params)
+        status, message = refused(still, "tom", "POST", "api/pool/team/workflow", body, label=[label], **params)
         assert status == 422
         assert "label" in message
     many = [f"key{number}=a" for number in range(17)]
-    status, message = refused(world, "tom", "POST", "api/pool/team/workflow", body, label=many)
+    status, message = refused(still, "tom", "POST", "api/pool/team/workflow", body, label=many)
     assert (status, message) == (422, "too many labels (17, maximum 16)")
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoTeams]:
+    with two_teams(tmp_path_factory.mktemp("labelled")) as there:
+        submitted(there, "one", "team=a", "example.com/run=2")
+        submitted(there, "two", "team=A")
+        submitted(there, "three", "team=b.1")
+        said(there, "tom", "POST", "api/workflow/one-1/tag", None, add=["paper", "best"], remove=None)
+        said(there, "tom", "POST", "api/workflow/two-1/tag", None, add=["best"])
+        yield there
 
 
 @pytest.mark.parametrize(
@@ -93,31 +97,26 @@ def test_invalid_label_is_refused_with_its_value(world: TwoTeams, label: str) ->
         ({"statuses": ["FAILED_SUBMISSION", "FAILED_CANCELED"]}, ["tomold-1"]),
     ],
 )
-def test_every_filter_of_the_list_works(world: TwoTeams, filters: dict[str, Any], names: list[str]) -> None:
-    submitted(world, "one", "team=a", "example.com/run=2")
-    submitted(world, "two", "team=A")
-    submitted(world, "three", "team=b.1")
-    said(world, "tom", "POST", "api/workflow/one-1/tag", None, add=["paper", "best"], remove=None)
-    said(world, "tom", "POST", "api/workflow/two-1/tag", None, add=["best"])
-    assert sorted(listed(world, **filters)) == sorted(names)
-    assert sorted(listed(world, "ada", all_users=True, **filters, pools=["team"])) == sorted(names)
-    assert listed(world, "nina", all_users=True, **filters) == []
+def test_every_filter_of_the_list_works(labelled: TwoTeams, filters: dict[str, Any], names: list[str]) -> None:
+    assert sorted(listed(labelled, **filters)) == sorted(names)
+    assert sorted(listed(labelled, "ada", all_users=True, **filters, pools=["team"])) == sorted(names)
+    assert listed(labelled, "nina", all_users=True, **filters) == []
 
 
 @pytest.mark.parametrize(
     "selector",
     ["team", "team=", "=a", "team=(a|", "team=(a)", "team=(a|)", "team=a|b", "team=((a|b)|c)", "team=a b", "t="],
 )
-def test_invalid_selector_is_refused_and_lists_nothing(world: TwoTeams, selector: str) -> None:
-    status, message = refused(world, "tom", "GET", "api/workflow", label=[selector], all_users=True)
+def test_invalid_selector_is_refused_and_lists_nothing(still: TwoTeams, selector: str) -> None:
+    status, message = refused(still, "tom", "GET", "api/workflow", label=[selector], all_users=True)
     assert status == 422
     assert "label" in message or "selector" in message
     many = "".join(["(a|b)"] * 7)
-    assert refused(world, "tom", "GET", "api/workflow", label=[f"team={many}"])[0] == 422
+    assert refused(still, "tom", "GET", "api/workflow", label=[f"team={many}"])[0] == 422
 
 
-def test_an_unknown_filter_is_refused(world: TwoTeams) -> None:
-    status, message = refused(world, "tom", "GET", "api/workflow", owner="tom")
+def test_an_unknown_filter_is_refused(still: TwoTeams) -> None:
+    status, message = refused(still, "tom", "GET", "api/workflow", owner="tom")
     assert (status, message.partition(".")[0]) == (400, "unknown parameter 'owner'")
 
 

@@ -1,13 +1,11 @@
 """`profile list`, `profile set pool` and `profile set notifications`, and what the default pool does."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.api.permissions.two_teams import TwoTeams, two_teams
+from tests.api.permissions.two_teams import TwoTeams
 from tests.worlds.service import one_task
 
 from .client import fits, refused, said
@@ -18,12 +16,6 @@ PROFILE = {
     "roles": [str],
     "token": {"name": str, "expires_at": str},
 }
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[TwoTeams]:
-    with two_teams(tmp_path) as it:
-        yield it
 
 
 def listed(world: TwoTeams, actor: str) -> dict[str, Any]:
@@ -41,8 +33,8 @@ def set_to(world: TwoTeams, actor: str, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize(("actor", "pool"), [("tom", "team"), ("uwe", "team2"), ("ada", None), ("nina", None)])
-def test_only_top_level_pool_is_the_default(world: TwoTeams, actor: str, pool: str | None) -> None:
-    assert listed(world, actor)["pool"] == pool
+def test_only_top_level_pool_is_the_default(still: TwoTeams, actor: str, pool: str | None) -> None:
+    assert listed(still, actor)["pool"] == pool
 
 
 def test_token_without_expiry_has_a_date_that_the_client_can_read(world: TwoTeams) -> None:

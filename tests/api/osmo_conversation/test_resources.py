@@ -1,11 +1,8 @@
 """`resource list`, `resource info`, `pool list` with pools by their names, and `app list`."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.api.permissions.two_teams import TwoTeams, two_teams
+from tests.api.permissions.two_teams import TwoTeams
 
 from .client import fits, refused, said
 
@@ -25,12 +22,6 @@ USAGE = dict.fromkeys(
     ("quota_used", "quota_free", "quota_limit", "total_usage", "total_capacity", "total_free"), TEXT_OR_NUMBER
 )
 POOL = {"name": str, "description": str, "status": str, "resource_usage": USAGE}
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[TwoTeams]:
-    with two_teams(tmp_path) as it:
-        yield it
 
 
 def rows(world: TwoTeams, actor: str, *pools: str, all_pools: bool = False) -> set[str]:

@@ -1,13 +1,11 @@
 """`workflow submit` and `validate` of templates, which the client sends twice: to be rendered, then as rendered; and `workflow query`."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.api.permissions.two_teams import TwoTeams, two_teams
+from tests.api.permissions.two_teams import TwoTeams
 
 from .client import refused, said, send
 
@@ -26,12 +24,6 @@ default-values:
   gpus: 1
   word: hello
 """
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[TwoTeams]:
-    with two_teams(tmp_path) as it:
-        yield it
 
 
 def body(text: str, settings: list[str], strings: list[str], template: str | None = None) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """`task list`, plain, verbose, summed and by workflow, with every filter."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,12 +33,6 @@ workflow:
 """
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[TwoTeams]:
-    with two_teams(tmp_path) as it:
-        yield it
-
-
 def asked(world: TwoTeams, actor: str, **filters: Any) -> Any:
     """As `task list` asks."""
     usual = {"limit": 20, "offset": 0, "all_users": False, "workflow_id": None, "statuses": USUAL, "order": "ASC"}
@@ -62,8 +55,8 @@ def wide(world: TwoTeams) -> None:
     world.api.desk.later(0)
 
 
-def test_task_has_every_column_of_the_table(world: TwoTeams) -> None:
-    (task,) = asked(world, "tom")["tasks"]
+def test_task_has_every_column_of_the_table(still: TwoTeams) -> None:
+    (task,) = asked(still, "tom")["tasks"]
     shown = {name: task[name] for name in TASK if name != "start_time"}
     assert shown == {
         "user": "tom",
@@ -82,6 +75,13 @@ def test_task_has_every_column_of_the_table(world: TwoTeams) -> None:
 
 
 ALL = ["tomjob-1/main", "wide-1/worker-0", "wide-1/worker-1"]
+
+
+@pytest.fixture(scope="module")
+def widened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoTeams]:
+    with two_teams(tmp_path_factory.mktemp("widened")) as there:
+        wide(there)
+        yield there
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,11 @@ ALL = ["tomjob-1/main", "wide-1/worker-0", "wide-1/worker-1"]
         ("uwe", {"all_users": True}, ["uwejob-1/main"]),
     ],
 )
-def test_every_task_filter_works(world: TwoTeams, actor: str, filters: dict[str, Any], tasks: list[str]) -> None:
-    wide(world)
-    assert sorted(listed(world, actor, **filters)) == sorted(tasks)
-    by_workflow = asked(world, actor, aggregate_by_workflow=True, **filters)["summaries"]
+def test_every_task_filter_works(widened: TwoTeams, actor: str, filters: dict[str, Any], tasks: list[str]) -> None:
+    assert sorted(listed(widened, actor, **filters)) == sorted(tasks)
+    by_workflow = asked(widened, actor, aggregate_by_workflow=True, **filters)["summaries"]
     assert sorted(each["workflow_id"] for each in by_workflow) == sorted({task.partition("/")[0] for task in tasks})
-    gpus = sum(each["gpu"] for each in asked(world, actor, summary=True, **filters)["summaries"])
+    gpus = sum(each["gpu"] for each in asked(widened, actor, summary=True, **filters)["summaries"])
     assert gpus == len(tasks)
 
 
@@ -173,8 +172,8 @@ def test_sums_are_by_user_pool_and_priority_or_by_workflow(world: TwoTeams) -> N
         ({"order": "UP"}, 422),
     ],
 )
-def test_invalid_filter_is_refused(world: TwoTeams, params: dict[str, Any], status: int) -> None:
-    assert refused(world, "tom", "GET", "api/task", **params)[0] == status
+def test_invalid_filter_is_refused(still: TwoTeams, params: dict[str, Any], status: int) -> None:
+    assert refused(still, "tom", "GET", "api/task", **params)[0] == status
 
 
 DAEMON = {"workflow_id": str, "task_name": str, "status": str, "node": OPTIONAL, "start_time": OPTIONAL, **AMOUNTS}
@@ -191,8 +190,8 @@ def test_task_is_found_by_its_name_or_its_pod_name(world: TwoTeams) -> None:
     assert said(world, "tom", "GET", "api/workflow/tomold-1/task/main")["status"] == "FAILED_CANCELED"
 
 
-def test_unknown_and_hidden_tasks_are_not_found(world: TwoTeams) -> None:
-    nowhere = refused(world, "tom", "GET", "api/workflow/tomjob-1/task/other")
+def test_unknown_and_hidden_tasks_are_not_found(still: TwoTeams) -> None:
+    nowhere = refused(still, "tom", "GET", "api/workflow/tomjob-1/task/other")
     assert nowhere == (404, "tomjob-1 has no task 'other' (tasks: main)")
     for actor in ("uwe", "nina"):
-        assert refused(world, actor, "GET", "api/workflow/tomjob-1/task/main")[0] == 404
+        assert refused(still, actor, "GET", "api/workflow/tomjob-1/task/main")[0] == 404

@@ -5,16 +5,7 @@ from typing import Any
 
 from tests.api.client import Api, api
 from tests.api.v1.ours import problem
-
-FILE = """
-workflow:
-  name: sweep
-  groups:
-  - name: runs
-    array: {indices: 0-5, most: 2}
-    tasks: [{name: main, image: any, command: [run], duration: 30}]
-  resources: {default: {gpu: 1}}
-"""
+from tests.worlds.workflow_files import sweep
 
 
 def _post(it: Api, where: str, **body: Any) -> Any:
@@ -26,7 +17,7 @@ def _get(it: Api, where: str, **query: Any) -> Any:
 
 
 def submitted(it: Api, seconds: int = 30) -> None:
-    assert _post(it, "", pool="pool1", file=FILE.replace("30", str(seconds))).status_code == 201
+    assert _post(it, "", pool="pool1", file=sweep("0-5", duration=seconds)).status_code == 201
     it.desk.service.settle()
 
 
@@ -110,6 +101,6 @@ def test_restart_of_failed_elements_skips_completed_ones(tmp_path: Path) -> None
 
 def test_invalid_array_is_one_problem_and_nothing_is_stored(tmp_path: Path) -> None:
     with api(tmp_path) as it:
-        wrong = problem(_post(it, "", pool="pool1", file=FILE.replace("0-5", "5-3")), 422, "USAGE")
+        wrong = problem(_post(it, "", pool="pool1", file=sweep("5-3")), 422, "USAGE")
         assert wrong["detail"] == "indices: the range 5-3 is reversed. Use 3-5"
         assert _get(it, "")["items"] == []

@@ -12,6 +12,7 @@ from runrig.domain.workflows import Status, Task
 from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.failures import first_failed
 from tests.worlds.service import Desk, desk, do, one_task
+from tests.worlds.workflow_files import WIDE
 
 HIGH, LOW = Priority.HIGH, Priority.LOW
 
@@ -110,18 +111,6 @@ def test_list_shows_requests_with_all_pods(tmp_path: Path) -> None:
                 [("b-1", 0, 0), ("a-1", 2, 2), ("chain-1", 2, 6)],
                 False,
             )
-
-
-WIDE = """
-workflow:
-  name: wide
-  groups:
-  - name: train
-    tasks:
-    - {name: head, image: any, command: [ls], lead: true, duration: 100, resource: two}
-    - {name: worker, image: any, command: [ls], duration: 100, resource: five, count: 3, minCount: 1}
-  resources: {two: {gpu: 2}, five: {gpu: 5}}
-"""
 
 
 def test_requeued_workflow_that_restarts_smaller_is_shown_with_its_current_size(tmp_path: Path) -> None:
