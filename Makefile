@@ -41,7 +41,7 @@ affected: .venv/.synced  ## of make test, what differs from main can break; BASE
 test-slow: .venv/.synced .chromium  ## the rest: servers, attacks, crashes, failover, packaging, examples, docs, fuzzing, browser
 	HYPOTHESIS_PROFILE=same $(BIN)/pytest -n 4 -m "$(SLOW)" --budget slow --ignore tests/failover --ignore tests/load --ignore tests/browser
 	$(BIN)/pytest -m "$(SLOW)" tests/failover tests/load
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(SLOW)" -rs tests/browser
+	$(BIN)/pytest -n 3 --dist loadfile -m "$(SLOW)" -rs tests/browser
 
 # Chromium comes from the system; where it is missing and cannot be installed the tests are left out, and say so.
 .PHONY: .chromium

@@ -1,10 +1,10 @@
 """Checks of a page, in the language of browsers: each returns a list of faults."""
 
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
 CONTRAST = """() => {
-  const known = {};
+  const known = {}, grounds = new Map(), opacities = new Map();
   const context = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const parse = (text) => {
     if (known[text]) return known[text];
@@ -15,14 +15,12 @@ CONTRAST = """() => {
   };
   const linear = (value) => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
-  const ground = (e) => {
-    for (; e; e = e.parentElement) {
-      const colour = parse(getComputedStyle(e).backgroundColor);
-      if (colour[3] > 250) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const opaque = (e) => e ? getComputedStyle(e).opacity * opaque(e.parentElement) : 1;
+  const kept = (map, e, found) => map.has(e) ? map.get(e) : map.set(e, found()).get(e);
+  const ground = (e) => e ? kept(grounds, e, () => {
+    const colour = parse(getComputedStyle(e).backgroundColor);
+    return colour[3] > 250 ? colour : ground(e.parentElement);
+  }) : [255, 255, 255];
+  const opaque = (e) => e ? kept(opacities, e, () => getComputedStyle(e).opacity * opaque(e.parentElement)) : 1;
   const mixed = (ink, paper, e) => paper.map((value, i) => value + (ink[i] - value) * (ink[3] / 255) * opaque(e));
   const bad = [];
   for (const e of document.querySelectorAll('body *')) {
@@ -68,6 +66,8 @@ _DRAWN = """() => !document.querySelector('canvas') ||
   new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))"""
 """A map is drawn again in the frame after its width has changed."""
 
+_ALL = f"async () => {{ await ({_DRAWN})(); return [{', '.join(f'...({check})()' for check in CHECKS)}]; }}"
+
 
 def faults(page: Page, views: tuple[tuple[int, str], ...] = VIEWS, axe: tuple[tuple[int, str], ...] = AXE) -> list[str]:
     """What is wrong with *page* in each of *views*, into which it is moved in turn without being loaded again."""
@@ -75,8 +75,7 @@ def faults(page: Page, views: tuple[tuple[int, str], ...] = VIEWS, axe: tuple[tu
     for width, scheme in views:
         page.set_viewport_size({"width": width, "height": 900 if width > 400 else 844})
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        page.evaluate(_DRAWN)
-        said = [each for check in CHECKS for each in page.evaluate(check)]
+        said = page.evaluate(_ALL)
         if (width, scheme) in axe:
             said += found_by_axe(page)
         found += [f"{width} {scheme}: {each}" for each in said]
@@ -84,7 +83,9 @@ def faults(page: Page, views: tuple[tuple[int, str], ...] = VIEWS, axe: tuple[tu
 
 
 def found_by_axe(page: Page) -> list[str]:
-    violations = Axe().run(page, options=_OF_AXE).response["violations"]
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    violations = page.evaluate("(options) => axe.run(options).then((found) => found.violations)", _OF_AXE)
     return [f"{each['id']}: {node['html'][:120]}" for each in violations for node in each["nodes"]]
 
 
