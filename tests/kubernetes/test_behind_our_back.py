@@ -30,47 +30,50 @@ def spoken(here: Rig, id: str) -> set[tuple[str, int | None]]:
 # ---------------------------------------------------------------- pods
 
 
-@pytest.mark.parametrize("force", [False, True])
-def test_running_pod_that_is_deleted_has_failed_and_does_not_return(world: World, tmp_path: Path, force: bool) -> None:
-    with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
-        id, other = submit(here, gang("w", 1)), submit(here, gang("other", 2))
-        here.runs(id)
-        here.runs(other)
+def lost(here: Rig, *ids: str) -> None:
+    """Deletes the only pod of each: gently, then by force, and so on."""
+    for at, id in enumerate(ids):
         pod = here.pods(id)[f"{id}/main-0/0"]
-        take_by_force(here, pod) if force else world.api.delete(pod)
-        here.until(lambda: here.status(id).startswith("FAILED"), "it has failed")
+        take_by_force(here, pod) if at % 2 else here.world.api.delete(pod)
+
+
+def have_failed(here: Rig, *ids: str) -> None:
+    for id in ids:
+        here.until(lambda id=id: here.status(id).startswith("FAILED"), f"{id} has failed")  # type: ignore[misc]
         assert spoken(here, id) == {("FAILED_BACKEND_ERROR", 3001)}
-        agree(here)
+    agree(here)
+
+
+def test_running_pods_that_are_deleted_have_failed_and_do_not_return(world: World, tmp_path: Path) -> None:
+    with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
+        ids, other = [submit(here, gang(name, 1)) for name in ("gently", "forced")], submit(here, gang("other", 2))
+        for id in (*ids, other):
+            here.runs(id)
+        lost(here, *ids)
+        have_failed(here, *ids)
         assert here.status(other) == "RUNNING"
         seen.check_nothing_was_made_twice()
 
 
-@pytest.mark.parametrize("force", [False, True])
-def test_pod_deleted_before_it_is_bound_has_failed(world: World, tmp_path: Path, force: bool) -> None:
+def test_pods_deleted_before_they_are_bound_have_failed(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
         with stopped(world.plane.scheduler):
-            id = submit(here, gang("w", 1))
-            here.until(lambda: len(here.pods(id)) == 1, "its pod is there")
-            pod = here.pods(id)[f"{id}/main-0/0"]
-            take_by_force(here, pod) if force else world.api.delete(pod)
-            here.until(lambda: here.status(id).startswith("FAILED"), "it has failed")
-            assert spoken(here, id) == {("FAILED_BACKEND_ERROR", 3001)}
-            agree(here)
+            ids = [submit(here, gang(name, 1)) for name in ("gently", "forced")]
+            here.until(lambda: len(here.pods()) == 2, "their pods are there")
+            lost(here, *ids)
+            have_failed(here, *ids)
         seen.check_nothing_was_made_twice()
 
 
-@pytest.mark.parametrize("force", [False, True])
-def test_pod_deleted_while_the_server_is_down_is_missed_later(world: World, tmp_path: Path, force: bool) -> None:
+def test_pods_deleted_while_the_server_is_down_are_missed_later(world: World, tmp_path: Path) -> None:
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
-        id = submit(here, gang("w", 1))
-        here.runs(id)
+        ids = [submit(here, gang(name, 1)) for name in ("gently", "forced")]
+        for id in ids:
+            here.runs(id)
         here.kill()
-        pod = here.pods(id)[f"{id}/main-0/0"]
-        take_by_force(here, pod) if force else world.api.delete(pod)
+        lost(here, *ids)
         here.start()
-        here.until(lambda: here.status(id).startswith("FAILED"), "it has failed")
-        assert spoken(here, id) == {("FAILED_BACKEND_ERROR", 3001)}
-        agree(here)
+        have_failed(here, *ids)
         seen.check_nothing_was_made_twice()
 
 
@@ -108,15 +111,6 @@ def test_late_report_of_an_end_before_a_drain_counts(world: World, tmp_path: Pat
 # ---------------------------------------------------------------- labels and annotations of pods
 
 
-def _pod_of(here: Rig, id: str) -> Object:
-    (found,) = (
-        each | {"apiVersion": "v1", "kind": "Pod"}
-        for each in here.world.api.listed("v1", "Pod", here.world.namespace)
-        if each["spec"]["containers"][0]["image"] == "train:1"
-    )
-    return found
-
-
 def _marks(pod: Object) -> Object:
     """Those of runrig: KAI adds an annotation of its own."""
     marks = {part: pod["metadata"].get(part) for part in ("labels", "annotations", "finalizers")}
@@ -137,29 +131,33 @@ CHANGES: dict[str, Object] = {
 
 
 @pytest.mark.parametrize("down", [False, True])
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_changed_labels_are_repaired_and_the_pod_keeps_running(
-    world: World, tmp_path: Path, change: Object, down: bool
-) -> None:
-    if down and set(change) == {"labels", "annotations", "finalizers"}:
-        pytest.skip("a server that begins has nothing to know it by")
+def test_changed_labels_are_repaired_and_the_pods_keep_running(world: World, tmp_path: Path, down: bool) -> None:
+    """*down*: while no server runs; one that begins has nothing to know the last pod by."""
+    changes = [*CHANGES][: -1 if down else None]
     with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
-        id = submit(here, gang("w", 1))
-        here.runs(id)
-        before = _pod_of(here, id)
+        ids = [submit(here, gang(f"w{at}", 1)) for at in range(len(changes))]
+        for id in ids:
+            here.runs(id)
+        before = [here.pods(id)[f"{id}/main-0/0"] for id in ids]
         if down:
             here.kill()
-        patch(here, before, {"metadata": change})
+        for change, pod in zip(changes, before, strict=True):
+            patch(here, pod, {"metadata": CHANGES[change]})
         if down:
             here.start()
 
-        marks = _marks(before)
+        def now() -> list[Object]:
+            return [world.api.read(pod) or pod for pod in before]
+
+        marks = dict(zip(changes, map(_marks, before), strict=True))
         with suppress(TimeoutError):
-            world.plane.until(lambda: _marks(_pod_of(here, id)) == marks, "its marks are as they were", timeout_s=10)
-        assert _marks(_pod_of(here, id)) == marks
+            world.plane.until(
+                lambda: [*map(_marks, now())] == [*marks.values()], "their marks are as they were", timeout_s=20
+            )
+        assert dict(zip(changes, map(_marks, now()), strict=True)) == marks
         agree(here)
-        assert _pod_of(here, id)["metadata"]["uid"] == before["metadata"]["uid"]
-        assert here.status(id) == "RUNNING"
+        assert [pod["metadata"]["uid"] for pod in now()] == [pod["metadata"]["uid"] for pod in before]
+        assert {here.status(id) for id in ids} == {"RUNNING"}
         seen.done()
 
 
@@ -198,30 +196,27 @@ def _names(namespace: str) -> list[tuple[str, str, str | None]]:
 
 
 @pytest.mark.parametrize("how", [_goes, _loses_its_label, _says_something_else])
-@pytest.mark.parametrize(
-    "at", range(8), ids=[f"{kind} {(name or '').rpartition('-')[2]}" for _, kind, name in _names("n")]
-)
 def test_objects_around_pods_are_repaired_and_no_pod_is_affected(
-    world: World, tmp_path: Path, at: int, how: Callable[[Rig, Object], None]
+    world: World, tmp_path: Path, how: Callable[[Rig, Object], None]
 ) -> None:
     with rig(world, tmp_path, CLUSTER) as here:
-        version, kind, name = _names(world.namespace)[at]
-        if how is _says_something_else and kind in ("Topology", "Secret", "PriorityClass"):
-            pytest.skip("it cannot be changed")
-        id = submit(here, gang("w", 3))
-        here.runs(id)
+        here.runs(submit(here, gang("w", 3)))
         agree(here)
-        uids, all_before = here.uids(), live(here, version, kind)
-        before = all_before[name] if name else next(iter(all_before.values()))
-        how(here, before)
-
-        def right() -> bool:
-            now = live(here, version, kind)
-            return now.keys() == all_before.keys() and all(_said(now[each]) == _said(all_before[each]) for each in now)
-
-        here.until(right, "it is as it was", timeout_s=20)
-        agree(here)
-        assert here.uids() == uids
+        uids = here.uids()
+        for version, kind, name in _names(world.namespace):
+            if how is _says_something_else and kind in ("Topology", "Secret", "PriorityClass"):
+                continue  # It cannot be changed.
+            before = {each: _said(found) for each, found in live(here, version, kind).items()}
+            how(here, live(here, version, kind)[name or next(iter(before))])
+            here.until(
+                lambda version=version, kind=kind, before=before: (  # type: ignore[misc]
+                    {each: _said(found) for each, found in live(here, version, kind).items()} == before
+                ),
+                f"{kind} {name} is as it was",
+                timeout_s=20,
+            )
+            agree(here)
+            assert here.uids() == uids, (kind, name)
 
 
 def _said(each: Object) -> Object:

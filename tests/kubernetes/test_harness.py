@@ -58,14 +58,16 @@ def test_pod_pinned_to_a_full_node_waits_and_the_scheduler_says_why(world: World
     assert world.nodes_of_pods() == {"first": "node1", "second": None}
 
 
-@pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("7", "Failed")])
-def test_pod_ends_as_its_annotations_say(world: World, code: str, phase: str) -> None:
+def test_pods_end_as_their_annotations_say(world: World) -> None:
     world.nodes(CLUSTER)
-    ends = {"e2e.runrig/ends-after": "100ms", "e2e.runrig/exit-code": code}
-    world.create([bare_pod(world.namespace, "p", node="node1", annotations=ends)])
-    world.plane.until(lambda: world.phases() == {"p": phase}, f"the pod is {phase}")
-    (status,) = world.pods()["p"]["status"]["containerStatuses"]
-    assert status["state"]["terminated"]["exitCode"] == int(code)
+    ends, codes = {"e2e.runrig/ends-after": "100ms"}, {"good": 0, "bad": 7}
+    for name, code in codes.items():
+        said = ends | {"e2e.runrig/exit-code": str(code)}
+        world.create([bare_pod(world.namespace, name, node="node1", annotations=said)])
+    world.plane.until(lambda: world.phases() == {"good": "Succeeded", "bad": "Failed"}, "the pods have ended")
+    for name, code in codes.items():
+        (status,) = world.pods()[name]["status"]["containerStatuses"]
+        assert status["state"]["terminated"]["exitCode"] == code
 
 
 def test_pod_ends_when_a_test_writes_its_status(world: World) -> None:
@@ -99,16 +101,16 @@ def test_finalizer_keeps_a_stopped_pod_until_it_is_removed(world: World) -> None
     let_go(world, pod)
 
 
-@pytest.mark.parametrize(("grace_s", "waits"), [(None, True), (0, False)])
-def test_pod_can_ignore_a_stop_during_its_grace_period(world: World, grace_s: int | None, waits: bool) -> None:
+def test_pod_can_ignore_a_stop_during_its_grace_period(world: World) -> None:
     world.nodes(CLUSTER)
-    (pod,) = world.create([kept_pod(world, "p", {"e2e.runrig/ignores-stop": "2s"})])
+    pods = world.create([kept_pod(world, name, {"e2e.runrig/ignores-stop": "2s"}) for name in ("told", "forced")])
     world.all_run()
-    asked = time.monotonic()
-    world.api.delete(pod, grace_s=grace_s)
-    stopped = world.plane.until(lambda: _stopped_for_good(world, pod), "it is stopped")
-    assert (ended(stopped)[0], time.monotonic() - asked > 1.5) == ("Failed", waits)
-    let_go(world, pod)
+    for pod, grace_s, waits in zip(pods, (None, 0), (True, False), strict=True):
+        asked = time.monotonic()
+        world.api.delete(pod, grace_s=grace_s)
+        stopped = world.plane.until(partial(_stopped_for_good, world, pod), "it is stopped")
+        assert (ended(stopped)[0], time.monotonic() - asked > 1.5) == ("Failed", waits)
+        let_go(world, pod)
 
 
 def test_finished_pod_keeps_its_exit_code_when_it_is_deleted(world: World) -> None:
