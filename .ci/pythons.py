@@ -9,12 +9,13 @@ the versions of uv.lock.
 import os
 import sys
 import tempfile
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 
 from debian_python import fetched
 from tests.worlds.typed_page import type_page
-from trying import ROOT, build_wheel, installed, run, step, wheel
+from trying import ROOT, build_wheel, installed, run, wheel
 
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 TESTS = (
@@ -28,6 +29,8 @@ TESTS = (
 """Tests of the fast tier: values, the engine, the database, and a server with its API and commands, in 15 s."""
 PAGE = ROOT / "docs/how-to/torchrun.md"
 """Typed on a server that starts real processes."""
+AT_A_TIME = 2
+"""Pythons: they wait for the index and for the page about as long as they work."""
 LOCK = ("export", "--quiet", "--frozen", "--extra", "dev", "--no-emit-project", "--no-hashes", "--no-header")
 
 
@@ -40,9 +43,12 @@ def main(uv: str) -> None:
         pythons[newest] = pythons[newest] or fetched(newest, folder / "debian")
         build_wheel(folder)
         (folder / "locked.txt").write_text(run(uv, *LOCK))
-        for version, python in pythons.items():
-            if python:
-                step(f"Python {version}", partial(try_python, uv, python, folder, version))
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            tried = [
+                pool.submit(try_python, uv, python, folder, version) for version, python in pythons.items() if python
+            ]
+            for each in tried:
+                print(each.result(), flush=True)
     if missing := [version for version, python in pythons.items() if not python]:
         print(f"NOT TRIED, because it cannot be had here: Python {', '.join(missing)}")
 
@@ -55,8 +61,9 @@ def found(uv: str, version: str) -> str:
     return run(uv, "python", "find", "--no-python-downloads", version, expect=(0, 2), PATH=path).strip()
 
 
-def try_python(uv: str, python: str, folder: Path, version: str) -> None:
-    """Types the page with the installed wheel, and runs TESTS."""
+def try_python(uv: str, python: str, folder: Path, version: str) -> str:
+    """Types the page with the installed wheel, runs TESTS, and returns how long that took."""
+    began = monotonic()
     tools = ("pytest", "pytest-timeout", "hypothesis", "httpx2", "aiosmtpd")
     needed = (f"{wheel(folder)}[postgresql,kubernetes]", *tools)
     programs = installed(uv, folder / version, "--constraint", folder / "locked.txt", *needed, python=python)
@@ -65,7 +72,8 @@ def try_python(uv: str, python: str, folder: Path, version: str) -> None:
     lab = folder / f"lab-{version}"
     lab.mkdir()
     if wrong := type_page(PAGE.read_text(), lab, programs):
-        sys.exit(f"failed: {PAGE.name} shows something else\n" + "\n".join(wrong))
+        sys.exit(f"Python {version} failed: {PAGE.name} shows something else\n" + "\n".join(wrong))
+    return f"Python {version} ... ok, {monotonic() - began:.1f} s"
 
 
 if __name__ == "__main__":
