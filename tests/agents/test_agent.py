@@ -207,7 +207,8 @@ def test_errors_say_what_to_do(lab: Up) -> None:
                 ("submit", {"work": {"command": ["env"], "environment": {"HF_TOKEN": "x"}}}, "looks like a secret"),
                 ("submit", {"work": FOUR}, r"you can submit to 2 pools \(speech, vision\). Choose one with pool="),
                 ("change_workflow", {"id": "four-1"}, "nothing to change. Use priority, pool, or both"),
-                ("plan", {}, "nothing to plan. Use one of"),
+                ("plan", {}, "plan shows exactly one change. Use one of"),
+                ("plan", {"work": FOUR, "down": "zone-a"}, "plan shows exactly one change. Use one of"),
                 ("cluster_events", {"since": "soon"}, "since: "),
             ):
                 with pytest.raises(Failed, match=message):

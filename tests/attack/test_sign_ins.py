@@ -134,6 +134,12 @@ LIES: dict[str, tuple[Lie, str]] = {
     "another party": (_claims(azp="x"), "the authorized party is 'x'"),
     "another nonce": (_claims(nonce="other"), "the nonce belongs to another sign-in"),
     "no nonce": (_claims(nonce=None), "the nonce belongs to another sign-in"),
+    "an access token that is no text": (
+        lambda lying: lying.answers.update(
+            {"/o/token": lambda: said({"id_token": lying.token(), "access_token": "\ud800"})}
+        ),
+        "at_hash does not match the access token",
+    ),
     "another access token": (_claims(at_hash="x"), "at_hash does not match the access token"),
     "ended": (_claims(exp=SOON - 70), r"expired \d+ s ago"),
     "no end": (_claims(exp=None), "exp is None, not a time"),
@@ -258,6 +264,21 @@ def test_malformed_provider_responses_are_refused(
         sign_in(it)
     assert "/o/elsewhere" not in lying.asked
     assert it.access.users.all() == ()
+
+
+def test_answers_that_cannot_be_used_are_refused_at_once(it: Signing, lying: Forger) -> None:
+    lying.answers["/o/token"] = lambda: said({"refresh_token": "\ud800"})
+    with pytest.raises(ProviderSilent, match="surrogates not allowed"):
+        sign_in(it)
+    device = {
+        "device_code": "d",
+        "user_code": "u",
+        "verification_uri": "https://example.org",
+        "expires_in": float("inf"),
+    }
+    lying.answers["/o/device"] = lambda: said(device)
+    with pytest.raises(ProviderUnusable, match="does not follow RFC 8628"):
+        it.signs.start_device(ELSEWHERE)
 
 
 def test_excess_provider_keys_are_not_read(it: Signing, lying: Forger) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from runrig.domain.errors import ServerFault
 from runrig.store import SqlStore
+from runrig.wiring.backup import _pieces
 from tests.replaying import replayed
 from tests.store.backups import everything
 from tests.stores import store_url
@@ -100,3 +102,9 @@ def test_errors_are_reported_with_the_way_out(tmp_path: Path) -> None:
         assert (done.code, done.out) == (code, "")
         assert said in done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["no"]
+
+
+def test_output_that_cannot_be_read_is_named_instead_of_the_backup(tmp_path: Path) -> None:
+    """A folder in its place stands for a file without permission, which root can read."""
+    with pytest.raises(ServerFault, match=rf"{tmp_path} cannot be read .Is a directory., so nothing was backed up"):
+        list(_pieces(tmp_path))

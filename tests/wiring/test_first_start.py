@@ -4,16 +4,19 @@ import os
 import shutil
 import signal
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect
 
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.errors import ServerFault
 from runrig.store import SqlStore
 from runrig.store.election import election
 from runrig.wiring.port import LOOPBACK, bound
-from runrig.wiring.process import first_start, note_database
+from runrig.wiring.process import first_start, keep_backend, note_database
+from runrig.wiring.up import _token
 from tests.backends.local.launches import alive
 from tests.patience import until
 from tests.stores import KINDS, store_url
@@ -61,6 +64,20 @@ def test_leftovers_of_any_server_show_that_there_was_a_database(tmp_path: Path, 
 def test_other_files_in_a_new_data_folder_do_no_harm(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     SqlStore.open(tmp_path / "runrig.db", exclusive=True, when_empty=first_start(tmp_path, ELSEWHERE)).close()
+
+
+@pytest.mark.parametrize("text", [b"\0\0", b"\xff"], ids=["zeros", "no text"])
+def test_damaged_file_of_an_earlier_start_is_named(tmp_path: Path, text: bytes) -> None:
+    starts: dict[str, Callable[[], object]] = {
+        "backend": lambda: keep_backend(tmp_path, "local", ELSEWHERE),
+        "token": lambda: _token(tmp_path),
+        "clock.json": lambda: SimulatedClock(1.0, tmp_path),
+        "tasks.json": lambda: SimulatedBackend((), SimulatedClock(), tmp_path),
+    }
+    for name, start in starts.items():
+        (tmp_path / name).write_bytes(text)
+        with pytest.raises(ServerFault, match=f"{tmp_path / name} is damaged"):
+            start()
 
 
 # ---------------------------------------------------------------- the port

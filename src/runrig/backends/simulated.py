@@ -23,6 +23,7 @@ from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Backend, Desired, LogFile, Output, Passage, Program
+from runrig.ports.disk import kept
 
 DEFAULT_DURATION_S = 60.0
 DEFAULT_GPUS = 8
@@ -286,17 +287,21 @@ def _read_runs(folder: Path | None) -> dict[TaskKey, _Run]:
     runs: dict[TaskKey, _Run] = {}
     if folder is not None:
         with contextlib.suppress(FileNotFoundError):
-            first, *lines = (folder / "tasks.json").read_text(encoding="utf-8").split("\n")
-            for key, *run in (*json.loads(first), *map(json.loads, lines[:-1])):
-                _carry_out({TaskKey(*key): _Run(*run) if run else None}, runs)
+            kept(folder / "tasks.json", lambda text: _replay(text, runs))
     return runs
+
+
+def _replay(text: str, runs: dict[TaskKey, _Run]) -> None:
+    first, *lines = text.split("\n")
+    for key, *run in (*json.loads(first), *map(json.loads, lines[:-1])):
+        _carry_out({TaskKey(*key): _Run(*run) if run else None}, runs)
 
 
 def _read(folder: Path | None, name: str) -> Any:
     """Returns what `_write` wrote; None if there is nothing."""
     if folder is not None:
         with contextlib.suppress(FileNotFoundError):
-            return json.loads((folder / name).read_text(encoding="utf-8"))
+            return kept(folder / name, json.loads)
     return None
 
 

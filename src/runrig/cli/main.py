@@ -141,12 +141,13 @@ def run(args: Sequence[str]) -> int:
         _warn(shown.getvalue().rstrip("\n"))
         return InvalidInput.exit_code
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        full = error.errno in _NO_ROOM
+        if full:
+            _forget_stdout()
+        elif error.filename is None:
             raise
-        _forget_stdout()
-        return _fail(
-            InvalidInput.one(f"{error.filename or 'stdout'} cannot be written: {error.strerror}"), as_json=False
-        )
+        what = f"{error.filename or 'stdout'} cannot be {'written' if full else 'used'}: {error.strerror}"
+        return _fail(InvalidInput.one(what), as_json=False)
     except click.Abort:
         click.echo("interrupted", err=True)
         return INTERRUPTED

@@ -218,23 +218,18 @@ class Reading:
         """Preview the effects of one change on all workflows: a submission (work or file), a new quota, drained nodes, or a
         lost domain. Shows what would start, wait or be preempted. Changes nothing; slow on large clusters.
         """
-        if work is not None or file:
-            async with self._access.client() as client:
+        submits = work is not None or bool(file)
+        resizes = quota is not None
+        if sum((submits, resizes, bool(drain), bool(down))) != 1 or (resizes and not pool):
+            raise InvalidInput.one("plan shows exactly one change. Use one of work, file, pool with quota, drain, down")
+        question: dict[str, Any] = {"drain": drain or None, "down": down or None}
+        question |= {"pool": pool, "quota": quota} if resizes else {}
+        async with self._access.client() as client:
+            if submits:
                 text = await file_of(client, work, file, pool)
                 pool = pool or (await client.me()).default_pool or ""
-                question: dict[str, Any] = {"submission": {"pool": pool, "file": text}}
-                question["submission"] |= {"priority": priority} if priority else {}
-                return plain(await client.plan(models.PlanRequest(**question)))
-        if quota is not None and pool:
-            asked = models.PlanRequest(pool=pool, quota=quota)
-        elif drain:
-            asked = models.PlanRequest(drain=drain)
-        elif down:
-            asked = models.PlanRequest(down=down)
-        else:
-            raise InvalidInput.one("nothing to plan. Use one of work, file, pool with quota, drain, down")
-        async with self._access.client() as client:
-            return plain(await client.plan(asked))
+                question["submission"] = {"pool": pool, "file": text} | ({"priority": priority} if priority else {})
+            return plain(await client.plan(models.PlanRequest(**question)))
 
 
 def _one(name: str) -> list[str]:

@@ -2,7 +2,23 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+from runrig.domain.errors import ServerFault
+
+T = TypeVar("T")
+
+
+def kept(path: Path, read: Callable[[str], T]) -> T:
+    """Returns what *read* makes of the text that an earlier start wrote to *path*. Raises OSError, ServerFault if it is damaged."""
+    try:
+        return read(path.read_text(encoding="utf-8"))
+    except (ValueError, TypeError) as error:
+        raise ServerFault(
+            f"{path} is damaged. Restore it from a copy of its folder, or choose another data folder"
+        ) from error
 
 
 def sync_folder(folder: Path) -> None:

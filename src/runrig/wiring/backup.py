@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -159,14 +159,13 @@ def _files(folder: Path | None, *, log_files: bool) -> Iterator[str]:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            left = os.fstat(file.fileno()).st_size  # Output printed from now on is left out, because it may never end.
-            while left > 0 and (piece := file.read(min(PIECE, left))):
-                left -= len(piece)
-                yield piece
-    except FileNotFoundError:  # Its workflow expired.
-        return
+    out = ", so nothing was backed up. Grant yourself read permission, or leave out task output with --no-logs"
+    # Not found: its workflow expired.
+    with _fault(f"{path} cannot be read", out), suppress(FileNotFoundError), path.open("rb") as file:
+        left = os.fstat(file.fileno()).st_size  # Output printed from now on is left out, because it may never end.
+        while left > 0 and (piece := file.read(min(PIECE, left))):
+            left -= len(piece)
+            yield piece
 
 
 def _put_files(reader: BackupReader, folder: Path) -> None:

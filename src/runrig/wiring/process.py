@@ -22,6 +22,7 @@ from anyio import to_thread
 
 from runrig import __version__
 from runrig.backends.clock import ServerClock
+from runrig.domain.cluster import BACKENDS
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.domain.quantities import counted
 from runrig.domain.workflow_status import WorkflowStatus
@@ -101,7 +102,11 @@ def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
         with NamedTemporaryFile("w", encoding="ascii", dir=folder, prefix=".backend-", delete=False) as draft:
             draft.write(f"{backend}\n")
         os.replace(draft.name, file)  # Atomic, because a standby may start at the same time.
-    before = file.read_text(encoding="ascii").strip()
+    before = file.read_text(encoding="ascii", errors="replace").strip()
+    if before not in BACKENDS:
+        raise ServerFault(
+            f"{file} is damaged. Write the backend of the folder into it ({', '.join(BACKENDS)}), or {elsewhere}"
+        )
     if before != backend:
         raise Conflict(
             f"{folder} was created with backend {before}, so backend {backend} cannot use it. "

@@ -27,6 +27,7 @@ from runrig.domain.quantities import GPU, counted
 from runrig.http import connections
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
+from runrig.ports.disk import kept
 from runrig.service.access.browser_sessions import FIRST_CODE_S
 from runrig.service.commands import offline
 from runrig.service.commands.offline import check as check
@@ -230,14 +231,21 @@ def _kept_text(file: Path, made: str) -> str:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         file.chmod(0o600)
-        kept = file.read_text(encoding="ascii")
-        if kept.strip():
-            return kept
+        before = kept(file, _printed)
+        if before.strip():
+            return before
         file.unlink()  # An earlier start was killed after it created the file and before it wrote it.
         return _kept_text(file, made)
     with os.fdopen(descriptor, "w", encoding="ascii") as stream:
         stream.write(made if made.endswith("\n") else f"{made}\n")
     return made
+
+
+def _printed(text: str) -> str:
+    """After a power failure, a file can have zeros instead of what was written."""
+    if not all(line.isprintable() for line in text.splitlines()):
+        raise ValueError
+    return text
 
 
 def _user() -> str:

@@ -165,6 +165,15 @@ def test_output_that_cannot_be_written_is_reported(
             assert capsys.readouterr().err == "Error: stdout cannot be written: No space left on device\n"
 
 
+def test_file_name_that_the_system_refuses_is_reported() -> None:
+    """Wherever a command uses it: each would have to check it."""
+    name = "n" * 300
+    for args in (("backup", "-o", name), ("serve", "--config", name), ("up", "--data", name, "--port", "0")):
+        done = runrig(*args)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.endswith(f"{name} cannot be {'read' if args[0] == 'serve' else 'used'}: File name too long\n")
+
+
 def test_closed_streams_are_empty_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, None)

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from runrig.domain.errors import ServerFault
 from runrig.domain.workflows import TaskKey
 from runrig.ports.disk import sync_folder
 
@@ -25,8 +26,12 @@ class LiveFolder:
         """Yields each live attempt, and whether it is from this boot; from then on all count as from this boot."""
         for boot in sorted(self._root.iterdir()):
             for marker in sorted(boot.iterdir()):
-                workflow, task, retry_id = marker.name.split(":")
-                yield TaskKey(workflow, task, int(retry_id)), boot == self._current
+                try:
+                    workflow, task, number = marker.name.split(":")
+                    retry_id = int(number)
+                except ValueError:
+                    raise ServerFault(f"{marker} was not created by runrig. Remove it and start again") from None
+                yield TaskKey(workflow, task, retry_id), boot == self._current
                 if boot != self._current:
                     marker.replace(self._current / marker.name)
             if boot != self._current:

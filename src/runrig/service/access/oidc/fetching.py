@@ -59,7 +59,11 @@ class _Exchange(threading.Thread):
     def run(self) -> None:
         try:
             self.answer = self._ask()
-        except (OSError, http.client.HTTPException) as error:
+        except (
+            OSError,
+            http.client.HTTPException,
+            ValueError,
+        ) as error:  # ValueError: a host or form that cannot be sent.
             self.failure = str(error) or type(error).__name__
         finally:
             self._connection.close()

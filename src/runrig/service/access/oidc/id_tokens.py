@@ -97,7 +97,7 @@ def _check_time(claims: Mapping[str, Any], now: float) -> None:
 
 def _half_hash(key: jwt.PyJWK, access_token: str) -> str:
     size = "512" if key.algorithm_name == "EdDSA" else key.algorithm_name[-3:]
-    digest = hashlib.new(f"sha{size}", access_token.encode()).digest()
+    digest = hashlib.new(f"sha{size}", access_token.encode("utf-8", "replace")).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
 
 

@@ -55,7 +55,9 @@ def read_metadata(plain: Mapping[str, Any], spec: OidcSpec) -> Metadata:
     signs = _texts(plain.get("id_token_signing_alg_values_supported")) or ("RS256",)
     algorithms = tuple(each for each in ALGORITHMS if each in signs)
     if not algorithms:
-        raise _unusable(spec, f"it signs ID tokens with {', '.join(signs)}; an algorithm with a public key is required")
+        raise _unusable(
+            spec, f"it signs ID tokens with {_shown(', '.join(signs))}; an algorithm with a public key is required"
+        )
     return Metadata(
         _endpoint(plain, "authorization_endpoint", spec),
         _endpoint(plain, "token_endpoint", spec),

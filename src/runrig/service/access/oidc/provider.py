@@ -140,7 +140,7 @@ class Provider:
                 int(plain["expires_in"]),
                 max(1, min(60, int(plain.get("interval", 5)))),
             )
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise ProviderUnusable("the identity provider's device response does not follow RFC 8628") from None
 
     def _posted(self, url: str, form: Mapping[str, str], time_left: TimeLeft) -> Mapping[str, Any]:
