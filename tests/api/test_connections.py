@@ -133,12 +133,7 @@ def test_requests_are_parsed_as_sent(echo: Echo, name: str) -> None:
     assert echo.asked == asked
 
 
-BEHIND_THE_LAST = (
-    "something behind chunks",
-    "the last one",
-    "the last one, with what is no request",
-    "HTTP/1.0",
-)
+BEHIND_THE_LAST = ("something behind chunks", "the last one", "the last one, with what is no request", "HTTP/1.0")
 """A client that keeps sending after its last request may lose the response: the connection is closed, and further data resets it."""
 
 

@@ -146,11 +146,7 @@ def test_responses_cannot_be_framed_cached_or_sniffed(tmp_path: Path) -> None:
             answer = it.http.get("/api/version", headers=headers)
             assert {
                 name: answer.headers[name] for name in ("cache-control", "x-content-type-options", "x-frame-options")
-            } == {
-                "cache-control": "no-store",
-                "x-content-type-options": "nosniff",
-                "x-frame-options": "DENY",
-            }
+            } == {"cache-control": "no-store", "x-content-type-options": "nosniff", "x-frame-options": "DENY"}
             assert "access-control-allow-origin" not in answer.headers
 
 
@@ -158,11 +154,7 @@ def test_unknown_paths_have_the_usual_error_format(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         assert it.error("GET", "/api/nothing") == (
             404,
-            {
-                "message": "unknown path /api/nothing. See /openapi.json",
-                "error_code": "NOTFOUND",
-                "details": {},
-            },
+            {"message": "unknown path /api/nothing. See /openapi.json", "error_code": "NOTFOUND", "details": {}},
         )
         assert it.error("DELETE", "/api/version")[0] == 405
 

@@ -237,10 +237,7 @@ def test_datagrams_reach_only_their_target(world: World) -> None:
     assert (
         caught.value.rcvd.code,
         f"no process of w-1/main listens on loopback port {port}" in caught.value.rcvd.reason,
-    ) == (
-        1011,
-        True,
-    )
+    ) == (1011, True)
 
 
 def test_a_connection_may_come_before_it_is_announced(world: World) -> None:

@@ -165,24 +165,13 @@ def up(folder: Path, *more: str) -> Iterator[Target]:
         yield target
 
 
-ROLES = {
-    "vera": ["viewer"],
-    "tim": ["team-admin"],
-    "ann": ["team-user"],
-    "eve": ["team2-user"],
-    "nobody": [],
-}
+ROLES = {"vera": ["viewer"], "tim": ["team-admin"], "ann": ["team-user"], "eve": ["team2-user"], "nobody": []}
 """The people of `serve`; ``admin`` may do everything."""
 
 
 @contextmanager
 def serve(
-    folder: Path,
-    *,
-    cluster: str = CLUSTER,
-    run: str = RUN,
-    tokens: Mapping[str, str] | None = None,
-    **settings: object,
+    folder: Path, *, cluster: str = CLUSTER, run: str = RUN, tokens: Mapping[str, str] | None = None, **settings: object
 ) -> Iterator[Target]:
     """`runrig serve` with the people of ROLES and the same workflow.  *settings*: of the server file.
 

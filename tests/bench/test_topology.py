@@ -138,8 +138,7 @@ def test_stream_that_does_not_fit_is_not_fast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("near", "pods", "told", "domains"),
-    [(BLOCK, 32, 4, (2, 1)), (RACK, 16, 2, (1, 1)), (RACK, 8, 1, (1, 1))],
+    ("near", "pods", "told", "domains"), [(BLOCK, 32, 4, (2, 1)), (RACK, 16, 2, (1, 1)), (RACK, 8, 1, (1, 1))]
 )
 def test_all_targets_are_in_the_required_domain(
     near: tuple[Requirement, ...], pods: int, told: int, domains: tuple[int, int]

@@ -23,10 +23,7 @@ def test_credentials_are_set_from_files_and_stdin_and_their_key_is_changed(tmp_p
         assert (done.code, done.out) == (0, "credential wandb is set: api_key, other\n")
         bucket = f"access_key_id: me\naccess_key: {CANARY}\nendpoint: s3://bucket/\nregion: 1\n"
         done = it.runrig("credential", "set", "bucket", "--type", "data", "-f", "-", stdin=bucket)
-        assert (done.code, done.out) == (
-            0,
-            "credential bucket is set: access_key, access_key_id, endpoint, region\n",
-        )
+        assert (done.code, done.out) == (0, "credential bucket is set: access_key, access_key_id, endpoint, region\n")
         shown = it.json("credential", "list")["credentials"]
         assert [(each["name"], each["type"], each["profile"]) for each in shown] == [
             ("bucket", "DATA", "s3://bucket"),

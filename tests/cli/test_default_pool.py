@@ -34,10 +34,7 @@ def test_the_default_pool_is_shown_set_used_and_removed(there: Served) -> None:
 
 @pytest.mark.parametrize(
     ("args", "says"),
-    [
-        (("pool3",), "unknown pool 'pool3'"),
-        (("pool1", "--none"), "name a POOL or use --none, not both"),
-    ],
+    [(("pool3",), "unknown pool 'pool3'"), (("pool1", "--none"), "name a POOL or use --none, not both")],
 )
 def test_an_invalid_default_is_refused_and_keeps_the_one_that_is_set(
     there: Served, args: tuple[str, ...], says: str

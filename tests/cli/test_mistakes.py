@@ -40,10 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     ("args", "says"),
     [
         (["workflow", "list", "--all", "--pool", "vison"], "unknown pool 'vison'. Did you mean 'vision'?"),
-        (
-            ["workflow", "list", "--user", "ana"],
-            "user 'ana' has no workflows that you can see. Did you mean 'anna'?",
-        ),
+        (["workflow", "list", "--user", "ana"], "user 'ana' has no workflows that you can see. Did you mean 'anna'?"),
         (
             ["workflow", "list", "--user", "zoe"],
             "user 'zoe' has no workflows that you can see. List all workflows with `runrig workflow list --all`",

@@ -373,11 +373,7 @@ def test_state_and_taints_show_why_a_node_accepts_no_pods() -> None:
             {"key": "broken", "value": "", "effect": "NoExecute"},
         ],
     }
-    answers = {
-        "GET /api/v1/nodes": page(node),
-        "GET /api/v1/nodes/n00": node,
-        "GET /api/v1/pools": page(VISION),
-    }
+    answers = {"GET /api/v1/nodes": page(node), "GET /api/v1/nodes/n00": node, "GET /api/v1/pools": page(VISION)}
     assert lines(answered(answers, "resource", "list").out)[2] == "n00   Tainted  default  vision  1/2   4/96  16Gi/1Ti"
     said = lines(answered(answers, "resource", "info", "n00").out)
     assert [line for line in said if line.startswith(("State", "Taint"))] == [
@@ -389,11 +385,7 @@ def test_state_and_taints_show_why_a_node_accepts_no_pods() -> None:
 
 def test_node_without_a_flavor_is_shown_as_such() -> None:
     node = example_of(Node) | {"conditions": ["Ready", "NoFlavor"], "flavor": ""}
-    answers = {
-        "GET /api/v1/nodes": page(node),
-        "GET /api/v1/nodes/n00": node,
-        "GET /api/v1/pools": page(VISION),
-    }
+    answers = {"GET /api/v1/nodes": page(node), "GET /api/v1/nodes/n00": node, "GET /api/v1/pools": page(VISION)}
     assert lines(answered(answers, "resource", "list").out)[2] == "n00   NoFlavor  -       -      1/2   4/96  16Gi/1Ti"
     said = lines(answered(answers, "resource", "info", "n00").out)
     assert [line.split() for line in said[:3]] == [["Node", "n00"], ["State", "NoFlavor"], ["GPUs", "used", "1/2"]]

@@ -111,9 +111,7 @@ def test_running_work_shows_the_time_left_of_the_group_that_ends_first(tmp_path:
         there.desk.later(0)
         there.desk.later(570)
         rows = [" ".join(line.split()) for line in lines(there.runrig("status").out)]
-        assert [row for row in rows if "RUNNING" in row] == [
-            "RUNNING train-1 1 NORMAL on n0; ran 9m30s; 30s left",
-        ]
+        assert [row for row in rows if "RUNNING" in row] == ["RUNNING train-1 1 NORMAL on n0; ran 9m30s; 30s left"]
         assert rows[-1] == "Nearest limit: train-1 reaches its run time limit in 30s."
         assert there.json("status")["nearest_limit"] == "train-1 reaches its run time limit in 30s"
         there.desk.later(30)

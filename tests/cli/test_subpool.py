@@ -59,10 +59,7 @@ def test_create_and_update_send_the_share_as_typed(quota: str, sent: object) -> 
 def test_create_reports_the_quota_and_the_rest_of_the_parent() -> None:
     answers = {f"POST {POOLS}": subpool(), f"GET {POOLS}/team": PARENT}
     done = answered(answers, "pool", "subpool", "create", "team", "a", "--quota", "30%")
-    assert lines(done.out) == [
-        "subpool team--a: created with quota 30",
-        "pool team has 70 of its 100 GPUs unallocated",
-    ]
+    assert lines(done.out) == ["subpool team--a: created with quota 30", "pool team has 70 of its 100 GPUs unallocated"]
     done = answered(answers, "pool", "subpool", "create", "team", "a", "--quota", "30%", "--dry-run")
     assert lines(done.out) == ["subpool team--a: would be created with quota 30"]
 

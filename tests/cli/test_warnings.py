@@ -139,19 +139,13 @@ WARNINGS: list[tuple[Provoked, str]] = [
     (lacks(1, 1), LACKING.format("the only node")),
     (lacks(1, 2), LACKING.format("1 of 2 nodes")),
     (lacks(2, 2), LACKING.format("all 2 nodes")),
-    (
-        replaces(KEY),
-        "Warning: these topology keys replace rack=rack. Name all keys that the pool needs.",
-    ),
+    (replaces(KEY), "Warning: these topology keys replace rack=rack. Name all keys that the pool needs."),
     (
         replaces(KEY, {"key": "zone", "label": "z"}),
         "Warning: these topology keys replace rack=rack, zone=z. Name all keys that the pool needs.",
     ),
     # ------------------------------------------------------------ cluster files
-    (
-        undoes,
-        "Warning: pool vision was changed by ann at 2026-01-31 12:00:00 UTC (quota); use --force to undo it",
-    ),
+    (undoes, "Warning: pool vision was changed by ann at 2026-01-31 12:00:00 UTC (quota); use --force to undo it"),
     # ------------------------------------------------------------ submissions
     (
         checked("backend: {type: local}\n" + NODES + POOLS),
@@ -176,14 +170,8 @@ WARNINGS: list[tuple[Provoked, str]] = [
     ),
     (opens, "Warning: tokens are sent to 0.0.0.0 without encryption. Use a proxy with TLS in front of it"),
     # ------------------------------------------------------------ scenarios
-    (
-        refused,
-        "  document 1: workflows[0]: refused: w needs 3 GPUs, but pool a has a quota of 2 GPUs. Request less",
-    ),
-    (
-        simulated(POOLS),
-        "  document 1: nodes: the file lists no nodes, so only quotas are checked",
-    ),
+    (refused, "  document 1: workflows[0]: refused: w needs 3 GPUs, but pool a has a quota of 2 GPUs. Request less"),
+    (simulated(POOLS), "  document 1: nodes: the file lists no nodes, so only quotas are checked"),
     (
         simulated(NODES + "pools: [{name: a, quota: 2, budget: 5}]\n"),
         "  document 1: budget: ignored: a simulation has no calendar",

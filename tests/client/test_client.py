@@ -530,10 +530,7 @@ def test_server_without_tls_is_named_as_such(said: bytes, told: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as threads:
         threads.submit(answers, listener)
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        with (
-            client_of(url) as client,
-            pytest.raises(NoAnswer, match=told),
-        ):
+        with client_of(url) as client, pytest.raises(NoAnswer, match=told):
             client.version()
 
 

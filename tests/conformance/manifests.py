@@ -71,11 +71,7 @@ def _flavor(name: str, flavor: Mapping[str, Any]) -> Manifest:
 
 
 def _cohort(name: str, cohort: Mapping[str, Any]) -> Manifest:
-    spec = {
-        "parentName": cohort.get("parent"),
-        "resourceGroups": _groups(cohort),
-        "fairSharing": _weight(cohort),
-    }
+    spec = {"parentName": cohort.get("parent"), "resourceGroups": _groups(cohort), "fairSharing": _weight(cohort)}
     return {"kind": "Cohort", "metadata": {"name": name}, "spec": _filled(spec)}
 
 

@@ -138,7 +138,7 @@ def test_an_invalid_manifest_is_refused_in_one_line(raw: bytes | dict[str, Any],
 @given(
     st.dictionaries(
         PATHS, st.lists(st.sampled_from(["..", "a", "b", "a.b", "."]), max_size=4).map("/".join), max_size=5
-    ),
+    )
 )
 def test_no_accepted_links_lead_out_of_a_real_folder_however_they_are_chained(
     tmp_path_factory: Any, links: dict[str, str]

@@ -37,9 +37,7 @@ EDITS = {
         ('    Setting("description", Text("text"), "Purpose of the pool"),\n', ROWS),
         ('NOTHING = "none"\n', "\nfrom runrig.domain.pools import Mood\n"),
     ],
-    "store/schema/cluster.py": [
-        ("_DEFAULTS: Mapping[str, str] = {}\n", '_DEFAULTS = {"motto": "", "mood": "CALM"}\n'),
-    ],
+    "store/schema/cluster.py": [("_DEFAULTS: Mapping[str, str] = {}\n", '_DEFAULTS = {"motto": "", "mood": "CALM"}\n')],
 }
 """File → (a line, the lines that go below it)."""
 MIGRATION = f'''"""Imaginary settings."""

@@ -190,11 +190,7 @@ WORDS: list[tuple[Reason, str, str]] = [
     ),
     # ------------------------------------------------------------ nodes
     (pods(Code.NO_ROOM_ON_NODES, "", 0, 1), "no node has room for its pod", "nodes: no room for its pod"),
-    (
-        pods(Code.NO_ROOM_ON_NODES, "", 3, 4),
-        "not enough free nodes: 3 of 4 pods fit",
-        "nodes: 3 of 4 pods fit",
-    ),
+    (pods(Code.NO_ROOM_ON_NODES, "", 3, 4), "not enough free nodes: 3 of 4 pods fit", "nodes: 3 of 4 pods fit"),
     (
         pods(Code.NO_ROOM_ON_NODES, "", 1, 2, at_least=True),
         "not enough free nodes: 1 of its minimum of 2 pods fits",
@@ -259,11 +255,7 @@ WORDS: list[tuple[Reason, str, str]] = [
     ),
     # ------------------------------------------------------------ order, holds and preemption
     (of(Code.HELD, "ann", ""), "put on hold by ann", "on hold (ann)"),
-    (
-        of(Code.HELD, "ann", "", since=60.0),
-        "put on hold by ann at 1970-01-01 00:01:00 UTC",
-        "on hold (ann)",
-    ),
+    (of(Code.HELD, "ann", "", since=60.0), "put on hold by ann at 1970-01-01 00:01:00 UTC", "on hold (ann)"),
     (
         of(Code.PAUSED, "vision", "", since=60.0, said="moves"),
         "pool vision was paused at 1970-01-01 00:01:00 UTC (moves); ask an administrator to run `runrig pool resume vision`",
@@ -316,11 +308,7 @@ WORDS: list[tuple[Reason, str, str]] = [
         "groups prep and split must complete first",
         "after prep and 1 more",
     ),
-    (
-        of(Code.BEHIND_HEAD, "a", "", holders=("x-1",)),
-        "behind x-1, the head of a STRICT_FIFO queue",
-        "behind x-1",
-    ),
+    (of(Code.BEHIND_HEAD, "a", "", holders=("x-1",)), "behind x-1, the head of a STRICT_FIFO queue", "behind x-1"),
     (of(Code.WAITS_FOR_TARGETS, holders=("x-1",)), "x-1 must stop first", "waiting for x-1 to stop"),
     (
         of(Code.WAITS_FOR_TARGETS, holders=("x-1", "y-1", "z-1")),

@@ -266,10 +266,7 @@ OUTCOMES = {
     "22-comes-to-rest": Told(
         (
             ("s-waits: 3 default", "u-seven stays, WaitingForQuota"),
-            (
-                "s-waits stops for u-seven, InCohortReclaimWhileBorrowing",
-                "u-seven stays, WaitingForPreemptedWorkloads",
-            ),
+            ("s-waits stops for u-seven, InCohortReclaimWhileBorrowing", "u-seven stays, WaitingForPreemptedWorkloads"),
             ("u-seven: 7 default", "s-waits stays, WaitingForQuota"),
             ("s-waits parked, WaitingForQuota",),
             QUIET,
@@ -287,10 +284,7 @@ OUTCOMES = {
             ("older parked, TopologyPlacementFailed",),
             QUIET,
         ),
-        (
-            "pair parked: training h100 has 1, needs 2",
-            "older parked: training h100 has 0, needs 1",
-        ),
+        ("pair parked: training h100 has 1, needs 2", "older parked: training h100 has 0, needs 1"),
         held="training h100/nvidia.com/gpu 28",
     ),
     "01-borrow-and-reclaim": Told(
@@ -310,7 +304,7 @@ OUTCOMES = {
             ("361 s", "sweep-1/trial-0-group: trial-0 1 default"),
             ("600 s",),
             ("961 s",),
-        ),
+        )
     ),
     "02-subpool": Told(
         (
@@ -344,7 +338,7 @@ OUTCOMES = {
             ("300 s", "elastic-1/work-group: work 6 default"),
             ("361 s",),
             ("1500 s",),
-        ),
+        )
     ),
     "04-weights": Told(
         (
@@ -401,7 +395,7 @@ OUTCOMES = {
             ),
             ("961 s",),
             ("1200 s",),
-        ),
+        )
     ),
     "05-one-way-borrowing": Told(
         (
@@ -420,7 +414,7 @@ OUTCOMES = {
             ),
             ("4200 s", "sweep-2/trial-2-group: trial-2 1 default"),
             ("4800 s",),
-        ),
+        )
     ),
     "06-dedicated-and-special": Told(
         (
@@ -464,7 +458,7 @@ OUTCOMES = {
             ("1021 s",),
             ("1200 s",),
             ("1260 s",),
-        ),
+        )
     ),
     "07-shared-quota": Told(
         (
@@ -515,7 +509,7 @@ OUTCOMES = {
             ("661 s",),
             ("961 s",),
             ("1200 s",),
-        ),
+        )
     ),
 }
 
@@ -621,10 +615,7 @@ def test_every_example_is_in_the_table_and_on_the_page() -> None:
 
 def test_without_fair_sharing_nothing_is_preempted_in_its_example() -> None:
     answer = run("simulate", "--cycles", "0", str(ROOT / "examples" / "kueue" / "12-fair-sharing.yaml"))
-    assert told(answer).cycles == (
-        ("l-one parked, WaitingForQuota",),
-        QUIET,
-    )
+    assert told(answer).cycles == (("l-one parked, WaitingForQuota",), QUIET)
     assert told(answer).held == "lab h100/nvidia.com/gpu 9, small h100/nvidia.com/gpu 9"
 
 

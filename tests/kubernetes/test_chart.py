@@ -55,10 +55,7 @@ def sets(values: Mapping[str, object]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("values", "kinds"),
-    [
-        ({}, USUAL),
-        (EVERYTHING, sorted([*USUAL, "ConfigMap", "PodDisruptionBudget", "ServiceMonitor"])),
-    ],
+    [({}, USUAL), (EVERYTHING, sorted([*USUAL, "ConfigMap", "PodDisruptionBudget", "ServiceMonitor"]))],
     ids=["usual", "everything"],
 )
 def test_api_server_accepts_every_object_of_the_chart(

@@ -99,11 +99,7 @@ def test_second_runrig_changes_nothing_and_says_why_and_the_first_continues(worl
         with another(here) as second:
             is_refused(second, times=3)
             assert second.server is not None
-            body = {
-                "message": f"this server cannot answer: {UNREACHABLE}",
-                "error_code": "UNAVAILABLE",
-                "details": {},
-            }
+            body = {"message": f"this server cannot answer: {UNREACHABLE}", "error_code": "UNAVAILABLE", "details": {}}
             assert second.server.says("/readyz") == (503, body)
             said = mine["data"]
             assert sorted(said) == ["claimed_at", "claimed_by", "epoch", "identity", "term"]

@@ -9,18 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kubernetes.comparing import agree, check_log
-from tests.kubernetes.faults import (
-    CLUSTER,
-    Load,
-    begin_again,
-    compact,
-    end,
-    gang,
-    pods_come,
-    runs,
-    submit,
-    witness,
-)
+from tests.kubernetes.faults import CLUSTER, Load, begin_again, compact, end, gang, pods_come, runs, submit, witness
 from tests.kubernetes.runrigs import Rig, rig, stopped
 from tests.kubernetes.world import World
 

@@ -70,10 +70,7 @@ def test_gang_whose_pod_group_a_policy_refuses_fails_with_its_message(world: Wor
     allowed = (
         "!has(object.metadata.labels) || !('team' in object.metadata.labels) || object.metadata.labels['team'] != 'bad'"
     )
-    with (
-        rig(world, tmp_path, CLUSTER) as here,
-        policy(world, POD_GROUPS, "CREATE", allowed, words, pod_group(world)),
-    ):
+    with rig(world, tmp_path, CLUSTER) as here, policy(world, POD_GROUPS, "CREATE", allowed, words, pod_group(world)):
         bad = one_task("bad")
         refused = submit(here, {"workflow": {**bad["workflow"], "labels": {"team": "bad"}}})
         here.runs(submit(here, one_task("good")))

@@ -208,10 +208,7 @@ ENDS: Mapping[str, Mapping[str, Any]] = {
 }
 """Status of a pod; `exitCode`, `reason` and `said` are the container's, `because` and `message` the pod's own."""
 
-WAITS = {
-    "nopull": ("ErrImagePull", "train:1: not found"),
-    "backoff": ("ImagePullBackOff", "Back-off pulling image"),
-}
+WAITS = {"nopull": ("ErrImagePull", "train:1: not found"), "backoff": ("ImagePullBackOff", "Back-off pulling image")}
 """Why a container does not start: reason and message."""
 
 EXPECTED = {

@@ -60,10 +60,7 @@ class Two:
 
 @contextmanager
 def two(world: World, folder: Path) -> Iterator[Two]:
-    with (
-        store_url("postgresql", folder) as url,
-        rig(world, folder, CLUSTER, more=f"database: {str(url)!r}\n") as here,
-    ):
+    with store_url("postgresql", folder) as url, rig(world, folder, CLUSTER, more=f"database: {str(url)!r}\n") as here:
         found = Two(here)
         try:
             yield found

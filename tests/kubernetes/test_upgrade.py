@@ -24,10 +24,7 @@ from tests.stores import store_url
 CLUSTER = "nodes: [{name: n0, resources: {gpu: 8}}]\n"
 SLOW_S = 120
 """Servers start one after the other, each twice: as its init container, and as itself."""
-VALUES = {
-    "database.secretName": "database",
-    "cluster": {"pools": [{"name": "team", "quota": 8}]},
-}
+VALUES = {"database.secretName": "database", "cluster": {"pools": [{"name": "team", "quota": 8}]}}
 
 
 def test_an_upgrade_of_leader_and_standby_that_changes_the_tables_under_load_loses_nothing(
@@ -37,10 +34,7 @@ def test_an_upgrade_of_leader_and_standby_that_changes_the_tables_under_load_los
     write_next_release(tmp_path / "next")
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     world.nodes(tmp_path / "cluster.yaml")
-    with (
-        store_url("postgresql", tmp_path, tables=False) as url,
-        kubelet(world, tmp_path, world.namespace, url) as here,
-    ):
+    with store_url("postgresql", tmp_path, tables=False) as url, kubelet(world, tmp_path, world.namespace, url) as here:
         metadata = {"name": "database", "namespace": world.namespace}
         world.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"url": url}})
         release(world, "install", VALUES)

@@ -56,10 +56,7 @@ def test_gates_are_sorted_and_optional() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "PartialAdmision=true",
-            "--feature-gates: unknown gate 'PartialAdmision'. Did you mean 'PartialAdmission'?",
-        ),
+        ("PartialAdmision=true", "--feature-gates: unknown gate 'PartialAdmision'. Did you mean 'PartialAdmission'?"),
         ("PartialAdmission", "--feature-gates: invalid 'PartialAdmission'. Use PartialAdmission=true or"),
         ("PartialAdmission=yes", "--feature-gates: invalid 'PartialAdmission=yes'. Use"),
         ("PartialAdmission=true,PartialAdmission=false", "--feature-gates: duplicate gate PartialAdmission"),

@@ -117,10 +117,7 @@ def test_machine_without_a_browser_signs_in_with_a_code(http: TestClient, runnin
         begun = http.post(found["device_endpoint"], data={"client_id": found["device_client_id"], "scope": "openid"})
         assert begun.status_code == 200, begun.text
         shown = begun.json()
-        asked = {
-            "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
-            "device_code": shown["device_code"],
-        }
+        asked = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": shown["device_code"]}
         assert granted(http, found, **asked)[1]["error"] == "authorization_pending"
         end = f"{running.issuer}/device-grant-status"
         Browser("alice").open(shown["verification_uri"], end, user_code=shown["user_code"])

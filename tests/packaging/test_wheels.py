@@ -66,9 +66,7 @@ def test_runrig_wheel_has_every_file_and_the_client_wheel_only_those_of_a_client
     assert client == sorted([*in_client, *(name for name in examples if name.startswith("runrig/examples/workflows/"))])
 
 
-def test_both_wheels_need_only_published_packages_and_the_client_none_beyond_runrigs(
-    wheels: tuple[Path, Path],
-) -> None:
+def test_both_wheels_need_only_published_packages_and_the_client_none_beyond_runrigs(wheels: tuple[Path, Path]) -> None:
     locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     published = {each["name"] for each in locked if "registry" in each["source"]}
     client, whole = ({str(each) for each in needs(wheel) if each.marker is None} for wheel in wheels)

@@ -136,10 +136,7 @@ def test_invalid_setting_is_refused(setting: str) -> None:
     ("text", "wrong"),
     [
         ("a: 1\ndefault-values: 3\n", (2, None, "default-values: expected a mapping of names to values")),
-        (
-            "default-values: {a: 1}\ndefault-values: {a: 2}\n",
-            (2, None, "default-values is defined twice. Keep one."),
-        ),
+        ("default-values: {a: 1}\ndefault-values: {a: 2}\n", (2, None, "default-values is defined twice. Keep one.")),
         ("w: 1\ndefault-values:\n  a: 1\n  a: 2\n", (4, 3, "the key 'a' is defined twice; first on line 3")),
     ],
 )

@@ -71,11 +71,7 @@ UNREADABLE = [
     ),
     ("a tab", "a:\n\tb: 1", (2, 1, "a tab: YAML is indented with spaces")),
     ("a colon", "a: b: c", (1, 5, "not valid YAML: a second ': ' in one line. Put the text in quotes.")),
-    (
-        "an open list",
-        "a: [1,",
-        (2, 1, "not valid YAML: did not find expected node content while parsing a flow node"),
-    ),
+    ("an open list", "a: [1,", (2, 1, "not valid YAML: did not find expected node content while parsing a flow node")),
     (
         "two documents",
         "a: 1\n---\nb: 2\n",

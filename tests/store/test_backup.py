@@ -51,10 +51,7 @@ def filled(it: Desk) -> None:
 
 @pytest.mark.parametrize("to", KINDS)
 def test_backup_under_load_is_the_state_at_its_revision(tmp_path: Path, any_store: str, to: str) -> None:
-    with (
-        desk(tmp_path / "old", database=any_store) as it,
-        store_url(to, tmp_path / "new") as target,
-    ):
+    with desk(tmp_path / "old", database=any_store) as it, store_url(to, tmp_path / "new") as target:
         with busy(it) as accepted:
             reached = threading.Event()
             with it.service.listening(lambda _: reached.set() if len(accepted) > 30 else None):

@@ -46,10 +46,7 @@ def refusal(url: str, kind: type[RunrigError], *, exclusive: bool = False) -> st
         ("sqlite:///:memory:", "sqlite://… is not a supported database"),
         ("no way://secret", "no way://… is not a database URL"),
         ("postgresql://me:secret@db:port/runrig", "postgresql://… is not a database URL"),
-        (
-            "postgresql://me:se@cret@db/runrig",
-            "postgresql://… contains two @. Write @ in the user or password as %40",
-        ),
+        ("postgresql://me:se@cret@db/runrig", "postgresql://… contains two @. Write @ in the user or password as %40"),
         ("postgresql://me:secret@db", "postgresql://… has no database name"),
     ],
 )

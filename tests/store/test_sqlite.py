@@ -205,11 +205,7 @@ def test_damage_in_pages_that_no_start_reads_is_found_at_the_start(tmp_path: Pat
 
 @pytest.mark.parametrize(
     "edit",
-    [
-        "UPDATE pools SET queueing = 'GREAT'",
-        "UPDATE nodes SET resources = '[1]'",
-        "UPDATE nodes SET resources = '{'",
-    ],
+    ["UPDATE pools SET queueing = 'GREAT'", "UPDATE nodes SET resources = '[1]'", "UPDATE nodes SET resources = '{'"],
 )
 def test_manual_changes_cause_no_stack_trace(tmp_path: Path, edit: str) -> None:
     path = filled(tmp_path / "runrig.db")
@@ -227,11 +223,7 @@ def test_manual_changes_cause_no_stack_trace(tmp_path: Path, edit: str) -> None:
     [
         ("SQLITE_FULL", ServerFault, "the disk of X is full, so nothing was stored. Free some space and try again"),
         ("SQLITE_BUSY_SNAPSHOT", Unavailable, "another process has locked X. Stop it, or try again later"),
-        (
-            "SQLITE_IOERR_WRITE",
-            ServerFault,
-            "the disk of X failed (oh), so nothing was stored. Check the system log",
-        ),
+        ("SQLITE_IOERR_WRITE", ServerFault, "the disk of X failed (oh), so nothing was stored. Check the system log"),
         ("", ServerFault, "X failed (oh), so nothing was stored"),
     ],
 )

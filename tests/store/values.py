@@ -168,8 +168,7 @@ TRAIN = SpecText(
         name="train",
         groups=(
             GroupSpec(
-                "prepare",
-                (TaskSpec("fetch", "data:1", ("fetch",), ("--all",), environment={"B": "2", "A": "1"}),),
+                "prepare", (TaskSpec("fetch", "data:1", ("fetch",), ("--all",), environment={"B": "2", "A": "1"}),)
             ),
             GroupSpec(
                 "fit",

@@ -596,14 +596,8 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         "R1",
     ),
     "A1: a limit of the user makes gangs smaller": (
-        [
-            [node("n0", 4), pool("a", 4, user_gpus=3)],
-            [*work("w", "a", **SEVERAL), admit("w", ("n0", 3, [0, 1, 2]))],
-        ],
-        [
-            [node("n0", 4), pool("a", 4, user_gpus=3)],
-            [*work("w", "a", **SEVERAL), admit("w", ("n0", 2, [0, 1]))],
-        ],
+        [[node("n0", 4), pool("a", 4, user_gpus=3)], [*work("w", "a", **SEVERAL), admit("w", ("n0", 3, [0, 1, 2]))]],
+        [[node("n0", 4), pool("a", 4, user_gpus=3)], [*work("w", "a", **SEVERAL), admit("w", ("n0", 2, [0, 1]))]],
         "A1",
     ),
     "R7: a pause stops nothing": (

@@ -143,9 +143,7 @@ def test_both_streams_are_in_chronological_order_and_the_error_has_a_link(tmp_pa
         ]
 
 
-def test_first_failed_task_is_named_and_the_link_leads_to_its_output(
-    tmp_path: Path,
-) -> None:
+def test_first_failed_task_is_named_and_the_link_leads_to_its_output(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         it.desk.submit("pair", text=TWO)
         it.desk.service.settle()

@@ -91,10 +91,7 @@ def test_each_range_has_a_picture_and_a_row_for_each_step(tmp_path: Path, over: 
         table = re.findall(r'<tr><th scope="row" class="time">.*?</tr>', page, re.DOTALL)
         assert (len(table), page.count('class="step"'), page.count('<svg class="chart"')) == (rows, rows, 1)
         if over == "":
-            assert [text(row) for row in table] == [
-                "01-15 09:00 4 3 0 0 0 1 0",
-                "01-15 08:00 4 3 0 0 0 1 0",
-            ]
+            assert [text(row) for row in table] == ["01-15 09:00 4 3 0 0 0 1 0", "01-15 08:00 4 3 0 0 0 1 0"]
 
 
 def test_a_short_history_says_which_minutes_are_averages(tmp_path: Path) -> None:

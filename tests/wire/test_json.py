@@ -45,12 +45,7 @@ class Box(Shown):
 
 STONE = shown_as(Stone(Colour.RED, Amounts({"kg": 2, "g": 5}), at(0.25), "ruby", found_by="ann"))
 BOX = shown_as(Box((STONE,), (Colour.BLUE,), None, Colour.RED))
-PLAIN_STONE = {
-    "colour": "red",
-    "weights": {"kg": 2, "g": 5},
-    "at": "1970-01-01T00:00:00.250000Z",
-    "name": "ruby",
-}
+PLAIN_STONE = {"colour": "red", "weights": {"kg": 2, "g": 5}, "at": "1970-01-01T00:00:00.250000Z", "name": "ruby"}
 PLAIN = {"stones": [PLAIN_STONE], "colours": ["blue"], "best": None, "worst": "red"}
 
 

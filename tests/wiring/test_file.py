@@ -94,10 +94,7 @@ read_timeout_s: 5
         ("{type: kubernetes}\nbind_timeout_s: 2", KubernetesSpec(bind_timeout_s=2)),
         ("{type: kubernetes}\nstart_timeout_s: 7200", KubernetesSpec(start_timeout_s=7200)),
         ("{type: kubernetes, namespace: gpu-1, context: lab}", KubernetesSpec("gpu-1", context="lab")),
-        (
-            "{type: kubernetes, code_url: 'http://Runrig.svc:8700/'}",
-            KubernetesSpec(code_url="http://runrig.svc:8700"),
-        ),
+        ("{type: kubernetes, code_url: 'http://Runrig.svc:8700/'}", KubernetesSpec(code_url="http://runrig.svc:8700")),
     ],
 )
 def test_kubernetes_is_reached_in_the_usual_way_or_as_configured(

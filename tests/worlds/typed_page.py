@@ -63,12 +63,7 @@ def type_page(text: str, folder: Path, programs: Path) -> list[str]:
     home = folder.with_name(f"{folder.name}-home")
     home.mkdir()
     env = {name: os.environ[name] for name in os.environ if not name.startswith(("RUNRIG_", "PYTEST"))}
-    env |= {
-        "PATH": f"{programs}:{env['PATH']}",
-        "HOME": str(home),
-        "NO_COLOR": "1",
-        "USER_OF_PAGE": getpass.getuser(),
-    }
+    env |= {"PATH": f"{programs}:{env['PATH']}", "HOME": str(home), "NO_COLOR": "1", "USER_OF_PAGE": getpass.getuser()}
     found: list[str] = []
     with ExitStack() as servers, _shell(folder, env) as shell:
         for block in blocks(text):

@@ -9,11 +9,7 @@ import httpx2
 from tests.api.client import URL
 from tests.api.permissions.two_teams import TwoTeams
 
-HEADERS = {
-    "User-Agent": "osmo-cli/6.4.0",
-    "Content-Type": "application/json",
-    "x-osmo-client-version": "6.4.0",
-}
+HEADERS = {"User-Agent": "osmo-cli/6.4.0", "Content-Type": "application/json", "x-osmo-client-version": "6.4.0"}
 NUMBER = int | float
 OPTIONAL = str | None
 

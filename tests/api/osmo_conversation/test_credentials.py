@@ -168,10 +168,7 @@ def test_user_who_resubmits_another_users_workflow_does_not_get_their_credential
     id = submit(world, "tom").json()["name"]
     said(world, "tom", "POST", f"api/workflow/{id}/cancel", None, force=False)
     world.api.desk.later(31)
-    for path, params in (
-        (f"api/pool/team/workflow/{id}/restart", {}),
-        ("api/pool/team/workflow", {"workflow_id": id}),
-    ):
+    for path, params in ((f"api/pool/team/workflow/{id}/restart", {}), ("api/pool/team/workflow", {"workflow_id": id})):
         answer = send(world, "tina", "POST", path, None, params)
         assert (answer.status_code, answer.json()["message"]) == (
             400,

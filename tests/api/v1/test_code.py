@@ -180,9 +180,7 @@ def test_damaged_or_hostile_code_is_refused_in_one_line_and_stores_nothing(
         assert _rows(it) == 0
 
 
-def test_oversized_body_is_refused_before_unpacking_and_other_routes_keep_their_limit(
-    tmp_path: Path,
-) -> None:
+def test_oversized_body_is_refused_before_unpacking_and_other_routes_keep_their_limit(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         big = b"x" * (LARGEST_CODE + 1)
         assert problem(_post(it, big), 413, "USAGE")["detail"] == "the request is larger than 40 MiB. Send less"

@@ -99,10 +99,7 @@ def test_budgets_are_listed_with_what_is_held_and_when_they_renew(tmp_path: Path
         assert [each["used"] for each in rows(it)] == [None, None]
         it.desk.later(2 * 3600)
         renews = {"renews": "2027-02-01T00:00:00Z"}
-        assert rows(it) == [
-            of(None, "pool1", "budget", 100, 4) | renews,
-            of("ann", None, "budget", 3, 4) | renews,
-        ]
+        assert rows(it) == [of(None, "pool1", "budget", 100, 4) | renews, of("ann", None, "budget", 3, 4) | renews]
         it.submit(one_task("b"), "pool2")
         it.desk.later(0)
         (group,) = it.http.get("/api/v1/workflows/b-1/why").json()["groups"]

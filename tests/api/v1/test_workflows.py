@@ -117,11 +117,7 @@ def test_batch_returns_a_result_for_each_item(tmp_path: Path) -> None:
         assert [each["id"] for each in found["outcomes"]] == ["a-1", None, None]
         assert [
             each["problem"] and (each["problem"]["status"], each["problem"]["code"]) for each in found["outcomes"]
-        ] == [
-            None,
-            (400, "RESOURCE"),
-            (422, "USAGE"),
-        ]
+        ] == [None, (400, "RESOURCE"), (422, "USAGE")]
         assert found["outcomes"][2]["problem"]["problems"]
 
 

@@ -19,10 +19,7 @@ def queue(name: str, parent: str | None, display: str, numbers: tuple[int, int, 
     return {
         "apiVersion": "scheduling.run.ai/v2",
         "kind": "Queue",
-        "metadata": {
-            "name": name,
-            "labels": {"app.kubernetes.io/managed-by": "runrig", "runrig/namespace": "jobs"},
-        },
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "runrig", "runrig/namespace": "jobs"}},
         "spec": {
             "displayName": display,
             **never,

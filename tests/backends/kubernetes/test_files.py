@@ -117,8 +117,7 @@ def test_path_outside_every_folder_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "paths",
-    [("/a", "//a"), ("/a", "/a/b"), ("/a/b/c", "/a"), ("/runrig/output",), ("/runrig",), ("x", f"{WORK}/x")],
+    "paths", [("/a", "//a"), ("/a", "/a/b"), ("/a/b/c", "/a"), ("/runrig/output",), ("/runrig",), ("x", f"{WORK}/x")]
 )
 def test_two_files_with_one_path_are_refused(paths: tuple[str, ...]) -> None:
     with pytest.raises(

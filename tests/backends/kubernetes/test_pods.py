@@ -29,11 +29,7 @@ LABELS = {
 ANNOTATIONS = {"runrig/gang-id": "wf-1/g", "runrig/user": "ada@example.com"}
 
 
-HOSTS = (
-    "worker-0-39a5f2b8526e5d2d",
-    "worker-1-7ca6d75ecbd15160",
-    "worker-2-9973b28acfb35cba",
-)
+HOSTS = ("worker-0-39a5f2b8526e5d2d", "worker-1-7ca6d75ecbd15160", "worker-2-9973b28acfb35cba")
 
 
 def host(name: str) -> str:
@@ -66,13 +62,7 @@ def test_placed_pod_is_exactly_this() -> None:
                 **ANNOTATIONS,
                 "runrig/hosts": "".join(f"{host(name)} slots=8\n" for name in HOSTS),
             },
-            "labels": {
-                "team": "a",
-                **LABELS,
-                "runrig/task": "Worker-1",
-                "runrig/retry": "4",
-                "runrig/epoch": "7",
-            },
+            "labels": {"team": "a", **LABELS, "runrig/task": "Worker-1", "runrig/retry": "4", "runrig/epoch": "7"},
             "finalizers": ["runrig/kept"],
         },
         "spec": {

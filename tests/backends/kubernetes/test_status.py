@@ -39,11 +39,7 @@ def pod(case: Case) -> names.Object:
     }
     if case.get("node", "n1"):
         spec["nodeName"] = "n1"
-    return {
-        "metadata": metadata | case.get("metadata", {}),
-        "spec": spec,
-        "status": statuses | case.get("status", {}),
-    }
+    return {"metadata": metadata | case.get("metadata", {}), "spec": spec, "status": statuses | case.get("status", {})}
 
 
 def fact(phase: str, *end: Any) -> TaskFact:

@@ -51,9 +51,6 @@ def test_names_from_a_server_have_no_control_characters_in_tables() -> None:
 
 def test_messages_from_a_server_have_no_control_characters() -> None:
     done = answered(
-        {"GET /api/v1/workflows/x/why": (404, refused("no \x1b]0;x\x07workflow", "NOTFOUND"))},
-        "workflow",
-        "why",
-        "x",
+        {"GET /api/v1/workflows/x/why": (404, refused("no \x1b]0;x\x07workflow", "NOTFOUND"))}, "workflow", "why", "x"
     )
     assert (done.code, done.err) == (2, "Error: no workflow\n")

@@ -54,13 +54,7 @@ def test_code_outside_git_has_everything_but_caches_and_ignored_files(tmp_path: 
     )
     fill(
         tmp_path,
-        **{
-            "runs/new": "",
-            "m.pt": "",
-            "a/n.pt": "",
-            "data/1": "",
-            ".runrigignore": "\ufeff*.pt\ndata/\n/runs/old\n\n",
-        },
+        **{"runs/new": "", "m.pt": "", "a/n.pt": "", "data/1": "", ".runrigignore": "\ufeff*.pt\ndata/\n/runs/old\n\n"},
     )
     assert paths(tmp_path) == [".env", ".runrigignore", "a/b.py", "runs/new", "train.py"]
 

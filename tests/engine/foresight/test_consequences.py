@@ -80,12 +80,7 @@ def test_a_reclaim_is_listed_with_preemptor_and_rule() -> None:
     world.cycle()
     found = plan(world, quota(world, "b", 2))
     (stops,) = found.preempted
-    assert (stops.gang, stops.by, stops.law, stops.again) == (
-        "low-1/t-group",
-        "big-1/t-group",
-        Law.RECLAIM,
-        False,
-    )
+    assert (stops.gang, stops.by, stops.law, stops.again) == ("low-1/t-group", "big-1/t-group", Law.RECLAIM, False)
     assert [each.gang for each in found.starts] == ["big-1/t-group"]
 
 

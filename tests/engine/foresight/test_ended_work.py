@@ -136,11 +136,7 @@ def test_a_gang_ahead_that_also_ends_uses_no_capacity() -> None:
 
 @pytest.mark.parametrize(
     ("pods", "gpus", "near", "mine", "ended"),
-    [
-        (1, 16, (), (1, 8), "h0"),
-        (2, 8, (), (1, 8), "h0"),
-        (2, 8, RACK, (2, 8), "h0 h2"),
-    ],
+    [(1, 16, (), (1, 8), "h0"), (2, 8, (), (1, 8), "h0"), (2, 8, RACK, (2, 8), "h0 h2")],
     ids=["larger pods", "more pods", "nearer pods"],
 )
 def test_a_gang_that_is_harder_to_place_may_leave_its_nodes_free(

@@ -95,10 +95,7 @@ def test_the_first_failure_cancels_the_rest_with_fail_fast() -> None:
     assert (elements(it, COMPLETED), elements(it, FAILED)) == ([0], [2])
     assert elements(it, CANCELED) == [1, 3, 4, 5, 6, 7, 8]
     cause = "cancelled because element 2 failed"
-    assert the_end(it) == (
-        WorkflowStatus.FAILED,
-        f"1 of 9 failed: 2 (exit code 7); 7 of 9 cancelled: 1, 3-8 ({cause})",
-    )
+    assert the_end(it) == (WorkflowStatus.FAILED, f"1 of 9 failed: 2 (exit code 7); 7 of 9 cancelled: 1, 3-8 ({cause})")
 
 
 def test_a_preempted_element_returns_to_the_queue_ahead_of_waiting_ones() -> None:
@@ -159,10 +156,7 @@ def test_one_element_can_be_cancelled_in_each_state() -> None:
     assert (elements(it, CANCELED), elements(it, RUNNING), elements(it, QUEUED)) == ([0, 2, 5], [1, 3], [4])
     for index in (1, 3, 4):
         ends(it, {index: 0})
-    assert the_end(it) == (
-        WorkflowStatus.FAILED_CANCELED,
-        "3 of 6 cancelled: 0, 2, 5 (cancelled by ann)",
-    )
+    assert the_end(it) == (WorkflowStatus.FAILED_CANCELED, "3 of 6 cancelled: 0, 2, 5 (cancelled by ann)")
 
 
 def test_an_array_ends_when_its_last_waiting_element_is_cancelled() -> None:

@@ -130,12 +130,7 @@ def upstream(shape: Graph, first: str, end: str, *, also: tuple[str, ...] = ()) 
         pytest.param(graph(FROM_THE_END), ends(1), upstream(TRIANGLE, "FAILED", "FAILED"), id="written backwards"),
         pytest.param(graph(TRIANGLE), ends(302), upstream(TRIANGLE, "FAILED", "FAILED"), id="image pull"),
         pytest.param(graph(TRIANGLE), ends(3003), upstream(TRIANGLE, "FAILED", "FAILED"), id="start error"),
-        pytest.param(
-            graph(TRIANGLE),
-            ends(3004),
-            upstream(TRIANGLE, "FAILED_EVICTED", "FAILED_EVICTED"),
-            id="evicted",
-        ),
+        pytest.param(graph(TRIANGLE), ends(3004), upstream(TRIANGLE, "FAILED_EVICTED", "FAILED_EVICTED"), id="evicted"),
         pytest.param(
             graph(TRIANGLE, exec_timeout_s=50),
             waits,
@@ -143,12 +138,7 @@ def upstream(shape: Graph, first: str, end: str, *, also: tuple[str, ...] = ()) 
             id="exec_timeout",
         ),
         pytest.param(graph(TRIANGLE), loses_its_node, upstream(TRIANGLE, "FAILED", "FAILED"), id="lost node"),
-        pytest.param(
-            graph(TRIANGLE, x={"count": 2}),
-            ends(1),
-            upstream(TRIANGLE, "FAILED", "FAILED"),
-            id="count",
-        ),
+        pytest.param(graph(TRIANGLE, x={"count": 2}), ends(1), upstream(TRIANGLE, "FAILED", "FAILED"), id="count"),
         pytest.param(
             replace(
                 graph(TRIANGLE, x={"count": 2}),
@@ -171,12 +161,7 @@ def upstream(shape: Graph, first: str, end: str, *, also: tuple[str, ...] = ()) 
         pytest.param(graph(DIAMOND), ends(1), upstream(DIAMOND, "FAILED", "FAILED"), id="diamond"),
         pytest.param(graph(LADDER), ends(1), upstream(LADDER, "FAILED", "FAILED"), id="six groups"),
         pytest.param(graph(LONG), ends(1), upstream(LONG, "FAILED", "FAILED"), id="a thousand groups"),
-        pytest.param(
-            graph(TRIANGLE),
-            is_cancelled,
-            dict.fromkeys((*TRIANGLE, "w"), "FAILED_CANCELED"),
-            id="cancel",
-        ),
+        pytest.param(graph(TRIANGLE), is_cancelled, dict.fromkeys((*TRIANGLE, "w"), "FAILED_CANCELED"), id="cancel"),
         pytest.param(
             graph(DIAMOND),
             is_cancelled_half_way,

@@ -129,10 +129,7 @@ def test_a_gang_whose_tasks_had_all_ended_ends_like_them(how: str, order: str) -
     HOW[how](world)
     see_in_turn(world, order, by_itself(0), by_itself(3))
     of_no_account = how in QUEUED_AGAIN and order != MATE_FIRST  # as for any sibling of a completed lead
-    assert first_attempts(world) == {
-        "lead": ("COMPLETED", 0),
-        "mate": ("COMPLETED" if of_no_account else "FAILED", 3),
-    }
+    assert first_attempts(world) == {"lead": ("COMPLETED", 0), "mate": ("COMPLETED" if of_no_account else "FAILED", 3)}
     assert ended(world) == ("COMPLETED", "COMPLETED")
 
 

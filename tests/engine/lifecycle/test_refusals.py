@@ -199,10 +199,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         "to add it to the flavor's `allow`",
     ),
     # ------------------------------------------------------------ quotas
-    (
-        lambda: ask(World({"a": 1}, {"n0": 1}), "a", 2),
-        "w needs 2 GPUs, but pool a has a quota of 1 GPU. Request less",
-    ),
+    (lambda: ask(World({"a": 1}, {"n0": 1}), "a", 2), "w needs 2 GPUs, but pool a has a quota of 1 GPU. Request less"),
     (
         lambda: ask(World({"a": 4}, {"n0": 8}), "a", 5),
         "w needs 5 GPUs, but pool a has a quota of 4 GPUs. Request less or submit with priority LOW to borrow",
@@ -223,14 +220,8 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         lambda: memory(1_048_577 * 2**10),
         "w needs 1,048,577Ki memory, but pool a has a quota of 1Gi memory. Request less",
     ),
-    (
-        lambda: cores(3000, 1000),
-        "w needs 3 CPU cores, but pool a has a quota of 1 CPU core. Request less",
-    ),
-    (
-        lambda: cores(2500, 2000),
-        "w needs 2.5 CPU cores, but pool a has a quota of 2 CPU cores. Request less",
-    ),
+    (lambda: cores(3000, 1000), "w needs 3 CPU cores, but pool a has a quota of 1 CPU core. Request less"),
+    (lambda: cores(2500, 2000), "w needs 2.5 CPU cores, but pool a has a quota of 2 CPU cores. Request less"),
     (
         lambda: ask(two_flavors(h100=1, b200=2), "a", 2, platform="h100"),
         "w needs 2 h100 GPUs, but pool a has a quota of 1 GPU. Request less or submit with priority LOW to borrow",
@@ -336,10 +327,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         ),
         "task t: pool a has no topology key 'rack'. Available: zone, row",
     ),
-    (
-        lambda: near(RACKS, pods("t", 1, 1, "rack", "rack")),
-        "task t names topology key 'rack' twice. Keep one of them",
-    ),
+    (lambda: near(RACKS, pods("t", 1, 1, "rack", "rack")), "task t names topology key 'rack' twice. Keep one of them"),
     (
         lambda: near(RACKS, pods("x", 2, 1, "rack/r*2"), pods("y", 1, 1, "rack/r")),
         "group 'r' of topology key 'rack' has slices of task x, so it cannot contain other tasks (y). Use "

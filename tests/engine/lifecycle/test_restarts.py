@@ -61,10 +61,7 @@ def test_what_failed_runs_again_on_the_outputs_of_what_completed(ended: Status) 
     )
     of = {group.tasks[0].name: group for group in DIAMOND.groups}
     train = replace(of["train"], upstream=(of["index"].name,))
-    linked = {
-        "raw": (TaskKey("w-1", "raw", 0),),
-        "shard": (TaskKey("w-1", "shard-0", 1), TaskKey("w-1", "shard-1", 0)),
-    }
+    linked = {"raw": (TaskKey("w-1", "raw", 0),), "shard": (TaskKey("w-1", "shard-0", 1), TaskKey("w-1", "shard-1", 0))}
     index = replace(of["index"], upstream=())
     assert found == replace(DIAMOND, groups=(index, train, of["report"]), linked=linked)
 

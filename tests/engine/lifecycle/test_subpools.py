@@ -266,11 +266,7 @@ def test_requests_to_a_parent_are_limited_by_what_is_unallocated_with_ways_out()
 @pytest.mark.parametrize(
     ("pool", "gpus", "ways"),
     [
-        (
-            "team",
-            3,
-            "Submit with priority LOW to borrow or submit to team--b, which has 4 GPUs of quota left",
-        ),
+        ("team", 3, "Submit with priority LOW to borrow or submit to team--b, which has 4 GPUs of quota left"),
         ("team--a", 5, "Request less or submit with priority LOW to borrow"),
         (
             "team--c",
@@ -441,8 +437,7 @@ def test_a_deleting_subpool_in_a_file_only_follows_its_parent() -> None:
         ("team--a", DELETING, 1.0),
     ]
     with pytest.raises(
-        Conflict,
-        match=r"pool team--a is DELETING: it cannot be changed.* while 1 workflow with 1 GPU is running in it",
+        Conflict, match=r"pool team--a is DELETING: it cannot be changed.* while 1 workflow with 1 GPU is running in it"
     ):
         pools.declare(world.state, file(parent, a=5))
 

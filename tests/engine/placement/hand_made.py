@@ -74,13 +74,7 @@ def _with_flavors(case: Case, small: set[str]) -> Case:
 CASES = (
     # Filling the tightest node first puts the 3 on the node of 4, and then one 2 does not fit. 3+2 on n0 and 2+2
     # on n1 works.
-    _case(
-        "the tightest node is wrong",
-        "r0: 5 4",
-        _task("three", 1, "3"),
-        _task("two", 3, "2"),
-        best=((0,), 1, 2),
-    ),
+    _case("the tightest node is wrong", "r0: 5 4", _task("three", 1, "3"), _task("two", 3, "2"), best=((0,), 1, 2)),
     # Both racks have 4 free, but only r0 has them on one node. So the small pods must go to r1, whichever comes
     # first.
     _case(
@@ -114,18 +108,10 @@ CASES = (
     ),
     # 9 GPUs are free for 6 pods, but only one slice of three finds a rack.
     _case(
-        "slices of three do not fit racks of two",
-        "r0: 2 | r1: 2 | r2: 5",
-        _task("a", 6, "1", "rack=r/3"),
-        best=None,
+        "slices of three do not fit racks of two", "r0: 2 | r1: 2 | r2: 5", _task("a", 6, "1", "rack=r/3"), best=None
     ),
     # The last slice has two pods: the rack of 3 must be left to the first one.
-    _case(
-        "the last slice is the shorter one",
-        "r0: 2 | r1: 3",
-        _task("a", 5, "1", "rack=r/3"),
-        best=((0,), 2, 2),
-    ),
+    _case("the last slice is the shorter one", "r0: 2 | r1: 3", _task("a", 5, "1", "rack=r/3"), best=((0,), 2, 2)),
     # Slices of 2 in racks, all in one zone: zone a has 6 GPUs, but only the racks of zone b fit three slices.
     _case(
         "slices inside a zone",
@@ -141,12 +127,7 @@ CASES = (
         best=((0, 0), 2, 2),
     ),
     # Rack r0 of zone a and rack r0 of zone b are different racks.
-    _case(
-        "racks of one name in two zones",
-        "a/r0: 2 | b/r0: 2",
-        _task("a", 4, "1", "rack=r"),
-        best=None,
-    ),
+    _case("racks of one name in two zones", "a/r0: 2 | b/r0: 2", _task("a", 4, "1", "rack=r"), best=None),
     # Group r of zone group z1 is not group r of zone group z2, so they may be in different zones.
     _case(
         "groups of one name in two zones",
@@ -156,12 +137,7 @@ CASES = (
         best=((0, 0), 2, 2),
     ),
     # All free GPUs are on a node without a rack, which cannot meet a requirement.
-    _case(
-        "a node without a label",
-        "a/r0: 1 | a/: 8",
-        _task("a", 2, "1", "zone~z"),
-        best=None,
-    ),
+    _case("a node without a label", "a/r0: 1 | a/: 8", _task("a", 2, "1", "zone~z"), best=None),
     # b has no requirement, and must leave r0 to a; as a subgroup it prefers to stay together, in r1.
     _case(
         "who asks for nothing gives way",
@@ -171,12 +147,7 @@ CASES = (
         best=((0,), 1, 2),
     ),
     # r1 is large enough only with its cordoned node.
-    _case(
-        "a cordoned node",
-        "r0: 3 | r1: 2 -2",
-        _task("a", 4, "1", "rack=r"),
-        best=None,
-    ),
+    _case("a cordoned node", "r0: 3 | r1: 2 -2", _task("a", 4, "1", "rack=r"), best=None),
     # Three different groups in exactly three racks: only one of the six assignments works.
     _case(
         "one way in six",
@@ -189,12 +160,7 @@ CASES = (
     ),
     # Both racks have 5 GPUs. r0 has three of one flavor and two of the other; only r1 has 4 of one flavor.
     _with_flavors(
-        _case(
-            "one flavor per pod set",
-            "r0: 2 1 2 | r1: 1 4",
-            _task("a", 4, "1", "rack=r"),
-            best=((0,), 1, 1),
-        ),
+        _case("one flavor per pod set", "r0: 2 1 2 | r1: 1 4", _task("a", 4, "1", "rack=r"), best=((0,), 1, 1)),
         small={"n2", "n4"},
     ),
     # One GPU of each flavor for two pods with the same request: each pod set gets its own.

@@ -254,11 +254,7 @@ def test_a_nominated_gang_whose_rack_lost_a_node_is_placed_in_another(loss: str)
     """R4, T1: the node is lost between the plan and the next cycle."""
     world = full_of_low()
     submit(world, "hi", pods("t", 2, 8, "rack"), priority=HIGH)
-    assert sorted(world.cycle()) == [
-        "nominate hi",
-        "preempt low2 for hi (PRIORITY)",
-        "preempt low3 for hi (PRIORITY)",
-    ]
+    assert sorted(world.cycle()) == ["nominate hi", "preempt low2 for hi (PRIORITY)", "preempt low3 for hi (PRIORITY)"]
     assert pods_on(world, "hi") == {"t": {"n2": 1, "n3": 1}}
     if loss == "gone":
         world.do(DropNode("n3"))

@@ -184,12 +184,7 @@ def test_a_preemptor_that_needs_the_rest_of_anothers_target_waits_for_it_too() -
     world = started(World({"a": 4, "b": 0}, {"n0": 4}), ("l1", "b", LOW, 1), ("wide", "b", LOW, 3))
     world.submit("x", "a", NORMAL, 2)
     world.submit("y", "a", NORMAL, 2)
-    assert world.cycle() == [
-        "nominate x",
-        "preempt wide for x (RECLAIM)",
-        "nominate y",
-        "preempt l1 for y (RECLAIM)",
-    ]
+    assert world.cycle() == ["nominate x", "preempt wide for x (RECLAIM)", "nominate y", "preempt l1 for y (RECLAIM)"]
     assert sorted(world.state.ledger.nominated["y-1/t-group"].waits_for) == ["l1-1/t-group", "wide-1/t-group"]
     world.now += 1
     facts = {key: TaskFact(Phase.RUNNING) for key in world.state.active}
@@ -496,11 +491,7 @@ def test_quota_and_nodes_are_reclaimed_together() -> None:
     world.submit("borrows", "b", LOW, spec=asking("borrows", gpu=2))
     world.cycle()
     world.submit("in", "a", NORMAL, spec=asking("in", gpu=1, cpu=1000))
-    assert world.cycle() == [
-        "nominate in",
-        "preempt borrows for in (RECLAIM)",
-        "preempt low for in (PRIORITY)",
-    ]
+    assert world.cycle() == ["nominate in", "preempt borrows for in (RECLAIM)", "preempt low for in (PRIORITY)"]
 
 
 def test_low_work_of_another_pool_within_its_quota_is_safe_whatever_nodes_it_uses() -> None:

@@ -289,10 +289,7 @@ def test_a_limit_without_a_quota_means_a_quota_of_zero() -> None:
 
 def test_a_parent_pool_exceeds_its_quota_by_what_a_subpool_uses_beyond_its_new_share() -> None:
     """P2, S2: by the sum of both, although its own share is not used up."""
-    world = World(
-        {"t": 6, "t--a": Pool("t--a", gpu_quota(5), parent="t", subpool_name="a"), "z": 2},
-        {"n0": 8},
-    )
+    world = World({"t": 6, "t--a": Pool("t--a", gpu_quota(5), parent="t", subpool_name="a"), "z": 2}, {"n0": 8})
     world.submit("w", "t--a", NORMAL, 5)
     assert world.cycle() == ["admit w"]
     world.cycle()

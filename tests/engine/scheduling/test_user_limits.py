@@ -359,7 +359,7 @@ def test_work_stopped_by_a_limit_of_its_user_starts_after_a_change_or_when_other
     limited_in(world, "shop", 1)
     ((_, found),) = drained(starting_changes(world.state, "b-1", (), (Who.ADMIN,), 1, world.now))
     assert [(each.who.value, *map(str, each.changes)) for each in found.answers] == [
-        ("admin", "raise the limit of pool shop for one user to 2 GPUs (now 1)"),
+        ("admin", "raise the limit of pool shop for one user to 2 GPUs (now 1)")
     ]
 
 

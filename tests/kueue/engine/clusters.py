@@ -110,16 +110,7 @@ def runs(
         tuple(Placed((host,), count) for host, count in sorted((on or {}).items())),
     )
     return Workload(
-        name,
-        queue,
-        (pod_set,),
-        priority,
-        since,
-        since,
-        name,
-        granted=(granted,),
-        reserved_at=since,
-        evicted=evicted,
+        name, queue, (pod_set,), priority, since, since, name, granted=(granted,), reserved_at=since, evicted=evicted
     )
 
 

@@ -10,23 +10,8 @@ from runrig.domain.kueue import Pending, Preemption, Settings
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import FlavorResource
 from runrig.kueue.decisions import Admission, CycleReport, PendingReason
-from runrig.kueue.declared import (
-    ClusterQueue,
-    LabelSelector,
-    MatchExpression,
-    Policy,
-    StopPolicy,
-    System,
-    Workload,
-)
-from tests.kueue.engine.flavors_model import (
-    Mode,
-    Nomination,
-    Situation,
-    Start,
-    holds,
-    nominate,
-)
+from runrig.kueue.declared import ClusterQueue, LabelSelector, MatchExpression, Policy, StopPolicy, System, Workload
+from tests.kueue.engine.flavors_model import Mode, Nomination, Situation, Start, holds, nominate
 from tests.kueue.engine.preemption_model import Holder, Target, holder_of, without
 from tests.kueue.engine.quota_model import COHORT, QUEUE, Amounts, Ledger, Node, Tree, Usage, Weighted, plus
 

@@ -28,13 +28,7 @@ def ones(name: str, count: int, resource: str) -> list[Workload]:
 
 
 def stops(
-    own: int,
-    other: int,
-    asks: int,
-    *strategies: Strategy,
-    resource: str = "cpu",
-    deep: bool = False,
-    weight: int = 1,
+    own: int, other: int, asks: int, *strategies: Strategy, resource: str = "cpu", deep: bool = False, weight: int = 1
 ) -> object:
     """The workloads that stop for *big* of queue a. a has *own* workloads of lower priority, b has *other*; nothing is
     idle.

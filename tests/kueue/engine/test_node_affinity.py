@@ -155,11 +155,7 @@ def stands(**main: int) -> Decided:
     return outcome({"w": {"main": main}})
 
 
-TWO_AND_ONE = [
-    fast(machine("a1", "r1", cpu=3)),
-    fast(machine("a2", "r1", cpu=3)),
-    fast(machine("b1", "r2", cpu=3)),
-]
+TWO_AND_ONE = [fast(machine("a1", "r1", cpu=3)), fast(machine("a2", "r1", cpu=3)), fast(machine("b1", "r2", cpu=3))]
 """Two preferred nodes in one rack, and one that is alone in its own, which is tighter."""
 
 

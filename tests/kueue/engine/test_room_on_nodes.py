@@ -168,11 +168,7 @@ def test_quota_and_nodes_may_be_short_for_different_pod_sets() -> None:
         runs("by-quota", "q", pods(near=ONE_HOST, gpu=8), {"n3": 1}, priority=1),
         runs("by-node", "q", pods(near=ONE_HOST, cpu=4), {"n2": 1}, priority=1),
         waits(
-            "high",
-            "q",
-            pods(near=ONE_HOST, name="driver", gpu=4),
-            pods(2, ONE_RACK, name="workers", cpu=3),
-            priority=9,
+            "high", "q", pods(near=ONE_HOST, name="driver", gpu=4), pods(2, ONE_RACK, name="workers", cpu=3), priority=9
         ),
     )
     assert decided(made)["stops"] == {"by-quota": ("high", "InClusterQueue"), "by-node": ("high", "InClusterQueue")}

@@ -379,9 +379,7 @@ def test_a_flavor_where_one_resource_borrows_and_another_needs_targets_preempts(
     held = (Granted("main", 1, ((CPU, "a"),), ((CPU, 3),)),)
     running = waiting("r", "q0", {CPU: 3}, granted=held)
     system = System(
-        queues=(owner, lender),
-        flavors=FLAVORS,
-        workloads=(running, waiting("w", "q0", {CPU: 2, GPU: 4}, priority=1)),
+        queues=(owner, lender), flavors=FLAVORS, workloads=(running, waiting("w", "q0", {CPU: 2, GPU: 4}, priority=1))
     )
     report = Simulator(system).cycle(0.0)
     assert report.preempted == (Preemption("ns/r", "q0", "ns/w", PreemptionReason.IN_QUEUE),)

@@ -190,11 +190,7 @@ def test_file_order_is_kept() -> None:
 
 
 def test_namespaces_have_the_label_that_kubernetes_adds() -> None:
-    found = system(
-        manifest("Namespace", "b", version="v1", meta={"labels": {"team": "x"}}),
-        *home(),
-        workload(),
-    )
+    found = system(manifest("Namespace", "b", version="v1", meta={"labels": {"team": "x"}}), *home(), workload())
     assert found.namespaces == {
         "b": {"team": "x", "kubernetes.io/metadata.name": "b"},
         "default": {"kubernetes.io/metadata.name": "default"},

@@ -221,10 +221,7 @@ def test_unsupported_settings_cause_warnings() -> None:
         admissionFairSharing={"usageHalfLifeTime": "1h"}, integrations={"frameworks": ["pod"]}, leaderElection={}, x=1
     )
     assert [(path, message) for _, path, message in warnings(found)] == [
-        (
-            "x",
-            "unknown field, ignored. Use one of " + warnings(found)[0][2].partition("Use one of ")[2],
-        ),
+        ("x", "unknown field, ignored. Use one of " + warnings(found)[0][2].partition("Use one of ")[2]),
         ("integrations", "ignored: jobs of all kinds are simulated, enabled or not"),
         ("admissionFairSharing", "ignored: usage-based fair sharing between local queues is not simulated"),
     ]

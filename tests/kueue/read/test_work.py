@@ -69,13 +69,7 @@ def test_a_workload_created_in_advance_counts_for_its_job() -> None:
     assert names(made) == ["tune"]
 
 
-@pytest.mark.parametrize(
-    "over",
-    [
-        {"jobDeploymentStatus": "Complete"},
-        {"jobDeploymentStatus": "Failed"},
-    ],
-)
+@pytest.mark.parametrize("over", [{"jobDeploymentStatus": "Complete"}, {"jobDeploymentStatus": "Failed"}])
 def test_a_finished_ray_job_is_not_part_of_the_system(over: dict[str, Any]) -> None:
     assert names({**ray_job(), "status": over}) == []
     assert names({**ray_job(), "status": {"jobDeploymentStatus": "Running"}}) == ["tune"]

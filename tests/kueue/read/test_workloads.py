@@ -5,15 +5,7 @@ from typing import Any
 
 import pytest
 
-from runrig.kueue.declared import (
-    NODE_NAME,
-    Granted,
-    MatchExpression,
-    NodeChoice,
-    Toleration,
-    Workload,
-    WorkloadPodSet,
-)
+from runrig.kueue.declared import NODE_NAME, Granted, MatchExpression, NodeChoice, Toleration, Workload, WorkloadPodSet
 from tests.worlds.manifests import OLD, QUEUES, home, job, manifest, only, pod, read, system, workload
 
 T0 = 1767225600.0  # 2026-01-01T00:00:00Z
@@ -303,8 +295,7 @@ def by_name(*names: str, operator: str = "In", key: str = "metadata.name") -> di
 def test_a_pod_may_accept_nodes_by_name(version: str) -> None:
     zone = by_name("a", key="zone")
     made = affine(
-        {"matchFields": [by_name("n1")]},
-        {"matchExpressions": [zone], "matchFields": [by_name("n2", operator="NotIn")]},
+        {"matchFields": [by_name("n1")]}, {"matchExpressions": [zone], "matchFields": [by_name("n2", operator="NotIn")]}
     )
     expected = (
         (MatchExpression(NODE_NAME, "In", ("n1",)),),

@@ -11,17 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from runrig.domain.gangs import Gang, GangState
-from runrig.domain.plan import (
-    DropCohort,
-    DropNode,
-    Nominate,
-    PutCohort,
-    PutNode,
-    PutPool,
-    SetFlavors,
-    Submit,
-    Withdraw,
-)
+from runrig.domain.plan import DropCohort, DropNode, Nominate, PutCohort, PutNode, PutPool, SetFlavors, Submit, Withdraw
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Event

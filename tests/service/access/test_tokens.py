@@ -40,12 +40,7 @@ def test_only_the_hash_of_a_token_is_stored(any_store: str, tmp_path: Path) -> N
         token = it.token("bob")
         assert it.access.tokens.of("bob") == (
             TokenRow(
-                it.access.tokens.of("bob")[0].id,
-                "t",
-                "bob",
-                hashlib.sha256(token.encode()).hexdigest(),
-                T0,
-                T0 + 1000,
+                it.access.tokens.of("bob")[0].id, "t", "bob", hashlib.sha256(token.encode()).hexdigest(), T0, T0 + 1000
             ),
         )
         assert token not in repr(it.store.access.load())
@@ -182,10 +177,7 @@ def test_invalid_names_and_lifetimes_are_refused_together(any_store: str) -> Non
             it.access.tokens.create("bob", "a b", -1.0, actor="root")
         assert [(each.path, each.message) for each in refused.value.problems] == [
             ("name", "token name 'a b' must be letters, digits and '.', '_', '-', and start with a letter or digit"),
-            (
-                "expires_in_s",
-                "invalid token lifetime -1 s. Use more than 0 and at most 316224000 s, or never",
-            ),
+            ("expires_in_s", "invalid token lifetime -1 s. Use more than 0 and at most 316224000 s, or never"),
         ]
         with pytest.raises(NotFound):
             it.access.tokens.create("carl", "a", actor="root")

@@ -71,10 +71,7 @@ def test_prediction_is_one_sentence(tmp_path: Path) -> None:
         for name in ("a", "b"):
             it.submit(name, "pool1", Priority.LOW, gpus=2)
         it.later(0)
-        assert told(it, one_task("c", gpus=2), "pool2") == (
-            "STARTS_AFTER_STOPS",
-            "would start when a-1 has stopped",
-        )
+        assert told(it, one_task("c", gpus=2), "pool2") == ("STARTS_AFTER_STOPS", "would start when a-1 has stopped")
         it.submit("d", "pool1", gpus=2)
         it.later(30)
         assert told(it, one_task("c", gpus=1)) == (

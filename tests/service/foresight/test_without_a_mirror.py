@@ -71,11 +71,7 @@ def test_query_that_needs_its_own_state_is_refused_in_a_large_cluster(
     monkeypatch.setattr(it.service._transactor, "copies", None)
     says = "this needs the mirror process: the cluster has [0-9]+ nodes and groups, more than the 2"
     asked: Callable[[], object]
-    for asked in (
-        lambda: plan(it),
-        lambda: would_start(it, others=True),
-        lambda: would_start(it, depth=2),
-    ):
+    for asked in (lambda: plan(it), lambda: would_start(it, others=True), lambda: would_start(it, depth=2)):
         with pytest.raises(NoBranches, match=says):
             asked()
 

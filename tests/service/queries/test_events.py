@@ -73,10 +73,7 @@ PAIRS: list[tuple[Action, str]] = [
     ),
     (DropCohort(Cohort("c")), "deleted cohort c"),
     (PutPool(Pool("p", {GPU: Quota(4)})), "created pool p: 4 GPUs"),
-    (
-        PutPool(Pool("p", {GPU: Quota(2)}), Pool("p", {GPU: Quota(4)})),
-        "resized pool p: 4 GPUs → 2 GPUs",
-    ),
+    (PutPool(Pool("p", {GPU: Quota(2)}), Pool("p", {GPU: Quota(4)})), "resized pool p: 4 GPUs → 2 GPUs"),
     (PutPool(Pool("p", weight=2), Pool("p")), "updated pool p: no quota"),
     (PutPool(Pool("p", state=PoolState.DELETING), Pool("p")), "pool p changed from ACTIVE to DELETING"),
     (Submit(WORKFLOW, ()), "w-1 submitted to pool p by ann (priority LOW)"),

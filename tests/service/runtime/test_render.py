@@ -30,8 +30,7 @@ FLEET = (
 
 
 @pytest.mark.parametrize(
-    ("golden", "options"),
-    [("subpool", ("--pool", "lab--a")), ("pool", ("--pool", "lab", "--priority", "HIGH"))],
+    ("golden", "options"), [("subpool", ("--pool", "lab--a")), ("pool", ("--pool", "lab", "--priority", "HIGH"))]
 )
 def test_workflow_with_every_field_renders_to_the_expected_objects(golden: str, options: tuple[str, ...]) -> None:
     """Flavors, taints, counts, tokens, files, labels that are not a user's to set, amounts, a subpool beside the shared leaf."""

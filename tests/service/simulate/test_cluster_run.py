@@ -105,11 +105,7 @@ def test_borrowed_work_is_reclaimed_and_requeued_until_everything_has_ended() ->
                 preempted=[{"workload": low, "queue": "batch", "by": high, "reason": "RECLAIM"}],
                 waits=[pending(high, "vision", "WaitsForTargets", "R4", parked=False)],
             ),
-            cycle(
-                11,
-                starts=[admitted(high, "vision")],
-                waits=[pending(low, "batch", "NoIdleToBorrow", "Q3", **idle)],
-            ),
+            cycle(11, starts=[admitted(high, "vision")], waits=[pending(low, "batch", "NoIdleToBorrow", "Q3", **idle)]),
             cycle(41, starts=[admitted(low, "batch", 2)]),
             cycle(100),
             cycle(141),
@@ -151,11 +147,7 @@ def test_a_task_group_waits_for_those_before_it_and_for_the_head_of_a_strict_que
         cycle(0, starts=[admitted("chain-1/first-group", "vision", pod_set="first")], waits=[after_first]),
         cycle(1, waits=[head, after_first]),
         cycle(2, waits=[head, behind, after_first]),
-        cycle(
-            10,
-            starts=[admitted("chain-1/second-group", "vision", pod_set="second")],
-            waits=[head, behind],
-        ),
+        cycle(10, starts=[admitted("chain-1/second-group", "vision", pod_set="second")], waits=[head, behind]),
         cycle(20, starts=[admitted("b-1/main-group", "vision")], waits=[last]),
         cycle(21, starts=[admitted("c-1/main-group", "vision")]),
         cycle(22),
@@ -248,10 +240,7 @@ def test_a_scenario_without_workflows_has_no_cycle() -> None:
         ("[{file: a.yaml, pool: batch, priority: TOP}]", "priority: expected one of HIGH, NORMAL, LOW, got text 'TOP'"),
         ("[{file: a.yaml, pool: batch, at: soon}]", "at: 'soon' is not a duration. Use one number with a unit of"),
         ("[{file: nope.yaml, pool: batch}]", "nope.yaml: no such file"),
-        (
-            "[{file: bad.yaml, pool: batch}]",
-            "bad.yaml:1:1: a workflow file needs workflow. Add workflow:",
-        ),
+        ("[{file: bad.yaml, pool: batch}]", "bad.yaml:1:1: a workflow file needs workflow. Add workflow:"),
         ("7", "workflows: expected a list with '- ' before each item, got 7"),
     ],
 )

@@ -105,8 +105,7 @@ def test_work_gets_quota_and_waits_for_the_checks_of_its_queue(
 
 
 @pytest.mark.parametrize(
-    ("state", "expected"),
-    [("Retry", ["next", "w"]), ("Rejected", ["next"]), ("Ready", []), ("Pending", [])],
+    ("state", "expected"), [("Retry", ["next", "w"]), ("Rejected", ["next"]), ("Ready", []), ("Pending", [])]
 )
 def test_rejected_check_evicts_the_workload(state: str, expected: list[str]) -> None:
     """It queues from its eviction, which is now, behind who waits; after *next* there is room for it too."""

@@ -78,16 +78,8 @@ def test_one_head_per_queue_is_evaluated_and_idle_quota_is_borrowed() -> None:
     assert line(BORROWING) == {
         "scenario": "test.yaml",
         "quota": {
-            "before": {
-                "cq-a": cpu(5, 0, 9, 10),
-                "cq-b": cpu(5, 1, 9, 10),
-                "team": cpu(0, 1, 9, 10, subtree=10),
-            },
-            "after": {
-                "cq-a": cpu(5, 6, 2, 10),
-                "cq-b": cpu(5, 2, 2, 10),
-                "team": cpu(0, 8, 2, 10, subtree=10),
-            },
+            "before": {"cq-a": cpu(5, 0, 9, 10), "cq-b": cpu(5, 1, 9, 10), "team": cpu(0, 1, 9, 10, subtree=10)},
+            "after": {"cq-a": cpu(5, 6, 2, 10), "cq-b": cpu(5, 2, 2, 10), "team": cpu(0, 8, 2, 10, subtree=10)},
         },
         "inactive": [],
         "cohorts": {"team": {"CohortActive": True}},

@@ -16,12 +16,7 @@ from ..values import Commit
 
 POOLS = {
     pool.name: pool
-    for pool in (
-        Pool("team"),
-        Pool("team--a", parent="team", subpool_name="a"),
-        Pool("team2"),
-        Pool("team_2"),
-    )
+    for pool in (Pool("team"), Pool("team--a", parent="team", subpool_name="a"), Pool("team2"), Pool("team_2"))
 }
 TAGS = ("june", "June", "best", "a.b", "aXb")
 
