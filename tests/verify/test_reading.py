@@ -166,3 +166,4 @@ def test_databases_of_newer_releases_and_other_programs_are_not_read(server: Pat
     with closing(sqlite3.connect(tmp_path / "other.db")) as database:
         database.execute("CREATE TABLE things (name TEXT)")
     assert unreadable(tmp_path / "other.db", None) == "FILE is not a database of runrig"
+    assert unreadable(tmp_path, None) == "FILE is a folder. Name a SQLite database, a backup or an export"

@@ -1,28 +1,31 @@
 """Barriers that stop work: quota, or room on nodes. Each is asked again only after a change."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from .gang import Queue
-from .places import fits, room_in
-from .quota import LAYERS, NO_LIMIT
+from .nodes import GONE, Rooms, fits
+from .quota import NO_LIMIT
 from .world import World
-
-NOWHERE: tuple[int, Any, Any] = (0, None, None)
-"""Count, domain and node where nothing was."""
 
 
 class Barrier:
-    """*asleep*: need → queues that need as much here and could not start."""
+    """*asleep*: for LOW and others: need → queues that need as much here and could not start."""
 
     firm = False
 
     def __init__(self) -> None:
-        self.asleep: dict[int, dict[Queue, None]] = {}
+        self.asleep: tuple[dict[int, dict[Queue, None]], dict[int, dict[Queue, None]]] = ({}, {})
 
     def most(self) -> int:
         """How much it lets through now. Of this one only a search tells."""
         return NO_LIMIT
+
+    def lets_through(self) -> bool:
+        """Whether it lets any of them through now."""
+        low, firm = self.asleep
+        return bool(low or firm) and min(chain(low, firm)) <= self.most()
 
 
 class Quota(Barrier):
@@ -40,50 +43,46 @@ class Quota(Barrier):
 
 
 class Column(Barrier):
-    """How many pods of one shape fit into the domain that has most room; only nodes that changed are counted again.
+    """How many pods of one shape fit into the domain that has most room.
 
     *labels*: all that a node needs; the first *depth* of them name its domain. 0: all nodes are one domain.
     """
 
     def __init__(
-        self,
-        world: World,
-        flavor: str,
-        need: dict[str, int],
-        labels: Sequence[str] = (),
-        depth: int = 0,
-        layers: tuple[int, ...] = LAYERS,
+        self, rooms: Rooms, flavor: str, need: dict[str, int], labels: Sequence[str] = (), depth: int = 0
     ) -> None:
         super().__init__()
-        self._world, self._flavor, self._need, self._layers = world, flavor, need, layers
+        self._rooms, self._flavor, self._need = rooms, flavor, need
         self._labels, self._depth = labels, depth
-        self._of: dict[str, tuple[int, Any, Any]] = {}
+        self._domains: dict[str, Any] = {}
         self._totals: dict[Any, int] = {}
-        self._most = 0
-        self._recount(world.nodes)
-        self._seen = len(world.touched)
+        self._counts: list[int] = []
+        self._seen = self._most = 0
 
     def most(self) -> int:
-        touched = self._world.touched
-        if self._seen < len(touched):
-            self._recount({*touched[self._seen :]})
-            self._seen = len(touched)
+        rooms = self._rooms
+        if rooms.seen != len(rooms.touched):
+            rooms.look()
+        if self._seen != len(rooms.moves):
+            self._recount()
         return self._most
 
-    def _recount(self, names: Iterable[str]) -> None:
-        world, rooms = self._world, self._world.rooms[self._layers]
-        for name in names:
-            node, count = world.nodes.get(name), 0
-            before, domain, same = self._of.get(name, NOWHERE)
-            if node is not same:
-                self._totals[domain] = self._totals.get(domain, 0) - before
-                before, domain = 0, self._domain(node)
-            if domain is not None and world.takes.get(name) == self._flavor:
-                count = fits(rooms.get(name) or room_in(world, name, self._layers), self._need)
-            if count != before or node is not same:
-                self._of[name] = count, domain, node
-                self._totals[domain] = self._totals.get(domain, 0) + count - before
-        self._most = max(self._totals.values(), default=0)
+    def _recount(self) -> None:
+        moves, kinds, counts, totals = self._rooms.moves, self._rooms.kinds, self._counts, self._totals
+        for flavor, room in kinds[len(counts) :]:
+            counts.append(fits(room, self._need) if flavor == self._flavor else 0)
+        domains = self._domains
+        for name, before, now in moves[self._seen :]:
+            if now == GONE:
+                domain, change = domains.pop(name, None), -counts[before]
+            elif change := counts[now] - counts[before]:
+                if name not in domains:
+                    domains[name] = self._domain(self._rooms.nodes.get(name))
+                domain = domains[name]
+            if change and domain is not None:
+                totals[domain] = totals.get(domain, 0) + change
+        self._seen = len(moves)
+        self._most = max(totals.values(), default=0)
 
     def _domain(self, node: Mapping[str, Any] | None) -> tuple[str, ...] | None:
         """None: it lacks a label."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from .gang import ADMITTED, STOPPING, Gang
+from .gang import ADMITTED, STOPPING, Gang, gpus_of
 from .world import World
 
 POOL, USER = "pool", "user"
@@ -71,7 +71,7 @@ class Spending:
         scopes, before = self.kept.pop(id, ((), 0))
         now = 0
         if gang is not None and gang.state in (ADMITTED, STOPPING):
-            scopes, now = scopes_of(gang), _gpus(gang)
+            scopes, now = scopes_of(gang), gpus_of(gang, gang.placement)
             self.kept[id] = scopes, now
         for scope in scopes:
             if scope in self.held and now != before:
@@ -87,11 +87,6 @@ def month_of(now: float) -> float:
 
 def scopes_of(gang: Gang) -> tuple[Scope, Scope]:
     return (POOL, gang.pool.partition("--")[0]), (USER, gang.user)
-
-
-def _gpus(gang: Gang) -> int:
-    pairs = zip(gang.requests, gang.placement, strict=True)
-    return sum(int(each["count"]) * int(need.get("gpu", 0)) for need, each in pairs)
 
 
 def budget_of(world: World, scope: Scope) -> tuple[int | None, str]:

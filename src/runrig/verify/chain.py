@@ -125,11 +125,11 @@ class Chain:
         if not stored and not self.first:
             return
         self.first = self.first or revision
-        leaves, about = b"".join(each.leaf for each in events), events[-1].about
+        leaves, about = b"".join([each.leaf for each in events]), events[-1].about
         more = dumps(about).encode() if about else b""
         self.whole = hashlib.sha256(self.last + revision.to_bytes(8) + leaves + more).digest()
         # The hash does not cover the numbers of events that retention deleted.
-        if stored != self.whole or any(each.seq != at for at, each in enumerate(events)):
+        if stored != self.whole or [each.seq for each in events] != [*range(len(events))]:
             self.broken.append(revision)
         self.found |= self.whole.hex() == self._wanted
         self.last = stored or self.whole

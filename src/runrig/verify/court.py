@@ -1,21 +1,25 @@
 """Answers the questions of the rules: could a gang start, what blocks it, which is first."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .barriers import Barrier, Column, Quota
 from .budgets import SPENDING, Spending
 from .chain import Snapshot
-from .gang import NOMINATED, Gang, Placement, Queue, gpus_of, holders
-from .places import Search, as_placement, choices, fits, room_in, shared_levels
+from .gang import NOMINATED, Full, Gang, Placement, Queue
+from .nodes import fits
+from .places import Search, as_placement, choices, shared_levels
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 from .timeouts import TIMING, Timeouts
 from .world import World
 
 Action = Mapping[str, Any]
 MOST_REQUEUES = 100
+_FOLLOWED = SPENDING | TIMING | {"Reassign", "Preempt"}
+_place = itemgetter(0)
 
 
 class Commit(NamedTuple):
@@ -63,10 +67,11 @@ class Court:
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[Any, Column] = {}
         self._quotas: dict[Any, Quota] = {}
+        self._fulls: dict[Any, Full] = {}
         self._unknown = Barrier()
         self._beds: dict[Barrier, None] = {}
         self._open: list[Barrier] = []
-        self._awake: tuple[dict[Queue, None], dict[Queue, None]] = ({}, {})
+        self._lines: dict[bool, tuple[int, list[tuple[Any, Queue]]]] = {True: (-1, []), False: (-1, [])}
         self._seen = self._at = -1
         self._tree: Tree | None = None
         self._empty: Tree | None = None
@@ -90,6 +95,8 @@ class Court:
     def apply(self, kind: str, action: Action, *, began: bool = False) -> None:
         """Carries out *action*. *began*: its time began earlier, as its workflow says."""
         self.world.apply(kind, action)
+        if kind not in _FOLLOWED:
+            return
         if kind in SPENDING:
             self.spending.follow(self.world, kind, action)
         if kind in TIMING and not began:
@@ -110,7 +117,7 @@ class Court:
     def forget(self) -> None:
         """Keeps the log of touched nodes short."""
         if len(self.world.touched) > 500_000:
-            self.world.touched.clear()
+            self.world.forget()
             self._columns.clear()
             self._tree = None
 
@@ -148,9 +155,9 @@ class Court:
             return Way(flavors, counts, [*needs, (self._unknown, 0)])
         picky = bool(gang.sets[0]["topology"])
         labels = tuple(each["label"] for each in self.world.pools[gang.pool]["topology_keys"]) if picky else ()
-        key = flavors[0], repr(gang.sets[0]["requests"]), labels, depth, tuple(layers)
+        key = flavors[0], repr(gang.sets[0]["requests"]), labels, depth, layers
         if key not in self._columns:
-            self._columns[key] = Column(self.world, flavors[0], gang.requests[0], labels, depth, layers)
+            self._columns[key] = Column(self.world.rooms[layers], flavors[0], gang.requests[0], labels, depth)
         return Way(flavors, counts, [*needs, (self._columns[key], counts[0])])
 
     def barrier(self, gang: Gang, way: Way, layers: tuple[int, ...] = LAYERS) -> tuple[Barrier, int] | None:
@@ -179,11 +186,12 @@ class Court:
         if self._tree is not self.world.tree:
             self._tree, self._epoch, self._empty = self.world.tree, object(), None
             for barrier in self._beds:
-                barrier.asleep.clear()
-            for each in (self._beds, self._quotas, *self._awake):
-                each.clear()
+                barrier.asleep = ({}, {})
+            self._beds.clear()
+            self._quotas.clear()
+            self._fulls.clear()
             for queue in self.world.queues.values():
-                queue.at = []
+                queue.at, queue.stopped = [], -1
             self.world.fresh = {queue: None for queues in self.world.waiting.values() for queue in queues}
 
     def could_ever_start(self, gang: Gang) -> bool:
@@ -210,7 +218,11 @@ class Court:
             queue.ways = [self.way(gang, each, gang.sizes[-1]) for each in flavors]
             amounts = self.world.asked(gang, as_placement(flavors[0], gang.sizes[0]))
             node = tree.pools[gang.pool]
-            queue.full = [(self._quota(tree.spare, node, key, CHARGED), amount) for key, amount in amounts.items()]
+            name = gang.pool, *amounts.items()
+            if name not in self._fulls:
+                needs = [(self._quota(tree.spare, node, key, CHARGED), amount) for key, amount in amounts.items()]
+                self._fulls[name] = Full(needs)
+            queue.full = self._fulls[name]
         return queue
 
     def could_start(self, gang: Gang) -> Sequence[str] | None:
@@ -223,47 +235,74 @@ class Court:
                 return way.flavors
             if barrier not in found:
                 found.append(barrier)
+        queue.stopped = self.world.loosened
         self._sleep(queue, found)
         return None
 
     def _sleep(self, queue: Queue, at: list[tuple[Barrier, int]]) -> None:
         """It is asked again when a barrier of *at* lets it through; if there is none, after its next gang arrives."""
-        self._awake[queue.firm].pop(queue, None)
         self.world.fresh.pop(queue, None)
         if at == queue.at:
             return
         for each, need in queue.at:
-            del each.asleep[need][queue]
-            if not each.asleep[need]:
-                del each.asleep[need]
+            asleep = each.asleep[queue.firm]
+            del asleep[need][queue]
+            if not asleep[need]:
+                del asleep[need]
         queue.at = at
         for each, need in at:
             self._beds[each] = None
-            each.asleep.setdefault(need, {})[queue] = None
+            each.asleep[queue.firm].setdefault(need, {})[queue] = None
 
-    def awake(self, *, again: bool = False, low: bool = True) -> Iterable[Queue]:
-        """Queues that no barrier is known to stop. *again*: as it is now, and not when something last became free. *low*: also LOW."""
-        if self._seen != self.world.loosened:
-            self._rouse(self._beds)
-        elif again and self._at != self.world.changes:  # Since then, barriers only closed.
-            self._rouse(self._open)
-        fresh = self.world.fresh if low else [queue for queue in self.world.fresh if queue.firm]
-        return chain(self._awake[True], self._awake[False] if low else (), fresh)
+    def awake(self, *, firm: bool) -> list[Queue]:
+        """Queues that no barrier is known to stop now."""
+        world, room = self.world, 0
+        if self._at != world.changes or self._seen != world.loosened:
+            beds = self._beds if self._seen != world.loosened else self._open  # Since then, barriers only closed.
+            self._seen, self._at = world.loosened, world.changes
+            self._open = [each for each in beds if each.lets_through()]
+        found = [queue for queue in world.fresh if queue.firm == firm]
+        for each in self._open:
+            asleep = each.asleep[firm]
+            room = each.most() if asleep else 0
+            for need in [need for need in asleep if need <= room]:
+                found += asleep[need]
+        for queue in [queue for queue in found if not queue.row]:
+            self._sleep(queue, [])
+            queue.stopped = -1
+        return [queue for queue in dict.fromkeys(found) if queue.stopped != world.loosened and queue.row]
 
-    def _rouse(self, beds: Iterable[Barrier]) -> None:
-        self._seen, self._at, self._open = self.world.loosened, self.world.changes, []
-        for each in self._awake:
-            each.clear()
-        for barrier in beds:
-            room = barrier.most() if barrier.asleep else 0
-            through = [need for need in barrier.asleep if need <= room]
-            if through:
-                self._open.append(barrier)
-            for queue in [queue for need in through for queue in barrier.asleep[need]]:
-                if queue.row:
-                    self._awake[queue.firm][queue] = None
-                else:
-                    self._sleep(queue, [])
+    def ahead(self, gang: Gang) -> Iterator[Gang]:
+        """Gangs that no barrier is known to stop and that come before *gang* by P4. Where weights differ, LOW against LOW is not judged.
+
+        Until something becomes free, gangs only move back in the order, so each queue is looked at again when *gang* is after the place
+        that it had.
+        """
+        loosened, standing = self.world.loosened, (self.borrows(gang), gang.order)
+        for firm in (True,) if gang.firm or self.world.tree.weighted else (True, False):
+            made, line = self._lines[firm]
+            if made != loosened:
+                line = [(self._place(queue), queue) for queue in self.awake(firm=firm)]
+                line.sort(key=_place)
+                self._lines[firm] = loosened, line
+            passed = [queue for _, queue in line[: bisect_left(line, standing, key=_place)]]
+            del line[: len(passed)]
+            for nth, queue in enumerate(dict.fromkeys([*passed, *self.world.fresh])):
+                if queue.firm != firm or queue.stopped == loosened or not queue.row:
+                    continue
+                if queue.at and all(need > barrier.most() for barrier, need in queue.at):
+                    queue.stopped = loosened
+                    continue
+                place = self._place(queue)
+                if nth < len(passed):
+                    insort(line, (place, queue), key=_place)
+                first = self.first(queue, refused=False) if place < standing else None
+                if first is not None and (place[0], first.order) < standing:
+                    yield first
+
+    def _place(self, queue: Queue) -> tuple[bool, tuple[int, float, str]]:
+        order, first = queue.row[0]
+        return not queue.firm and (queue.full.over == self.world.loosened or self.borrows(first)), order
 
     def had_its_turn(self, gang: Gang) -> bool:
         """P5: a gang later in the order was nominated in this cycle, and claimed what stops; that can help only in the next one."""
@@ -272,13 +311,12 @@ class Court:
     def borrows(self, gang: Gang) -> bool:
         """Law P4: LOW that does not stay within the nominal of its pool, by its full size in the first flavor that it can use."""
         queue, loosened = gang.queue, self.world.loosened
-        if queue.firm or queue.over == loosened:
-            return not queue.firm
-        for quota, need in self._asked(gang).full:
-            if need > quota.most():
-                queue.over = loosened
-                return True
-        return False
+        if queue.firm:
+            return False
+        full = self._asked(gang).full
+        if full.over != loosened and any(need > quota.most() for quota, need in full.needs):
+            full.over = loosened
+        return full.over == loosened
 
     def is_head(self, gang: Gang) -> bool:
         """No gang of its pool that waits or is nominated is ahead of it.
@@ -286,7 +324,7 @@ class Court:
         If something changed in this cycle, LOW ahead of it counts whether or not it borrows now: it may not have when the cycle came
         to it. By W6, those that a limit of their user stops do not count.
         """
-        heads = [self.first(queue) for queue in self.world.waiting.get(gang.pool, ())]
+        heads = [self.first(queue) for queue in self.world.waiting_in(gang.pool)]
         waiting = [each for each in heads if each is not None and each is not gang]
         nominated = [each for each in self.world.nominated.values() if each.pool == gang.pool and each is not gang]
         borrows = self.borrows(gang)
@@ -314,12 +352,13 @@ class Court:
         most = world.pools[gang.pool].get("user_gpus"), world.limits.get(gang.user, {}).get("gpus")
         if most == (None, None):
             return []
-        each = zip(holders(gang), most, strict=True)
+        each = zip(gang.holders, most, strict=True)
         return [(where[0], limit, world.held.get(where, 0)) for where, limit in each if limit is not None]
 
     def user_has_room(self, gang: Gang, counts: Sequence[int]) -> bool:
         """Law W6: no limit of its user stops the gang with *counts* pods. Others pass it if one does even at its smallest size."""
-        return all(held + gpus_of(gang, counts) <= most for _, most, held in self.limits_of_user(gang))
+        gpus = sum(count * need.get("gpu", 0) for count, need in zip(counts, gang.requests, strict=True))
+        return all(held + gpus <= most for _, most, held in self.limits_of_user(gang))
 
     def may_start(self, gang: Gang) -> bool:
         """Whether only quota and nodes can block it: P4, Q5, T7, W3, W6 and W8 allow it to start."""
@@ -327,10 +366,6 @@ class Court:
         if gang.refused or row.get("held_by") or row.get("aside") or self.world.tree.in_circle(gang.pool):
             return False
         return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.is_head(gang)
-
-    def firsts(self, queues: Iterable[Queue]) -> Iterator[Gang]:
-        """The first of each that no limit stops."""
-        return (first for queue in queues if (first := self.first(queue, refused=False)) is not None)
 
     def mine(self, action: Action) -> list[Gang]:
         """Returns the targets of a nomination for which no other gang is waiting."""
@@ -358,8 +393,8 @@ def no_room(
             for resource, amount in need.items():
                 mine[resource] = mine.get(resource, 0) + amount * share["count"]
     for name, amounts in taken.items():
-        if name in world.nodes and name not in were and not fits(room_in(world, name, layers), amounts):
-            room = room_in(world, name, layers)
+        room = {} if name in were else world.rooms[layers].of(name)
+        if name not in were and not fits(room, amounts):
             free = {resource: room.get(resource) for resource in amounts}
             yield f"it needs {amounts} of node {name}, where {free} are free"
             return

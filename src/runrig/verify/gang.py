@@ -1,6 +1,6 @@
 """A gang of the log, and the queues in which gangs wait."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,8 @@ Placement = list[dict[str, Any]]
 class Gang:
     """*order*: its position in the queue by P4, except for LOW that borrows. *state* None: it is not in the queue and holds nothing.
 
-    *layers*: those in which it is charged. *since*: time of its placement. *alike*: equal for gangs of one `Queue`.
+    *layers*: those in which it is charged. *since*, *gpus*: time of its placement, and how many that has. *holders*: its user in the
+    top-level pool, and in all pools. *alike*: equal for gangs of one `Queue`.
     *asked*: the last placement for which its amounts of quota were computed, with the tree, and these.
     """
 
@@ -34,7 +35,8 @@ class Gang:
         self.placement: Placement = []
         self.asked: tuple[object, object, dict[str, int]] = (None, None, {})
         self.targets: tuple[str, ...] = ()
-        self.since = 0.0
+        self.gpus, self.since = 0, 0.0
+        self.holders = (self.pool.partition("--")[0], user), ("", user)
         self.layers: tuple[int, ...] = ()
 
     def rank_as(self, priority: str) -> None:
@@ -49,6 +51,13 @@ class Gang:
         return [[count - width * step // max(1, total) for count, width in ranges] for step in range(total + 1)]
 
 
+class Full:
+    """Needs of the full size of a gang in the nominal of its pool. *over*: `World.loosened` when that was more than is left."""
+
+    def __init__(self, needs: list[Any]) -> None:
+        self.needs, self.over = needs, -1
+
+
 class Queue:
     """Gangs that are alike: of one pool and priority, with the same pods. *row*: those that wait, in order.
 
@@ -59,9 +68,9 @@ class Queue:
         self.pool, self.firm = pool, firm
         self.row: list[tuple[tuple[int, float, str], Gang]] = []
         self.at, self.ways, self.if_stopped = list[Any](), list[Any](), list[Any]() or None
-        self.full = list[Any]()
+        self.full = Full([])
         self.asked: object = None
-        self.over = self.vain = -1
+        self.vain = self.stopped = -1
 
 
 def counted(number: int, one: str) -> str:
@@ -69,9 +78,8 @@ def counted(number: int, one: str) -> str:
     return f"{number:,} {one}{'' if number == 1 else 's'}"
 
 
-def gpus_of(gang: Gang, counts: Sequence[int]) -> int:
-    """GPUs of *counts* pods, one number per pod set."""
-    return sum(count * need.get("gpu", 0) for count, need in zip(counts, gang.requests, strict=True))
+def gpus_of(gang: Gang, placement: Placement) -> int:
+    return sum([each["count"] * need.get("gpu", 0) for each, need in zip(placement, gang.requests, strict=True)])
 
 
 def hold_gpus(held: dict[str, dict[int, str]], gang: Gang, *, take: bool) -> None:
@@ -83,8 +91,3 @@ def hold_gpus(held: dict[str, dict[int, str]], gang: Gang, *, take: bool) -> Non
                 mine[index] = gang.id
             elif mine.get(index) == gang.id:
                 del mine[index]
-
-
-def holders(gang: Gang) -> tuple[tuple[str, str], tuple[str, str]]:
-    """The user in the top-level pool and in all pools, whose GPUs are limited by W6."""
-    return (gang.pool.partition("--")[0], gang.user), ("", gang.user)

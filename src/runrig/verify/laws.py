@@ -78,19 +78,8 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """
     if gang.state != PENDING:
         return
-    borrows, order, loosened = court.borrows(gang), gang.order, court.world.loosened
-    queues = [  # Not all that are ahead of it, but few others, and without asking each.
-        queue
-        for queue in court.awake(low=not gang.firm and not court.world.tree.weighted)
-        if queue.row
-        and (
-            (queue.row[0][0] < order and (queue.firm or borrows or queue.over != loosened))
-            or (borrows and not queue.firm and queue.over != loosened and not court.borrows(queue.row[0][1]))
-        )
-    ]
-    for other in court.firsts(queues):
-        ahead = (court.borrows(other), other.order) < (borrows, order)
-        if ahead and court.could_start(other) is not None and court.may_start(other) and not court.had_its_turn(other):
+    for other in court.ahead(gang):
+        if court.could_start(other) is not None and court.may_start(other) and not court.had_its_turn(other):
             yield f"it starts before {other.id}, which is ahead of it and could start"
 
 
@@ -98,7 +87,7 @@ def strict_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Queue order, P4: in a STRICT_FIFO pool a later gang cannot start while the head waits, even if the head is nominated."""
     if gang.state != PENDING or court.world.pools[gang.pool]["queueing"] != "STRICT_FIFO":
         return
-    for queue in court.world.waiting.get(gang.pool, ()):
+    for queue in court.world.waiting_in(gang.pool):
         other = court.first(queue)
         if other is not None and (court.borrows(other), other.order) < (court.borrows(gang), gang.order):
             yield f"it starts while {other.id} waits ahead of it in STRICT_FIFO pool {gang.pool}"
@@ -119,9 +108,10 @@ def keeps_its_place(court: Court, gang: Gang, action: Action) -> Iterator[str]:
 
 def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
-    for gang in court.firsts([*court.awake(again=True)]):
-        flavors = court.could_start(gang)
-        if flavors is not None and court.may_start(gang) and not court.had_its_turn(gang):
+    for queue in [*court.awake(firm=True), *court.awake(firm=False)]:
+        gang = court.first(queue, refused=False)
+        flavors = None if gang is None else court.could_start(gang)
+        if gang is not None and flavors is not None and court.may_start(gang) and not court.had_its_turn(gang):
             yield gang, f"it is still waiting at the end of a cycle, but fits on {' and '.join(sorted({*flavors}))}"
 
 
@@ -141,8 +131,8 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
     if world.nominated:
         return
     asked: dict[str, list[tuple[Gang, list[Way]]]] = {}
-    waiting = [world.waiting.get(pool, {}) for pool, low in world.low.items() if low]
-    for queue in [each for queues in waiting for each in queues if each.firm and each.vain != world.loosened]:
+    waiting = [world.waiting.get((pool, True), {}) for pool, low in world.low.items() if low]
+    for queue in [each for queues in waiting for each in queues if each.vain != world.loosened]:
         # LOW work makes no difference to the guarantee.
         ways = [way for way in court.ways_if_stopped(queue.row[0][1]) if not court.beyond_promise(way)]
         gang = court.first(queue, refused=False) if ways else None

@@ -222,8 +222,8 @@ def user_gpus(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Limits, W6: one user holds up to `user_gpus` GPUs in a pool and its subpools, and up to a limit of their own over all
     pools. A nomination holds them already.
     """
-    gpus = gpus_of(gang, [each["count"] for each in action["placement"]])
     for where, most, held in court.limits_of_user(gang) if gang.state == PENDING else ():
+        gpus = gpus_of(gang, action["placement"])
         if held + gpus > most:
             yield f"it uses {counted(gpus, 'GPU')} while {gang.user} already uses {held} in {where or 'all pools'}; the limit is {most}"
 
@@ -245,7 +245,7 @@ def closed_pools(court: Court, action: Action) -> Iterator[str]:
 def reached(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     """Budgets, W7: nothing new starts once the GPU-hours of a month are held, or only LOW work."""
     world, spending = court.world, court.spending
-    for scope in scopes_of(gang):
+    for scope in scopes_of(gang) if spending.held else ():
         budget, does = budget_of(world, scope)
         if budget is None or scope not in spending.held or (does == "BORROW" and not gang.firm):
             continue

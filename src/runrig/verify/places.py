@@ -4,18 +4,18 @@ A placement that is found is a proof; that none is found proves nothing, so the 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from .gang import Gang, Placement
+from .nodes import fits
 from .quota import LAYERS
 from .world import World
 
 Pods = list[tuple[int, int]]
 """(index of the pod set, index of the pod)."""
-MOST_CHOICES, MOST_PODS = 64, 1 << 30
-UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
+MOST_CHOICES = 64
 
 
 def choices(world: World, gang: Gang) -> list[tuple[str, ...]]:
@@ -101,32 +101,8 @@ class Search:
 
     def _room(self, name: str) -> dict[str, int]:
         if name not in self.left:
-            self.left[name] = dict(room_in(self.world, name, self.layers))
+            self.left[name] = dict(self.world.rooms[self.layers].of(name))
         return self.left[name]
-
-
-def room_in(world: World, name: str, layers: tuple[int, ...]) -> dict[str, int]:
-    """Resource → what a node has left in all *layers*; a resource that it does not list is missing."""
-    kept = world.rooms[layers]
-    if name not in kept:
-        one, other = (world.free[layer].get(name, {}) for layer in (layers[0], layers[-1]))
-        kept[name] = {
-            resource: amount + min(one.get(resource, 0), other.get(resource, 0))
-            for resource, amount in world.nodes[name]["resources"].items()
-        }
-    return kept[name]
-
-
-def fits(room: Mapping[str, int], need: Mapping[str, int]) -> int:
-    """How many pods fit."""
-    most = MOST_PODS
-    for resource, amount in need.items():
-        if resource in room:
-            several = room[resource] // amount
-            most = several if several < most else most  # Faster than min().
-        elif resource not in UNLIMITED_IF_UNLISTED:
-            return 0
-    return max(0, most)
 
 
 def shared_levels(world: World, gang: Gang) -> int | None:

@@ -144,7 +144,8 @@ class Tree:
             sums.held += amount
             if firm:
                 sums.used += amount
-                old, nominal = sums.wanted, node.quota.get(key, UNLIMITED)[0]
+            if firm and asked:
+                old, nominal = sums.wanted, node.limits(key)[0]
                 sums.wanted = new = old + asked
                 asked = max(0, new - nominal) - max(0, old - nominal)
 
@@ -180,10 +181,6 @@ class Tree:
             free = nominal - wanted
         return drawn
 
-    def asks(self, node: Node, key: str, layer: int) -> int:
-        """What HIGH and NORMAL work below *node* has of the nodes above it."""
-        return max(0, node.sums[layer][key].wanted - node.limits(key)[0])
-
     def promise(self, leaf: Node, key: str, layer: int) -> int:
         """Law P2: how much more HIGH and NORMAL work of *leaf* may use; below zero after a cut."""
         most, free = NO_LIMIT, 0
@@ -199,8 +196,10 @@ class Tree:
 
     def over(self, node: Node, key: str, layer: int = CHARGED) -> tuple[int, int]:
         """Returns (what *node* holds without what it draws, its nominal), for law R2."""
-        drawn = min(self.asks(node, key, layer), self.may_draw(node, key, layer))
-        return node.sums[layer][key].held - drawn, node.whole.get(key, 0)
+        sums = node.sums[layer][key]
+        drawn = max(0, sums.wanted - node.limits(key)[0])  # By HIGH and NORMAL work below it, from the nodes above it.
+        drawn = min(drawn, self.may_draw(node, key, layer)) if drawn else 0
+        return sums.held - drawn, node.whole.get(key, 0)
 
     def spare(self, node: Node, key: str, layer: int) -> int:
         held, nominal = self.over(node, key, layer)

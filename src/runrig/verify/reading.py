@@ -28,7 +28,7 @@ NEWEST = max(
 """The newest tables of this release. A copy of this folder alone cannot know them."""
 CHAINED, ABOUT, KEPT = "0024", "0029", "0030"
 """The first with hashes; in which commits say something about themselves; with snapshots."""
-_COLUMNS = ("revision", "seq", "time", "actor", "kind", "law", "action", "hash", "about")
+_COLUMNS = ("revision", "seq", "time", "actor", "kind", "law")
 _EVENTS = (
     "SELECT revision, seq, time, actor, kind, law, action, hash, about FROM events "
     "WHERE revision > ? AND revision <= ? ORDER BY revision, seq"
@@ -118,7 +118,8 @@ def snapshots(path: str) -> dict[int, int]:
 
 def _reader(path: str) -> Callable[[str, int], Iterator[Item]]:
     if not Path(path).is_file():
-        raise Unreadable(f"{path} is not a file. Name a SQLite database, a backup or an export")
+        what = "a folder" if Path(path).is_dir() else "not a file"
+        raise Unreadable(f"{path} is {what}. Name a SQLite database, a backup or an export")
     with Path(path).open("rb") as file:
         start = file.read(16)
     if start == b"SQLite format 3\0":
@@ -169,17 +170,15 @@ class Joined:
         self._chain.take(revision, listed)
         about = listed[-1].about
         self._says = self._says or "laws" in about
-        needs, plain = about.get("needs", NOTHING), list[tuple[str, Any]]()
+        needs = about.get("needs", NOTHING)
+        plain = [(event.kind, event.action) for event in listed if event.kind]  # Retention has deleted the others.
+        for kind in {kind for kind, _ in plain} - KINDS:
+            what = f"has an event of unknown kind {kind!r:.40}. Use a newer release"
+            raise Unreadable(f"{self._path}: revision {revision} {what}")
         for event in listed:
-            kind, action = event.kind, event.action
-            if kind == "Submit":
-                row = action["workflow"]
+            if event.kind == "Submit":
+                row = event.action["workflow"]
                 row["upstream"] = needs.get(row["id"], {}) if self._says else (event.needs or {})
-            elif kind and kind not in KINDS:
-                what = f"has an event of unknown kind {kind!r:.40}. Use a newer release"
-                raise Unreadable(f"{self._path}: revision {revision} {what}")
-            if kind:  # Otherwise retention has deleted it.
-                plain.append((kind, action))
         if not plain:
             return
         gap = revision != self.last + 1 or len(plain) != listed[-1].seq + 1
@@ -222,7 +221,7 @@ def _of_database(path: str, after: int, upto: int = LAST) -> Iterator[Item]:
             return {} if found is None else _upstream(json.loads(found[0]))
 
         yield from merged(
-            (_event(row[:6], row[6], loads(row[6]), row[7], _about(row[8])) for row in rows),
+            _events(rows),
             (Event(*row[:2], leaf=row[2], hash=row[3] or b"", about=_about(row[4])) for row in left),  # type: ignore[misc]
             (snapshot_of(zlib.decompress(content)) for (content,) in kept),
             lru_cache(10_000)(needs),
@@ -231,9 +230,17 @@ def _of_database(path: str, after: int, upto: int = LAST) -> Iterator[Item]:
 
 def _of_backup(path: str, _: int) -> Iterator[Item]:
     needs = {row["hash"]: _upstream(row["spec"]) for row in _backup_rows(path, "specifications")}
-    rows = ([row.get(each) for each in _COLUMNS] for row in _backup_rows(path, "events"))
+    rows = (
+        (
+            *(row[each] for each in _COLUMNS),
+            dumps(row["action"]),
+            _bytes(row.get("hash")),
+            dumps(row["about"]) if row.get("about") else None,
+        )
+        for row in _backup_rows(path, "events")
+    )
     yield from merged(
-        (_event(row[:6], dumps(row[6]), row[6], _bytes(row[7]), row[8] or NOTHING) for row in rows),
+        _events(rows),
         (
             Event(
                 row["revision"],
@@ -359,12 +366,13 @@ def _upstream(spec: Any) -> dict[str, Any]:
     return {group["name"]: group.get("upstream", []) for group in spec.get("groups", ())}
 
 
-def _event(row: Sequence[Any], text: str, action: Any, hash: bytes | None, about: Any) -> Event:
-    """*row*: the columns before the action. *text*: the action as JSON."""
-    revision, seq, time, actor, kind, law = row
-    at = _microseconds(time)
-    leaf = leaf_of(revision, seq, at, actor, kind, law, text)
-    return Event(revision, seq, at, actor, kind, law, action, None, leaf, hash or b"", about)
+def _events(rows: Iterable[Any]) -> Iterator[Event]:
+    """*rows*: the columns of `_EVENTS`."""
+    for revision, seq, time, actor, kind, law, text, hash, about in rows:
+        at = _microseconds(time)
+        leaf = leaf_of(revision, seq, at, actor, kind, law, text)
+        more = _about(about) if about else NOTHING
+        yield Event(revision, seq, at, actor, kind, law, loads(text), None, leaf, hash or b"", more)
 
 
 @lru_cache(10_000)

@@ -70,7 +70,8 @@ OF_COMMITS: tuple[tuple[str, Callable[[Court, Commit], Iterator[str]]], ...] = (
     ("R7", laws.edits_stop_nothing),
     ("S1", lives.shares_add_up),
 )
-"""After a commit."""
+"""After a commit with edits."""
+EDITS = frozenset(("PutPool", "PutCohort", "DropCohort"))
 AT_REST: tuple[tuple[str, Callable[[Court], Iterator[tuple[Gang, str]]]], ...] = (
     ("P5", laws.full_cycle),
     ("R1", laws.own_pool_first),

@@ -16,11 +16,12 @@ TIMING = frozenset(("Submit", "Queue", "MoveGroup", "MoveWorkflow"))
 EXACT_S = 1e-6
 """Times are whole microseconds."""
 Times = dict[str, float | None]
+NO_LIMITS: Times = {QUEUE: None, RUN: None}
 
 
 class Timeouts:
-    """*limits*: workflow → cause → seconds, as far as the log says. *begun*: gang → cause → when its time began. *ends*: a heap of
-    when it is up, with the gang and the cause; some are outdated.
+    """*limits*: workflow → cause → seconds, as far as the log says. *begun*: gang → cause → when its time began, of workflows with
+    limits. *ends*: a heap of when it is up, with the gang and the cause; some are outdated.
     """
 
     def __init__(self) -> None:
@@ -30,23 +31,27 @@ class Timeouts:
 
     def follow(self, world: World, kind: str, action: Mapping[str, Any]) -> None:
         """*action* has been carried out."""
-        if kind == "Submit" and "exec_timeout_s" in action:
-            name = action["workflow"]["id"]
-            self.limits[name] = {cause: action[field] for cause, field in LIMITS.items()}
-            for each in action["groups"]:
+        if kind == "Submit":
+            name, limits = action["workflow"]["id"], {cause: action.get(field) for cause, field in LIMITS.items()}
+            if "exec_timeout_s" in action:
+                self.limits[name] = NO_LIMITS if limits == NO_LIMITS else limits
+            for each in action["groups"] if limits != NO_LIMITS else ():
                 for cause, field in BEGINS.items():
-                    self.begin(f"{name}/{each['name']}", cause, each.get(field))
-        elif kind == "Queue":
-            self.begun[action["gang"]["id"]] = {RUN: None}
-            self.begin(action["gang"]["id"], QUEUE, world.now)
-        elif kind == "MoveGroup" and action["status"] == "RUNNING":
-            gang = f"{action['workflow']}/{action['group']}"
-            if self.begun.get(gang, {}).get(RUN) is None:
-                self.begin(gang, RUN, world.now)
-        elif kind == "MoveWorkflow" and action["status"] not in ("PENDING", "RUNNING"):
-            self.limits.pop(action["workflow"], None)
+                    self._begin(f"{name}/{each['name']}", cause, each.get(field))
+        elif kind == "MoveWorkflow":
+            if action["status"] not in ("PENDING", "RUNNING"):
+                self.limits.pop(action["workflow"], None)
+        elif kind == "Queue" or action["status"] == "RUNNING":
+            gang = action["gang"]["id"] if kind == "Queue" else f"{action['workflow']}/{action['group']}"
+            if self.limits.get(gang.partition("/")[0], NO_LIMITS) is NO_LIMITS:
+                return
+            if kind == "Queue":
+                self.begun[gang] = {RUN: None}
+                self._begin(gang, QUEUE, world.now)
+            elif self.begun.get(gang, {}).get(RUN) is None:
+                self._begin(gang, RUN, world.now)
 
-    def begin(self, gang: str, cause: str, at: float | None) -> None:
+    def _begin(self, gang: str, cause: str, at: float | None) -> None:
         self.begun.setdefault(gang, {})[cause] = at
         end = None if at is None else self.end(gang, cause)
         if end is not None:

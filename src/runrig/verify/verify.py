@@ -22,7 +22,7 @@ from .court import Commit, Court
 from .gang import counted
 from .reading import Unreadable, commits, snapshots
 from .snapshots import difference
-from .table import AT_REST, CODES, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
+from .table import AT_REST, CODES, EDITS, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
 
 ENGINE, CHAIN = "engine", "chain"
 CHANGED = "this commit or an earlier one was changed"
@@ -137,15 +137,16 @@ class Checker:
         self.last = commit.time
         self.court.leaving = {action["workflow"] for kind, action in commit.events if kind == "SetAside"}
         self.court.arriving.clear()
-        judged = commit.revision >= self._since
+        judged, edited = commit.revision >= self._since, False
         for kind, action in commit.events:
             if judged and kind in JUDGED:
                 yield from self._judge(commit.revision, kind, action)
             if kind in DECISIONS:
                 self.decisions += 1
                 self.not_proven += not judged
+            edited = edited or kind in EDITS
             self.court.apply(kind, action)
-        for law, judge in OF_COMMITS if judged else ():
+        for law, judge in OF_COMMITS if judged and edited else ():
             if law in self._laws:
                 yield from (Report(commit.revision, law, "", what) for what in judge(self.court, commit))
         self.court.forget()
@@ -156,7 +157,8 @@ class Checker:
 
     def _judge(self, revision: int, kind: str, action: Any) -> Iterator[Report]:
         for law, declared in self._of_declarations.get(kind, ()):
-            yield from (Report(revision, law, "", what) for what in declared(self.court, action))
+            for what in declared(self.court, action):
+                yield Report(revision, law, "", what)
         if kind not in OF_GANGS:
             return
         world, self.court.kind = self.court.world, kind
@@ -197,9 +199,10 @@ def _rested(commit: Commit, then: Commit | None) -> float | None:
         commit.end is None and then is not None and commit.actor == ENGINE == then.actor and then.time > commit.time
     ):
         at = commit.time
-    edited = any(kind in ("PutPool", "PutCohort") for kind, _ in commit.events)
+    if at is None or at > commit.time:
+        return at
     # A cycle archives drained pools after all decisions, so only the next cycle takes them into account.
-    return None if at is None or (edited and at <= commit.time) else at
+    return None if any(kind in ("PutPool", "PutCohort") for kind, _ in commit.events) else at
 
 
 class Judged(NamedTuple):

@@ -7,8 +7,8 @@ from itertools import count
 from typing import Any
 
 from .awaited import Awaited
-from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, Queue, gpus_of, hold_gpus, holders
-from .nodes import takes_pods
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, Queue, gpus_of, hold_gpus
+from .nodes import Rooms, takes_pods
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 
 THE_SERVER = "the server"
@@ -19,23 +19,22 @@ Layers = tuple[int, ...]
 class World:
     """*awaited*: by W5. *held*: GPUs by W6. *takes*: node → flavor, if it takes new pods (N1).
 
-    *waiting*, *low*: by pool; *low*: LOW gangs in state ADMITTED. *fresh*: queues that were not asked yet. *loosened*: how often
-    something became free. *changes*: another number after each change of quota or what is held, and the old one after a trial.
-    *touched*: names of nodes whose room changed, in order. *rooms*: layers → node → its room (`places.room_in`).
+    *waiting*: queues with gangs, by pool and whether they are HIGH or NORMAL. *low*: LOW gangs in state ADMITTED, by pool. *fresh*:
+    queues that were not asked since their first gang became that. *loosened*: how often something became free. *changes*: another
+    number after each change of quota or what is held, and the old one after a trial. *touched*: nodes whose room changed.
     """
 
     def __init__(self) -> None:
         self.flavors: dict[str, dict[str, Any]] = {}
         self.nodes: dict[str, dict[str, Any]] = {}
         self.free: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
-        self.rooms: dict[Layers, dict[str, dict[str, int]]] = {each: {} for each in ((CHARGED,), (REAL,), LAYERS)}
         self.pools: dict[str, dict[str, Any]] = {}
         self.cohorts: dict[str, dict[str, Any]] = {}
         self.limits: dict[str, dict[str, Any]] = {}
         self.workflows: dict[str, dict[str, Any]] = {}
         self.gangs: dict[str, Gang] = {}
         self.queues: dict[tuple[str, str, str], Queue] = {}
-        self.waiting: dict[str, dict[Queue, None]] = {}
+        self.waiting: dict[tuple[str, bool], dict[Queue, None]] = {}
         self.fresh: dict[Queue, None] = {}
         self.low: dict[str, dict[str, Gang]] = {}
         self.held: dict[tuple[str, str], int] = {}
@@ -46,10 +45,19 @@ class World:
         self.awaited = Awaited()
         self.ended = set[tuple[str, str]]()
         self.refused: dict[str, Gang] = {}
-        self.loosened, self.changes, self.touched = 0, 0, list[str]()
+        self.loosened, self.changes = 0, 0
+        self.forget()
         self._moments, self.now, self.revision = count(1), 0.0, 0
         self._tree: Tree | None = None
         self._made: tuple[Any, Gang] | None = None
+
+    def forget(self) -> None:
+        """Begins the log of nodes anew."""
+        self.touched = list[str]()
+        self.rooms: dict[Layers, Rooms] = {
+            layers: Rooms(self.nodes, self.takes, [self.free[each] for each in layers], self.touched)
+            for layers in ((CHARGED,), (REAL,), LAYERS)
+        }
 
     # ------------------------------------------------------------ the tree
 
@@ -61,6 +69,9 @@ class World:
             for gang in self.gangs.values():
                 self._charge_quota(gang, gang.layers, 1)
         return self._tree
+
+    def waiting_in(self, pool: str) -> list[Queue]:
+        return [queue for firm in (True, False) for queue in self.waiting.get((pool, firm), ())]
 
     def leaf(self, gang: Gang) -> Node:
         return (self.tree.firm if gang.firm else self.tree.low)[gang.pool]
@@ -97,12 +108,7 @@ class World:
                     free = self.free[layer].setdefault(name, {})
                     for resource, amount in requests.items():
                         free[resource] = free.get(resource, 0) - amount * number
-                self._touch(name)
-
-    def _touch(self, name: str) -> None:
-        self.touched.append(name)
-        for kept in self.rooms.values():
-            kept.pop(name, None)
+                self.touched.append(name)
 
     def _open_or_close(self, node: Mapping[str, Any]) -> None:
         if node["name"] in self.nodes and takes_pods(node, self.flavors):
@@ -120,10 +126,10 @@ class World:
 
     def settle(self, gang: Gang) -> None:
         """Charges the gang as its state says."""
-        wanted = self._layers(gang)
-        if wanted != gang.layers:
-            self._charge(gang, tuple(each for each in gang.layers if each not in wanted), -1)
-            self._charge(gang, tuple(each for each in wanted if each not in gang.layers), 1)
+        wanted, before = self._layers(gang), gang.layers
+        if wanted != before:
+            self._charge(gang, tuple([each for each in before if each not in wanted]), -1)
+            self._charge(gang, tuple([each for each in wanted if each not in before]), 1)
             gang.layers = wanted
 
     def _charge(self, gang: Gang, layers: Layers, sign: int) -> None:
@@ -139,14 +145,16 @@ class World:
         """Moves the gang on; *placement* None: as it was."""
         before = gang.targets
         self._unlist(gang)
-        if placement is not None or state in (PENDING, None):
+        if gang.placement and (placement is not None or state in (PENDING, None)):
             gang.state = None
             self.settle(gang)
             hold_gpus(self.gpus, gang, take=False)
-            self._count_gpus(gang, -1)
-            gang.placement = placement or []
+            self._count_gpus(gang, 0)
+            gang.placement = []
         gang.state, gang.targets = state, targets
-        for name in {*before, *targets}:
+        if placement is not None:
+            gang.placement = placement
+        for name in {*before, *targets} if before or targets else ():
             waiters = self.waited_for.setdefault(name, set())
             (waiters.add if name in targets else waiters.discard)(gang.id)
             if not waiters:
@@ -156,7 +164,7 @@ class World:
         self.settle(gang)
         if placement is not None:
             gang.since = self.now
-            self._count_gpus(gang, 1)
+            self._count_gpus(gang, gpus_of(gang, placement))
         if state == ADMITTED and placement is not None:
             hold_gpus(self.gpus, gang, take=True)
         self._list(gang)
@@ -168,7 +176,7 @@ class World:
             row = gang.queue.row
             del row[bisect_left(row, (gang.order,))]
             if not row:
-                del self.waiting[gang.pool][gang.queue]
+                del self.waiting[gang.pool, gang.queue.firm][gang.queue]
                 self.fresh.pop(gang.queue, None)
 
     def _list(self, gang: Gang) -> None:
@@ -178,24 +186,25 @@ class World:
             self.low.setdefault(gang.pool, {})[gang.id] = gang
         elif gang.state == PENDING:
             if not gang.queue.row:
-                self.waiting.setdefault(gang.pool, {})[gang.queue] = None
-                self.fresh |= {} if gang.queue.at else {gang.queue: None}
+                self.waiting.setdefault((gang.pool, gang.queue.firm), {})[gang.queue] = None
             insort(gang.queue.row, (gang.order, gang))
+            if gang.queue.row[0][1] is gang and gang.queue.stopped != self.loosened:
+                self.fresh[gang.queue] = None
         elif gang.state is None:
             self.gangs.pop(gang.id, None)
             self.refused.pop(gang.id, None)
 
-    def _count_gpus(self, gang: Gang, sign: int) -> None:
-        gpus = gpus_of(gang, [each["count"] for each in gang.placement]) if gang.placement else 0
-        for holder in holders(gang) if gpus else ():
-            self.held[holder] = self.held.get(holder, 0) + sign * gpus
+    def _count_gpus(self, gang: Gang, gpus: int) -> None:
+        for holder in gang.holders if gpus != gang.gpus else ():
+            self.held[holder] = self.held.get(holder, 0) + gpus - gang.gpus
+        gang.gpus = gpus
 
     @contextmanager
     def without(self, gangs: list[Gang], layers: Layers = (CHARGED,)) -> Iterator[None]:
         """A trial: *gangs* are gone, and come back at the end."""
         assert self.tree is not None  # It was built with all gangs, before any is removed.
         taken = [(gang, tuple(each for each in gang.layers if each in layers)) for gang in gangs]
-        loosened, changes = self.loosened, self.changes
+        kept = self.loosened, self.changes
         for gang, gone in taken:
             self._charge(gang, gone, -1)
         try:
@@ -203,7 +212,7 @@ class World:
         finally:
             for gang, gone in taken:
                 self._charge(gang, gone, 1)
-            self.loosened, self.changes = loosened, changes
+            self.loosened, self.changes = kept
 
     # ------------------------------------------------------------ actions
 
@@ -230,7 +239,7 @@ class World:
         self.loosened += 1
 
     def _count(self, node: Mapping[str, Any], sign: int) -> None:
-        self._touch(node["name"])
+        self.touched.append(node["name"])
         self._open_or_close(node)
         self.changes = next(self._moments)
         for resource, amount in node["resources"].items():
@@ -259,9 +268,8 @@ class World:
 
     def _submit(self, action: Mapping[str, Any]) -> None:
         row = dict(action["workflow"])
-        row["done"] = {
-            each["name"] for each in action["groups"] if each.get("status") == "COMPLETED" and not each["stopping"]
-        }
+        ended = [each for each in action["groups"] if each.get("status") == "COMPLETED" and not each["stopping"]]
+        row["done"] = {each["name"] for each in ended}
         row["begun"] = any(each.get("queued_time") for each in action["groups"])
         row["status"], row["aside"] = row.get("status", "PENDING"), row.get("held_by") == THE_SERVER
         self.awaited.submit(row, action["groups"], self._has_begun)
@@ -338,10 +346,9 @@ class World:
         self.loosened, self.changes = self.loosened + 1, next(self._moments)
 
     def _release(self, gang: Gang, _: Mapping[str, Any]) -> None:
-        free = gang.state in (ADMITTED, STOPPING) and not gang.refused
-        freed = {each["flavor"] for each in gang.placement if free and each["shares"]}
+        freed = gang.placement if gang.state in (ADMITTED, STOPPING) and not gang.refused else []
         self.set(gang, None)
-        self._lift(flavors=freed)
+        self._lift(flavors={each["flavor"] for each in freed if each["shares"]})
 
     def _try_again(self, gang: Gang, _: Mapping[str, Any]) -> None:
         gang.refused = False
