@@ -105,5 +105,5 @@ def described() -> FastAPI:
     failures.install(app, why_absent)
     document.install(app)
     for module in _MODULES:
-        permissions.install(app, module.router)
+        permissions.install(app, module.router.routes)
     return app

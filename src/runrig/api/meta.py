@@ -1,46 +1,31 @@
 """Health, version, and whole cluster files."""
 
-from fastapi import APIRouter
-
 from runrig import __version__, wire
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
-from runrig.http.error_docs import documented
 from runrig.http.permissions import OPEN, needs
-from runrig.http.routing import Responses, Route, Serving, answers
+from runrig.http.routing import Serving
 
-router = APIRouter(route_class=Route, tags=["server"])
-
-_HEALTH: Responses = {
-    200: {"description": "Done", "content": {"application/json": {"example": wire.HealthAnswer.example()}}}
-}
+router = Router("server")
 
 
-@router.get(
-    "/healthz", summary="Check that the process responds", dependencies=[OPEN], responses={**_HEALTH, **documented(403)}
-)
+@router("GET /healthz", OPEN, only=(403,))
 async def health() -> wire.HealthAnswer:
+    """Check that the process responds."""
     return wire.HealthAnswer(status="ok")
 
 
-@router.get(
-    "/readyz",
-    summary="Check that the server works: its last scheduling round and commit succeeded",
-    dependencies=[OPEN],
-    responses={**_HEALTH, **documented(403, 503)},
-)
+@router("GET /readyz", OPEN, only=(403, 503))
 async def ready(service: Serving) -> wire.HealthAnswer:
+    """Check that the server works: its last scheduling round and commit succeeded."""
     if service.not_ready is not None:
         raise Unavailable(f"the server is not ready: {service.not_ready}")
     return wire.HealthAnswer(status="ready")
 
 
-@router.get(
-    "/api/version",
-    summary="Show the server's version",
-    dependencies=[needs(Permission.CONNECT)],
-    responses=answers(wire.VersionAnswer),
-)
+@router("GET /api/version", needs(Permission.CONNECT))
 async def version() -> wire.VersionAnswer:
+    """Show the server's version."""
     major, minor, revision = __version__.split(".")[:3]
     return wire.VersionAnswer(major=major, minor=minor, revision=revision, hash="", version=__version__)

@@ -7,6 +7,7 @@ contain nothing else.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runrig.domain.errors import Unavailable
@@ -17,11 +18,7 @@ RETRY_AFTER_S = 1
 ALIVE, READY = "/healthz", "/readyz"
 BROKEN = "its last scheduling round failed; see its log"
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Type": "application/json",
-    "X-Content-Type-Options": "nosniff",
-}
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class Leading(NamedTuple):
@@ -48,24 +45,15 @@ class Standby:
         if scope["type"] == "websocket" and (app is None or path in (ALIVE, READY)):
             await send({"type": "websocket.close", "code": 1013})  # With status 403, before it has begun.
             return
-        if path == ALIVE:
-            await _say(send, 200, HealthAnswer(status="ok").model_dump_json().encode())
-        elif path == READY and why is None:
-            await _say(send, 200, HealthAnswer(status="ready").model_dump_json().encode())
+        if path == ALIVE or (path == READY and why is None):
+            status = "ok" if path == ALIVE else "ready"
+            answer = Response(HealthAnswer(status=status).model_dump_json(), 200, _HEADERS, "application/json")
         elif path == READY or app is None:
-            await _refuse(send, path, why or BROKEN)
+            text = f"this server cannot answer: {why or BROKEN}"
+            body, media_type = written(path, 503, text, Unavailable.code, {})
+            more = {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
+            answer = Response(body, 503, _HEADERS | more, media_type)
         else:
             await app(scope, receive, send)
-
-
-async def _refuse(send: Send, path: str, why: str) -> None:
-    text, media_type = written(path, 503, f"this server cannot answer: {why}", Unavailable.code, {})
-    more = {"Content-Type": media_type, "Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
-    await _say(send, 503, text, more)
-
-
-async def _say(send: Send, status: int, text: bytes, more: dict[str, str] | None = None) -> None:
-    headers = _HEADERS | {"Content-Length": str(len(text))} | (more or {})
-    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": text})
+            return
+        await answer(scope, receive, send)

@@ -6,13 +6,14 @@ The response is 404 for objects that a user may not see, and 403 for actions tha
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import BaseRoute
 
 from runrig.domain.access import Identity, Permission
 from runrig.domain.quantities import few
@@ -77,6 +78,7 @@ def _nodes(sent: dict[str, Any]) -> str | None:
     return f"{noun} {few(names, MOST_NAMED)}" if names else None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Needs:
     """A dependency of a route. *of_subpool*: the permission needed instead if the pool is a subpool.
 
@@ -84,43 +86,36 @@ class Needs:
     sufficient role. *to_nodes*: the action on the nodes in the body, for refusals.
     """
 
-    def __init__(
-        self,
-        permission: Permission,
-        finds: Finds | None,
-        of_subpool: Permission | None,
-        guarantees: Collection[str],
-        to_nodes: str | None,
-    ) -> None:
-        self.permission = permission
-        self._finds = finds
-        self._of_subpool = of_subpool
-        self._guarantees = guarantees
-        self._to_nodes = to_nodes
+    permission: Permission
+    finds: Finds | None = None
+    of_subpool: Permission | None = None
+    guarantees: Collection[str] = ()
+    to_nodes: str | None = None
 
     def __str__(self) -> str:
-        return self.permission.value + (f" (a subpool: {self._of_subpool.value})" if self._of_subpool else "")
+        return self.permission.value + (f" (a subpool: {self.of_subpool.value})" if self.of_subpool else "")
 
     async def __call__(self, request: Request) -> None:
         asker = _asker(request)
         if asker.may(self.permission):
             return
-        if self._finds is None:
-            named = None if self._to_nodes is None else _nodes(await _sent(request))
-            asker.need(self.permission, doing=named and f"{self._to_nodes} {named}")
+        if self.finds is None:
+            named = None if self.to_nodes is None else _nodes(await _sent(request))
+            asker.need(self.permission, doing=named and f"{self.to_nodes} {named}")
             return
-        if self._guarantees or isinstance(self._finds, Sent):
+        if self.guarantees or isinstance(self.finds, Sent):
             request.state.sent = await _sent(request)
-        await run_in_threadpool(self._check, self._finds, asker, request)
+        await run_in_threadpool(self._check, self.finds, asker, request)
 
     def _check(self, finds: Finds, asker: Asker, request: Request) -> None:
         about, permission = finds(asker, request), self.permission
-        if about is None:
-            self._check_everywhere(asker)
+        if about is None:  # The body names no pool. If one is required, the parser reports it.
+            if self.of_subpool is not None:
+                asker.need(self.permission)
             return
-        if self._of_subpool is not None and about.subpool:
-            permission = self._of_subpool
-        if self._guarantees and not about.subpool and not request.state.sent.keys().isdisjoint(self._guarantees):
+        if self.of_subpool is not None and about.subpool:
+            permission = self.of_subpool
+        if self.guarantees and not about.subpool and not request.state.sent.keys().isdisjoint(self.guarantees):
             permission = Permission.CHANGE_CLUSTER
         asker.need(permission, about)
         asker.check_there(permission, about.pool)
@@ -129,13 +124,8 @@ class Needs:
         """Returns whether the user still has the permission that *asker* was granted, for streams. May query the store,
         once.
         """
-        about = None if self._finds is None else self._finds(asker, request)
+        about = None if self.finds is None else self.finds(asker, request)
         return lambda who: Asker(who, asker.service).may(self.permission, about)
-
-    def _check_everywhere(self, asker: Asker) -> None:
-        """Checks a body without a pool. If a pool is required, the parser reports it."""
-        if self._of_subpool is not None:
-            asker.need(self.permission)
 
 
 class Open:
@@ -165,12 +155,12 @@ def needs(
 OPEN: Any = Depends(Open())
 
 
-def install(app: FastAPI, router: APIRouter) -> None:
-    """Adds the routes of *router*, each with its permission, also in the document.
+def install(app: FastAPI, routes: Iterable[BaseRoute]) -> None:
+    """Adds *routes*, each with its permission, also in the document.
 
     One by one, because an included router would be searched twice for each request and each of its routes wrapped.
     """
-    for route in router.routes:
+    for route in routes:
         assert isinstance(route, APIRoute), f"{route} does not support permissions"
         said = [str(each) for each in declared(route)]
         assert said, f"{route.path} does not declare a permission"
@@ -198,9 +188,5 @@ def _asker(request: Request) -> Asker:
     return Asker(request.state.identity, request.app.state.service)
 
 
-def _visibility(request: Request) -> Visibility:
-    return Visibility(request.state.identity)
-
-
 Asking = Annotated[Asker, Found(_asker)]
-Seeing = Annotated[Visibility, Found(_visibility)]
+Seeing = Annotated[Visibility, Found(lambda request: Visibility(request.state.identity))]

@@ -1,5 +1,6 @@
-"""Shared by all routes: documentation, and the user of the request."""
+"""Shared by all routes: how they are called, and what they take from the request itself."""
 
+import re
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -14,35 +15,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
-from runrig.domain.value import Shown, Tagged
-from runrig.http.error_docs import Said, documented
+from runrig.domain.tags import Expected
+from runrig.domain.value import Tagged
 from runrig.http.short_way import ShortWay, read_body
 from runrig.service.service import Service
-from runrig.wire.base import Answer, Model, json_of
-
-ALWAYS = (400, 401, 403, 422, 429, 500, 503)
-"""Errors that any route with a token may return."""
-
-LONGEST_USER_NAME = 128
-
-Responses = dict[int | str, dict[str, Any]]
-
-
-def answers(model: type[Answer], *errors: int, said: Mapping[int, Said] | None = None) -> Responses:
-    """``responses=`` of a route that returns *model*: its example, and one of each error.
-
-    *said*: status → message and details, for errors whose usual example is not specific enough.
-    """
-    content = {"application/json": {"example": model.example()}}
-    shown = {"model": model, "description": "Done", "content": content}
-    return {200: shown, **documented(*ALWAYS, *errors, said=said)}
-
-
-def text_answers(example: str, *errors: int) -> Responses:
-    """The same for a route that returns plain text."""
-    content = {"text/plain": {"schema": {"type": "string"}, "example": example}}
-    return {200: {"description": "Text", "content": content}, **documented(*ALWAYS, *errors)}
-
+from runrig.wire.base import Json, json_of
 
 # ---------------------------------------------------------------- what a route takes from the request itself
 
@@ -83,7 +60,6 @@ class Route(APIRoute):
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
-        more |= _success(more.get("responses") or {}, modelled=bool(more.get("response_model")))
         found = _found(endpoint)
         headers = [dict(each.documented) for each in found.values() if each.documented is not None]
         if headers:
@@ -132,21 +108,6 @@ def _without_body(send: Send) -> Send:
     return head
 
 
-def _success(responses: Responses, *, modelled: bool) -> dict[str, Any]:
-    """Returns the status and model of a successful response, which *responses* documents. *modelled*: the route has
-    a model of its own.
-    """
-    if not responses:
-        return {}
-    status = max(each for each in responses if isinstance(each, int) and each < 300)
-    shown = dict(responses[status])
-    model = shown.pop("model", None)
-    found: dict[str, Any] = {"status_code": status, "responses": responses | {status: shown}}
-    if model is not None and not modelled:
-        found["response_model"] = model
-    return found
-
-
 def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:
     """Returns the `Found` markers of the parameters, by name."""
     marks = {
@@ -182,13 +143,13 @@ def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callabl
     return served
 
 
-def _written(answer: Shown | Model | Mapping[str, Any] | Response | None) -> Response:
+def _written(answer: Json | Response | None) -> Response:
     if answer is None:
         return Response(status_code=204)
     return answer if isinstance(answer, Response) else reply(answer)
 
 
-def reply(body: Shown | Model | Mapping[str, Any], status: int = 200, **headers: str | None) -> Response:
+def reply(body: Json, status: int = 200, **headers: str | None) -> Response:
     """*headers*: with underscores instead of dashes; None: omitted. A value adds its ETag."""
     if isinstance(body, Tagged):
         headers = {"etag": body.etag} | headers
@@ -202,24 +163,26 @@ def source(scope: Scope) -> str:
     return str(client[0]) if client else "unknown"
 
 
-def _service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+def quoted(tag: str) -> str:
+    """Returns it quoted, as in a header."""
+    return f'"{tag}"'
 
 
-def _who(request: Request) -> Identity:
-    """Returns the identity set by the guard."""
-    identity: Identity = request.state.identity
-    return identity
+_TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
 
 
-def _user(request: Request) -> str:
-    return _who(request).user
-
-
-def _base(request: Request) -> str:
-    """Returns the base of links in responses: the address with which the client called the server."""
-    return f"{request.scope['scheme']}://{request.headers['host']}"
+def _expected(request: Request) -> Expected:
+    """Returns the tags of If-Match; a weak tag never matches."""
+    sent = request.headers.getlist("if-match")
+    if not sent or sent == ["*"]:
+        return None
+    parts = [part.strip() for part in ",".join(sent).split(",")]
+    found = [_TAG.fullmatch(part) for part in parts]
+    if None in found:
+        raise InvalidInput.one(
+            f'If-Match {", ".join(sent)!r:.80} is not a list of ETags. Send one exactly as received: "…"', "If-Match"
+        )
+    return frozenset(each["tag"] for each in found if each is not None and not each["weak"])
 
 
 def _key(request: Request) -> str | None:
@@ -247,11 +210,18 @@ _KEY_HEADER = header(
     example="5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f",
 )
 
+_TAG_HEADER = header("If-Match", "The ETag that was read. The edit is refused if the object has changed since.")
+
 Asked = Annotated[Request, Found(lambda request: request)]
 """The request itself. When it ends, the response is no longer needed."""
-Serving = Annotated[Service, Found(_service)]
-Who = Annotated[Identity, Found(_who)]
-User = Annotated[str, Found(_user, _USER_HEADER)]
-Base = Annotated[str, Found(_base)]
+Serving = Annotated[Service, Found(lambda request: request.app.state.service)]
+Who = Annotated[Identity, Found(lambda request: request.state.identity)]
+"""The identity set by the guard."""
+User = Annotated[str, Found(lambda request: request.state.identity.user)]
+NamedUser = Annotated[str, Found(lambda request: request.state.identity.user, _USER_HEADER)]
+"""The same in the osmo API, which has requests on behalf of others."""
+Base = Annotated[str, Found(lambda request: f"{request.scope['scheme']}://{request.headers['host']}")]
+"""The base of links in responses: the address with which the client called the server."""
 Source = Annotated[str, Found(lambda request: source(request.scope))]
 IdempotencyKey = Annotated[str | None, Found(_key, _KEY_HEADER)]
+IfMatch = Annotated[Expected, Found(_expected, _TAG_HEADER)]

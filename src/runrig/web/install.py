@@ -88,8 +88,8 @@ def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
     app.state.refreshes = Refreshes(lambda: hub.streams)
     app.state.done = Done()
     for module in MODULES:
-        permissions.install(app, module.router)
-    permissions.install(app, sign_in.answers)
+        permissions.install(app, module.router.routes)
+    permissions.install(app, sign_in.answers.routes)
     _show_problems(app)
 
 

@@ -1,6 +1,6 @@
 """Shared by all requests and responses: unknown fields are errors, and every model has an example."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, get_type_hints
 
@@ -53,7 +53,11 @@ def example_of(kind: type[Model] | type[value.Shown]) -> Any:
     return kind.example() if issubclass(kind, Model) else to_plain(value.example(kind))
 
 
-def json_of(answer: Model | value.Shown | Mapping[str, Any]) -> str | bytes:
+Json = Model | value.Shown | Mapping[str, Any] | Sequence[Model]
+"""What a route answers."""
+
+
+def json_of(answer: Json) -> str | bytes:
     if isinstance(answer, Model):
         return answer.model_dump_json()
     return to_json(answer) if isinstance(answer, value.Shown) else plain_to_json(answer)

@@ -1,28 +1,28 @@
 """Routes for the osmo client's `token list|set|delete|roles` and `user list|get|create|update|delete`."""
 
 from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import JSONResponse, Response
 
 from runrig import wire
+from runrig.api.error_docs import NO_TOKEN, Said
 from runrig.api.osmo.answers import accounts as as_answers
+from runrig.api.routes import Router
 from runrig.domain.access import Grant, Identity, Permission, User
 from runrig.domain.errors import InvalidInput, NotFound
-from runrig.http.error_docs import NO_TOKEN, Said
 from runrig.http.permissions import needs
-from runrig.http.routing import Responses, Route, Serving, Who, answers
+from runrig.http.routing import Serving, Who
 from runrig.service.access.tokens import LONGEST_EXPIRY_S
 from runrig.service.service import Service
-from runrig.wire.base import Answer
 
-router = APIRouter(route_class=Route, tags=["access"])
+router = Router("access")
 
 LONGEST_PAGE = 10_000
 
-_OWN = [needs(Permission.OWN_TOKENS)]
-_ACCESS = [needs(Permission.ACCESS)]
+_OWN = needs(Permission.OWN_TOKENS)
+_ACCESS = needs(Permission.ACCESS)
 
 _NO_USER: Said = ("user 'alise' not found. List users with `runrig user list`", {})
 _USER_TAKEN: Said = ("user alice already exists. Grant more roles with `runrig role grant alice ROLE`", {})
@@ -32,26 +32,8 @@ _LAST_ADMIN: Said = (
 )
 
 
-def _documented(
-    schema: dict[str, Any], example: object, *errors: int, said: dict[int, Said] | None = None
-) -> Responses:
-    """As `answers`, for a route whose JSON response is not an object."""
-    content = {"application/json": {"schema": schema, "example": example}}
-    return answers(wire.AccountAnswer, *errors, said=said) | {200: {"description": "Done", "content": content}}
-
-
-def _listed(model: type[Answer], *errors: int, said: dict[int, Said] | None = None) -> Responses:
-    schema = {"type": "array", "items": model.model_json_schema()}
-    return _documented(schema, [model.example()], *errors, said=said)
-
-
-def _nothing(*errors: int, said: dict[int, Said] | None = None) -> Responses:
-    return _documented({"type": "null"}, None, *errors, said=said)
-
-
-_TOLD = _documented(
-    {"type": "string"}, "the-43-characters-that-are-shown-only-this-once", 404, 409, said={404: _NO_USER}
-)
+_TEXT = {"schema": {"type": "string"}, "example": "the-43-characters-that-are-shown-only-this-once"}
+_NOTHING = {"schema": {"type": "null"}, "example": None}
 
 
 # ---------------------------------------------------------------- tokens
@@ -63,28 +45,18 @@ Description = Annotated[str, Query(description="Purpose of the token")]
 Roles = Annotated[list[str], Query(description="Roles to grant. Default: all roles of the user")]
 
 
-@router.get(
-    "/api/auth/access_token",
-    summary="List your tokens",
-    dependencies=_OWN,
-    responses=_listed(wire.AccessTokenAnswer),
-)
-def list_access_tokens(service: Serving, who: Who) -> Response:
+@router("GET /api/auth/access_token", _OWN)
+def list_access_tokens(service: Serving, who: Who) -> list[wire.AccessTokenAnswer]:
+    """List your tokens."""
     return _tokens(service, who.user)
 
 
-def _tokens(service: Service, user: str) -> Response:
+def _tokens(service: Service, user: str) -> list[wire.AccessTokenAnswer]:
     grants = tuple(row.grant for row in service.access.users.grants(user))
-    tokens = [as_answers.token(row, grants) for row in service.access.tokens.of(user)]
-    return JSONResponse([each.model_dump(mode="json") for each in tokens])
+    return [as_answers.token(row, grants) for row in service.access.tokens.of(user)]
 
 
-@router.post(
-    "/api/auth/access_token/{name}",
-    summary="Create a token for yourself. It is shown only once",
-    dependencies=_OWN,
-    responses=_TOLD,
-)
+@router("POST /api/auth/access_token/{name}", _OWN, errors=(409,), said={404: _NO_USER}, content=_TEXT)
 def create_access_token(
     service: Serving,
     who: Who,
@@ -93,6 +65,7 @@ def create_access_token(
     description: Description = "",
     roles: Roles = [],  # noqa: B006
 ) -> Response:
+    """Create a token for yourself. It is shown only once."""
     return _made(service, who, who.user, name, ends, description, roles)
 
 
@@ -126,43 +99,26 @@ def _role(service: Service, text: str) -> Grant:
     return as_answers.role_meant(text, {pool.name for pool in service.queries.declared()})
 
 
-@router.delete(
-    "/api/auth/access_token/{name}",
-    summary="Revoke one of your tokens",
-    dependencies=_OWN,
-    responses=_nothing(404, said={404: NO_TOKEN}),
-)
+@router("DELETE /api/auth/access_token/{name}", _OWN, said={404: NO_TOKEN}, content=_NOTHING)
 def delete_access_token(service: Serving, who: Who, name: str) -> Response:
+    """Revoke one of your tokens."""
     service.access.tokens.revoke(who.user, name, actor=who.user, by=who.token)
     return JSONResponse(None)
 
 
-@router.get(
-    "/api/auth/access_token/{name}/roles",
-    summary="Show the roles of one of your tokens",
-    dependencies=_OWN,
-    responses=answers(wire.AccessTokenRolesAnswer, 404, said={404: NO_TOKEN}),
-)
+@router("GET /api/auth/access_token/{name}/roles", _OWN, said={404: NO_TOKEN})
 def get_access_token_roles(service: Serving, who: Who, name: str) -> wire.AccessTokenRolesAnswer:
+    """Show the roles of one of your tokens."""
     return as_answers.token_roles(service.access.tokens.named(who.user, name), service.access.users.grants(who.user))
 
 
-@router.get(
-    "/api/auth/user/{user}/access_token",
-    summary="List a user's tokens",
-    dependencies=_ACCESS,
-    responses=_listed(wire.AccessTokenAnswer, 404, said={404: _NO_USER}),
-)
-def list_access_tokens_of(service: Serving, user: str) -> Response:
+@router("GET /api/auth/user/{user}/access_token", _ACCESS, said={404: _NO_USER})
+def list_access_tokens_of(service: Serving, user: str) -> list[wire.AccessTokenAnswer]:
+    """List a user's tokens."""
     return _tokens(service, _account(service, user).name)
 
 
-@router.post(
-    "/api/auth/user/{user}/access_token/{name}",
-    summary="Create a token for a user. It is shown only once",
-    dependencies=_ACCESS,
-    responses=_TOLD,
-)
+@router("POST /api/auth/user/{user}/access_token/{name}", _ACCESS, errors=(409,), said={404: _NO_USER}, content=_TEXT)
 def create_access_token_for(
     service: Serving,
     who: Who,
@@ -172,16 +128,13 @@ def create_access_token_for(
     description: Description = "",
     roles: Roles = [],  # noqa: B006
 ) -> Response:
+    """Create a token for a user. It is shown only once."""
     return _made(service, who, _account(service, user).name, name, ends, description, roles)
 
 
-@router.delete(
-    "/api/auth/user/{user}/access_token/{name}",
-    summary="Revoke a user's token",
-    dependencies=_ACCESS,
-    responses=_nothing(404, said={404: NO_TOKEN}),
-)
+@router("DELETE /api/auth/user/{user}/access_token/{name}", _ACCESS, said={404: NO_TOKEN}, content=_NOTHING)
 def delete_access_token_of(service: Serving, who: Who, user: str, name: str) -> Response:
+    """Revoke a user's token."""
     service.access.tokens.revoke(_account(service, user).name, name, actor=who.user, by=who.token)
     return JSONResponse(None)
 
@@ -197,12 +150,7 @@ def _account(service: Service, name: str) -> User:
     return user
 
 
-@router.get(
-    "/api/auth/user",
-    summary="List users by name, without deleted ones",
-    dependencies=_ACCESS,
-    responses=answers(wire.AccountsAnswer),
-)
+@router("GET /api/auth/user", _ACCESS)
 def list_accounts(
     service: Serving,
     start_index: Annotated[int, Query(ge=1, le=2**31, description="Counts from 1")] = 1,
@@ -210,6 +158,7 @@ def list_accounts(
     id_prefix: Annotated[str | None, Query(description="Only users whose name starts with this")] = None,
     roles: Annotated[list[str], Query(description="Only users with any of these roles")] = [],  # noqa: B006
 ) -> wire.AccountsAnswer:
+    """List users by name, without deleted ones."""
     asked = {_role(service, each) for each in roles}
     found = [
         user
@@ -225,57 +174,37 @@ def list_accounts(
     )
 
 
-@router.post(
-    "/api/auth/user",
-    summary="Create a user, or restore a deleted one",
-    dependencies=_ACCESS,
-    responses=answers(wire.AccountAnswer, 404, 409, said={409: _USER_TAKEN}),
-)
+@router("POST /api/auth/user", _ACCESS, errors=(404,), said={409: _USER_TAKEN})
 def create_account(service: Serving, who: Who, body: wire.AccountCreateRequest) -> wire.AccountAnswer:
+    """Create a user, or restore a deleted one."""
     roles = [_role(service, each) for each in body.roles or ()]
     return as_answers.account(service.access.users.create(body.id, roles, actor=who.user, anew=True))
 
 
-@router.get(
-    "/api/auth/user/{user}",
-    summary="Show a user and their roles",
-    dependencies=_ACCESS,
-    responses=answers(wire.AccountWithRolesAnswer, 404, said={404: _NO_USER}),
-)
+@router("GET /api/auth/user/{user}", _ACCESS, said={404: _NO_USER})
 def get_account(service: Serving, user: str) -> wire.AccountWithRolesAnswer:
+    """Show a user and their roles."""
     return as_answers.account_with_roles(_account(service, user), service.access.users.grants(user))
 
 
-@router.delete(
-    "/api/auth/user/{user}",
-    summary="Delete a user's tokens and roles. The name stays in the logs; running workflows continue",
-    dependencies=_ACCESS,
-    responses=_nothing(404, 409, said={404: _NO_USER, 409: _LAST_ADMIN}),
-)
+@router("DELETE /api/auth/user/{user}", _ACCESS, said={404: _NO_USER, 409: _LAST_ADMIN}, content=_NOTHING)
 def delete_account(service: Serving, who: Who, user: str) -> Response:
+    """Delete a user's tokens and roles. The name stays in the logs; running workflows continue."""
     service.access.users.remove(_account(service, user).name, actor=who.user)
     return JSONResponse(None)
 
 
-@router.post(
-    "/api/auth/user/{user}/roles",
-    summary="Grant a role",
-    dependencies=_ACCESS,
-    responses=answers(wire.RoleAssignmentAnswer, 404, said={404: _NO_USER}),
-)
+@router("POST /api/auth/user/{user}/roles", _ACCESS, said={404: _NO_USER})
 def assign_role(service: Serving, who: Who, user: str, body: wire.RoleAssignRequest) -> wire.RoleAssignmentAnswer:
+    """Grant a role."""
     role = _role(service, body.role_name)
     service.access.users.grant(_account(service, user).name, role, actor=who.user)
     (row,) = (each for each in service.access.users.grants(user) if each.grant == role)
     return as_answers.assignment(row)
 
 
-@router.delete(
-    "/api/auth/user/{user}/roles/{role}",
-    summary="Revoke a role",
-    dependencies=_ACCESS,
-    responses=_nothing(404, 409, said={404: _NO_USER, 409: _LAST_ADMIN}),
-)
+@router("DELETE /api/auth/user/{user}/roles/{role}", _ACCESS, said={404: _NO_USER, 409: _LAST_ADMIN}, content=_NOTHING)
 def withdraw_role(service: Serving, who: Who, user: str, role: str) -> Response:
+    """Revoke a role."""
     service.access.users.withdraw(_account(service, user).name, _role(service, role), actor=who.user)
     return JSONResponse(None)

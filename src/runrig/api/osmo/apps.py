@@ -2,22 +2,17 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from runrig import wire
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.http.permissions import needs
-from runrig.http.routing import Route, answers
 
-router = APIRouter(route_class=Route, tags=["workflows"])
+router = Router("workflows")
 
 
-@router.get(
-    "/api/app",
-    summary="List apps (always empty)",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=answers(wire.AppsAnswer),
-)
+@router("GET /api/app", needs(Permission.LIST_POOLS))
 def list_apps(
     name: str | None = None,  # noqa: ARG001 - this and the others choose among none
     users: Annotated[list[str], Query()] = [],  # noqa: B006, ARG001
@@ -26,4 +21,5 @@ def list_apps(
     limit: int = 20,  # noqa: ARG001
     offset: int = 0,  # noqa: ARG001
 ) -> wire.AppsAnswer:
+    """List apps (always empty)."""
     return wire.AppsAnswer(apps=[], more_entries=False)

@@ -4,19 +4,20 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi import Path, Query
+from fastapi.responses import Response
 from pydantic import BeforeValidator
 
 from runrig import __version__, wire
 from runrig.api.osmo.answers import configs as as_answers
 from runrig.api.osmo.patches import said_with
+from runrig.api.routes import Router
 from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.pools import PoolState
 from runrig.http.permissions import Seeing, needs
-from runrig.http.routing import Base, Route, Serving, User, answers
+from runrig.http.routing import Base, NamedUser, Serving
 from runrig.ports.store import RevisionsQuery
 from runrig.service.commands.declarations import RolledBack
 from runrig.service.queries.visibility import Visibility
@@ -24,7 +25,7 @@ from runrig.service.service import Service
 from runrig.spec.labels import read_tags
 from runrig.spec.workflow import MOST_TASKS
 
-router = APIRouter(route_class=Route, tags=["configs"])
+router = Router("configs")
 
 POOL = "POOL"
 WARNING = "x-osmo-warning"
@@ -49,16 +50,11 @@ LONGEST_PAGE = 1000
 MOST_WITH_DATA = 20
 LARGEST = 2**62
 
-_READ = [needs(Permission.READ_EVERYTHING)]
+_READ = needs(Permission.READ_EVERYTHING)
 Revision = Annotated[int, Query(ge=1, le=LARGEST)]
 
 
-@router.get(
-    "/api/configs/history",
-    summary="List changes of pools by revision (other settings have no history)",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=answers(wire.ConfigHistoryAnswer),
-)
+@router("GET /api/configs/history", needs(Permission.LIST_POOLS))
 def config_history(
     service: Serving,
     visibility: Seeing,
@@ -74,6 +70,7 @@ def config_history(
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> wire.ConfigHistoryAnswer:
+    """List changes of pools by revision (other settings have no history)."""
     if not omit_data and limit > MOST_WITH_DATA:
         raise InvalidInput.one(f"limit {limit} is too large. Use at most {MOST_WITH_DATA}, or set omit_data", "limit")
     if config_types and POOL not in config_types:
@@ -82,9 +79,9 @@ def config_history(
         name=name,
         revision=revision,
         tags=read_tags(tags),
-        since=None if created_after is None else created_after.timestamp(),
-        until=None if created_before is None else created_before.timestamp(),
-        at=None if at_timestamp is None else at_timestamp.timestamp(),
+        since=created_after,
+        until=created_before,
+        at=at_timestamp,
         newest_first=order == "DESC",
         limit=limit,
         offset=offset,
@@ -100,29 +97,28 @@ def _settings_at(service: Service, revision: int, visibility: Visibility) -> dic
     return as_answers.pools(then, service.queries.flavors(), service.backend_name)
 
 
-@router.get(
-    "/api/configs/diff",
-    summary="Show the declared pools after two revisions. Revisions of pools that you cannot see are not found",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=answers(wire.ConfigDiffAnswer, 404),
-)
+@router("GET /api/configs/diff", needs(Permission.LIST_POOLS), errors=(404,))
 def config_diff(
     service: Serving, visibility: Seeing, config_type: ConfigType, first_revision: Revision, second_revision: Revision
 ) -> wire.ConfigDiffAnswer:
+    """Show the declared pools after two revisions. Revisions of pools that you cannot see are not found."""
     _check_has_history(config_type)
     first, second = (_settings_at(service, each, visibility) for each in (first_revision, second_revision))
     return wire.ConfigDiffAnswer(first_data=first, second_data=second)
 
 
-@router.post(
-    "/api/configs/history/rollback",
-    summary="Restore pools to their state after a revision. Other pools are deleted; their running workflows finish",
-    description="The header `x-osmo-warning` lists, in base64, the deleted pools and those that were not restored because they are "
-    "still DELETING.",
-    dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=answers(wire.ConfigRollbackAnswer, 404, 409),
+@router(
+    "POST /api/configs/history/rollback",
+    needs(Permission.CHANGE_CLUSTER),
+    shows=wire.ConfigRollbackAnswer,
+    errors=(404, 409),
 )
-def roll_back_config(service: Serving, user: User, body: wire.ConfigRollbackRequest) -> Response:
+def roll_back_config(service: Serving, user: NamedUser, body: wire.ConfigRollbackRequest) -> Response:
+    """Restore pools to their state after a revision. Other pools are deleted; their running workflows finish.
+
+    The header `x-osmo-warning` lists, in base64, the deleted pools and those that were not restored because they
+    are still DELETING.
+    """
     _check_has_history(body.config_type)
     said = said_with(body)
     then = service.pool_revisions.pools_at(body.revision).values()
@@ -142,11 +138,8 @@ def _differs(done: RolledBack, revision: int) -> Iterator[str]:
         yield f"Deleted, because missing in revision {revision}: {', '.join(done.deleted)}."
 
 
-@router.post(
-    "/api/configs/history/{config_type}/revision/{revision}/tags",
-    summary="Add or remove tags of a revision",
-    dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=answers(wire.ConfigTagsAnswer, 404, 409),
+@router(
+    "POST /api/configs/history/{config_type}/revision/{revision}/tags", needs(Permission.CHANGE_CLUSTER), errors=(409,)
 )
 def tag_config(
     service: Serving,
@@ -154,6 +147,7 @@ def tag_config(
     revision: Annotated[int, Path(ge=1, le=LARGEST)],
     body: wire.ConfigTagRequest,
 ) -> wire.ConfigTagsAnswer:
+    """Add or remove tags of a revision."""
     _check_has_history(config_type)
     tags = service.pool_revisions.tag(revision, add=body.set_tags or (), remove=body.delete_tags or ())
     return wire.ConfigTagsAnswer(tags=list(tags))
@@ -167,56 +161,33 @@ def _check_has_history(config_type: str) -> None:
 # ---------------------------------------------------------------- what is fixed
 
 
-_LIST_OF_ROLES: dict[str, Any] = {
-    "description": "Done",
-    "content": {"application/json": {"example": [wire.RoleConfigAnswer.example()]}},
-}
-
-
-@router.get(
-    "/api/configs/role",
-    summary="List roles and their permissions",
-    dependencies=_READ,
-    response_model=list[wire.RoleConfigAnswer],
-    responses=answers(wire.RoleConfigAnswer) | {200: _LIST_OF_ROLES},
-)
-def role_configs(service: Serving) -> JSONResponse:
+@router("GET /api/configs/role", _READ)
+def role_configs(service: Serving) -> list[wire.RoleConfigAnswer]:
+    """List roles and their permissions."""
     pools = [pool.name for pool in service.queries.declared() if pool.parent is None]
-    return JSONResponse([each.model_dump(mode="json") for each in as_answers.roles(pools)])
+    return list(as_answers.roles(pools))
 
 
-@router.get(
-    "/api/configs/backend",
-    summary="Show this server's backend",
-    dependencies=_READ,
-    responses=answers(wire.BackendsAnswer),
-)
+@router("GET /api/configs/backend", _READ)
 def backend_configs(service: Serving) -> wire.BackendsAnswer:
+    """Show this server's backend."""
     online = service.standstill is None
     return wire.BackendsAnswer(
         backends=[wire.BackendAnswer(name=service.backend_name, version=__version__, online=online)]
     )
 
 
-@router.get(
-    "/api/configs/workflow",
-    summary="Show settings for all workflows and the drain check interval",
-    dependencies=_READ,
-    responses=answers(wire.WorkflowConfigAnswer),
-)
+@router("GET /api/configs/workflow", _READ)
 def workflow_config(service: Serving) -> wire.WorkflowConfigAnswer:
+    """Show settings for all workflows and the drain check interval."""
     return wire.WorkflowConfigAnswer(
         max_num_tasks=MOST_TASKS, subpool_drain_interval=as_answers.duration(service.drain_sweep_s)
     )
 
 
-@router.get(
-    "/api/configs/service",
-    summary="Show the server's address and the drain check interval",
-    dependencies=_READ,
-    responses=answers(wire.ServiceConfigAnswer),
-)
+@router("GET /api/configs/service", _READ)
 def service_config(service: Serving, base: Base) -> wire.ServiceConfigAnswer:
+    """Show the server's address and the drain check interval."""
     return wire.ServiceConfigAnswer(
         service_base_url=base, subpool_drain_interval=as_answers.duration(service.drain_sweep_s)
     )

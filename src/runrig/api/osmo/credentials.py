@@ -2,39 +2,32 @@
 
 from collections.abc import Iterable, Mapping
 
-from fastapi import APIRouter
-
 from runrig import wire
+from runrig.api.error_docs import NO_CREDENTIAL
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.credentials import Credential, CredentialKind
 from runrig.domain.errors import InvalidInput
-from runrig.http.error_docs import NO_CREDENTIAL
 from runrig.http.permissions import needs
-from runrig.http.routing import Route, Serving, User, answers
+from runrig.http.routing import NamedUser, Serving
 
-router = APIRouter(route_class=Route, tags=["access"])
+router = Router("access")
 
-_OWN = [needs(Permission.OWN_CREDENTIALS)]
-_CHANGE = [needs(Permission.CHANGE_OWN)]
+_OWN = needs(Permission.OWN_CREDENTIALS)
+_CHANGE = needs(Permission.CHANGE_OWN)
 
 
-@router.get(
-    "/api/credentials",
-    summary="List your credentials, without values",
-    dependencies=_OWN,
-    responses=answers(wire.CredentialsAnswer),
-)
-def list_credentials(service: Serving, user: User) -> wire.CredentialsAnswer:
+@router("GET /api/credentials", _OWN)
+def list_credentials(service: Serving, user: NamedUser) -> wire.CredentialsAnswer:
+    """List your credentials, without values."""
     return _answer(service.access.credentials.of(user))
 
 
-@router.post(
-    "/api/credentials/{name}",
-    summary="Create or replace a credential",
-    dependencies=_CHANGE,
-    responses=answers(wire.CredentialsAnswer, 404, 409, 413),
-)
-def set_credential(service: Serving, user: User, name: str, body: wire.CredentialSetRequest) -> wire.CredentialsAnswer:
+@router("POST /api/credentials/{name}", _CHANGE, errors=(409,))
+def set_credential(
+    service: Serving, user: NamedUser, name: str, body: wire.CredentialSetRequest
+) -> wire.CredentialsAnswer:
+    """Create or replace a credential."""
     kind, values = _sent(body)
     made, _ = service.access.credentials.set(user, name, kind, values, actor=user)
     return _answer([made])
@@ -62,13 +55,9 @@ def _with_auth(values: Mapping[str, str] | None) -> Mapping[str, str] | None:
     return {"auth" if key == "password" else key: value for key, value in values.items()}
 
 
-@router.delete(
-    "/api/credentials/{name}",
-    summary="Delete a credential",
-    dependencies=_CHANGE,
-    responses=answers(wire.CredentialsAnswer, 404, said={404: NO_CREDENTIAL}),
-)
-def delete_credential(service: Serving, user: User, name: str) -> wire.CredentialsAnswer:
+@router("DELETE /api/credentials/{name}", _CHANGE, said={404: NO_CREDENTIAL})
+def delete_credential(service: Serving, user: NamedUser, name: str) -> wire.CredentialsAnswer:
+    """Delete a credential."""
     return _answer([service.access.credentials.delete(user, name, actor=user)])
 
 

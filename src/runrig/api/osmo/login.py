@@ -9,23 +9,23 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
-from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from runrig import wire
+from runrig.api.routes import Router
 from runrig.domain.errors import NotFound, RunrigError
 from runrig.domain.shown.server import SignedIn
 from runrig.domain.statuses import status_of
 from runrig.http.permissions import OPEN
-from runrig.http.routing import Asked, Base, Route, Serving, Source, answers
+from runrig.http.routing import Asked, Base, Serving, Source
 from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.access.jwts import SIGN_IN_S
 from runrig.service.access.oidc.provider import Pending
 from runrig.service.service import Service
 
-router = APIRouter(route_class=Route, tags=["access"])
+router = Router("access")
 
 TOKEN, DEVICE = "/api/auth/oidc/token", "/api/auth/oidc/device"
 LONGEST_FORM = 16 * 1024
@@ -45,14 +45,12 @@ def _form(*fields: str) -> dict[str, Any]:
     }
 
 
-@router.get(
-    "/api/auth/login",
-    summary="Show login methods other than tokens",
-    description="Returns 404 if single sign-on is not configured. The client shows the message to users who chose another method.",
-    dependencies=[OPEN],
-    responses=answers(wire.LoginAnswer, 404),
-)
+@router("GET /api/auth/login", OPEN, errors=(404,))
 def login(service: Serving, base: Base) -> wire.LoginAnswer:
+    """Show login methods other than tokens.
+
+    Returns 404 if single sign-on is not configured. The client shows the message to users who chose another method.
+    """
     try:
         signs = service.access.sign_ins
     except NotFound:
@@ -66,14 +64,9 @@ def login(service: Serving, base: Base) -> wire.LoginAnswer:
     )
 
 
-@router.post(
-    DEVICE,
-    summary="Start a device sign-in (OAuth)",
-    dependencies=[OPEN],
-    responses=answers(wire.DeviceAnswer, 404),
-    openapi_extra=_form("client_id", "scope"),
-)
+@router(f"POST {DEVICE}", OPEN, shows=wire.DeviceAnswer, errors=(404,), openapi_extra=_form("client_id", "scope"))
 def begin_oidc_device(service: Serving, address: Source) -> Response:
+    """Start a device sign-in (OAuth)."""
     try:
         found = service.access.sign_ins.start_device(address)
     except RunrigError as error:
@@ -89,15 +82,18 @@ def begin_oidc_device(service: Serving, address: Source) -> Response:
     return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
 
-@router.post(
-    TOKEN,
-    summary="Exchange a code, device code or refresh token for a token of 15 minutes (OAuth)",
-    description="Returns 400 with `error` and `error_description` if there is no token, or not yet.",
-    dependencies=[OPEN],
-    responses=answers(wire.OAuthTokenAnswer, 404),
+@router(
+    f"POST {TOKEN}",
+    OPEN,
+    shows=wire.OAuthTokenAnswer,
+    errors=(404,),
     openapi_extra=_form("grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "device_code"),
 )
 async def give_oidc_token(service: Serving, request: Asked, base: Base, address: Source) -> Response:
+    """Exchange a code, device code or refresh token for a token of 15 minutes (OAuth).
+
+    Returns 400 with `error` and `error_description` if there is no token, or not yet.
+    """
     form = await _fields(request)
     return await run_in_threadpool(_given, service, form, base, address)
 
@@ -153,16 +149,12 @@ def _error(code: str, text: str) -> Response:
     return JSONResponse({"error": code, "error_description": text}, 400)
 
 
-@router.post(
-    "/api/auth/jwt/access_token",
-    summary="Exchange an access token for a JWT of five minutes (for the osmo client)",
-    dependencies=[OPEN],
-    responses=answers(wire.ExchangeAnswer, 413),
-)
+@router("POST /api/auth/jwt/access_token", OPEN)
 def exchange(
     service: Serving,
     address: Source,
     body: wire.ExchangeRequest,
 ) -> wire.ExchangeAnswer:
+    """Exchange an access token for a JWT of five minutes (for the osmo client)."""
     token, expires_at = service.access.authentication.exchange(body.token, address)
     return wire.ExchangeAnswer(token=token, expires_at=expires_at)

@@ -2,44 +2,35 @@
 
 from dataclasses import asdict
 
-from fastapi import APIRouter
-
 from runrig import wire
+from runrig.api.error_docs import CLOSED, NO_POOL
 from runrig.api.osmo.answers.accounts import name_of
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
-from runrig.http.error_docs import CLOSED, NO_POOL
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving, User, answers
+from runrig.http.routing import NamedUser, Serving
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.wire.base import utc
 
-router = APIRouter(route_class=Route, tags=["access"])
+router = Router("access")
 
 NEVER = "9999-12-31T00:00:00"
 """The expiry shown for a token that does not expire, because the osmo client fails on null."""
 
-_CONNECT = [needs(Permission.CONNECT)]
+_CONNECT = needs(Permission.CONNECT)
 
 
-@router.get(
-    "/api/profile/settings",
-    summary="Show your user, your pools and your settings",
-    dependencies=_CONNECT,
-    responses=answers(wire.ProfileAnswer),
-)
-def profile(service: Serving, user: User, asker: Asking) -> wire.ProfileAnswer:
+@router("GET /api/profile/settings", _CONNECT)
+def profile(service: Serving, user: NamedUser, asker: Asking) -> wire.ProfileAnswer:
+    """Show your user, your pools and your settings."""
     return _answer(service, user, asker)
 
 
-@router.post(
-    "/api/profile/settings",
-    summary="Set your default pool or your notifications",
-    dependencies=[needs(Permission.CHANGE_OWN)],
-    responses=answers(wire.ProfileAnswer, 404, 409, said={404: NO_POOL, 409: CLOSED}),
-)
-def set_profile(service: Serving, user: User, asker: Asking, body: wire.ProfileRequest) -> wire.ProfileAnswer:
+@router("POST /api/profile/settings", needs(Permission.CHANGE_OWN), said={404: NO_POOL, 409: CLOSED})
+def set_profile(service: Serving, user: NamedUser, asker: Asking, body: wire.ProfileRequest) -> wire.ProfileAnswer:
+    """Set your default pool or your notifications."""
     changes = body.model_dump(exclude_none=True)
     if not changes:
         raise InvalidInput.one("no setting given. Send pool, email_notification or slack_notification", "pool")

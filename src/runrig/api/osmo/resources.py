@@ -3,30 +3,26 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
 from runrig import wire
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.shown.nodes import Node
 from runrig.http.permissions import Seeing, needs
-from runrig.http.routing import Route, Serving, answers
+from runrig.http.routing import Serving
 from runrig.osmo.nodes import resource
 from runrig.osmo.shape import Shape
 from runrig.wire.json import to_plain
 
 LONGEST_PAGE = 1000
 
-router = APIRouter(route_class=Route, tags=["resources"])
+router = Router("resources")
 
 
-@router.get(
-    "/api/resources",
-    summary="List nodes with their resources and usage",
-    dependencies=[needs(Permission.READ_CLUSTER)],
-    responses=answers(wire.ResourcesAnswer, 404),
-)
+@router("GET /api/resources", needs(Permission.READ_CLUSTER), shows=wire.ResourcesAnswer, errors=(404,))
 def list_resources(
     service: Serving,
     visibility: Seeing,
@@ -36,6 +32,7 @@ def list_resources(
     limit: Annotated[int | None, Query(ge=1, le=LONGEST_PAGE, description="Default: all, as a stream")] = None,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> StreamingResponse:
+    """List nodes with their resources and usage."""
     views, more = service.queries.nodes(
         pools=() if all_pools else pools, platforms=platforms, visibility=visibility, limit=limit, offset=offset
     )
@@ -75,12 +72,8 @@ def _resource(node: Node, texts: dict[tuple[Any, ...], tuple[bytes, bytes]]) -> 
     return b'{%b,"exposed_fields":%b,"pool/platform":%b},%b}' % (own, to_json(exposed)[:-1], platforms, by_pool)
 
 
-@router.get(
-    "/api/resources/{name}",
-    summary="Show a node",
-    dependencies=[needs(Permission.READ_CLUSTER)],
-    responses=answers(wire.ResourcesAnswer, 404),
-)
+@router("GET /api/resources/{name}", needs(Permission.READ_CLUSTER), shows=wire.ResourcesAnswer)
 def show_resource(service: Serving, visibility: Seeing, name: str) -> Shape:
+    """Show a node."""
     node = service.queries.node(name, visibility)
     return {"resources": [resource(to_plain(node), node.pool_names, node.allow)], "more_entries": False}

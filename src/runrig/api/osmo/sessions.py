@@ -7,58 +7,49 @@ from dataclasses import replace
 from os import terminal_size
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import JSONResponse, Response
 
 from runrig import wire
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import Task
 from runrig.http.permissions import Asking, needs, workflow
-from runrig.http.routing import Base, Responses, Route, Serving, User, answers
+from runrig.http.routing import Base, NamedUser, Serving
 from runrig.ports.backend import Program
 from runrig.service.commands.rsync import DAEMON, ROOT_MODULE
 from runrig.service.commands.sessions import SessionKind, Ticket
 from runrig.service.rights import Asker
 
-router = APIRouter(route_class=Route, tags=["sessions"])
+router = Router("sessions")
 
 MOST_PORTS = 30
 """Maximum ports in one request."""
 USUAL_SIZE = terminal_size((80, 24))
 """Until the client has sent the size of its terminal."""
 
-_SEVERAL: Responses = {
-    200: {"description": "Done", "content": {"application/json": {"example": wire.RouterAnswer.example()}}}
-}
-"""For a route that returns a list or mapping of keys."""
-_EXEC = [needs(Permission.EXEC_WORKFLOW, workflow("id"))]
+_SEVERAL = {"example": wire.RouterAnswer.example()}
+"""Of a route that returns a list or mapping of keys."""
+_EXEC = needs(Permission.EXEC_WORKFLOW, workflow("id"))
 EntryCommand = Annotated[str, Query(description="Command in shell syntax (not run by a shell)")]
 
 
-@router.post(
-    "/api/workflow/{id}/exec/task/{task}",
-    summary="Get a key for a command on a terminal in a task",
-    dependencies=_EXEC,
-    responses=answers(wire.RouterAnswer, 404, 409),
-)
+@router("POST /api/workflow/{id}/exec/task/{task}", _EXEC, errors=(409,))
 def exec_task(
-    service: Serving, asker: Asking, user: User, base: Base, id: str, task: str, entry_command: EntryCommand
+    service: Serving, asker: Asking, user: NamedUser, base: Base, id: str, task: str, entry_command: EntryCommand
 ) -> wire.RouterAnswer:
+    """Get a key for a command on a terminal in a task."""
     found = service.sessions.running(id, task)
     ticket = _ticket(asker, id, SessionKind.EXEC, found, program=_program(entry_command))
     return router_answer(service.sessions.open(ticket, user=user), base)
 
 
-@router.post(
-    "/api/workflow/{id}/exec/group/{group}",
-    summary="Get keys for the same command in each task of a group",
-    dependencies=_EXEC,
-    responses=answers(wire.RouterAnswer, 404, 409) | _SEVERAL,
-)
+@router("POST /api/workflow/{id}/exec/group/{group}", _EXEC, content=_SEVERAL, errors=(409,))
 def exec_group(
-    service: Serving, asker: Asking, user: User, base: Base, id: str, group: str, entry_command: EntryCommand
+    service: Serving, asker: Asking, user: NamedUser, base: Base, id: str, group: str, entry_command: EntryCommand
 ) -> Response:
+    """Get keys for the same command in each task of a group."""
     program, tasks = _program(entry_command), service.sessions.running_of_group(id, group)
     asked = _ticket(asker, id, SessionKind.EXEC, tasks[0], program=program)
     return JSONResponse(
@@ -66,16 +57,11 @@ def exec_group(
     )
 
 
-@router.post(
-    "/api/workflow/{id}/portforward/{task}",
-    summary="Get keys for connections to ports of a task",
-    dependencies=_EXEC,
-    responses=answers(wire.RouterAnswer, 404, 409) | _SEVERAL,
-)
+@router("POST /api/workflow/{id}/portforward/{task}", _EXEC, content=_SEVERAL, errors=(409,))
 def port_forward(
     service: Serving,
     asker: Asking,
-    user: User,
+    user: NamedUser,
     base: Base,
     id: str,
     task: str,
@@ -85,6 +71,7 @@ def port_forward(
     ],
     use_udp: Annotated[bool, Query(description="The connection with the key carries datagrams")] = False,
 ) -> Response:
+    """Get keys for connections to ports of a task."""
     found = service.sessions.running(id, task)
     asked = _ticket(asker, id, SessionKind.PORT_FORWARD, found, udp=use_udp, is_control=not use_udp)
     return JSONResponse(
@@ -92,26 +79,20 @@ def port_forward(
     )
 
 
-@router.post(
-    "/api/workflow/{id}/rsync/task/{task}",
-    summary="Get a key for connections to rsync in a task",
-    description="The task's image must contain rsync and a shell.",
-    dependencies=_EXEC,
-    responses=answers(wire.RouterAnswer, 404, 409),
-)
-def rsync(service: Serving, asker: Asking, user: User, base: Base, id: str, task: str) -> wire.RouterAnswer:
+@router("POST /api/workflow/{id}/rsync/task/{task}", _EXEC, errors=(409,))
+def rsync(service: Serving, asker: Asking, user: NamedUser, base: Base, id: str, task: str) -> wire.RouterAnswer:
+    """Get a key for connections to rsync in a task.
+
+    The task's image must contain rsync and a shell.
+    """
     found = service.sessions.running(id, task)
     ticket = _ticket(asker, id, SessionKind.RSYNC, found, program=DAEMON, is_control=True)
     return router_answer(service.sessions.open(ticket, user=user), base)
 
 
-@router.get(
-    "/api/plugins/configs",
-    summary="Show which paths of tasks rsync can read and write",
-    dependencies=[needs(Permission.CONNECT)],
-    responses=answers(wire.PluginConfigsAnswer),
-)
+@router("GET /api/plugins/configs", needs(Permission.CONNECT))
 def plugin_configs() -> wire.PluginConfigsAnswer:
+    """Show which paths of tasks rsync can read and write."""
     paths = {ROOT_MODULE: wire.RsyncPathAnswer(path="/", writable=True)}
     return wire.PluginConfigsAnswer(rsync=wire.RsyncAnswer(allowed_paths=paths))
 

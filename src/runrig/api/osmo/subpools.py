@@ -2,23 +2,24 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from runrig import wire
+from runrig.api.error_docs import DRAINING, Said
 from runrig.api.osmo import shaped
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
-from runrig.http.error_docs import DRAINING, Said
 from runrig.http.permissions import Seeing, named, needs
-from runrig.http.routing import Route, Serving, User, answers
+from runrig.http.routing import NamedUser, Serving
 from runrig.osmo.shape import Shape
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
 from runrig.spec.quota import share_from_json
 
-router = APIRouter(route_class=Route, tags=["subpools"])
+router = Router("subpools")
 
-_READ = [needs(Permission.READ_POOL, named("parent"))]
-_CHANGE = [needs(Permission.CHANGE_SUBPOOLS, named("parent"))]
+_READ = needs(Permission.READ_POOL, named("parent"))
+_CHANGE = needs(Permission.CHANGE_SUBPOOLS, named("parent"))
 
 DryRun = Annotated[bool, Query(description="Validate and preview only")]
 
@@ -47,81 +48,77 @@ _NO_SHARE: Said = (
 )
 
 
-@router.get(
-    "/api/configs/pool/{parent}/subpool",
-    summary="List the subpools of a pool by name",
-    dependencies=_READ,
-    responses=answers(wire.SubpoolsAnswer, 404, said={404: _NO_PARENT}),
-)
+_CREATED = {400: _OVER, 404: _NO_PARENT, 409: _TAKEN, 422: _NO_SHARE}
+_CHANGED = {400: _OVER, 404: _UNKNOWN, 409: DRAINING, 422: _NO_SHARE}
+_SUBPOOL = {"example": wire.SubpoolAnswer.example()}
+
+
+@router("GET /api/configs/pool/{parent}/subpool", _READ, shows=wire.SubpoolsAnswer, said={404: _NO_PARENT})
 def list_subpools(
     service: Serving,
     visibility: Seeing,
     parent: str,
     archived: Annotated[bool, Query(description="ARCHIVED ones too")] = False,
 ) -> Shape:
+    """List the subpools of a pool by name."""
     views = service.queries.subpools(parent, archived=archived, visibility=visibility)
     return {"subpools": [_answer(service, view) for view in views]}
 
 
-@router.get(
-    "/api/configs/pool/{parent}/subpool/{subpool}",
-    summary="Show a subpool with its balances, in any state",
-    dependencies=_READ,
-    response_model=wire.PoolAnswer,
-    responses=answers(wire.SubpoolAnswer, 404, said={404: _UNKNOWN}),
+@router(
+    "GET /api/configs/pool/{parent}/subpool/{subpool}",
+    _READ,
+    said={404: _UNKNOWN},
+    shows=wire.PoolAnswer,
+    content=_SUBPOOL,
 )
 def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str) -> Shape:
+    """Show a subpool with its balances, in any state."""
     return _answer(service, service.queries.subpool(parent, subpool, visibility))
 
 
-@router.post(
-    "/api/configs/pool/{parent}/subpool",
-    summary="Create a subpool, or restore an ARCHIVED one",
-    dependencies=_CHANGE,
-    response_model=wire.PoolAnswer,
-    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _NO_PARENT, 409: _TAKEN, 422: _NO_SHARE}),
-)
+@router("POST /api/configs/pool/{parent}/subpool", _CHANGE, said=_CREATED, shows=wire.PoolAnswer, content=_SUBPOOL)
 def create_subpool(
-    service: Serving, user: User, parent: str, body: wire.SubpoolCreateRequest, dry_run: DryRun = False
+    service: Serving, user: NamedUser, parent: str, body: wire.SubpoolCreateRequest, dry_run: DryRun = False
 ) -> Shape:
+    """Create a subpool, or restore an ARCHIVED one."""
     share = share_from_json(body.quota, service.declarations.kinds())
     return _answer(service, service.subpools.create(parent, body.name, share, user=user, dry_run=dry_run))
 
 
-@router.patch(
-    "/api/configs/pool/{parent}/subpool/{subpool}",
-    summary="Change a subpool's quota. Running workflows are not affected",
-    dependencies=_CHANGE,
-    response_model=wire.PoolAnswer,
-    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: DRAINING, 422: _NO_SHARE}),
+@router(
+    "PATCH /api/configs/pool/{parent}/subpool/{subpool}",
+    _CHANGE,
+    said=_CHANGED,
+    shows=wire.PoolAnswer,
+    content=_SUBPOOL,
 )
 def update_subpool(
-    service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
+    service: Serving, user: NamedUser, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
 ) -> Shape:
+    """Change a subpool's quota. Running workflows are not affected."""
     share = share_from_json(body.quota, service.declarations.kinds())
     return _answer(service, service.subpools.resize(parent, subpool, share, user=user, dry_run=dry_run))
 
 
-@router.put(
-    "/api/configs/pool/{parent}/subpool/{subpool}",
-    summary="Change a subpool's quota, like PATCH",
-    dependencies=_CHANGE,
-    response_model=wire.PoolAnswer,
-    responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: DRAINING, 422: _NO_SHARE}),
+@router(
+    "PUT /api/configs/pool/{parent}/subpool/{subpool}", _CHANGE, said=_CHANGED, shows=wire.PoolAnswer, content=_SUBPOOL
 )
 def put_subpool(
-    service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
+    service: Serving, user: NamedUser, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
 ) -> Shape:
+    """Change a subpool's quota, like PATCH."""
     return update_subpool(service, user, parent, subpool, body, dry_run)
 
 
-@router.delete(
-    "/api/configs/pool/{parent}/subpool/{subpool}",
-    summary="Delete a subpool. It is ARCHIVED immediately, or DELETING until its running workflows finish",
-    dependencies=_CHANGE,
-    responses=answers(wire.SubpoolDeletedAnswer, 404, 409, said={404: _UNKNOWN, 409: DRAINING}),
+@router(
+    "DELETE /api/configs/pool/{parent}/subpool/{subpool}",
+    _CHANGE,
+    shows=wire.SubpoolDeletedAnswer,
+    said={404: _UNKNOWN, 409: DRAINING},
 )
-def delete_subpool(service: Serving, user: User, parent: str, subpool: str, dry_run: DryRun = False) -> Shape:
+def delete_subpool(service: Serving, user: NamedUser, parent: str, subpool: str, dry_run: DryRun = False) -> Shape:
+    """Delete a subpool. It is ARCHIVED immediately, or DELETING until its running workflows finish."""
     done = service.subpools.delete(parent, subpool, user=user, dry_run=dry_run)
     return _answer(service, done.view) | {"cancelled": done.cancelled}
 

@@ -2,19 +2,20 @@
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from runrig import wire
 from runrig.api.osmo.answers import tasks as as_answers
 from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName, links
+from runrig.api.routes import Router
 from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.workflows import Status
 from runrig.http.permissions import Seeing, needs, workflow
-from runrig.http.routing import Base, Route, Serving, User, answers
+from runrig.http.routing import Base, NamedUser, Serving
 from runrig.ports.store import TaskQuery, WorkflowQuery
 
-router = APIRouter(route_class=Route, tags=["workflows"])
+router = Router("workflows")
 
 _STATUSES = frozenset(status.value for status in Status)
 _NEVER = ("SUBMITTING", "PROCESSING")
@@ -25,28 +26,18 @@ else:
     StatusName = Literal[tuple(sorted(_STATUSES | set(_NEVER)))]
 
 
-@router.get(
-    "/api/workflow/{id}/task/{task}",
-    summary="Show the last attempt of a task (of its first pod)",
-    dependencies=[needs(Permission.READ_WORKFLOW, workflow("id"))],
-    responses=answers(wire.TaskEntry, 404),
-)
+@router("GET /api/workflow/{id}/task/{task}", needs(Permission.READ_WORKFLOW, workflow("id")))
 def query_task(service: Serving, visibility: Seeing, base: Base, id: str, task: str) -> wire.TaskEntry:
+    """Show the last attempt of a task (of its first pod)."""
     queries = service.workflow_queries
     found = service.task_queries.task(queries.named(id, task)[0], queries.head(id, visibility))
     return as_answers.listed(found, links(base), queries.now())
 
 
-@router.get(
-    "/api/task",
-    summary="List tasks of all workflows, or the sum of their requests",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    response_model=wire.TaskListAnswer | wire.TaskSumsAnswer,
-    responses=answers(wire.TaskListAnswer),
-)
+@router("GET /api/task", needs(Permission.LIST_POOLS))
 def list_tasks(
     service: Serving,
-    user: User,
+    user: NamedUser,
     visibility: Seeing,
     base: Base,
     workflow_id: Annotated[str | None, Query(description="Part of the workflow's ID")] = None,
@@ -67,6 +58,7 @@ def list_tasks(
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
 ) -> wire.TaskListAnswer | wire.TaskSumsAnswer:
+    """List tasks of all workflows, or the sum of their requests."""
     sums = summary or aggregate_by_workflow
     wanted = tuple(status for status in statuses if status in _STATUSES)
     if statuses and not wanted:
@@ -80,8 +72,8 @@ def list_tasks(
         ),
         statuses=wanted,
         nodes=tuple(nodes),
-        started_after=None if started_after is None else started_after.timestamp(),
-        started_before=None if started_before is None else started_before.timestamp(),
+        started_after=started_after,
+        started_before=started_before,
         limit=limit,
         offset=offset,
     )

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from fastapi import APIRouter, Query
-from fastapi.responses import PlainTextResponse, Response, StreamingResponse
+from fastapi import Query
+from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig import wire
+from runrig.api.routes import Router
 from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
@@ -18,7 +19,7 @@ from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.permissions import Asking, Seeing, named, needs, workflow
-from runrig.http.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
+from runrig.http.routing import Base, IdempotencyKey, NamedUser, Serving
 from runrig.http.staying import UNBUFFERED, Staying
 from runrig.osmo import workflows as shaped
 from runrig.osmo.shape import Links, Shape
@@ -32,7 +33,7 @@ from runrig.spec.masked import masked
 from runrig.spec.template import is_template
 from runrig.wire.json import to_plain
 
-router = APIRouter(route_class=Route, tags=["workflows"])
+router = Router("workflows")
 
 LONGEST_PAGE = 1000
 
@@ -47,7 +48,7 @@ else:
 TEXT = "text/plain; charset=utf-8"
 
 _SUBMIT = needs(Permission.SUBMIT, named("pool"))
-_READ = [needs(Permission.READ_WORKFLOW, workflow("id"))]
+_READ = needs(Permission.READ_WORKFLOW, workflow("id"))
 _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
 
 
@@ -59,15 +60,10 @@ def links(base: str) -> Links:
 # ---------------------------------------------------------------- commands
 
 
-@router.post(
-    "/api/pool/{pool}/workflow",
-    summary="Submit or validate a workflow",
-    dependencies=[_SUBMIT],
-    responses=answers(wire.SubmitAnswer, 404, 409, 413),
-)
+@router("POST /api/pool/{pool}/workflow", _SUBMIT, shows=wire.SubmitAnswer, errors=(409,))
 async def submit(
     service: Serving,
-    user: User,
+    user: NamedUser,
     asker: Asking,
     base: Base,
     pool: str,
@@ -80,6 +76,7 @@ async def submit(
     validation_only: Annotated[bool, Query(description="Validate only and store nothing")] = False,
     workflow_id: Annotated[str | None, Query(description="Submit the file of this workflow again (no body)")] = None,
 ) -> Shape:
+    """Submit or validate a workflow."""
     chosen = None if priority is None else Priority(priority)
     if workflow_id is not None:
         # It would run with the secrets in that file, in another user's name.
@@ -111,47 +108,35 @@ async def submit(
     return _submitted(await service.arrivals.submit(submission), base)
 
 
-@router.post(
-    "/api/pool/{pool}/workflow/{id}/restart",
-    summary="Restart a failed workflow",
-    dependencies=[_SUBMIT, _CHANGE],
-    responses=answers(wire.SubmitAnswer, 404, 409),
-)
-async def restart(service: Serving, user: User, base: Base, pool: str, id: str, key: IdempotencyKey) -> Shape:
+@router("POST /api/pool/{pool}/workflow/{id}/restart", _SUBMIT, _CHANGE, shows=wire.SubmitAnswer, errors=(409,))
+async def restart(service: Serving, user: NamedUser, base: Base, pool: str, id: str, key: IdempotencyKey) -> Shape:
+    """Restart a failed workflow."""
     command = service.submissions.restarting(id, pool=pool, user=user, uuid=key)
     return _submitted(await service.arrivals.do(command, key), base)
 
 
-@router.post(
-    "/api/workflow/{id}/cancel",
-    summary="Cancel a workflow",
-    dependencies=[_CHANGE],
-    responses=answers(wire.CancelAnswer, 404, 409),
-)
+@router("POST /api/workflow/{id}/cancel", _CHANGE, errors=(409,))
 async def cancel(
     service: Serving,
-    user: User,
+    user: NamedUser,
     id: str,
     message: Annotated[str, Query(description="Reason, shown to the owner", max_length=1000)] = "",
     force: bool = False,  # noqa: ARG001 - of the reference client; here a cancel always arrives
 ) -> wire.CancelAnswer:
+    """Cancel a workflow."""
     return wire.CancelAnswer(
         name=await service.arrivals.do(service.submissions.cancelling(id, user=user, message=message))
     )
 
 
-@router.post(
-    "/api/workflow/{id}/tag",
-    summary="Add or remove tags of a workflow, also after it has finished",
-    dependencies=[_CHANGE],
-    responses=answers(wire.TagsAnswer, 404, 409),
-)
+@router("POST /api/workflow/{id}/tag", _CHANGE, errors=(409,))
 def tag(
     service: Serving,
     id: str,
     add: Annotated[list[str], Query(description="At most 16 tags")] = [],  # noqa: B006
     remove: Annotated[list[str], Query()] = [],  # noqa: B006
 ) -> wire.TagsAnswer:
+    """Add or remove tags of a workflow, also after it has finished."""
     if not (add or remove):
         raise InvalidInput.one("no tags given. Send add or remove", "add")
     return wire.TagsAnswer(tags=list(service.submissions.tag(id, add=add, remove=remove)))
@@ -164,15 +149,10 @@ def _submitted(found: WorkflowSubmitted, base: str) -> Shape:
 # ---------------------------------------------------------------- questions
 
 
-@router.get(
-    "/api/workflow",
-    summary="List workflows, newest first",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=answers(wire.ListAnswer),
-)
+@router("GET /api/workflow", needs(Permission.LIST_POOLS), shows=wire.ListAnswer)
 def list_workflows(
     service: Serving,
-    user: User,
+    user: NamedUser,
     visibility: Seeing,
     base: Base,
     users: Annotated[list[str], Query(description="Submitted by these users. Default: by you")] = [],  # noqa: B006
@@ -196,6 +176,7 @@ def list_workflows(
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> Shape:
+    """List workflows, newest first."""
     query = WorkflowQuery(
         pools=tuple(pools),
         users=() if all_users else tuple(users) or (user,),
@@ -205,8 +186,8 @@ def list_workflows(
         no_labels=tuple(map(read_key, no_label)),
         tags=read_tags(tags),
         name=name,
-        submitted_after=None if submitted_after is None else submitted_after.timestamp(),
-        submitted_before=None if submitted_before is None else submitted_before.timestamp(),
+        submitted_after=submitted_after,
+        submitted_before=submitted_before,
         limit=limit,
         offset=offset,
     )
@@ -217,22 +198,13 @@ def list_workflows(
     return {"workflows": entries if order == "DESC" else entries[::-1], "more_entries": more}
 
 
-@router.get(
-    "/api/tag",
-    summary="List the tags of workflows that you can see",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=answers(wire.TagsAnswer),
-)
+@router("GET /api/tag", needs(Permission.LIST_POOLS))
 def list_tags(service: Serving, visibility: Seeing) -> wire.TagsAnswer:
+    """List the tags of workflows that you can see."""
     return wire.TagsAnswer(tags=list(service.workflow_queries.tags(visibility)))
 
 
-@router.get(
-    "/api/workflow/{id}",
-    summary="Show a workflow with its groups and tasks",
-    dependencies=_READ,
-    responses=answers(wire.WorkflowAnswer, 404),
-)
+@router("GET /api/workflow/{id}", _READ, shows=wire.WorkflowAnswer)
 def query(
     service: Serving,
     visibility: Seeing,
@@ -241,6 +213,7 @@ def query(
     verbose: Annotated[bool, Query(description="All attempts of each task, not only the latest")] = False,
     skip_groups: Annotated[bool, Query(description="Omit groups and tasks")] = False,
 ) -> Shape:
+    """Show a workflow with its groups and tasks."""
     found = to_plain(service.workflow_queries.workflow(id, visibility))
     if skip_groups:
         found["groups"] = []
@@ -250,15 +223,10 @@ def query(
     return shaped.workflow(found, links(base))
 
 
-@router.get(
-    "/api/workflow/{id}/events",
-    summary="Print the workflow's events, one per line",
-    dependencies=_READ,
-    response_class=PlainTextResponse,
-    responses=text_answers(
-        "2026-01-31 12:00:00.250000  train-1 submitted to pool vision by alice (priority NORMAL)\n",
-        404,
-    ),
+@router(
+    "GET /api/workflow/{id}/events",
+    _READ,
+    text="2026-01-31 12:00:00.250000  train-1 submitted to pool vision by alice (priority NORMAL)\n",
 )
 def events(
     service: Serving,
@@ -267,6 +235,7 @@ def events(
     task_name: str | None = None,
     retry_id: int | None = None,
 ) -> Response:
+    """Print the workflow's events, one per line."""
     found = service.workflow_queries.events(id, task=task_name, retry_id=retry_id, visibility=visibility)
     return Response(_lines(found), media_type=TEXT)
 
@@ -276,15 +245,12 @@ def _lines(found: Iterable[Event | ClusterEvent]) -> str:
     return "".join(f"{at(each.time):%Y-%m-%d %H:%M:%S.%f}  {text}\n" for each, text in each_in_words(found))
 
 
-@router.get(
-    "/api/workflow/{id}/spec",
-    summary="Show the workflow file, rendered or as submitted",
-    description="Only the owner and the pool's admins can see values of variables, contents of files, and templates.",
-    dependencies=_READ,
-    response_class=PlainTextResponse,
-    responses=text_answers(wire.SubmitRequest.example()["file"], 404),
-)
+@router("GET /api/workflow/{id}/spec", _READ, text=wire.SubmitRequest.example()["file"])
 def spec(service: Serving, asker: Asking, id: str, use_template: bool = False) -> Response:
+    """Show the workflow file, rendered or as submitted.
+
+    Only the owner and the pool's admins can see values of variables, contents of files, and templates.
+    """
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(id))
     if use_template and not whole:
         raise NotAllowed(
@@ -307,13 +273,7 @@ LastLines = Annotated[int | None, Query(ge=0, description="Only the last lines o
 Follow = Annotated[bool, Query(description="Follow the output until the tasks end or permission to read them is lost")]
 
 
-@router.get(
-    "/api/workflow/{id}/logs",
-    summary="Print stdout and stderr of its tasks, in order of time",
-    dependencies=_READ,
-    response_class=PlainTextResponse,
-    responses=text_answers("[main-0] epoch 1\n[main-1] epoch 1\n", 404),
-)
+@router("GET /api/workflow/{id}/logs", _READ, text="[main-0] epoch 1\n[main-1] epoch 1\n")
 def log(
     service: Serving,
     stays: Staying,
@@ -323,17 +283,12 @@ def log(
     last_n_lines: LastLines = None,
     follow: Follow = False,
 ) -> Response:
+    """Print stdout and stderr of its tasks, in order of time."""
     request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow)
     return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT, headers=UNBUFFERED)
 
 
-@router.get(
-    "/api/workflow/{id}/error_logs",
-    summary="Print stderr of its tasks",
-    dependencies=_READ,
-    response_class=PlainTextResponse,
-    responses=text_answers("warning: no GPU found\n", 404),
-)
+@router("GET /api/workflow/{id}/error_logs", _READ, text="warning: no GPU found\n")
 def error_log(
     service: Serving,
     stays: Staying,
@@ -343,5 +298,6 @@ def error_log(
     last_n_lines: LastLines = None,
     follow: Follow = False,
 ) -> Response:
+    """Print stderr of its tasks."""
     request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow, (STDERR,))
     return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT, headers=UNBUFFERED)

@@ -3,9 +3,9 @@
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
-from runrig.api.v1.frame import IfMatch, creates, empties, reply, shows
+from runrig.api.routes import Router
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain import access
 from runrig.domain.access import GrantRow, Permission, role_named
@@ -13,19 +13,20 @@ from runrig.domain.errors import NotFound
 from runrig.domain.shown.access import Role, RolePage, User, UserPage
 from runrig.domain.trail import AccessEventPage
 from runrig.http.permissions import needs
-from runrig.http.routing import IdempotencyKey, Route, Serving, Who
+from runrig.http.routing import IdempotencyKey, IfMatch, Serving, Who, reply
 from runrig.service.service import Service
 from runrig.wire import RoleGrantRequest, UserCreateRequest, UserEditRequest
 
-router = APIRouter(route_class=Route, tags=["access"])
+router = Router("access")
 
-_ACCESS = [needs(Permission.ACCESS)]
+_ACCESS = needs(Permission.ACCESS)
 
 # ---------------------------------------------------------------- users
 
 
-@router.get("/api/v1/users", summary="List users by name", dependencies=_ACCESS, responses=shows(UserPage))
+@router("GET /api/v1/users", _ACCESS)
 def list_users(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> UserPage:
+    """List users by name."""
     found = sorted(service.access.users.all(), key=_by_name)
     page, following = cut(found, _by_name, limit, cursor, str)
     return UserPage(following, tuple(map(User.of, page)))
@@ -35,36 +36,26 @@ def _by_name(user: access.User) -> tuple[str]:
     return (user.name,)
 
 
-@router.post(
-    "/api/v1/users",
-    summary="Create a user",
-    description="With an Idempotency-Key, an identical existing user is returned as if it had just been created.",
-    dependencies=_ACCESS,
-    responses=creates(User, 404, 409, 413, tag=True),
-)
+@router("POST /api/v1/users", _ACCESS, creates=User, tag=True, errors=(404, 409))
 def create_user(service: Serving, who: Who, key: IdempotencyKey, body: UserCreateRequest) -> Response:
+    """Create a user.
+
+    With an Idempotency-Key, an identical existing user is returned as if it had just been created.
+    """
     roles = [role_named(role) for role in body.roles]
     made = service.access.users.create(body.name, roles, actor=who.user, again=key is not None)
     return reply(User.of(made), 201, location=f"/api/v1/users/{quote(made.name, safe='')}")
 
 
-@router.get(
-    "/api/v1/users/{name}",
-    summary="Show a user and their roles",
-    dependencies=_ACCESS,
-    responses=shows(User, 404, tag=True),
-)
+@router("GET /api/v1/users/{name}", _ACCESS, tag=True)
 def get_user(service: Serving, name: str) -> User:
+    """Show a user and their roles."""
     return User.of(service.access.users.get(name))
 
 
-@router.patch(
-    "/api/v1/users/{name}",
-    summary="Disable or enable a user",
-    dependencies=_ACCESS,
-    responses=shows(User, 404, 409, 412, 413, tag=True),
-)
+@router("PATCH /api/v1/users/{name}", _ACCESS, tag=True, errors=(409,))
 def update_user(service: Serving, who: Who, expected: IfMatch, name: str, body: UserEditRequest) -> User:
+    """Disable or enable a user."""
     users = service.access.users
     return User.of(users.set_disabled(name, body.disabled, actor=who.user, expected=expected))
 
@@ -72,15 +63,14 @@ def update_user(service: Serving, who: Who, expected: IfMatch, name: str, body: 
 # ---------------------------------------------------------------- roles
 
 
-@router.get(
-    "/api/v1/roles", summary="List roles and who has them", dependencies=_ACCESS, responses=shows(RolePage, 404)
-)
+@router("GET /api/v1/roles", _ACCESS, errors=(404,))
 def list_roles(
     service: Serving,
     user: Annotated[str | None, Query(description="Only roles of this user")] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> RolePage:
+    """List roles and who has them."""
     found = service.access.users.grants(user)
     if not found and user is not None:
         service.access.users.get(user)
@@ -92,13 +82,9 @@ def _place(row: GrantRow) -> tuple[str, str]:
     return row.user, str(row.grant)
 
 
-@router.post(
-    "/api/v1/roles",
-    summary="Grant a role. A role that the user already has stays unchanged",
-    dependencies=_ACCESS,
-    responses=creates(Role, 404, 413, tag=True),
-)
+@router("POST /api/v1/roles", _ACCESS, creates=Role, tag=True, errors=(404,))
 def grant_role(service: Serving, who: Who, key: IdempotencyKey, body: RoleGrantRequest) -> Response:  # noqa: ARG001 - to grant it twice is to grant it once, with a key or without
+    """Grant a role. A role that the user already has stays unchanged."""
     user = service.access.users.grant(body.user, role_named(body.role), actor=who.user)
     granted = _role(service, user.name, body.role)
     location = f"/api/v1/roles/{quote(user.name, safe='')}/{body.role}"
@@ -114,38 +100,26 @@ def _role(service: Service, user: str, role: str) -> GrantRow:
     raise NotFound(f"user {user} does not have the role {grant}")
 
 
-@router.get(
-    "/api/v1/roles/{user}/{role}",
-    summary="Show when and by whom a role was granted",
-    dependencies=_ACCESS,
-    responses=shows(Role, 404, tag=True),
-)
+@router("GET /api/v1/roles/{user}/{role}", _ACCESS, tag=True)
 def get_role(service: Serving, user: str, role: str) -> Role:
+    """Show when and by whom a role was granted."""
     return Role.of(_role(service, user, role))
 
 
-@router.delete(
-    "/api/v1/roles/{user}/{role}",
-    summary="Revoke a role",
-    dependencies=_ACCESS,
-    responses=empties(404, 409, 412),
-)
+@router("DELETE /api/v1/roles/{user}/{role}", _ACCESS, errors=(409,))
 def revoke_role(service: Serving, who: Who, expected: IfMatch, user: str, role: str) -> None:
+    """Revoke a role."""
     service.access.users.withdraw(user, role_named(role), actor=who.user, expected=expected)
 
 
-@router.get(
-    "/api/v1/access-events",
-    summary="List the audit trail of users, roles and tokens, newest first",
-    dependencies=_ACCESS,
-    responses=shows(AccessEventPage, 404),
-)
+@router("GET /api/v1/access-events", _ACCESS, errors=(404,))
 def list_access_events(
     service: Serving,
     user: Annotated[str | None, Query(description="Only entries about this user")] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> AccessEventPage:
+    """List the audit trail of users, roles and tokens, newest first."""
     after = place_of(cursor, int)
     found = service.access.events(user=user, before=after[0] if after else None, limit=limit + 1)
     if not found and user is not None:

@@ -1,22 +1,16 @@
 """Browsers: a user logged in on the command line signs one in."""
 
-from fastapi import APIRouter
-
-from runrig.api.v1.frame import shows
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.shown.server import BrowserCode
 from runrig.http.permissions import needs
-from runrig.http.routing import Route, Serving, Who
+from runrig.http.routing import Serving, Who
 from runrig.service.access.browser_sessions import CODE_S
 
-router = APIRouter(route_class=Route, tags=["access"])
+router = Router("access")
 
 
-@router.post(
-    "/api/v1/browser-codes",
-    summary="Create a one-time code that signs a browser in as you. It expires after one minute",
-    dependencies=[needs(Permission.OWN_TOKENS)],
-    responses=shows(BrowserCode),
-)
+@router("POST /api/v1/browser-codes", needs(Permission.OWN_TOKENS))
 def make_browser_code(service: Serving, who: Who) -> BrowserCode:
+    """Create a one-time code that signs a browser in as you. It expires after one minute."""
     return BrowserCode(service.access.browsers.make_code(who), int(CODE_S))

@@ -5,13 +5,12 @@ from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from runrig.api.v1.frame import User, empties, shows, texts
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.code import POD_CODE
 from runrig.domain.code_archive import archive
@@ -20,15 +19,15 @@ from runrig.domain.shown.code import CodeReceived
 from runrig.http.body_limits import LARGEST_CODE
 from runrig.http.crowd import Guest
 from runrig.http.permissions import OPEN, Asking, needs, workflow
-from runrig.http.routing import Asked, Route, Serving
+from runrig.http.routing import Asked, Serving, User
 from runrig.ports.disk import is_full
 
-router = APIRouter(route_class=Route, tags=["workflows"])
+router = Router("workflows")
 
 GZIP = "application/gzip"
 IN_MEMORY = 1024 * 1024
 """Bytes of a request that are kept in memory; the rest is in a temporary file."""
-_SEND = [needs(Permission.SEND_CODE)]
+_SEND = needs(Permission.SEND_CODE)
 _HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _MANIFEST = {"files": [["train.py", False, _HASH, 4]], "links": []}
 _BODY: dict[str, Any] = {
@@ -42,29 +41,24 @@ _BODY: dict[str, Any] = {
 }
 
 
-@router.head(
-    "/api/v1/code/{id}",
-    summary="Check whether you have sent this code",
-    description="204 if you have: a workflow can use it during the next day. 404 if you have not, even if others have.",
-    dependencies=_SEND,
-    responses=empties(404),
-)
+@router("HEAD /api/v1/code/{id}", _SEND)
 def check_code(service: Serving, user: User, id: str) -> None:
+    """Check whether you have sent this code.
+
+    204 if you have: a workflow can use it during the next day. 404 if you have not, even if others have.
+    """
     service.codes.renew(user, id)
 
 
-@router.post(
-    "/api/v1/code",
-    summary="Send code",
-    description="The body is a manifest: files as path, executable, SHA-256 and size, and links as path and target, both sorted by "
-    "path. The answer lists the contents that you have not sent yet. To send them, append to the manifest a newline, a JSON list of "
-    "their SHA-256 and a newline, then the contents in that order. The body may be compressed with gzip. Nothing is stored until "
-    "nothing is missing. Code that no workflow uses is deleted after a day.",
-    dependencies=_SEND,
-    responses=shows(CodeReceived, 409, 413),
-    openapi_extra=_BODY,
-)
+@router("POST /api/v1/code", _SEND, errors=(409, 413), openapi_extra=_BODY)
 async def send_code(service: Serving, user: User, request: Asked) -> CodeReceived:
+    """Send code.
+
+    The body is a manifest: files as path, executable, SHA-256 and size, and links as path and target, both sorted
+    by path. The answer lists the contents that you have not sent yet. To send them, append to the manifest a
+    newline, a JSON list of their SHA-256 and a newline, then the contents in that order. The body may be compressed
+    with gzip. Nothing is stored until nothing is missing. Code that no workflow uses is deleted after a day.
+    """
     with _temporary_files(), SpooledTemporaryFile(IN_MEMORY) as body:
         await _receive(request, body)
         return CodeReceived(*await run_in_threadpool(service.codes.receive, user, body))
@@ -83,16 +77,13 @@ def _temporary_files() -> Iterator[None]:
         raise
 
 
-@router.get(
-    POD_CODE,
-    summary="Download the code of a pod",
-    description="For init containers on Kubernetes. The token is the one that the API server of the cluster issued for the pod. "
-    "Returns a tar file, compressed with gzip.",
-    dependencies=[OPEN],
-    response_class=Response,
-    responses=texts("(a tar file)", 401, 404, media_type=GZIP),
-)
+@router(f"GET {POD_CODE}", OPEN, text="(a tar file)", media_type=GZIP, errors=(401, 404))
 async def fetch_pod_code(service: Serving, request: Asked) -> Response:
+    """Download the code of a pod.
+
+    For init containers on Kubernetes. The token is the one that the API server of the cluster issued for the pod.
+    Returns a tar file, compressed with gzip.
+    """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     with _temporary_files():
         given = token.strip() if scheme.lower() == "bearer" else ""
@@ -116,15 +107,18 @@ async def _receive(request: Request, body: SpooledTemporaryFile[bytes]) -> None:
     body.seek(0)
 
 
-@router.get(
-    "/api/v1/workflows/{id}/code",
-    summary="Download the code that was sent with a workflow",
-    description="A tar file, compressed with gzip. Like the values and files in `spec`, only the owner and the pool's admins can read it.",
-    dependencies=[needs(Permission.CHANGE_WORKFLOW, workflow("id"))],
-    response_class=Response,
-    responses=texts("(a tar file)", 404, media_type=GZIP),
+@router(
+    "GET /api/v1/workflows/{id}/code",
+    needs(Permission.CHANGE_WORKFLOW, workflow("id")),
+    text="(a tar file)",
+    media_type=GZIP,
 )
 def get_workflow_code(service: Serving, asker: Asking, id: str) -> Response:
+    """Download the code that was sent with a workflow.
+
+    A tar file, compressed with gzip. Like the values and files in `spec`, only the owner and the pool's admins can
+    read it.
+    """
     place = asker.place(id)
     code = service.workflow_queries.spec(place.id).spec.code
     if code is None:

@@ -10,18 +10,18 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import StreamingResponse
 
+from runrig.api.routes import Router
 from runrig.api.times import At
 from runrig.api.v1.following import PAUSE_S, Followers, message
-from runrig.api.v1.frame import shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.shown.events import ClusterEventPage
 from runrig.http.permissions import Seeing, needs
-from runrig.http.routing import Found, Route, Serving
+from runrig.http.routing import Found, Serving, header
 from runrig.http.staying import UNBUFFERED, Staying
 from runrig.service.queries.event_filter import EVERYTHING, EventFilter
 from runrig.service.queries.event_kinds import Kind
@@ -30,7 +30,7 @@ from runrig.service.rights import seeing_as_much
 from runrig.service.service import Service
 from runrig.service.waiting import HEARTBEAT_S
 
-router = APIRouter(route_class=Route, tags=["events"])
+router = Router("events")
 
 LONGEST_GAP = 20_000
 """Maximum missed revisions that are sent; a reader that missed more has to reload everything."""
@@ -46,12 +46,7 @@ Node = Annotated[str | None, Query(description="Only events of this node, and of
 Workflow = Annotated[str | None, Query(description="Only events of the workflow with this id or uuid")]
 
 
-@router.get(
-    "/api/v1/events",
-    summary="List past events of the cluster that you can see, in order",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(ClusterEventPage, 404),
-)
+@router("GET /api/v1/events", needs(Permission.LIST_POOLS), errors=(404,))
 def list_events(
     service: Serving,
     visibility: Seeing,
@@ -66,32 +61,22 @@ def list_events(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> ClusterEventPage:
+    """List past events of the cluster that you can see, in order."""
     place = place_of(cursor, int)
-    query = replace(
-        _filter(service, visibility, pool, kind, user, node, workflow),
-        since=None if since is None else since.timestamp(),
-        until=None if until is None else until.timestamp(),
-    )
-    page = service.feed.page(place[0] if place else after or 0, visibility, most=limit, query=query)
+    query = EventFilter(since, until, pool, frozenset(kind or ()), user, node, workflow)
+    known = _known(service, visibility, query)
+    page = service.feed.page(place[0] if place else after or 0, visibility, most=limit, query=known)
     following = cursor_of((page.revision,)) if page.revision < page.newest else None
     return ClusterEventPage(following, page.events, page.newest, service.feed.head())
 
 
-def _filter(
-    service: Service,
-    visibility: Visibility,
-    pool: str | None,
-    kinds: list[Kind] | None,
-    user: str | None,
-    node: str | None,
-    workflow: str | None,
-) -> EventFilter:
-    """Raises NotFound for an unknown or hidden pool or workflow."""
-    if pool is not None:
-        service.queries.check_pool(pool, visibility)
-    if workflow is not None:
-        workflow = service.workflow_queries.head(workflow, visibility).id
-    return EventFilter(pool=pool, kinds=frozenset(kinds or ()), user=user, node=node, workflow=workflow)
+def _known(service: Service, visibility: Visibility, query: EventFilter) -> EventFilter:
+    """Returns *query* with the ID of its workflow. Raises NotFound for an unknown or hidden pool or workflow."""
+    if query.pool is not None:
+        service.queries.check_pool(query.pool, visibility)
+    if query.workflow is None:
+        return query
+    return replace(query, workflow=service.workflow_queries.head(query.workflow, visibility).id)
 
 
 # ---------------------------------------------------------------- the stream
@@ -109,41 +94,17 @@ def _resumed(request: Request) -> int | None:
     return int(sent)
 
 
-def _followers(request: Request) -> Followers:
-    found: Followers = request.app.state.followers
-    return found
+_LAST_HEADER = header("Last-Event-ID", "Id of the last event received. Overrides `after`")
+Following = Annotated[Followers, Found(lambda request: request.app.state.followers)]
+LastEvent = Annotated[int | None, Found(_resumed, _LAST_HEADER)]
 
 
-Following = Annotated[Followers, Found(_followers)]
-LastEvent = Annotated[
-    int | None,
-    Found(
-        _resumed,
-        {
-            "name": "Last-Event-ID",
-            "in": "header",
-            "required": False,
-            "description": "Id of the last event received. Overrides `after`",
-            "schema": {"type": "string"},
-        },
-    ),
-]
-
-
-@router.get(
-    "/api/v1/events/stream",
-    summary="Stream cluster events",
-    description="Server-sent events. `commit` has the events (`ClusterEvent`) of one or more revisions; its id is the last revision. "
-    "`reset` means that too many were missed, or that the log is a different one: reload everything, then continue. The stream "
-    "begins after `after`, by default now. It ends with the token, and when your visible pools change: reconnect with the last id. "
-    "An id without data: nothing matched up to this revision.",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    response_class=StreamingResponse,
-    responses=texts(
-        'id: 7\nevent: commit\ndata: [{"revision":7,"seq":0,"time":"2026-01-31T12:00:00Z","actor":"alice","kind":"Submit","law":"",'
-        '"text":"train-1 submitted to pool vision by alice (priority NORMAL)","workflow":"train-1","pool":"vision"}]\n\n',
-        media_type="text/event-stream",
-    ),
+@router(
+    "GET /api/v1/events/stream",
+    needs(Permission.LIST_POOLS),
+    text='id: 7\nevent: commit\ndata: [{"revision":7,"seq":0,"time":"2026-01-31T12:00:00Z","actor":"alice","kind":"Submit","law":"",'
+    '"text":"train-1 submitted to pool vision by alice (priority NORMAL)","workflow":"train-1","pool":"vision"}]\n\n',
+    media_type="text/event-stream",
 )
 def stream_events(
     service: Serving,
@@ -158,12 +119,20 @@ def stream_events(
     node: Node = None,
     workflow: Workflow = None,
 ) -> StreamingResponse:
-    query = _filter(service, visibility, pool, kind, user, node, workflow)
+    """Stream cluster events.
+
+    Server-sent events. `commit` has the events (`ClusterEvent`) of one or more revisions; its id is the last
+    revision. `reset` means that too many were missed, or that the log is a different one: reload everything, then
+    continue. The stream begins after `after`, by default now. It ends with the token, and when your visible pools
+    change: reconnect with the last id. An id without data: nothing matched up to this revision.
+    """
+    query = EventFilter(None, None, pool, frozenset(kind or ()), user, node, workflow)
+    known = _known(service, visibility, query)
     newest = service.feed.newest()
     asked = after if last is None else last
     begins_anew = asked is not None and not newest - LONGEST_GAP <= asked <= newest
     begun = newest if asked is None or begins_anew else asked
-    stream = _stream(followers, seeing_as_much(stays, visibility), begun, reset=begins_anew, query=query)
+    stream = _stream(followers, seeing_as_much(stays, visibility), begun, reset=begins_anew, query=known)
     return StreamingResponse(stream, media_type="text/event-stream", headers=UNBUFFERED)
 
 

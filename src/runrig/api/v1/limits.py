@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from runrig.api.edits import pool_edit
-from runrig.api.v1.frame import User, shows
+from runrig.api.routes import Router
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, cut
 from runrig.api.v1.paging import Limit as Most
 from runrig.api.v1.pools import DryRun
@@ -13,20 +13,14 @@ from runrig.domain.access import Permission
 from runrig.domain.limits import SETTING
 from runrig.domain.shown.limits import LimitPage, LimitsChange
 from runrig.http.permissions import Asking, Seeing, named, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving, User
 from runrig.service.queries import limit_queries
 from runrig.wire import v1
 
-router = APIRouter(route_class=Route, tags=["pools"])
+router = Router("pools")
 
 
-@router.get(
-    "/api/v1/limits",
-    summary="List limits of users, with what counts towards them",
-    description="Users see their own; administrators those of all users.",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(LimitPage, 404),
-)
+@router("GET /api/v1/limits", needs(Permission.LIST_POOLS), errors=(404,))
 def list_limits(
     service: Serving,
     visibility: Seeing,
@@ -35,6 +29,10 @@ def list_limits(
     limit: Most = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> LimitPage:
+    """List limits of users, with what counts towards them.
+
+    Users see their own; administrators those of all users.
+    """
     for name in pool:
         service.queries.check_pool(name, visibility)
     found = service.limit_queries.limits(visibility, users=user, pools=pool)
@@ -42,29 +40,21 @@ def list_limits(
     return LimitPage(following, tuple(page))
 
 
-@router.patch(
-    "/api/v1/limits/users/{user}",
-    summary="Limit a user over all pools. Running workflows are not affected",
-    dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=shows(LimitsChange, 404, 413),
-)
+@router("PATCH /api/v1/limits/users/{user}", needs(Permission.CHANGE_CLUSTER))
 def edit_limits_of_user(
     service: Serving, by: User, asker: Asking, user: str, body: v1.LimitsEdit, dry_run: DryRun = False
 ) -> LimitsChange:
+    """Limit a user over all pools. Running workflows are not affected."""
     if user not in {*asker.known_users(by), *service.limit_queries.users()}:
         service.access.users.get(user)
     return service.declarations.update_user_limits(user, body.model_dump(exclude_unset=True), by=by, dry_run=dry_run)
 
 
-@router.patch(
-    "/api/v1/limits/pools/{name}",
-    summary="Limit each user of a pool and its subpools. Running workflows are not affected",
-    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    responses=shows(LimitsChange, 404, 409, 413),
-)
+@router("PATCH /api/v1/limits/pools/{name}", needs(Permission.CHANGE_POOL, named("name")), errors=(409,))
 def edit_limits_of_pool(
     service: Serving, by: User, name: str, body: v1.LimitsEdit, dry_run: DryRun = False
 ) -> LimitsChange:
+    """Limit each user of a pool and its subpools. Running workflows are not affected."""
     asked = {SETTING[field]: value for field, value in body.model_dump(exclude_unset=True).items()}
     edit = pool_edit(name, v1.PoolEdit(**asked), service.declarations.kinds())
     return service.declarations.update_pool_limits(name, edit, user=by, dry_run=dry_run)

@@ -2,20 +2,20 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
-from runrig.api.v1.frame import User, shows
+from runrig.api.routes import Router
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.shown.nodes import FlavorPage, Node, NodePage, NodesDrained, NodesMarked
 from runrig.domain.shown.topology import TopologyAnswer
 from runrig.http.permissions import Seeing, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving, User
 from runrig.service.queries.topology import MOST_HOLDERS, MapQuery, parse_size
 from runrig.wire import v1
 
-router = APIRouter(route_class=Route, tags=["nodes"])
+router = Router("nodes")
 
 
 _BOTH = "nodes are listed only below the finest level. Omit level"
@@ -27,15 +27,10 @@ _SAID = {
     )
 }
 
-_READ = [needs(Permission.READ_CLUSTER)]
+_READ = needs(Permission.READ_CLUSTER)
 
 
-@router.get(
-    "/api/v1/nodes",
-    summary="List nodes by name, with their resources and usage",
-    dependencies=_READ,
-    responses=shows(NodePage, 404),
-)
+@router("GET /api/v1/nodes", _READ, errors=(404,))
 def list_nodes(
     service: Serving,
     visibility: Seeing,
@@ -44,6 +39,7 @@ def list_nodes(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> NodePage:
+    """List nodes by name, with their resources and usage."""
     after = place_of(cursor, str)
     found, more = service.queries.nodes(
         pools=pool, platforms=flavor, visibility=visibility, limit=limit, after=after[0] if after else ""
@@ -51,70 +47,48 @@ def list_nodes(
     return NodePage(cursor_of((found[-1].name,)) if more else None, found)
 
 
-@router.get(
-    "/api/v1/nodes/{name}",
-    summary="Show a node",
-    description="The ETag depends on the node's data in the cluster, not on its usage.",
-    dependencies=_READ,
-    responses=shows(Node, 404, tag=True),
-)
+@router("GET /api/v1/nodes/{name}", _READ, tag=True)
 def get_node(service: Serving, visibility: Seeing, name: str) -> Node:
+    """Show a node.
+
+    The ETag depends on the node's data in the cluster, not on its usage.
+    """
     return service.queries.node(name, visibility)
 
 
-_MARKED = shows(NodesMarked, 404, 413)
-
-
-@router.post(
-    "/api/v1/nodes:cordon",
-    summary="Cordon nodes: no new pods; running pods stay",
-    description="runrig keeps the cordon itself, so it needs no permission on the cluster. It lasts until the node is uncordoned or "
-    "removed.",
-    dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="cordon")],
-    responses=_MARKED,
-)
+@router("POST /api/v1/nodes:cordon", needs(Permission.CHANGE_CLUSTER, to_nodes="cordon"), errors=(404,))
 def cordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> NodesMarked:
+    """Cordon nodes: no new pods; running pods stay.
+
+    runrig keeps the cordon itself, so it needs no permission on the cluster. It lasts until the node is uncordoned
+    or removed.
+    """
     return service.nodes.cordon(body.nodes, user=user, cordoned=True)
 
 
-@router.post(
-    "/api/v1/nodes:uncordon",
-    summary="Uncordon nodes that were cordoned through runrig",
-    dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="uncordon")],
-    responses=_MARKED,
-)
+@router("POST /api/v1/nodes:uncordon", needs(Permission.CHANGE_CLUSTER, to_nodes="uncordon"), errors=(404,))
 def uncordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> NodesMarked:
+    """Uncordon nodes that were cordoned through runrig."""
     return service.nodes.cordon(body.nodes, user=user, cordoned=False)
 
 
-@router.post(
-    "/api/v1/nodes:drain",
-    summary="Cordon nodes, and stop and requeue their LOW workflows",
-    description="`POST /api/v1/plan` with *drain* previews the effect.",
-    dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="drain")],
-    responses=shows(NodesDrained, 404, 413),
-)
+@router("POST /api/v1/nodes:drain", needs(Permission.CHANGE_CLUSTER, to_nodes="drain"), errors=(404,))
 def drain_nodes(service: Serving, user: User, body: v1.NodesDrain) -> NodesDrained:
+    """Cordon nodes, and stop and requeue their LOW workflows.
+
+    `POST /api/v1/plan` with *drain* previews the effect.
+    """
     return service.nodes.drain(body.nodes, user=user, force=body.force)
 
 
-@router.get(
-    "/api/v1/flavors",
-    summary="List flavors in the order of the cluster file",
-    dependencies=_READ,
-    responses=shows(FlavorPage),
-)
+@router("GET /api/v1/flavors", _READ)
 def list_flavors(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> FlavorPage:
+    """List flavors in the order of the cluster file."""
     page, following = cut(tuple(enumerate(service.queries.flavors())), lambda each: (each[0],), limit, cursor, int)
     return FlavorPage(following, tuple(flavor for _, flavor in page))
 
 
-@router.get(
-    "/api/v1/topology",
-    summary="Show free capacity, usage and how many gangs of a size fit, by zone, spine and rack",
-    dependencies=_READ,
-    responses=shows(TopologyAnswer, 404, said=_SAID),
-)
+@router("GET /api/v1/topology", _READ, errors=(404,), said=_SAID)
 def get_topology(
     service: Serving,
     visibility: Seeing,
@@ -133,6 +107,7 @@ def get_topology(
         int, Query(ge=0, le=1000, description="Maximum number of gangs to name per domain")
     ] = MOST_HOLDERS,
 ) -> TopologyAnswer:
+    """Show free capacity, usage and how many gangs of a size fit, by zone, spine and rack."""
     if nodes and level is not None:
         raise InvalidInput.one(_BOTH, "nodes")
     wanted = None if size is None else parse_size(size)

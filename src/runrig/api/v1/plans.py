@@ -1,15 +1,15 @@
 """Plans: the effects of an edit, without making it."""
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from runrig.api.edits import pool_edit
-from runrig.api.v1.frame import User, reply, shows
+from runrig.api.routes import Router
 from runrig.api.v1.workflows import submission_of
 from runrig.domain.access import Permission
 from runrig.domain.shown.plans import Plan
 from runrig.http.leaving import leaving_of
 from runrig.http.permissions import Asking, Sent, needs
-from runrig.http.routing import Asked, Route, Serving
+from runrig.http.routing import Asked, Serving, User, reply
 from runrig.service.commands.submission import read
 from runrig.service.foresight.questions import (
     OfDomain,
@@ -24,18 +24,16 @@ from runrig.service.foresight.questions import (
 from runrig.service.rights import Asker
 from runrig.wire import v1
 
-router = APIRouter(route_class=Route, tags=["server"])
+router = Router("server")
 
 
-@router.post(
-    "/api/v1/plan",
-    summary="Preview the effect of an edit, a loss of nodes or a submission. Nothing is stored",
-    description="A plan needs the same permission as the edit: `change cluster` for a cluster file or a loss of nodes, that of the "
-    "update for a quota, `submit` for a submission.",
-    dependencies=[needs(Permission.CHANGE_POOL, Sent("pool"))],
-    responses=shows(Plan, 404, 409, 413),
-)
+@router("POST /api/v1/plan", needs(Permission.CHANGE_POOL, Sent("pool")), shows=Plan, errors=(404, 409))
 def make_plan(service: Serving, user: User, asker: Asking, request: Asked, body: v1.PlanRequest) -> Response:
+    """Preview the effect of an edit, a loss of nodes or a submission. Nothing is stored.
+
+    A plan needs the same permission as the edit: `change cluster` for a cluster file or a loss of nodes, that of
+    the update for a quota, `submit` for a submission.
+    """
     leaving, question = leaving_of(request), _question(asker, user, body)
     found = service.plans.shown(question, user=user, visibility=asker.visibility, leaving=leaving)
     return Response(status_code=499) if found is None else reply(found)

@@ -2,22 +2,22 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.api.edits import pool_edit
+from runrig.api.error_docs import DRAINING, Said
+from runrig.api.routes import Router
 from runrig.api.times import At
-from runrig.api.v1.frame import IfMatch, User, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
-from runrig.domain.access import Permission
+from runrig.domain.access import LONGEST_USER_NAME, Permission
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.settings import PROMISED
 from runrig.domain.shown.history import PoolChangePage, PoolPast
 from runrig.domain.shown.pools import Pool, PoolDeleted, PoolPage, PoolPaused
 from runrig.domain.shown.why import PoolWhy
 from runrig.domain.tags import tag_of
-from runrig.http.error_docs import DRAINING, Said
 from runrig.http.permissions import Asking, Seeing, Sent, named, needs
-from runrig.http.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving
+from runrig.http.routing import IdempotencyKey, IfMatch, Serving, User, quoted, reply
 from runrig.service.queries import history
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
@@ -25,9 +25,9 @@ from runrig.service.service import Service
 from runrig.spec.quota import share_from_json
 from runrig.wire import v1
 
-router = APIRouter(route_class=Route, tags=["pools"])
+router = Router("pools")
 
-_READ = [needs(Permission.READ_POOL, named("name"))]
+_READ = needs(Permission.READ_POOL, named("name"))
 
 DryRun = Annotated[bool, Query(description="Validate and preview only")]
 
@@ -38,12 +38,7 @@ _OVER: Said = (
 )
 
 
-@router.get(
-    "/api/v1/pools",
-    summary="List pools with their balances, subpools after their parents",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(PoolPage, 404),
-)
+@router("GET /api/v1/pools", needs(Permission.LIST_POOLS), errors=(404,))
 def list_pools(
     service: Serving,
     visibility: Seeing,
@@ -52,6 +47,7 @@ def list_pools(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> PoolPage:
+    """List pools with their balances, subpools after their parents."""
     found = sorted(service.queries.pools(names=name, archived=archived, below=True, visibility=visibility), key=_place)
     page, following = cut(found, _place, limit, cursor, str, str)
     return PoolPage(following, tuple(view.shown(service.backend_name) for view in page))
@@ -61,16 +57,22 @@ def _place(found: PoolView) -> tuple[str, str]:
     return found.pool.parent or found.pool.name, found.pool.name
 
 
-@router.post(
-    "/api/v1/pools",
-    summary="Create a pool, or restore an ARCHIVED one",
-    description="With an Idempotency-Key, an identical existing pool is returned as if it had just been created.",
-    dependencies=[needs(Permission.CHANGE_CLUSTER, Sent("parent", parent=True), of_subpool=Permission.CHANGE_SUBPOOLS)],
-    responses=creates(Pool, 404, 409, 413, said={400: _OVER}, tag=True, tries=True),
+@router(
+    "POST /api/v1/pools",
+    needs(Permission.CHANGE_CLUSTER, Sent("parent", parent=True), of_subpool=Permission.CHANGE_SUBPOOLS),
+    creates=Pool,
+    tag=True,
+    tries=True,
+    errors=(404, 409),
+    said={400: _OVER},
 )
 def create_pool(
     service: Serving, user: User, key: IdempotencyKey, body: v1.PoolCreate, dry_run: DryRun = False
 ) -> Response:
+    """Create a pool, or restore an ARCHIVED one.
+
+    With an Idempotency-Key, an identical existing pool is returned as if it had just been created.
+    """
     again, kinds = key is not None, service.declarations.kinds()
     if body.parent is None:
         edit = pool_edit(body.name, body, kinds)
@@ -95,21 +97,18 @@ def _reply(service: Service, view: PoolView, *, created: bool = False) -> Respon
     return reply(shown, 201 if created else 200, etag=quoted(tag_of(view.pool)), location=location)
 
 
-@router.get(
-    "/api/v1/pools/{name}",
-    summary="Show a pool with its balances, in any state",
-    dependencies=_READ,
-    responses=shows(Pool, 404, tag=True),
-)
+@router("GET /api/v1/pools/{name}", _READ, shows=Pool, tag=True)
 def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
+    """Show a pool with its balances, in any state."""
     return _reply(service, service.queries.pool(name, visibility))
 
 
-@router.patch(
-    "/api/v1/pools/{name}",
-    summary="Update a pool. Running workflows are not affected",
-    dependencies=[needs(Permission.CHANGE_POOL, named("name"), guarantees=PROMISED)],
-    responses=shows(Pool, 404, 409, 412, 413, said={400: _OVER, 409: DRAINING}, tag=True),
+@router(
+    "PATCH /api/v1/pools/{name}",
+    needs(Permission.CHANGE_POOL, named("name"), guarantees=PROMISED),
+    shows=Pool,
+    tag=True,
+    said={400: _OVER, 409: DRAINING},
 )
 def update_pool(
     service: Serving,
@@ -120,66 +119,71 @@ def update_pool(
     body: v1.PoolEdit,
     dry_run: DryRun = False,
 ) -> Response:
+    """Update a pool. Running workflows are not affected."""
     asker.check_promise(name, body.model_fields_set)
     edit = pool_edit(name, body, service.declarations.kinds())
     view = service.declarations.update_pool(name, edit, user=user, dry_run=dry_run, expected=expected)
     return _reply(service, view)
 
 
-_CLOSED = shows(Pool, 404, 409, 412, 413, tag=True)
-
-
-@router.post(
-    "/api/v1/pools/{name}/close",
-    summary="Close a pool and its subpools to submissions. Queued workflows still start",
-    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    responses=_CLOSED,
+@router(
+    "POST /api/v1/pools/{name}/close", needs(Permission.CHANGE_POOL, named("name")), shows=Pool, tag=True, errors=(409,)
 )
 def close_pool(service: Serving, user: User, expected: IfMatch, name: str, body: v1.PoolClose) -> Response:
+    """Close a pool and its subpools to submissions. Queued workflows still start."""
     return _reply(service, service.declarations.close_pool(name, user=user, reason=body.reason, expected=expected))
 
 
-@router.post(
-    "/api/v1/pools/{name}/open",
-    summary="Reopen a closed pool",
-    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    responses=_CLOSED,
+@router(
+    "POST /api/v1/pools/{name}/open",
+    needs(Permission.CHANGE_POOL, named("name")),
+    shows=Pool,
+    tag=True,
+    errors=(409, 413),
 )
 def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Response:
+    """Reopen a closed pool."""
     return _reply(service, service.declarations.open_pool(name, user=user, expected=expected))
 
 
-@router.post(
-    "/api/v1/pools/{name}/pause",
-    summary="Start nothing new in a pool and its subpools. Running workflows continue, and other pools can borrow its idle quota",
-    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    description="A pool that is paused stays paused, and only the end of its pause changes.",
-    responses=shows(PoolPaused, 404, 409, 412, 413, tag=True),
+@router(
+    "POST /api/v1/pools/{name}/pause",
+    needs(Permission.CHANGE_POOL, named("name")),
+    shows=PoolPaused,
+    tag=True,
+    errors=(409,),
 )
 def pause_pool(service: Serving, user: User, expected: IfMatch, name: str, body: v1.PoolPause) -> Response:
+    """Start nothing new in a pool and its subpools. Running workflows continue, and other pools can borrow its idle
+    quota.
+
+    A pool that is paused stays paused, and only the end of its pause changes.
+    """
     pause = service.declarations.pause_pool
     done = pause(name, user=user, reason=body.reason, until=body.until, expected=expected)
     paused = PoolPaused(done.view.shown(service.backend_name), done.waiting, done.running)
     return reply(paused, etag=quoted(tag_of(done.view.pool)))
 
 
-@router.post(
-    "/api/v1/pools/{name}/resume",
-    summary="Resume a paused pool. Its workflows keep their queue positions",
-    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    responses=_CLOSED,
+@router(
+    "POST /api/v1/pools/{name}/resume",
+    needs(Permission.CHANGE_POOL, named("name")),
+    shows=Pool,
+    tag=True,
+    errors=(409, 413),
 )
 def resume_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Response:
+    """Resume a paused pool. Its workflows keep their queue positions."""
     return _reply(service, service.declarations.resume_pool(name, user=user, expected=expected))
 
 
-@router.delete(
-    "/api/v1/pools/{name}",
-    summary="Delete a pool. It is ARCHIVED immediately, or DELETING until its running workflows finish",
-    dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
-    responses=shows(PoolDeleted, 404, 409, 412, said={409: DRAINING}),
+@router(
+    "DELETE /api/v1/pools/{name}",
+    needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS),
+    said={409: DRAINING},
 )
 def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_run: DryRun = False) -> PoolDeleted:
+    """Delete a pool. It is ARCHIVED immediately, or DELETING until its running workflows finish."""
     done = service.declarations.delete_pool(name, user=user, dry_run=dry_run, expected=expected)
     return PoolDeleted(done.view.shown(service.backend_name), done.cancelled)
 
@@ -187,12 +191,7 @@ def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_
 # ---------------------------------------------------------------- the audit trail
 
 
-@router.get(
-    "/api/v1/pools/{name}/history",
-    summary="List changes of a pool and its subpools, newest first",
-    dependencies=_READ,
-    responses=shows(PoolChangePage, 404),
-)
+@router("GET /api/v1/pools/{name}/history", _READ)
 def list_pool_changes(
     service: Serving,
     user: User,
@@ -215,14 +214,15 @@ def list_pool_changes(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> PoolChangePage:
+    """List changes of a pool and its subpools, newest first."""
     if by is not None and not by.isprintable():
         raise InvalidInput.one(f"invalid user name {by!r:.80}. Use printable characters only", "by")
     after = place_of(cursor, int, int)
     query = HistoryQuery(
         subpool=pool,
         by=by,
-        since=None if since is None else since.timestamp(),
-        until=None if until is None else until.timestamp(),
+        since=since,
+        until=until,
         after=None if after is None else (after[0], after[1]),
         limit=limit,
     )
@@ -235,26 +235,18 @@ def list_pool_changes(
     return PoolChangePage(following, tuple(found.entries))
 
 
-@router.get(
-    "/api/v1/pools/{name}/why",
-    summary="Explain why workflows of a pool are waiting, grouped by reason",
-    dependencies=_READ,
-    responses=shows(PoolWhy, 404),
-)
+@router("GET /api/v1/pools/{name}/why", _READ)
 def explain_pool(service: Serving, visibility: Seeing, name: str) -> PoolWhy:
+    """Explain why workflows of a pool are waiting, grouped by reason."""
     return service.workflow_queries.pool_why(name, visibility)
 
 
-@router.get(
-    "/api/v1/pools/{name}/past",
-    summary="Show a pool and its subpools as declared at a past time",
-    dependencies=_READ,
-    responses=shows(PoolPast, 404),
-)
+@router("GET /api/v1/pools/{name}/past", _READ)
 def get_past_pool(
     service: Serving,
     visibility: Seeing,
     name: str,
     at: Annotated[At, Query(description="UTC unless it has a time zone")],
 ) -> PoolPast:
-    return service.history.pool_at(name, at.timestamp(), visibility)
+    """Show a pool and its subpools as declared at a past time."""
+    return service.history.pool_at(name, at, visibility)

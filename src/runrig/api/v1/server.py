@@ -1,36 +1,26 @@
 """The server itself, and whole cluster files."""
 
-from fastapi import APIRouter
-
 from runrig import __version__
-from runrig.api.v1.frame import User, shows
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.shown.server import ClockAccepted, ClusterFile, Version
 from runrig.http.permissions import needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving, User
 from runrig.service.commands.declared import declared_change
 from runrig.wire import ApplyAnswer, ApplyRequest
 
-router = APIRouter(route_class=Route, tags=["server"])
+router = Router("server")
 
 
-@router.get(
-    "/api/v1/version",
-    summary="Show the server's version",
-    dependencies=[needs(Permission.CONNECT)],
-    responses=shows(Version),
-)
+@router("GET /api/v1/version", needs(Permission.CONNECT))
 async def get_version() -> Version:
+    """Show the server's version."""
     return Version(__version__)
 
 
-@router.post(
-    "/api/v1/apply",
-    summary="Apply a cluster file, or preview its changes",
-    dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=shows(ApplyAnswer, 404, 409, 412, 413),
-)
+@router("POST /api/v1/apply", needs(Permission.CHANGE_CLUSTER), errors=(404, 409, 412))
 def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> ApplyAnswer:
+    """Apply a cluster file, or preview its changes."""
     differences = service.declarations.apply(
         body.file,
         user=user,
@@ -42,21 +32,13 @@ def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> Appl
     return ApplyAnswer(changes=tuple(map(declared_change, differences)), applied=not body.dry_run)
 
 
-@router.get(
-    "/api/v1/cluster-file",
-    summary="Export cohorts, pools and roles as a cluster file",
-    dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=shows(ClusterFile),
-)
+@router("GET /api/v1/cluster-file", needs(Permission.CHANGE_CLUSTER))
 def export_cluster_file(service: Serving) -> ClusterFile:
+    """Export cohorts, pools and roles as a cluster file."""
     return ClusterFile(service.declarations.export())
 
 
-@router.post(
-    "/api/v1/clock/accept",
-    summary="Accept the system clock again",
-    dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=shows(ClockAccepted),
-)
+@router("POST /api/v1/clock/accept", needs(Permission.CHANGE_CLUSTER))
 def accept_clock(service: Serving, user: User) -> ClockAccepted:
+    """Accept the system clock again."""
     return service.accept_clock(user=user)

@@ -3,13 +3,13 @@
 from os import terminal_size
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
-from runrig.api.v1.frame import User, creates, reply
+from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.shown.server import Session
 from runrig.http.permissions import Asking, needs, workflow
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving, User, reply
 from runrig.ports.backend import Program
 from runrig.service.commands.rsync import DAEMON
 from runrig.service.commands.sessions import SessionKind, Ticket
@@ -17,50 +17,43 @@ from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.wire import v1
 
-router = APIRouter(route_class=Route, tags=["sessions"])
+router = Router("sessions")
 
-_EXEC = [needs(Permission.EXEC_WORKFLOW, workflow("id"))]
-_SHOWN = creates(Session, 404, 409, 413)
+_EXEC = needs(Permission.EXEC_WORKFLOW, workflow("id"))
 
 
-@router.post(
-    "/api/v1/workflows/{id}/tasks/{task}:exec",
-    summary="Open a session for a program in a task",
-    description="The connection carries binary messages. Their first byte is their type. To the server: 0 stdin (empty: its end), "
-    "4 the terminal size as JSON. To the client: 1 stdout, 2 stderr, 3 the end as JSON, with exit_code or a problem.",
-    dependencies=_EXEC,
-    responses=_SHOWN,
-)
+@router("POST /api/v1/workflows/{id}/tasks/{task}:exec", _EXEC, creates=Session, errors=(409,))
 def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.ExecStart) -> Response:
+    """Open a session for a program in a task.
+
+    The connection carries binary messages. Their first byte is their type. To the server: 0 stdin (empty: its end),
+    4 the terminal size as JSON. To the client: 1 stdout, 2 stderr, 3 the end as JSON, with exit_code or a problem.
+    """
     size = None if body.terminal is None else terminal_size((body.terminal.columns, body.terminal.rows))
     program = Program(tuple(body.command), size)
     return _begun(service, asker, user, id, task, kind=SessionKind.EXEC, program=program, framed=True)
 
 
-@router.post(
-    "/api/v1/workflows/{id}/tasks/{task}:port-forward",
-    summary="Open a session for connections to a port of a task",
-    description='To open a connection, send `{"key": TEXT}` on the connection of the session, then connect with this key. With `udp`, '
-    "the session's connection carries datagrams itself. Each message is the IPv4 address (4 bytes) and port (2 bytes) of a client "
-    "on your side, then the data from or to it.",
-    dependencies=_EXEC,
-    responses=_SHOWN,
-)
+@router("POST /api/v1/workflows/{id}/tasks/{task}:port-forward", _EXEC, creates=Session, errors=(409,))
 def start_port_forward(
     service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.PortForwardStart
 ) -> Response:
+    """Open a session for connections to a port of a task.
+
+    To open a connection, send `{"key": TEXT}` on the connection of the session, then connect with this key. With
+    `udp`, the session's connection carries datagrams itself. Each message is the IPv4 address (4 bytes) and port (2
+    bytes) of a client on your side, then the data from or to it.
+    """
     way = {"port": body.port, "udp": body.udp, "is_control": not body.udp}
     return _begun(service, asker, user, id, task, kind=SessionKind.PORT_FORWARD, **way)
 
 
-@router.post(
-    "/api/v1/workflows/{id}/tasks/{task}:rsync",
-    summary="Open a session for rsync in a task. Its image must contain rsync and a shell",
-    description="Connections are opened as for a port.",
-    dependencies=_EXEC,
-    responses=_SHOWN,
-)
+@router("POST /api/v1/workflows/{id}/tasks/{task}:rsync", _EXEC, creates=Session, errors=(409, 413))
 def start_rsync(service: Serving, asker: Asking, user: User, id: str, task: str) -> Response:
+    """Open a session for rsync in a task. Its image must contain rsync and a shell.
+
+    Connections are opened as for a port.
+    """
     return _begun(service, asker, user, id, task, kind=SessionKind.RSYNC, program=DAEMON, is_control=True)
 
 

@@ -5,16 +5,14 @@ The routes are open, because clients have no token yet. They send a code or a re
 verify.
 """
 
-from fastapi import APIRouter
-
-from runrig.api.v1.frame import shows
+from runrig.api.error_docs import Said
+from runrig.api.routes import Router
 from runrig.domain.shown.server import DeviceStarted, SignedIn, SignInOffer
-from runrig.http.error_docs import Said
 from runrig.http.permissions import OPEN
-from runrig.http.routing import Base, Route, Serving, Source
+from runrig.http.routing import Base, Serving, Source
 from runrig.wire import v1
 
-router = APIRouter(route_class=Route, tags=["access"])
+router = Router("access")
 
 _NONE: Said = ("single sign-on is not configured on this server. Log in with a token: `runrig login URL`", {})
 _REFUSED: Said = ("the identity provider refused: invalid_grant", {"provider": "invalid_grant"})
@@ -22,16 +20,12 @@ _PENDING: Said = (
     "the sign-in is not confirmed yet. Try again after the interval",
     {"pending": True, "slower": False},
 )
-_SAID = {403: _REFUSED, 404: _NONE, 409: _PENDING}
+_SAID = {403: _REFUSED, 404: _NONE}
 
 
-@router.get(
-    "/api/v1/sign-in",
-    summary="Show where to sign in",
-    dependencies=[OPEN],
-    responses=shows(SignInOffer, 404, said=_SAID),
-)
+@router("GET /api/v1/sign-in", OPEN, said=_SAID)
 def get_sign_in(service: Serving) -> SignInOffer:
+    """Show where to sign in."""
     signs = service.access.sign_ins
     found = signs.metadata()
     return SignInOffer(
@@ -43,13 +37,9 @@ def get_sign_in(service: Serving) -> SignInOffer:
     )
 
 
-@router.post(
-    "/api/v1/sign-in/code",
-    summary="Exchange an authorization code for a token",
-    dependencies=[OPEN],
-    responses=shows(SignedIn, 404, 413, said=_SAID),
-)
+@router("POST /api/v1/sign-in/code", OPEN, said=_SAID)
 def sign_in_by_code(service: Serving, base: Base, address: Source, body: v1.SignInByCode) -> SignedIn:
+    """Exchange an authorization code for a token."""
     return service.access.sign_ins.by_code(
         body.code,
         verifier=body.code_verifier,
@@ -60,33 +50,23 @@ def sign_in_by_code(service: Serving, base: Base, address: Source, body: v1.Sign
     )
 
 
-@router.post(
-    "/api/v1/sign-in/device",
-    summary="Start a device sign-in",
-    dependencies=[OPEN],
-    responses=shows(DeviceStarted, 404, said=_SAID),
-)
+@router("POST /api/v1/sign-in/device", OPEN, said=_SAID)
 def start_device_sign_in(service: Serving, address: Source) -> DeviceStarted:
+    """Start a device sign-in."""
     return service.access.sign_ins.start_device(address)
 
 
-@router.post(
-    "/api/v1/sign-in/device/token",
-    summary="Get a token once the user has confirmed the device",
-    description="Returns 409 with `pending` until then. Try again after the interval, and add five seconds to it each time that `slower` "
-    "is true.",
-    dependencies=[OPEN],
-    responses=shows(SignedIn, 404, 409, 413, said=_SAID),
-)
+@router("POST /api/v1/sign-in/device/token", OPEN, said=_SAID | {409: _PENDING})
 def sign_in_by_device(service: Serving, address: Source, body: v1.SignInByDevice) -> SignedIn:
+    """Get a token once the user has confirmed the device.
+
+    Returns 409 with `pending` until then. Try again after the interval, and add five seconds to it each time that
+    `slower` is true.
+    """
     return service.access.sign_ins.by_device(body.device_code, address)
 
 
-@router.post(
-    "/api/v1/sign-in/renewal",
-    summary="Exchange a refresh token for a new token with the user's current groups",
-    dependencies=[OPEN],
-    responses=shows(SignedIn, 404, 413, said=_SAID),
-)
+@router("POST /api/v1/sign-in/renewal", OPEN, said=_SAID)
 def renew_sign_in(service: Serving, address: Source, body: v1.SignInRenewal) -> SignedIn:
+    """Exchange a refresh token for a new token with the user's current groups."""
     return service.access.sign_ins.renewed(body.refresh_token, address)

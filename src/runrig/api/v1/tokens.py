@@ -3,50 +3,41 @@
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
-from runrig.api.v1.frame import IfMatch, creates, reply, shows
+from runrig.api.error_docs import CLOSED, NO_POOL, NO_TOKEN, Said
+from runrig.api.routes import Router
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain.access import Identity, Permission, TokenRow, role_named
 from runrig.domain.keep import KEEP
 from runrig.domain.shown.access import Me, MyToken, Token, TokenMade, TokenPage
 from runrig.domain.tags import Expected
 from runrig.domain.value import at
-from runrig.http.error_docs import CLOSED, NO_POOL, NO_TOKEN, Said
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import IdempotencyKey, Route, Serving, Who
+from runrig.http.routing import IdempotencyKey, IfMatch, Serving, Who, reply
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.wire import v1
 
-router = APIRouter(route_class=Route, tags=["access"])
+router = Router("access")
 
-_OWN = [needs(Permission.OWN_TOKENS)]
-_ACCESS = [needs(Permission.ACCESS)]
+_OWN = needs(Permission.OWN_TOKENS)
+_ACCESS = needs(Permission.ACCESS)
 
 _TAKEN: Said = ("alice already has a token 'laptop'. Choose another name, or delete that token first", {})
-_TWICE = "For ten minutes, the same request with the same Idempotency-Key returns the same token again."
 
 Ended = Annotated[bool, Query(description="Include expired and revoked tokens")]
 
 
-@router.get(
-    "/api/v1/me",
-    summary="Show your user and the pools that you can submit to",
-    dependencies=[needs(Permission.CONNECT)],
-    responses=shows(Me),
-)
+@router("GET /api/v1/me", needs(Permission.CONNECT))
 def get_me(service: Serving, who: Who, asker: Asking) -> Me:
+    """Show your user and the pools that you can submit to."""
     return _me(service, who, asker)
 
 
-@router.patch(
-    "/api/v1/me",
-    summary="Set your default pool, or remove it",
-    dependencies=[needs(Permission.CHANGE_OWN)],
-    responses=shows(Me, 404, 409, said={404: NO_POOL, 409: CLOSED}),
-)
+@router("PATCH /api/v1/me", needs(Permission.CHANGE_OWN), said={404: NO_POOL, 409: CLOSED})
 def update_me(service: Serving, who: Who, asker: Asking, body: v1.MeEdit) -> Me:
+    """Set your default pool, or remove it."""
     if body.default_pool is not None:
         asker.check_submits(body.default_pool)
     service.access.set_profile(who.user, {"pool": body.default_pool})
@@ -66,10 +57,11 @@ def _of_request(service: Service, who: Identity) -> MyToken | None:
     return None if row is None else MyToken(row.name, at(row.expires_at))
 
 
-@router.get("/api/v1/tokens", summary="List your tokens", dependencies=_OWN, responses=shows(TokenPage))
+@router("GET /api/v1/tokens", _OWN)
 def list_tokens(
     service: Serving, who: Who, ended: Ended = False, limit: Limit = USUAL_PAGE, cursor: Cursor = None
 ) -> TokenPage:
+    """List your tokens."""
     return _page(service, who.user, ended, limit, cursor)
 
 
@@ -83,14 +75,12 @@ def _place(row: TokenRow) -> tuple[float, str]:
     return float(row.created_at), row.id
 
 
-@router.post(
-    "/api/v1/tokens",
-    summary="Create a token for yourself",
-    description=_TWICE,
-    dependencies=_OWN,
-    responses=creates(TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
-)
+@router("POST /api/v1/tokens", _OWN, creates=TokenMade, tag=True, errors=(404,), said={409: _TAKEN})
 def create_token(service: Serving, who: Who, key: IdempotencyKey, body: v1.TokenCreateRequest) -> Response:
+    """Create a token for yourself.
+
+    For ten minutes, the same request with the same Idempotency-Key returns the same token again.
+    """
     return _made(service, who, who.user, key, body)
 
 
@@ -109,23 +99,15 @@ def _made(service: Service, who: Identity, user: str, key: str | None, body: v1.
     return reply(TokenMade.of(made.row, service.access.now(), token=made.text), 201, location=location)
 
 
-@router.get(
-    "/api/v1/tokens/{name}",
-    summary="Show one of your valid tokens",
-    dependencies=_OWN,
-    responses=shows(Token, 404, tag=True, said={404: NO_TOKEN}),
-)
+@router("GET /api/v1/tokens/{name}", _OWN, tag=True, said={404: NO_TOKEN})
 def get_token(service: Serving, who: Who, name: str) -> Token:
+    """Show one of your valid tokens."""
     return Token.of(service.access.tokens.named(who.user, name), service.access.now())
 
 
-@router.patch(
-    "/api/v1/tokens/{name}",
-    summary="Change the description or roles of one of your tokens",
-    dependencies=_OWN,
-    responses=shows(Token, 404, 412, 413, tag=True, said={404: NO_TOKEN}),
-)
+@router("PATCH /api/v1/tokens/{name}", _OWN, tag=True, said={404: NO_TOKEN})
 def update_token(service: Serving, who: Who, expected: IfMatch, name: str, body: v1.TokenEdit) -> Token:
+    """Change the description or roles of one of your tokens."""
     return _changed(service, who, who.user, name, body, expected)
 
 
@@ -144,13 +126,9 @@ def _changed(service: Service, who: Identity, user: str, name: str, body: v1.Tok
     return Token.of(row, service.access.now())
 
 
-@router.delete(
-    "/api/v1/tokens/{name}",
-    summary="Revoke one of your tokens",
-    dependencies=_OWN,
-    responses=shows(Token, 404, 412, said={404: NO_TOKEN}),
-)
+@router("DELETE /api/v1/tokens/{name}", _OWN, said={404: NO_TOKEN})
 def revoke_token(service: Serving, who: Who, expected: IfMatch, name: str) -> Token:
+    """Revoke one of your tokens."""
     row = service.access.tokens.revoke(who.user, name, actor=who.user, by=who.token, expected=expected)
     return Token.of(row, service.access.now())
 
@@ -158,55 +136,40 @@ def revoke_token(service: Serving, who: Who, expected: IfMatch, name: str) -> To
 # ---------------------------------------------------------------- those of others
 
 
-@router.get(
-    "/api/v1/users/{user}/tokens", summary="List a user's tokens", dependencies=_ACCESS, responses=shows(TokenPage, 404)
-)
+@router("GET /api/v1/users/{user}/tokens", _ACCESS)
 def list_user_tokens(
     service: Serving, user: str, ended: Ended = False, limit: Limit = USUAL_PAGE, cursor: Cursor = None
 ) -> TokenPage:
+    """List a user's tokens."""
     return _page(service, service.access.users.get(user).name, ended, limit, cursor)
 
 
-@router.post(
-    "/api/v1/users/{user}/tokens",
-    summary="Create a token for a user",
-    description=_TWICE,
-    dependencies=_ACCESS,
-    responses=creates(TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
-)
+@router("POST /api/v1/users/{user}/tokens", _ACCESS, creates=TokenMade, tag=True, said={409: _TAKEN})
 def create_user_token(
     service: Serving, who: Who, key: IdempotencyKey, user: str, body: v1.TokenCreateRequest
 ) -> Response:
+    """Create a token for a user.
+
+    For ten minutes, the same request with the same Idempotency-Key returns the same token again.
+    """
     return _made(service, who, user, key, body)
 
 
-@router.get(
-    "/api/v1/users/{user}/tokens/{name}",
-    summary="Show a user's valid token",
-    dependencies=_ACCESS,
-    responses=shows(Token, 404, tag=True, said={404: NO_TOKEN}),
-)
+@router("GET /api/v1/users/{user}/tokens/{name}", _ACCESS, tag=True, said={404: NO_TOKEN})
 def get_user_token(service: Serving, user: str, name: str) -> Token:
+    """Show a user's valid token."""
     return Token.of(service.access.tokens.named(service.access.users.get(user).name, name), service.access.now())
 
 
-@router.patch(
-    "/api/v1/users/{user}/tokens/{name}",
-    summary="Change the description or roles of a user's token",
-    dependencies=_ACCESS,
-    responses=shows(Token, 404, 412, 413, tag=True, said={404: NO_TOKEN}),
-)
+@router("PATCH /api/v1/users/{user}/tokens/{name}", _ACCESS, tag=True, said={404: NO_TOKEN})
 def update_user_token(service: Serving, who: Who, expected: IfMatch, user: str, name: str, body: v1.TokenEdit) -> Token:
+    """Change the description or roles of a user's token."""
     return _changed(service, who, service.access.users.get(user).name, name, body, expected)
 
 
-@router.delete(
-    "/api/v1/users/{user}/tokens/{name}",
-    summary="Revoke a user's token",
-    dependencies=_ACCESS,
-    responses=shows(Token, 404, 412, said={404: NO_TOKEN}),
-)
+@router("DELETE /api/v1/users/{user}/tokens/{name}", _ACCESS, said={404: NO_TOKEN})
 def revoke_user_token(service: Serving, who: Who, expected: IfMatch, user: str, name: str) -> Token:
+    """Revoke a user's token."""
     owner = service.access.users.get(user).name
     row = service.access.tokens.revoke(owner, name, actor=who.user, by=who.token, expected=expected)
     return Token.of(row, service.access.now())

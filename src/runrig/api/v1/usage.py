@@ -2,27 +2,20 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
+from runrig.api.routes import Router
 from runrig.api.times import At
-from runrig.api.v1.frame import shows
 from runrig.domain.access import Permission
 from runrig.domain.shown.usage import Usage
 from runrig.http.permissions import Seeing, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.service.usage.usage_queries import By, Every, UsageQuery
 
-router = APIRouter(route_class=Route, tags=["usage"])
+router = Router("usage")
 
 
-@router.get(
-    "/api/v1/usage",
-    summary="Show who held, waited for, borrowed, lent and lost how many GPUs",
-    description="In GPU-seconds. You see the pools that you can read, and your own work in all pools. The rest is one row without "
-    "names for each bucket of time and flavor. Hours are kept for 90 days, days for 2 years.",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(Usage, 404),
-)
+@router("GET /api/v1/usage", needs(Permission.LIST_POOLS), errors=(404,))
 def get_usage(
     service: Serving,
     visibility: Seeing,
@@ -37,10 +30,15 @@ def get_usage(
     flavor: Annotated[list[str], Query(description="Only these flavors")] = [],  # noqa: B006
     tree: Annotated[bool, Query(description="Also a row for each pool together with its subpools")] = False,
 ) -> Usage:
+    """Show who held, waited for, borrowed, lent and lost how many GPUs.
+
+    In GPU-seconds. You see the pools that you can read, and your own work in all pools. The rest is one row without
+    names for each bucket of time and flavor. Hours are kept for 90 days, days for 2 years.
+    """
     query = UsageQuery(
         tuple(dict.fromkeys(by)),
-        None if since is None else since.timestamp(),
-        None if until is None else until.timestamp(),
+        since,
+        until,
         every,
         tuple(pool),
         tuple(user),

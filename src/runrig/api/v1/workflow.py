@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
-from fastapi.responses import PlainTextResponse, Response, StreamingResponse
+from fastapi import Query
+from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from runrig.api.routes import Router
 from runrig.api.times import At
-from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
@@ -21,7 +21,7 @@ from runrig.domain.tags import tag_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.leaving import leaving_of
 from runrig.http.permissions import Asking, Seeing, needs, workflow
-from runrig.http.routing import Asked, Route, Serving
+from runrig.http.routing import Asked, IfMatch, Serving, quoted, reply
 from runrig.http.staying import UNBUFFERED, Staying, present, staying
 from runrig.service import log_stream as logs
 from runrig.service.queries.events import workflow_events
@@ -30,38 +30,29 @@ from runrig.service.waiting import statuses
 from runrig.spec.masked import masked
 from runrig.wire import v1
 
-router = APIRouter(route_class=Route, tags=["workflows"])
+router = Router("workflows")
 
 LONGEST_WAIT_S = 3600.0
 TEXT = "text/plain; charset=utf-8"
 RECORDS = "application/x-ndjson"
 
-_READ = [needs(Permission.READ_WORKFLOW, workflow("id"))]
+_READ = needs(Permission.READ_WORKFLOW, workflow("id"))
 
 TaskName = Annotated[str | None, Query(description="Only this pod. Default: all pods")]
 Attempt = Annotated[int | None, Query(ge=0, description="None: the latest")]
 
 
-@router.get(
-    "/api/v1/workflows/{id}",
-    summary="Show a workflow with its groups and tasks",
-    description="The ETag depends on its tags, the only part that can be edited.",
-    dependencies=_READ,
-    responses=shows(Workflow, 404, tag=True),
-)
+@router("GET /api/v1/workflows/{id}", _READ, shows=Workflow, tag=True)
 def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
+    """Show a workflow with its groups and tasks.
+
+    The ETag depends on its tags, the only part that can be edited.
+    """
     found = service.workflow_queries.workflow(id, visibility)
     return reply(found, etag=quoted(tag_of(found.tags)))
 
 
-@router.get(
-    "/api/v1/workflows/{id}/why",
-    summary="Explain why a workflow is waiting and which changes would start it",
-    description="Each change was tried by the engine. Changes of pools, cohorts and nodes are tried only for users who may make them. "
-    "The search takes longer than the rest, and can be refused with 503.",
-    dependencies=_READ,
-    responses=shows(WorkflowWhy, 404),
-)
+@router("GET /api/v1/workflows/{id}/why", _READ)
 def explain_workflow(
     service: Serving,
     asker: Asking,
@@ -76,6 +67,11 @@ def explain_workflow(
         str | None, Query(description="Only this element of an array. Default: the first in each status")
     ] = None,
 ) -> WorkflowWhy:
+    """Explain why a workflow is waiting and which changes would start it.
+
+    Each change was tried by the engine. Changes of pools, cohorts and nodes are tried only for users who may make
+    them. The search takes longer than the rest, and can be refused with 503.
+    """
     if changes == "none" and depth > 1:
         raise InvalidInput.one("depth requires changes=own or changes=all", "depth")
     why = service.workflow_queries.why(id, asker.visibility, element)
@@ -84,36 +80,25 @@ def explain_workflow(
     return replace(why, changes=list_starting_changes(service, asker, request, id, changes, depth))
 
 
-@router.get(
-    "/api/v1/workflows/{id}/gpu-use",
-    summary="Show how busy the GPUs of its running tasks are",
-    description="As NVML reports it on the local backend. Other backends cannot measure it: *unknown* is the reason.",
-    dependencies=_READ,
-    responses=shows(WorkflowGpuUse, 404),
-)
+@router("GET /api/v1/workflows/{id}/gpu-use", _READ)
 def get_gpu_use(service: Serving, visibility: Seeing, id: str) -> WorkflowGpuUse:
+    """Show how busy the GPUs of its running tasks are.
+
+    As NVML reports it on the local backend. Other backends cannot measure it: *unknown* is the reason.
+    """
     return service.workflow_queries.gpu_use(service.workflow_queries.workflow(id, visibility))
 
 
-@router.get(
-    "/api/v1/workflows/{id}/gpu-history",
-    summary="Show how busy the GPUs of its tasks were",
-    description="Minute by minute, for 24 hours, since the server started. Only the local backend measures GPUs.",
-    dependencies=_READ,
-    responses=shows(WorkflowGpuHistory, 404),
-)
+@router("GET /api/v1/workflows/{id}/gpu-history", _READ)
 def get_gpu_history(service: Serving, visibility: Seeing, id: str) -> WorkflowGpuHistory:
+    """Show how busy the GPUs of its tasks were.
+
+    Minute by minute, for 24 hours, since the server started. Only the local backend measures GPUs.
+    """
     return service.workflow_queries.gpu_history(service.workflow_queries.workflow(id, visibility))
 
 
-@router.get(
-    "/api/v1/workflows/{id}/changes",
-    summary="List changes that would start a workflow",
-    description="Each change was tried by the engine. Changes of pools, cohorts and nodes are tried only for users who may make them. "
-    "The search can take seconds, and can be refused with 503. Empty if the workflow is not in the queue.",
-    dependencies=_READ,
-    responses=shows(WorkflowChanges, 404),
-)
+@router("GET /api/v1/workflows/{id}/changes", _READ)
 def list_starting_changes(
     service: Serving,
     asker: Asking,
@@ -122,17 +107,17 @@ def list_starting_changes(
     by: Annotated[Literal["own", "all"], Query(description="Changes by the owner (own) or by anyone (all)")] = "own",
     depth: Annotated[int, Query(ge=1, le=2, description="Maximum number of the owner's changes to combine")] = 1,
 ) -> WorkflowChanges:
+    """List changes that would start a workflow.
+
+    Each change was tried by the engine. Changes of pools, cohorts and nodes are tried only for users who may make
+    them. The search can take seconds, and can be refused with 503. Empty if the workflow is not in the queue.
+    """
     return service.change_queries.would_start(
         id, asker.identity, others=by == "all", depth=depth, leaving=leaving_of(request)
     )
 
 
-@router.get(
-    "/api/v1/workflows/{id}/wait",
-    summary="Wait until a workflow reaches a status, finishes or the timeout expires",
-    dependencies=_READ,
-    responses=shows(Workflow, 404),
-)
+@router("GET /api/v1/workflows/{id}/wait", _READ)
 async def wait_for_workflow(
     request: Asked,
     service: Serving,
@@ -140,6 +125,7 @@ async def wait_for_workflow(
     status: Annotated[WorkflowStatus | None, Query(alias="for", description="Default: until it finishes")] = None,
     timeout: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds")] = 30.0,
 ) -> Workflow:
+    """Wait until a workflow reaches a status, finishes or the timeout expires."""
     stays = await run_in_threadpool(staying, request)
     async for reached in statuses(service, id, timeout):
         if reached is status or stays() is None:
@@ -149,12 +135,7 @@ async def wait_for_workflow(
     return await run_in_threadpool(service.workflow_queries.workflow, id, Visibility(who))
 
 
-@router.get(
-    "/api/v1/workflows/{id}/events",
-    summary="List the workflow's events in order",
-    dependencies=_READ,
-    responses=shows(WorkflowEventPage, 404),
-)
+@router("GET /api/v1/workflows/{id}/events", _READ)
 def list_workflow_events(
     service: Serving,
     visibility: Seeing,
@@ -164,25 +145,23 @@ def list_workflow_events(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> WorkflowEventPage:
+    """List the workflow's events in order."""
     found = service.workflow_queries.events(id, task=task, retry_id=attempt, visibility=visibility)
     page, following = cut(workflow_events(found), lambda each: each.place, limit, cursor, float, int, int, int)
     return WorkflowEventPage(following, tuple(page))
 
 
-@router.get(
-    "/api/v1/workflows/{id}/spec",
-    summary="Show the workflow file, rendered or as submitted",
-    description="Only the owner and the pool's admins can see values of variables, contents of files, and templates.",
-    dependencies=_READ,
-    response_class=PlainTextResponse,
-    responses=texts(v1.WorkflowFile.example()["file"], 404),
-)
+@router("GET /api/v1/workflows/{id}/spec", _READ, text=v1.WorkflowFile.example()["file"])
 def get_workflow_spec(
     service: Serving,
     asker: Asking,
     id: str,
     template: Annotated[bool, Query(description="Return the file as submitted, before rendering")] = False,
 ) -> Response:
+    """Show the workflow file, rendered or as submitted.
+
+    Only the owner and the pool's admins can see values of variables, contents of files, and templates.
+    """
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(id))
     if template and not whole:
         raise NotAllowed(
@@ -194,13 +173,7 @@ def get_workflow_spec(
     return Response(found.template if template else text, media_type=TEXT)
 
 
-@router.get(
-    "/api/v1/workflows/{id}/logs",
-    summary="Print the output of its tasks in order of time, with the pod's name before each line unless there is only one",
-    dependencies=_READ,
-    response_class=PlainTextResponse,
-    responses=texts("[main-0] epoch 1\n[main-1] epoch 1\n", 404),
-)
+@router("GET /api/v1/workflows/{id}/logs", _READ, text="[main-0] epoch 1\n[main-1] epoch 1\n")
 def get_workflow_logs(
     service: Serving,
     stays: Staying,
@@ -228,6 +201,9 @@ def get_workflow_logs(
     ] = "text",
     group: Annotated[str | None, Query(description="Only this task group, such as an element of an array")] = None,
 ) -> Response:
+    """Print the output of its tasks in order of time, with the pod's name before each line unless there is only
+    one.
+    """
     request = logs.LogRequest(
         id,
         task,
@@ -236,7 +212,7 @@ def get_workflow_logs(
         follow,
         logs.BOTH if stream == "both" else (stream,),
         every_attempt=attempt == "all",
-        since=None if since is None else since.timestamp(),
+        since=since,
         records=format == "records",
         group=group,
     )
@@ -244,22 +220,20 @@ def get_workflow_logs(
     return StreamingResponse(logs.stream(service, request, stays), media_type=media_type, headers=UNBUFFERED)
 
 
-@router.patch(
-    "/api/v1/workflows/{id}/tags",
-    summary="Add or remove tags of a workflow, also after it has finished",
-    dependencies=[needs(Permission.CHANGE_WORKFLOW, workflow("id"))],
-    responses=shows(v1.WorkflowTags, 404, 409, 412, 413, tag=True),
+@router(
+    "PATCH /api/v1/workflows/{id}/tags",
+    needs(Permission.CHANGE_WORKFLOW, workflow("id")),
+    shows=v1.WorkflowTags,
+    tag=True,
+    errors=(409,),
 )
 def tag_workflow(service: Serving, expected: IfMatch, id: str, body: v1.WorkflowTagEdit) -> Response:
+    """Add or remove tags of a workflow, also after it has finished."""
     tags = service.submissions.tag(id, add=body.add, remove=body.remove, expected=expected)
     return reply(v1.WorkflowTags(tags=list(tags)), etag=quoted(tag_of(tags)))
 
 
-@router.get(
-    "/api/v1/workflow-tags",
-    summary="List the tags of workflows that you can see",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(v1.WorkflowTags),
-)
+@router("GET /api/v1/workflow-tags", needs(Permission.LIST_POOLS))
 def list_workflow_tags(service: Serving, visibility: Seeing) -> v1.WorkflowTags:
+    """List the tags of workflows that you can see."""
     return v1.WorkflowTags(tags=list(service.workflow_queries.tags(visibility)))

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from starlette.concurrency import run_in_threadpool
 
+from runrig.api.routes import Router
 from runrig.api.times import At
-from runrig.api.v1.frame import User, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.backends.kubernetes import objects
 from runrig.domain.access import Permission
@@ -20,7 +20,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.failures import details_of
 from runrig.http.permissions import Asking, Seeing, Sent, needs, workflow
 from runrig.http.problems import problem
-from runrig.http.routing import IdempotencyKey, Route, Serving
+from runrig.http.routing import IdempotencyKey, Serving, User, reply
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.batches import Outcome
 from runrig.service.commands.restarts import Changes
@@ -32,7 +32,7 @@ from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.wire import v1
 from runrig.wire.render import RenderAnswer
 
-router = APIRouter(route_class=Route, tags=["workflows"])
+router = Router("workflows")
 
 MOST_EXPLAINED = 100
 """Workflows on a page that includes why they wait."""
@@ -41,15 +41,11 @@ _SUBMIT = needs(Permission.SUBMIT, Sent("pool"))
 _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
 
 
-@router.post(
-    "/api/v1/workflows",
-    summary="Submit a workflow",
-    dependencies=[_SUBMIT],
-    responses=creates(WorkflowSubmitted, 404, 409, 413),
-)
+@router("POST /api/v1/workflows", _SUBMIT, creates=WorkflowSubmitted, errors=(404, 409))
 async def submit_workflow(
     service: Serving, asker: Asking, user: User, key: IdempotencyKey, body: v1.WorkflowSubmit
 ) -> Response:
+    """Submit a workflow."""
     return _submitted(await service.arrivals.submit(submission_of(body, body, user, asker.visibility, key)))
 
 
@@ -95,17 +91,15 @@ def _submitted(accepted: WorkflowSubmitted) -> Response:
     return reply(accepted, 201, location=f"/api/v1/workflows/{accepted.id}")
 
 
-@router.post(
-    "/api/v1/workflows:batch",
-    summary="Submit up to 1,000 workflows individually, or up to 200 all-or-nothing",
-    description="Status 200 means that each item has a result, not that each was submitted. With an Idempotency-Key, repeating a batch "
-    "submits nothing twice and continues an interrupted one.",
-    dependencies=[_SUBMIT],
-    responses=shows(v1.WorkflowOutcomes, 404, 409, 413),
-)
+@router("POST /api/v1/workflows:batch", _SUBMIT, errors=(404, 409))
 async def submit_workflows(
     service: Serving, asker: Asking, user: User, key: IdempotencyKey, body: v1.WorkflowBatch
 ) -> v1.WorkflowOutcomes:
+    """Submit up to 1,000 workflows individually, or up to 200 all-or-nothing.
+
+    Status 200 means that each item has a result, not that each was submitted. With an Idempotency-Key, repeating a
+    batch submits nothing twice and continues an interrupted one.
+    """
     batch = [submission_of(each, body, user, asker.visibility) for each in body.workflows]
     outcomes = await service.arrivals.submit_batch(batch, key=key, together=body.all_or_nothing)
     found = [_outcome(each) for each in outcomes]
@@ -119,13 +113,9 @@ def _outcome(found: Outcome) -> v1.WorkflowOutcome:
     return v1.WorkflowOutcome(problem=v1.ProblemDetails.model_validate(about))
 
 
-@router.post(
-    "/api/v1/workflows:check",
-    summary="Preview a submission. Nothing is stored",
-    dependencies=[_SUBMIT],
-    responses=shows(v1.WorkflowChecked, 404, 413),
-)
+@router("POST /api/v1/workflows:check", _SUBMIT, errors=(404,))
 def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.WorkflowCheck) -> v1.WorkflowChecked:
+    """Preview a submission. Nothing is stored."""
     submission = submission_of(body, body, user, visibility)
     if body.template_only:
         return v1.WorkflowChecked(id=None, file=filled_in(submission), warnings=[], verdict=None)
@@ -134,27 +124,19 @@ def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.Wo
     return v1.WorkflowChecked(id=found.id, file=found.text, warnings=list(found.warnings), verdict=verdict)
 
 
-@router.post(
-    "/api/v1/workflows:render",
-    summary="Render the Kubernetes objects of a workflow. Nothing is stored",
-    dependencies=[_SUBMIT],
-    responses=shows(RenderAnswer, 404, 413),
-)
+@router("POST /api/v1/workflows:render", _SUBMIT, errors=(404,))
 def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> RenderAnswer:
+    """Render the Kubernetes objects of a workflow. Nothing is stored."""
     found = service.submissions.blueprint(submission_of(body, body, user, ALL), body.namespace or DEFAULT_NAMESPACE)
     pulls = service.access.credentials.pulls(user)
     return RenderAnswer(objects=list(objects.render(found, lambda _: pulls)))
 
 
-@router.post(
-    "/api/v1/workflows/{id}/repeat",
-    summary="Submit a workflow's file again",
-    dependencies=[_SUBMIT, _CHANGE],
-    responses=creates(WorkflowSubmitted, 404, 409, 413),
-)
+@router("POST /api/v1/workflows/{id}/repeat", _SUBMIT, _CHANGE, creates=WorkflowSubmitted, errors=(409,))
 async def repeat_workflow(
     service: Serving, user: User, key: IdempotencyKey, id: str, body: v1.WorkflowRepeat
 ) -> Response:
+    """Submit a workflow's file again."""
     if body.failed_only or body.keep_completed or body.code is not None:
         labels = tuple(f"{name}={value}" for name, value in body.labels.items())
         changes = Changes(body.keep_completed, body.code, labels)
@@ -165,39 +147,31 @@ async def repeat_workflow(
     return _submitted(await service.arrivals.do(command, key))
 
 
-@router.post(
-    "/api/v1/workflows/{id}/cancel",
-    summary="Cancel a workflow",
-    dependencies=[_CHANGE],
-    responses=shows(v1.WorkflowCancelled, 404, 409, 413),
-)
+@router("POST /api/v1/workflows/{id}/cancel", _CHANGE, errors=(409,))
 async def cancel_workflow(service: Serving, user: User, id: str, body: v1.WorkflowCancel) -> v1.WorkflowCancelled:
+    """Cancel a workflow."""
     command = service.submissions.cancelling(id, user=user, message=body.message)
     return v1.WorkflowCancelled(id=await service.arrivals.do(command))
 
 
-@router.post(
-    "/api/v1/workflows/{id}/elements/{element}/cancel",
-    summary="Cancel one element of an array",
-    description="The next waiting element enters the queue (rule W4).",
-    dependencies=[_CHANGE],
-    responses=shows(v1.WorkflowCancelled, 404, 409, 413),
-)
+@router("POST /api/v1/workflows/{id}/elements/{element}/cancel", _CHANGE, errors=(409,))
 async def cancel_element(
     service: Serving, user: User, id: str, element: str, body: v1.WorkflowCancel
 ) -> v1.WorkflowCancelled:
+    """Cancel one element of an array.
+
+    The next waiting element enters the queue (rule W4).
+    """
     command = service.submissions.cancelling_element(id, element, user=user, message=body.message)
     return v1.WorkflowCancelled(id=f"{await service.arrivals.do(command)}/{element}")
 
 
-@router.post(
-    "/api/v1/workflows/{id}/array",
-    summary="Change how many elements of an array may run at a time",
-    description="Running elements continue (rule W4).",
-    dependencies=[_CHANGE],
-    responses=shows(v1.WorkflowArrayChanged, 404, 409, 413),
-)
+@router("POST /api/v1/workflows/{id}/array", _CHANGE, errors=(409,))
 async def change_array(service: Serving, user: User, id: str, body: v1.WorkflowArrayEdit) -> v1.WorkflowArrayChanged:
+    """Change how many elements of an array may run at a time.
+
+    Running elements continue (rule W4).
+    """
     if body.dry_run:
         queued, left = await run_in_threadpool(service.submissions.check_most, id, body.most, user=user)
         return v1.WorkflowArrayChanged(id=id, most=body.most, queued=queued, unqueued=left)
@@ -205,49 +179,41 @@ async def change_array(service: Serving, user: User, id: str, body: v1.WorkflowA
     return v1.WorkflowArrayChanged(id=id, most=body.most)
 
 
-@router.post(
-    "/api/v1/workflows/{id}/attach",
-    summary="Tie a workflow to the command that follows it",
+@router(
+    "POST /api/v1/workflows/{id}/attach",
+    _CHANGE,
+    errors=(409,),
     description=f"Repeat this at least every {RENEW_S} seconds. After {LOST_S} seconds without it, the workflow is cancelled, and "
     "also after a restart of the server.",
-    dependencies=[_CHANGE],
-    responses=empties(404, 409),
 )
 def attach_workflow(service: Serving, id: str) -> None:
+    """Tie a workflow to the command that follows it."""
     service.leases.renew(id)
 
 
-@router.post(
-    "/api/v1/workflows/{id}/hold",
-    summary="Hold a workflow: groups that have not started stay out of the queue",
-    description="The workflow leaves the queue and keeps its submit time. Running groups continue.",
-    dependencies=[_CHANGE],
-    responses=shows(v1.WorkflowNamed, 404, 409),
-)
+@router("POST /api/v1/workflows/{id}/hold", _CHANGE, errors=(409,))
 async def hold_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNamed:
+    """Hold a workflow: groups that have not started stay out of the queue.
+
+    The workflow leaves the queue and keeps its submit time. Running groups continue.
+    """
     return v1.WorkflowNamed(id=await service.arrivals.do(service.submissions.holding(id, user=user)))
 
 
-@router.post(
-    "/api/v1/workflows/{id}/release",
-    summary="Release a held workflow",
-    dependencies=[_CHANGE],
-    responses=shows(v1.WorkflowNamed, 404, 409),
-)
+@router("POST /api/v1/workflows/{id}/release", _CHANGE, errors=(409,))
 async def release_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNamed:
+    """Release a held workflow."""
     return v1.WorkflowNamed(id=await service.arrivals.do(service.submissions.releasing(id, user=user)))
 
 
-@router.post(
-    "/api/v1/workflows/{id}/reassign",
-    summary="Change the priority of a workflow, or its pool before it starts",
-    description="The same checks apply as for a submission. The workflow keeps its submit time, and its nodes if it has started.",
-    dependencies=[_CHANGE],
-    responses=shows(v1.WorkflowReassigned, 404, 409, 413),
-)
+@router("POST /api/v1/workflows/{id}/reassign", _CHANGE, errors=(409,))
 async def reassign_workflow(
     service: Serving, user: User, asker: Asking, id: str, body: v1.WorkflowReassign
 ) -> v1.WorkflowReassigned:
+    """Change the priority of a workflow, or its pool before it starts.
+
+    The same checks apply as for a submission. The workflow keeps its submit time, and its nodes if it has started.
+    """
     priority = _priority(body.priority)
     if body.pool is not None:
         await run_in_threadpool(asker.need_submit, body.pool)
@@ -263,12 +229,7 @@ async def reassign_workflow(
     return await run_in_threadpool(checked)
 
 
-@router.get(
-    "/api/v1/workflows",
-    summary="List workflows, newest first",
-    dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(WorkflowPage, 404),
-)
+@router("GET /api/v1/workflows", needs(Permission.LIST_POOLS), errors=(404,))
 def list_workflows(
     service: Serving,
     asks: User,
@@ -288,6 +249,7 @@ def list_workflows(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> WorkflowPage:
+    """List workflows, newest first."""
     behind, visibility = place_of(cursor, float, int, str), asker.visibility
     for each in pool:
         service.queries.check_pool(each, visibility)
@@ -301,8 +263,8 @@ def list_workflows(
         no_labels=tuple(map(read_key, no_label)),
         tags=read_tags(tag),
         name=name,
-        submitted_after=None if submitted_after is None else submitted_after.timestamp(),
-        submitted_before=None if submitted_before is None else submitted_before.timestamp(),
+        submitted_after=submitted_after,
+        submitted_before=submitted_before,
         limit=min(limit, MOST_EXPLAINED) if why else limit,
         behind=None if behind is None else (behind[0], behind[1], behind[2]),
     )

@@ -7,14 +7,14 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.domain.access import Permission
+from runrig.domain.access import LONGEST_USER_NAME, Permission
 from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.limits import MOST, SETTING
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import whole_number
 from runrig.domain.shown.limits import Limit, LimitsChange
 from runrig.http.permissions import Asking, named, needs
-from runrig.http.routing import LONGEST_USER_NAME, Route, Serving
+from runrig.http.routing import Route, Serving
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.rights import About
 from runrig.spec.settings import settings_from_json

@@ -1,6 +1,7 @@
 """Errors in the OpenAPI document: an example for each status, in the format of the route's API."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from runrig.domain.errors import (
@@ -13,7 +14,7 @@ from runrig.domain.errors import (
     TooMany,
     Unavailable,
 )
-from runrig.http.problems import PROBLEM_JSON, problem
+from runrig.http.problems import OURS, PROBLEM_JSON, problem
 from runrig.wire import ErrorAnswer
 
 _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
@@ -94,42 +95,19 @@ NO_POOL: Said = ("unknown pool 'visoin' (pools: vision, vision--a)", {})
 CLOSED: Said = ("pool vision no longer accepts workflows. Use one of batch", {"pool": "vision"})
 
 
-def example(status: int, said: Said | None = None) -> dict[str, object]:
-    """Returns the body of an error with *status*."""
-    message, code, details = _said(status, said)
-    return {"message": message, "error_code": code, "details": dict(details)}
+def errors_of(
+    path: str, statuses: Iterable[int], said: Mapping[int, Said] = MappingProxyType({})
+) -> dict[int | str, dict[str, Any]]:
+    """Documents errors of the route *path*, in the format of its API. *said*: its own examples by status."""
+    return {status: _error(status, said.get(status), path.startswith(OURS)) for status in sorted(statuses)}
 
 
-def documented(*statuses: int, said: Mapping[int, Said] | None = None) -> dict[int | str, dict[str, Any]]:
-    """Documents errors for ``responses=`` of a route. *said*: its own examples by status."""
-    return {
-        status: {
-            "model": ErrorAnswer,
-            "description": _EXAMPLES[status][0],
-            "content": {"application/json": {"example": example(status, (said or {}).get(status))}},
-        }
-        for status in sorted(statuses)
-    }
-
-
-def problems(*statuses: int, said: Mapping[int, Said] | None = None) -> dict[int | str, dict[str, Any]]:
-    """The same for a route of `/api/v1`."""
-    return {
-        status: {
-            "description": _EXAMPLES[status][0],
-            "content": {
-                PROBLEM_JSON: {
-                    "schema": {"$ref": "#/components/schemas/ProblemDetails"},
-                    "example": problem(status, *_said(status, (said or {}).get(status))),
-                }
-            },
-        }
-        for status in sorted(statuses)
-    }
-
-
-def _said(status: int, said: Said | None) -> tuple[str, str, Mapping[str, object]]:
-    """Returns (message, code, details)."""
-    _, message, code, details = _EXAMPLES[status]
+def _error(status: int, said: Said | None, ours: bool) -> dict[str, Any]:
+    description, message, code, details = _EXAMPLES[status]
     message, details = said or (message, details)
-    return message, code, details
+    if ours:
+        schema = {"$ref": "#/components/schemas/ProblemDetails"}
+        content = {PROBLEM_JSON: {"schema": schema, "example": problem(status, message, code, details)}}
+        return {"description": description, "content": content}
+    example = {"message": message, "error_code": code, "details": dict(details)}
+    return {"model": ErrorAnswer, "description": description, "content": {"application/json": {"example": example}}}
