@@ -7,7 +7,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from runrig.domain.errors import Unavailable
+from runrig.domain.errors import ServerFault, Unavailable
 from runrig.service.runtime.background import Background
 from runrig.service.runtime.transactor import Listener
 from tests.patience import PATIENCE_S
@@ -38,17 +38,18 @@ class Steps:
 
 
 def test_step_that_raises_is_logged_and_repeated(caplog: pytest.LogCaptureFixture) -> None:
-    steps = Steps(True, OSError("disk full"), Unavailable("no database"))
+    steps = Steps(True, OSError("lost"), Unavailable("no database"), ServerFault("the disk is full"))
     thread = Background("sweep", steps, steps.pause_s)
     with caplog.at_level(logging.ERROR):
         thread.start()
-        said = [steps.next() for _ in range(4)]
+        said = [steps.next() for _ in range(5)]
         thread.stop()
-    assert said == ["more: True", "more: False", "more: False", "more: False"]
-    # Everything fails while the database is unreachable, so that has no stack trace.
+    assert said == ["more: True", *["more: False"] * 4]
+    # Everything fails while the database is unreachable or its disk full, so that has no stack trace.
     assert [(each.getMessage(), each.exc_info is not None) for each in caplog.records] == [
-        ("event=sweep_failed error=\"OSError('disk full')\"", True),
+        ("event=sweep_failed error=\"OSError('lost')\"", True),
         ('event=sweep_failed error="no database"', False),
+        ('event=sweep_failed error="the disk is full"', False),
     ]
 
 

@@ -8,7 +8,7 @@ import random
 import re
 from contextvars import ContextVar
 
-from runrig.domain.errors import RunrigError, Unavailable
+from runrig.domain.errors import RunrigError, ServerFault, Unavailable
 
 _SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 _PLAIN = re.compile(r"[^\s\"'=\\]+")
@@ -45,10 +45,10 @@ def line(event: str, **fields: object) -> str:
 
 def failure(log: logging.Logger, event: str, error: Exception, **fields: object) -> None:
     """Logs *error* in a line, with the stack trace unless it is about something outside of the server: while its database is
-    unreachable, everything fails.
+    unreachable, or its disk full, everything fails.
     """
     said = error.message if isinstance(error, RunrigError) else repr(error)
-    trace = None if isinstance(error, Unavailable) else error
+    trace = None if isinstance(error, Unavailable | ServerFault) else error
     log.error("%s", line(event, **fields, error=said), exc_info=trace)
 
 
