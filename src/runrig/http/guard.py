@@ -5,20 +5,19 @@ not know the token, and cannot try one either, because Host and Origin must be t
 """
 
 import ipaddress
-from collections.abc import Callable, Collection, Iterable, Mapping
-from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection
+from typing import Protocol
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runrig.domain.access import Identity
 from runrig.domain.code import POD_CODE
-from runrig.domain.errors import NotAllowed, NotFound, NotLoggedIn, RunrigError
+from runrig.domain.errors import InvalidInput, NotAllowed, NotFound, NotLoggedIn, RunrigError
 from runrig.domain.statuses import headers_of, status_of
 from runrig.http import browsers
 from runrig.http.body_limits import limit_of, too_large
@@ -52,16 +51,15 @@ _PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "o
 """Prefixes of headers that proxies and browsers add, and the osmo client does not."""
 SERVER_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
-_SECURITY_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
+_SECURITY = {
+    b"cache-control": b"no-store",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"referrer-policy": b"no-referrer",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
 }
-_SECURITY_RAW = {name.lower().encode(): value.encode() for name, value in _SECURITY_HEADERS.items()}
-"""As raw headers."""
+"""Headers of every response."""
 _OF_ROUTES = (b"cache-control", b"content-security-policy", b"referrer-policy")
 """Headers that a route may replace."""
 
@@ -135,16 +133,16 @@ class Guard:
                 raise NotFound(f"no WebSocket at {path!r:.200}. WebSockets are below {' or '.join(SOCKETS)}")
         except NotLoggedIn as error:
             if browsers.is_page(path) and browsers.wants_page(headers):
-                await _send_to_login(scope, send, path)
+                await _send_to_login(scope, receive, send, path)
             else:
-                await _refuse(scope, send, path, _refusal(error))
+                await _refuse(scope, receive, send, path, error, status_of(error))
             return
         except RunrigError as error:
-            await _tell(scope, receive, send, path, _refusal(error))
+            await _refuse(scope, receive, send, path, error, status_of(error))
             return
         length, limit = headers.get("content-length", "0"), limit_of(path)
         if not length.isdecimal() or len(length) > 20 or int(length) > limit:
-            await _tell(scope, receive, send, path, _Refusal(413, too_large(limit), "USAGE"))
+            await _refuse(scope, receive, send, path, InvalidInput.one(too_large(limit)), 413)
             return
         scope = {**scope, "path": path, "raw_path": path.encode()}
         if scope["type"] == "websocket":
@@ -213,14 +211,7 @@ def _bearer(headers: Headers) -> str | None:
 
 def own_names(port: int) -> list[str]:
     """Returns values of Host with which this machine reaches its own server."""
-    return list(_with_port(port))
-
-
-def _with_port(port: int) -> Iterable[str]:
-    for name in SERVER_NAMES:
-        yield f"{name}:{port}"
-        if port == 80:
-            yield name
+    return [*(f"{name}:{port}" for name in SERVER_NAMES), *(SERVER_NAMES if port == 80 else ())]
 
 
 def _limited(receive: Receive, limit: int) -> Receive:
@@ -240,60 +231,31 @@ def _limited(receive: Receive, limit: int) -> Receive:
 
 def _secured(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            sent = [pair for pair in message["headers"] if pair[0] in _OF_ROUTES or pair[0] not in _SECURITY_RAW]
+        if message["type"].endswith("http.response.start"):
+            sent = [pair for pair in message["headers"] if pair[0] in _OF_ROUTES or pair[0] not in _SECURITY]
             said = {name for name, _ in sent}
-            ours = [pair for pair in _SECURITY_RAW.items() if pair[0] not in said]
+            ours = [pair for pair in _SECURITY.items() if pair[0] not in said]
             message = {**message, "headers": [*sent, *ours]}
         await send(message)
 
     return with_headers
 
 
-class _Refusal(NamedTuple):
-    status: int
-    message: str
-    code: str
-    details: Mapping[str, object] = MappingProxyType({})
-    headers: Mapping[str, str] = MappingProxyType({})
-
-
-def _refusal(error: RunrigError) -> _Refusal:
-    return _Refusal(status_of(error), error.message, error.code, error.details, headers_of(error))
-
-
-async def _send_to_login(scope: Scope, send: Send, path: str) -> None:
+async def _send_to_login(scope: Scope, receive: Receive, send: Send, path: str) -> None:
     """Redirects a browser without a session to the login, and afterwards to *path*."""
     query = scope.get("query_string", b"")
     asked = path + (f"?{query.decode('latin-1')}" if query else "")
-    headers = {
-        "location": "/login" if asked == "/" else f"/login?next={quote(asked, safe='/')}",
-        "content-length": "0",
-        "connection": "close",
-        **{name.lower(): value for name, value in _SECURITY_HEADERS.items()},
-    }
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": 303, "headers": raw})
-    await send({"type": "http.response.body", "body": b""})
+    place = "/login" if asked == "/" else f"/login?next={quote(asked, safe='/')}"
+    await RedirectResponse(place, 303, {"connection": "close"})(scope, receive, _secured(send))
 
 
-async def _tell(scope: Scope, receive: Receive, send: Send, path: str, refusal: _Refusal) -> None:
-    """Refuses a request; browsers get the error page of `web`."""
+async def _refuse(scope: Scope, receive: Receive, send: Send, path: str, error: RunrigError, status: int) -> None:
+    """Browsers get the error page of `web`."""
+    headers = {**headers_of(error), "connection": "close"}
     page = getattr(scope["app"].state, "problem_page", None) if scope["type"] == "http" else None
-    if page is None or not (browsers.is_page(path) and browsers.wants_page(Headers(scope=scope))):
-        await _refuse(scope, send, path, refusal)
-        return
-    shown: Response = page(Request(scope), refusal.status, refusal.message, {**refusal.headers, "connection": "close"})
+    if page is not None and browsers.is_page(path) and browsers.wants_page(Headers(scope=scope)):
+        shown: Response = page(Request(scope), status, error.message, headers)
+    else:
+        body, media_type = written(path, status, error.message, error.code, error.details)
+        shown = Response(body, status, headers, media_type=media_type)
     await shown(scope, receive, _secured(send))
-
-
-async def _refuse(scope: Scope, send: Send, path: str, refusal: _Refusal) -> None:
-    status, message, code, details, more = refusal
-    body, media_type = written(path, status, message, code, details)
-    headers = {"content-type": media_type, "content-length": str(len(body)), "connection": "close"}
-    headers |= more
-    headers |= {name.lower(): value for name, value in _SECURITY_HEADERS.items()}
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
-    await send({"type": f"{kind}.start", "status": status, "headers": raw})
-    await send({"type": f"{kind}.body", "body": body})
