@@ -15,28 +15,15 @@ MODES = {"pool": "Pool", "priority": "Priority", "load": "Load", "free": "Free G
 """The meanings of the colours."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DomainRow:
-    """*first*: position of its first node in layout order. *full*: nodes with all GPUs free.
+    """A domain with the sums of its nodes. *first*: position of its first node in layout order. *full*: nodes with all GPUs free.
 
     *firm*, *low*: GPUs in use by HIGH and NORMAL, and by LOW. *gang*: GPUs in use by the selected gang. *fits*: gangs
     of the selected size; None: no size.
     """
 
     path: Path
-    first: int
-    nodes: int
-    gpus: int
-    free: int
-    full: int
-    firm: int
-    low: int
-    gang: int = 0
-    fits: GangsThatFit | None = None
-
-
-@dataclass(slots=True)
-class _Sum:
     first: int
     nodes: int = 0
     gpus: int = 0
@@ -45,8 +32,9 @@ class _Sum:
     firm: int = 0
     low: int = 0
     gang: int = 0
+    fits: GangsThatFit | None = None
 
-    def add(self, part: "_Sum") -> None:
+    def add(self, part: "DomainRow") -> None:
         self.nodes += part.nodes
         self.gpus += part.gpus
         self.free += part.free
@@ -58,9 +46,9 @@ class _Sum:
 
 def _summed(
     nodes: Sequence[BoardNode], first: int, firm: Mapping[str, int], low: Mapping[str, int], own: Mapping[str, int]
-) -> _Sum:
+) -> DomainRow:
     """Sums over *nodes*; *firm*, *low*, *own*: GPUs by node."""
-    found = _Sum(first, len(nodes))
+    found = DomainRow(nodes[0].path, first, len(nodes))
     for name, gpus, is_open, _ in nodes:
         by_firm, by_low = firm.get(name, 0), low.get(name, 0)
         free = max(0, gpus - by_firm - by_low) if is_open else 0
@@ -78,7 +66,7 @@ def domains_of(
 ) -> tuple[DomainRow, ...]:
     """Returns *within* and *depth* levels below it, parents first; without levels, one row for everything."""
     firm, low, own = _held(board, gang)
-    sums: dict[Path, _Sum] = {}
+    rows: dict[Path, DomainRow] = {}
     place = 0
     for full, group in groupby(board.nodes, attrgetter("path")):
         first, nodes = place, tuple(group)
@@ -88,23 +76,9 @@ def domains_of(
         least = max(1 if full and board.levels else 0, len(within))
         finest = _summed(nodes, first, firm, low, own)
         for level in range(least, min(len(within) + depth, len(full)) + 1):
-            sums.setdefault(full[:level], _Sum(first)).add(finest)
-    found = sorted(sums.items(), key=lambda each: each[1].first)
-    return tuple(
-        DomainRow(
-            path,
-            it.first,
-            it.nodes,
-            it.gpus,
-            it.free,
-            it.full,
-            it.firm,
-            it.low,
-            it.gang,
-            fits.get(path) if fits else None,
-        )
-        for path, it in found
-    )
+            path = full[:level]
+            rows.setdefault(path, DomainRow(path, first, fits=fits.get(path) if fits else None)).add(finest)
+    return tuple(sorted(rows.values(), key=lambda row: row.first))
 
 
 def _held(board: Board, gang: str) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 from zlib import crc32
 
 from anyio import to_thread
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
 from runrig.domain.access import Permission
@@ -147,18 +147,8 @@ class Hub:
         return kept
 
 
-def _hub(request: Request) -> Hub:
-    found: Hub = request.app.state.hub
-    return found
-
-
-def _pulse(request: Request) -> Pulse:
-    found: Pulse = request.app.state.pulse
-    return found
-
-
-Central = Annotated[Hub, Found(_hub)]
-Beating = Annotated[Pulse, Found(_pulse)]
+Central = Annotated[Hub, Found(lambda request: request.app.state.hub)]
+Beating = Annotated[Pulse, Found(lambda request: request.app.state.pulse)]
 _READ = [needs(Permission.READ_CLUSTER)]
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from fastapi import Request
-
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.http.routing import Asked as Asked
 from runrig.http.routing import Found
@@ -13,13 +11,7 @@ from runrig.service.service import Service
 from runrig.web.drawings import colours
 from runrig.web.waiting import Reasons
 
-
-def _reasons(request: Request) -> Reasons:
-    found: Reasons = request.app.state.reasons
-    return found
-
-
-Explaining = Annotated[Reasons, Found(_reasons)]
+Explaining = Annotated[Reasons, Found(lambda request: request.app.state.reasons)]
 
 
 def colours_of(service: Service, shown: Sequence[str], visibility: Visibility) -> Mapping[str, str]:
