@@ -23,6 +23,9 @@ def test_an_administrator_limits_a_user_and_each_user_of_a_pool_after_a_preview(
         left = "0.0 of 2,000 GPU-hours used this month, 2,000.0 left; it renews on 2027-02-01 00:00:00 UTC."
         assert f"GPU-hours in a month: {left}" in words_of(shown)
         visitor.confirm(of_pool, shown)
+        own = words_of(visitor.page("/me"))
+        assert "GPUs at the same time in all pools 2 of 1 Waiting workflows in pool1 0 of 9" in own
+        assert "GPU-hours until 2027-02-01 in pool1 at most 2,000" in own
         rows = re.findall(r"<tr><th.*?</tr>", visitor.page("/limits").partition("<tbody>")[2])
         assert [re.sub(r"(<[^>]*>)+", " ", each).split() for each in rows] == [
             ["ann", "all", "pools", "GPUs", "at", "the", "same", "time", "2", "of", "1", "Change…"],

@@ -22,7 +22,7 @@ Documented = dict[int | str, dict[str, Any]]
 
 
 class Told(TypedDict, total=False):
-    """What its types do not say. *shows*: the kind of the answer. *creates*: the same, with status 201 and its path; *tries*: or
+    """Further properties of a route. *shows*: the kind of the answer. *creates*: the same, with status 201 and its path; *tries*: or
     with 200 after a dry run. *tag*: with its ETag. *content*: of JSON, instead of the example of the kind. *text*: an example of an
     answer in text, of *media_type*.
 

@@ -109,7 +109,7 @@ class Needs:
 
     def _check(self, finds: Finds, asker: Asker, request: Request) -> None:
         about, permission = finds(asker, request), self.permission
-        if about is None:  # The body names no pool. If one is required, the parser reports it.
+        if about is None:  # The body is without a pool. If one is required, the parser reports it.
             if self.of_subpool is not None:
                 asker.need(self.permission)
             return

@@ -1,10 +1,11 @@
 """Forms: shown, previewed, confirmed, and executed once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar
 
+from anyio import from_thread
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -14,13 +15,15 @@ from runrig.http.leaving import leaving_of
 from runrig.http.routing import Found
 from runrig.service.foresight.questions import Question
 from runrig.service.rights import Asker
+from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
-from runrig.web.forms import Fields, done_of, is_to_be_done, key_of, new_key, problems_of, secret_of, sent, tag_of
+from runrig.web.forms import Done, Fields, is_to_be_done, key_of, new_key, problems_of, secret_of, sent, tag_of
 from runrig.web.planned import plan_view
 from runrig.web.rendering import html
 
 NOBODY_WAITS = 499
 
+R = TypeVar("R")
 Draw = Callable[..., Response]
 Look = Callable[[], Mapping[str, Any] | None]
 """Computes the effect of a form as values for its page, in a thread.  None: the client has disconnected.  Raises what the act itself
@@ -59,25 +62,52 @@ class Form:
         """Returns the words of the field, between spaces or commas."""
         return self.fields.get(name, "").replace(",", " ").split()
 
-    async def answered(self, draw: Draw, do: Callable[[], Any], then: str = "", look: Look | None = None) -> Response:
+    def typed(self, **usual: str) -> dict[str, str]:
+        """Returns what was submitted, and what is *usual* in fields that were not."""
+        return usual | dict(self.fields)
+
+    def runs(self, command: Command[R], key: str | None = None) -> R:
+        """Runs *command* about a workflow, in the thread of an act. *key*: as in `Arrivals.do`."""
+        return from_thread.run(self.service.arrivals.do, command, key)
+
+    async def answered(
+        self, draw: Draw, do: Callable[[], Any], then: str | Callable[[Any], str], look: Look | None = None
+    ) -> Response:
         """Returns the page with the form, or the result of submitting it.
 
-        *look*: computes the effect, which the user must confirm before the act; None: the form describes it. *do*: the act,
-        in a thread; the browser then opens *then*. Without *then* it is awaited, and returns the address. *draw*: renders the page with
-        the values of *look* and *shown*, or with *error*.
+        *look*: computes the effect, which the user must confirm before the act; None: the form describes it. *do*: the act, in a
+        thread. *then*: the address that the browser then opens, or what makes it of the result. *draw*: renders the page with the
+        values of *look* and *shown*, or with *error*.
         """
+
+        def act() -> str:
+            found = do()
+            return then if isinstance(then, str) else then(found)
+
         try:
             if not self.fields:
                 return await run_in_threadpool(draw)
             if look is None or is_to_be_done(self.fields):
-                act = partial(_in_thread, do, then) if then else do
-                return await done_of(self.request).once(self.user, self.key, act)
+                done: Done = self.request.app.state.done
+                return await done.once(self.user, self.key, act)
             found = await run_in_threadpool(look)
         except RunrigError as error:
             return await run_in_threadpool(draw, error=error)
         if found is None:
             return Response(status_code=NOBODY_WAITS)
         return await run_in_threadpool(draw, shown=tag_of(self.fields), **found)
+
+    async def sure(
+        self, does: str, says: str, do: Callable[[], Any], back: str, check: Callable[[], Any] | None = None
+    ) -> Response:
+        """Asks whether to do what needs no input. *back*: the page that opens then. *check*: raises if there is nothing to ask."""
+
+        def draw(*, error: RunrigError | None = None) -> Response:
+            if check is not None and not self.fields:
+                check()
+            return self.shown("sure.html", does=does, says=says, back=back, error=error)
+
+        return await self.answered(draw, do, back)
 
     async def shown_once(self, draw: Draw, do: Callable[[], Response]) -> Response:
         """Like `answered`, but the answer is the page itself: it has a secret, which never is in an address."""
@@ -101,7 +131,8 @@ class Form:
     def shown(
         self,
         template: str,
-        known: tuple[str, ...] = (),
+        typed: Mapping[str, str] = MappingProxyType({}),
+        known: Collection[str] | None = None,
         *,
         error: RunrigError | None = None,
         shown: str = "",
@@ -109,7 +140,8 @@ class Form:
     ) -> Response:
         """Renders the form, with the errors in its fields, if any.
 
-        It contains a secret, and a new key, so that another submission counts as new. *known*: its fields.
+        It contains a secret, and a new key, so that another submission counts as new. *typed*: what its fields hold. *known*: those
+        that show their errors, by default all of *typed*.
         """
         page = html(
             self.request,
@@ -119,7 +151,8 @@ class Form:
             csrf=secret_of(self.request, self.service),
             key=new_key(),
             shown=shown,
-            wrong={} if error is None else problems_of(error, known),
+            wrong={} if error is None else problems_of(error, typed if known is None else known),
+            typed=typed,
             **values,
         )
         page.headers.update({} if error is None else headers_of(error))
@@ -127,11 +160,6 @@ class Form:
 
     def done(self, title: str, says: list[str], secret: str | None = None, back: str = "/me") -> Response:
         return self.shown("me_done.html", title=title, says=says, secret_text=secret, back=back)
-
-
-async def _in_thread(do: Callable[[], object], then: str) -> str:
-    await run_in_threadpool(do)
-    return then
 
 
 async def _filled(request: Request) -> Form:

@@ -4,11 +4,12 @@ import hashlib
 import hmac
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import parse_qs
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.errors import InvalidInput, Problem, RunrigError
 from runrig.http import browsers
@@ -68,7 +69,7 @@ def key_of(fields: Fields) -> str:
         raise InvalidInput.one("this form has no key. Reload the page") from None
 
 
-def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[str]]:
+def problems_of(error: RunrigError, fields: Collection[str]) -> dict[str, list[str]]:
     """Returns the errors by field; "" for errors of the whole form."""
     problems = error.problems if isinstance(error, InvalidInput) else (Problem(error.message),)
     found: dict[str, list[str]] = {}
@@ -91,16 +92,11 @@ class Done:
         self._keys = Keys()
         self._done: OrderedDict[tuple[str, str], str] = OrderedDict()
 
-    async def once(self, user: str, key: str, do: Callable[[], Awaitable[str]]) -> Response:
-        """Runs *do* unless *user* already ran it with *key*, and redirects the browser to the resulting address."""
+    async def once(self, user: str, key: str, do: Callable[[], str]) -> Response:
+        """Runs *do* in a thread unless *user* already ran it with *key*, and redirects the browser to the resulting address."""
         async with self._keys.turn(f"{user} {key}"):
             if (user, key) not in self._done:
-                self._done[user, key] = await do()
+                self._done[user, key] = await run_in_threadpool(do)
                 if len(self._done) > MOST_DONE:
                     self._done.popitem(last=False)
             return RedirectResponse(self._done[user, key], 303)
-
-
-def done_of(request: Request) -> Done:
-    found: Done = request.app.state.done
-    return found

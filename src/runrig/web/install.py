@@ -39,7 +39,7 @@ from runrig.web.pages import (
     workflows,
 )
 from runrig.web.refreshing import Refreshes
-from runrig.web.rendering import html
+from runrig.web.rendering import capital, html
 from runrig.web.waiting import Reasons
 
 MODULES = (
@@ -117,7 +117,7 @@ def _show_problems(app: FastAPI) -> None:
 def problem_page(
     request: Request, status: int, message: str, headers: Mapping[str, str] = MappingProxyType({})
 ) -> Response:
-    title, sentence = _TITLES.get(status, "Something went wrong"), f"{message[:1].upper()}{message[1:]}."
+    title, sentence = _TITLES.get(status, "Something went wrong"), f"{capital(message)}."
     page = html(request, "problem.html", status=status, title=title, message=sentence)
     page.headers.update(headers)
     return page

@@ -15,7 +15,7 @@ from runrig.http.permissions import OPEN
 from runrig.http.routing import Asked, Route, Serving, Source
 from runrig.service.access.browser_sessions import LONGEST_S
 from runrig.service.service import Service
-from runrig.web.rendering import html
+from runrig.web.rendering import capital, html
 
 LONGEST_FORM = 32 * 1024
 """Bytes."""
@@ -46,12 +46,8 @@ async def log_in(request: Asked, service: Serving, address: Source) -> Response:
         if not shown:
             raise NotLoggedIn
         cookie = await run_in_threadpool(service.access.browsers.enter, shown, address)
-    except NotLoggedIn:
-        return shown_login(request, next, _WRONG, 401)
     except RunrigError as error:
-        refused = shown_login(request, next, f"{error.message[:1].upper()}{error.message[1:]}.", status_of(error))
-        refused.headers.update(headers_of(error))
-        return refused
+        return shown_login(request, next, error)
     answer = RedirectResponse(inside(next), 303)
     keep_session(request, answer, cookie)
     return answer
@@ -71,11 +67,15 @@ async def log_out(request: Asked, service: Serving) -> Response:
     return answer
 
 
-def shown_login(request: Request, next: str, problem: str = "", status: int = 200) -> Response:
+def shown_login(request: Request, next: str, error: RunrigError | None = None) -> Response:
     service: Service = request.app.state.service
     signs = service.access.in_browsers
     provider = None if signs is None else signs.host
-    return html(request, "login.html", status=status, next=inside(next), problem=problem, provider=provider)
+    problem = _WRONG if isinstance(error, NotLoggedIn) else "" if error is None else f"{capital(error.message)}."
+    status = 200 if error is None else status_of(error)
+    page = html(request, "login.html", status=status, next=inside(next), problem=problem, provider=provider)
+    page.headers.update({} if error is None else headers_of(error))
+    return page
 
 
 def inside(next: str) -> str:

@@ -13,6 +13,7 @@ from runrig.domain.settings import PARTS, SETTINGS, Choice, CohortName, Number, 
 from runrig.service.commands.edits import PoolEdit
 from runrig.spec.quota import Kinds, share_from_json
 from runrig.spec.settings import settings_from_json
+from runrig.web.rendering import capital
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _box(setting: Setting, pool: Pool, cohorts: Sequence[str]) -> Box:
         options = tuple(cohorts)
     now, unset = setting.text(setting.of(pool)), setting.unset if setting.removable or options is None else ""
     label = called(setting.name) + (", in seconds" if isinstance(kind, Number) and kind.unit == "s" else "")
-    return Box(setting.asked, f"{label[:1].upper()}{label[1:]}", now, setting.what, options, unset)
+    return Box(setting.asked, capital(label), now, setting.what, options, unset)
 
 
 def _amount(resource: str, said: str) -> int:

@@ -117,6 +117,11 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+def capital(text: str) -> str:
+    """Returns *text* with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 def setting(value: Any, edit: PoolFieldEdit) -> str:
     """A side of *edit*: ``16``, ``64Gi``, ``zone=zone, rack=rack``; "none" for nothing."""
     if edit.resource is not None and isinstance(value, int):

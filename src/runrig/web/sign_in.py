@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from runrig.domain.errors import NotFound, RunrigError
-from runrig.domain.statuses import headers_of, status_of
 from runrig.http import browsers
 from runrig.http.permissions import OPEN
 from runrig.http.routing import Asked, Route, Serving, source
@@ -50,8 +49,7 @@ def end_sign_in(request: Request) -> Response:
         answer = html(request, "signed_in.html", next=next)
         keep_session(request, answer, cookie)
     except RunrigError as error:
-        answer = shown_login(request, next, f"{error.message[:1].upper()}{error.message[1:]}.", status_of(error))
-        answer.headers.update(headers_of(error))
+        answer = shown_login(request, next, error)
     _keep(request, answer, "", 0)
     return answer
 

@@ -54,7 +54,7 @@ def example_of(kind: type[Model] | type[value.Shown]) -> Any:
 
 
 Json = Model | value.Shown | Mapping[str, Any] | Sequence[Model]
-"""What a route answers."""
+"""The values that routes return."""
 
 
 def json_of(answer: Json) -> str | bytes:

@@ -30,7 +30,7 @@ USUAL_SIZE = terminal_size((80, 24))
 """Until the client has sent the size of its terminal."""
 
 _SEVERAL = {"example": wire.RouterAnswer.example()}
-"""Of a route that returns a list or mapping of keys."""
+"""The example of routes that return a list or mapping of keys."""
 _EXEC = needs(Permission.EXEC_WORKFLOW, workflow("id"))
 EntryCommand = Annotated[str, Query(description="Command in shell syntax (not run by a shell)")]
 

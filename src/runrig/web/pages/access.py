@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
-from urllib.parse import quote
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
@@ -71,17 +70,18 @@ def of_user(request: Asked, service: Serving, user: str) -> Response:
 
 @form(router, "/access/create", dependencies=_ACCESS)
 async def create(it: Filled) -> Response:
-    def draw(**more: Any) -> Response:
-        typed = {"user": "", "roles": ""} | dict(it.fields)
-        return it.shown("access_create.html", ("user", "roles"), typed=typed, **more)
-
     def do() -> None:
-        if not it.field("user"):
-            raise InvalidInput.one("name the user", "user")
         roles = [role_named(each) for each in it.words("roles")]
-        it.service.access.users.create(it.field("user"), roles, actor=it.user)
+        it.service.access.users.create(_named(it), roles, actor=it.user)
 
+    draw = partial(it.shown, "access_create.html", it.typed(user="", roles=""))
     return await it.answered(draw, do, page_of(it.field("user")))
+
+
+def _named(it: Form) -> str:
+    if not (user := it.field("user")):
+        raise InvalidInput.one("name the user", "user")
+    return user
 
 
 @form(router, "/access/user/{user}/disable", dependencies=_ACCESS)
@@ -97,41 +97,28 @@ async def enable(it: Filled, user: str) -> Response:
 
 async def _switched(it: Form, user: str, act: str, says: str) -> Response:
     users = it.service.access.users
-
-    def draw(**more: Any) -> Response:
-        name = users.get(user).name
-        does = f"{act.capitalize()} {name}"
-        return it.shown("sure.html", does=does, says=says, address=page_of(name), act=act, **more)
-
     do = partial(users.set_disabled, user, act == "disable", actor=it.user)
-    return await it.answered(draw, do, page_of(user))
+    return await it.sure(f"{act.capitalize()} {user}", says, do, page_of(user), partial(users.get, user))
 
 
 @form(router, "/access/grant", dependencies=_ACCESS)
 async def grant(it: Filled, user: Annotated[str, Query(max_length=200)] = "") -> Response:
-    def draw(**more: Any) -> Response:
-        typed = {"user": user, "role": ""} | dict(it.fields)
-        return it.shown("access_grant.html", ("user", "role"), typed=typed, **more)
-
     def do() -> None:
-        if not it.field("user"):
-            raise InvalidInput.one("name the user", "user")
-        it.service.access.users.grant(it.field("user"), role_named(it.field("role")), actor=it.user)
+        it.service.access.users.grant(_named(it), role_named(it.field("role")), actor=it.user)
 
+    draw = partial(it.shown, "access_grant.html", it.typed(user=user, role=""))
     return await it.answered(draw, do, page_of(it.field("user")))
 
 
 @form(router, "/access/revoke/{user}/{role}", dependencies=_ACCESS)
 async def revoke(it: Filled, user: str, role: str) -> Response:
     users = it.service.access.users
+    granted = role_named(role)
 
-    def draw(**more: Any) -> Response:
-        granted = role_named(role)
-        if granted not in users.get(user).grants and "error" not in more:
+    def check() -> None:
+        if granted not in users.get(user).grants:
             raise NotFound(f"user {user} does not have the role {granted}")
-        does = f"Revoke {granted} of {user}"
-        says = f"{user} loses what only this role allows with the next request. Workflows keep running."
-        act = f"revoke/{quote(user, safe='')}/{quote(str(granted), safe='')}"
-        return it.shown("sure.html", does=does, says=says, address="/access", act=act, **more)
 
-    return await it.answered(draw, lambda: users.withdraw(user, role_named(role), actor=it.user), page_of(user))
+    says = f"{user} loses what only this role allows with the next request. Workflows keep running."
+    do = partial(users.withdraw, user, granted, actor=it.user)
+    return await it.sure(f"Revoke {granted} of {user}", says, do, page_of(user), check)

@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Response
-from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
@@ -16,7 +15,7 @@ from runrig.http.permissions import needs
 from runrig.http.permissions import workflow as of_workflow
 from runrig.http.routing import Route
 from runrig.service.commands.restarts import Changes
-from runrig.service.commands.submission import Submission
+from runrig.service.commands.submission import Submission, read
 from runrig.service.runtime.writing import Command
 from runrig.web.asking import Filled, Form, Look, form
 from runrig.web.forms import Fields
@@ -67,11 +66,14 @@ def _while_it_lives(shown: Workflow) -> Iterator[tuple[str, str]]:
 
 @form(router, "/submit", dependencies=[needs(Permission.LIST_POOLS)])
 async def submit(it: Filled) -> Response:
-    async def do() -> str:
-        return workflow_address((await it.service.arrivals.submit(await run_in_threadpool(_typed, it, it.key))).id)
-
     look = verdict_of(it, lambda: it.service.submissions.check(_typed(it)))
-    return await it.answered(partial(_submission, it, None), do, look=look)
+    draw = partial(_submission, it, None)
+    return await it.answered(draw, lambda: submitted(it, _typed(it, it.key)), workflow_address, look)
+
+
+def submitted(it: Form, wanted: Submission) -> str:
+    """Submits *wanted*, in the thread of an act, and returns the ID."""
+    return it.runs(it.service.submissions.submitting(read(wanted)), wanted.uuid).id
 
 
 def _typed(it: Form, key: str | None = None) -> Submission:
@@ -133,10 +135,10 @@ def _submission(it: Form, of: Workflow | None, *, file: str = "", **more: Any) -
     """*of*: the workflow to submit again with *file*; None: a new one."""
     pools = it.asker.submits_to()
     default = of.pool if of is not None else it.service.access.profile(it.user).default_of(pools)
-    typed = {"pool": default or "", "priority": of.priority if of else ""} | dict.fromkeys(_TYPED, "") | dict(it.fields)
+    typed = it.typed(pool=default or "", priority=of.priority if of else "", **dict.fromkeys(_TYPED, ""))
     known = ("pool", "priority", *(_TYPED if of is None else ()))
     preview = {"accepted": None, "verdict": None} | more
-    return it.shown("submit.html", known, of=of, file=file, typed=typed, pools=pools, priorities=PRIORITIES, **preview)
+    return it.shown("submit.html", typed, known, of=of, file=file, pools=pools, priorities=PRIORITIES, **preview)
 
 
 # ---------------------------------------------------------------- again
@@ -150,12 +152,11 @@ async def again(it: Filled, id: str) -> Response:
         check_pool(it)
         return {"pool": it.fields["pool"], "user": it.user, "priority": priority_of(it)}
 
-    async def do() -> str:
-        command = submissions.submitting_again(id, **await run_in_threadpool(wanted), uuid=it.key)
-        return workflow_address((await it.service.arrivals.do(command, it.key)).id)
+    def do() -> str:
+        return it.runs(submissions.submitting_again(id, **wanted(), uuid=it.key), it.key).id
 
     look = verdict_of(it, lambda: submissions.check_again(id, **wanted()))
-    return await it.answered(partial(_again, it, id), do, look=look)
+    return await it.answered(partial(_again, it, id), do, workflow_address, look)
 
 
 def _again(it: Form, id: str, **more: Any) -> Response:
@@ -171,34 +172,33 @@ def shown_workflow(it: Form, id: str) -> Workflow:
 
 @form(router, "/workflow/{id}/restart", dependencies=CHANGE)
 async def restart(it: Filled, id: str) -> Response:
-    async def do() -> str:
-        await run_in_threadpool(check_pool, it)
+    def do() -> str:
+        check_pool(it)
         pool, changes = it.fields["pool"], Changes(keep_completed="keep" in it.fields)
         command = it.service.submissions.restarting(id, pool=pool, user=it.user, uuid=it.key, changes=changes)
-        return workflow_address((await it.service.arrivals.do(command, it.key)).id)
+        return it.runs(command, it.key).id
 
-    return await it.answered(partial(_restart, it, id), do)
+    return await it.answered(partial(_restart, it, id), do, workflow_address)
 
 
 def _restart(it: Form, id: str, **more: Any) -> Response:
     of, pools = shown_workflow(it, id), it.asker.submits_to()
-    typed = {"pool": of.pool} | (dict(it.fields) or {"keep": "on"})
+    typed = it.typed(pool=of.pool, **({} if it.fields else {"keep": "on"}))
     some = any(each.status == _ENDED_WELL for each in of.groups)
-    return it.shown("restart.html", ("pool",), it=of, typed=typed, pools=pools, some=some, **more)
+    return it.shown("restart.html", typed, it=of, pools=pools, some=some, **more)
 
 
 @form(router, "/workflow/{id}/cancel", dependencies=CHANGE)
 async def cancel(it: Filled, id: str) -> Response:
-    async def do() -> str:
-        command = it.service.submissions.cancelling(id, user=it.user, message=it.fields.get("message", ""))
-        return workflow_address(await it.service.arrivals.do(command))
+    def draw(**more: Any) -> Response:
+        of = shown_workflow(it, id)
+        return it.shown("cancel.html", it.typed(message=""), it=of, stops=stops(of), **more)
 
-    return await it.answered(partial(_cancel, it, id), do)
+    def do() -> str:
+        message = it.fields.get("message", "")
+        return it.runs(it.service.submissions.cancelling(id, user=it.user, message=message))
 
-
-def _cancel(it: Form, id: str, **more: Any) -> Response:
-    of, typed = shown_workflow(it, id), {"message": ""} | dict(it.fields)
-    return it.shown("cancel.html", ("message",), it=of, typed=typed, stops=stops(of), **more)
+    return await it.answered(draw, do, workflow_address)
 
 
 def stops(of: Workflow, only: Collection[str] = ()) -> Mapping[str, int]:
@@ -240,14 +240,11 @@ async def release(it: Filled, id: str) -> Response:
 
 
 async def _sure(it: Form, id: str, act: Callable[..., Command[str]], name: str, says: str) -> Response:
-    def draw(**more: Any) -> Response:
-        address = workflow_address(shown_workflow(it, id).id)
-        return it.shown("sure.html", does=f"{name.capitalize()} {id}", says=says, address=address, act=name, **more)
+    def do() -> str:
+        return it.runs(act(id, user=it.user))
 
-    async def do() -> str:
-        return workflow_address(await it.service.arrivals.do(act(id, user=it.user)))
-
-    return await it.answered(draw, do)
+    check = partial(shown_workflow, it, id)
+    return await it.sure(f"{name.capitalize()} {id}", says, do, workflow_address(id), check)
 
 
 @form(router, "/workflow/{id}/reassign", dependencies=CHANGE)
@@ -268,21 +265,19 @@ async def reassign(it: Filled, id: str) -> Response:
         found = it.service.dry_runs.of(gangs, it.asker.visibility) if gangs else None
         return {"verdict": found, "on_nodes": on_nodes}
 
-    async def do() -> str:
-        command = it.service.submissions.reassigning(id, **await run_in_threadpool(wanted))
-        return workflow_address(await it.service.arrivals.do(command))
+    def do() -> str:
+        return it.runs(it.service.submissions.reassigning(id, **wanted()))
 
-    return await it.answered(partial(_reassign, it, id), do, look=verdict)
+    return await it.answered(partial(_reassign, it, id), do, workflow_address, verdict)
 
 
 def _reassign(it: Form, id: str, **more: Any) -> Response:
     of = shown_workflow(it, id)
-    typed = {"pool": of.pool, "priority": of.priority} | dict(it.fields)
+    typed = it.typed(pool=of.pool, priority=of.priority)
     return it.shown(
         "reassign.html",
-        ("pool", "priority"),
+        typed,
         it=of,
-        typed=typed,
         pools=sorted({of.pool, *it.asker.submits_to()}),
         priorities=PRIORITIES,
         turns=(("Pool", Turn(of.pool, typed["pool"])), ("Priority", Turn(of.priority, typed["priority"]))),

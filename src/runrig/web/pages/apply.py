@@ -51,5 +51,5 @@ def _apply(it: Form, *, error: RunrigError | None = None, **more: Any) -> Respon
     """After a change by others, another preview compares with what they left."""
     now = str(it.service.stored)
     tag = now if isinstance(error, Changed) else it.fields.get("tag", now)
-    typed = {"file": ""} | dict(it.fields) if it.fields else {"file": it.service.declarations.export()}
-    return it.shown("apply.html", ("file",), error=error, tag=tag, typed=typed, **{"plan": None} | more)
+    typed = it.typed(file="" if it.fields else it.service.declarations.export())
+    return it.shown("apply.html", typed, error=error, tag=tag, **{"plan": None} | more)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.quantities import few, whole_number
@@ -30,17 +29,16 @@ async def most(it: Filled, id: str) -> Response:
     def draw(**more: Any) -> Response:
         of = shown_workflow(it, id)
         now = of.array.most or of.array.elements if of.array else ""
-        typed = {"most": str(now)} | dict(it.fields)
-        return it.shown("array.html", ("most",), it=of, now=now, typed=typed, **more)
+        return it.shown("array.html", it.typed(most=str(now)), it=of, now=now, **more)
 
     def look() -> Mapping[str, Any]:
         queued, leave = submissions.check_most(id, _number(it), user=it.user)
         return {"queued": queued, "leave": leave}
 
-    async def do() -> str:
-        return workflow_address(await it.service.arrivals.do(submissions.setting_most(id, _number(it), user=it.user)))
+    def do() -> str:
+        return it.runs(submissions.setting_most(id, _number(it), user=it.user))
 
-    return await it.answered(draw, do, look=look)
+    return await it.answered(draw, do, workflow_address, look)
 
 
 def _number(it: Form) -> int:
@@ -60,27 +58,25 @@ async def elements(it: Filled, id: str, of: Annotated[str, Query(max_length=200)
         return it.service.submissions.cancelling_element(id, element, user=it.user, message=message)
 
     def draw(**more: Any) -> Response:
-        typed = {"of": of, "message": ""} | dict(it.fields)
-        return it.shown("elements.html", ("of", "message"), it=shown_workflow(it, id), typed=typed, **more)
+        return it.shown("elements.html", it.typed(of=of, message=""), it=shown_workflow(it, id), **more)
 
     def look() -> Mapping[str, Any]:
         for each in (chosen := _chosen(it.fields)):
             it.service.tried(command(each))  # Raises what the command itself would raise.
         return {"stops": stops(shown_workflow(it, id), chosen), "count": len(chosen)}
 
-    async def do() -> str:
+    def do() -> None:
         failed = []
         for each in (chosen := _chosen(it.fields)):
             try:
-                await it.service.arrivals.do(await run_in_threadpool(command, each))
+                it.runs(command(each))
             except RunrigError as error:
                 failed.append(error.message)
         if failed:
             named = few(failed, _MOST_NAMED, "; ")
             raise Conflict(f"{len(chosen) - len(failed)} of {len(chosen)} are cancelled. Not cancelled: {named}")
-        return workflow_address(id)
 
-    return await it.answered(draw, do, look=look)
+    return await it.answered(draw, do, workflow_address(id), look)
 
 
 def _chosen(fields: Fields) -> list[str]:

@@ -2,7 +2,6 @@
 
 from functools import partial
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
 
@@ -29,8 +28,7 @@ async def credential(it: Filled, of: Annotated[str, Query(max_length=200)] = "")
         before = credentials.get(it.user, of) if of else None
         usual = {"name": of, "type": KINDS[0] if before is None else before.kind.value}
         typed = usual | {name: it.fields[name] for name in usual if name in it.fields}
-        known = ("name", "type", "values")
-        return it.shown("me_credential.html", known, typed=typed, before=before, kinds=KINDS, **more)
+        return it.shown("me_credential.html", typed, (*typed, "values"), before=before, kinds=KINDS, **more)
 
     def do() -> None:
         if (kind := it.fields.get("type")) not in KINDS:
@@ -45,10 +43,6 @@ async def credential(it: Filled, of: Annotated[str, Query(max_length=200)] = "")
 async def delete(it: Filled, name: str) -> Response:
     credentials = it.service.access.credentials
 
-    def draw(**more: Any) -> Response:
-        found = credentials.get(it.user, name)
-        says = "Running tasks keep its values; tasks that start later fail without it."
-        act, does = f"credential/delete/{quote(found.name, safe='')}", f"Delete credential {found.name}"
-        return it.shown("sure.html", does=does, says=says, address="/me", act=act, **more)
-
-    return await it.answered(draw, partial(credentials.delete, it.user, name, actor=it.user), "/me")
+    says = "Running tasks keep its values; tasks that start later fail without it."
+    do = partial(credentials.delete, it.user, name, actor=it.user)
+    return await it.sure(f"Delete credential {name}", says, do, "/me", partial(credentials.get, it.user, name))

@@ -1,6 +1,6 @@
 """Edits of pools, each previewed by a plan, and what-if questions about quota."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -70,7 +70,7 @@ def _address(name: str) -> str:
 def _shown(
     it: Form,
     template: str,
-    known: tuple[str, ...],
+    typed: Mapping[str, str],
     view: PoolView,
     *,
     error: RunrigError | None = None,
@@ -81,7 +81,7 @@ def _shown(
     if isinstance(error, Changed):
         error = Changed(_changed(it.service, view.pool.name))
     more = values | {"it": view.pool, "tag": tag_of(view.pool), "plan": plan}
-    return it.shown(template, known, error=error, **more)
+    return it.shown(template, typed, error=error, **more)
 
 
 def _changed(service: Service, name: str) -> str:
@@ -128,9 +128,8 @@ def _edit(it: Form, name: str, **more: Any) -> Response:
     settings = boxes(view.pool, _cohorts(it, view), promise=promise)
     now = {"quota": share_now(view.pool)} | {each.name: each.now for each in settings}
     now |= {cell.name: cell.now for line in found for cell in line.cells}
-    typed = now | dict(it.fields)
-    about: dict[str, Any] = {"lines": found, "promise": promise, "boxes": settings, "now": now, "typed": typed}
-    return _shown(it, "edit.html", tuple(now), view, **about, **more)
+    about: dict[str, Any] = {"lines": found, "promise": promise, "boxes": settings, "now": now}
+    return _shown(it, "edit.html", it.typed(**now), view, **about, **more)
 
 
 def _kinds(service: Service, view: PoolView) -> Kinds:
@@ -163,9 +162,8 @@ async def create_subpool(it: Filled, name: str) -> Response:
 
 
 def _subpool(it: Form, name: str, **more: Any) -> Response:
-    view, typed = _view(it, name), {"name": "", "quota": ""} | dict(it.fields)
-    left = view.now.gpus.unallocated
-    return _shown(it, "subpool.html", ("name", "quota"), view, typed=typed, left=left, **more)
+    view = _view(it, name)
+    return _shown(it, "subpool.html", it.typed(name="", quota=""), view, left=view.now.gpus.unallocated, **more)
 
 
 # ---------------------------------------------------------------- the end of a pool
@@ -180,7 +178,7 @@ async def delete(it: Filled, name: str) -> Response:
     it = replace(it, fields=it.fields or {"tag": tag_of(view.pool)})
     plan = it.plan(lambda: OfDeletion(name, it.user))
     then = _address(parent) if parent != name else "/"
-    return await it.answered(partial(_shown, it, "delete.html", (), view), do, then, plan)
+    return await it.answered(partial(_shown, it, "delete.html", {}, view), do, then, plan)
 
 
 # ---------------------------------------------------------------- paused and closed for a while
@@ -233,7 +231,7 @@ async def _marked(
         "act": act,
         "plans": question is not None,
     }
-    draw = partial(_shown, it, "mark.html", asks, view, typed=typed, **about)
+    draw = partial(_shown, it, "mark.html", typed, view, **about)
     return await it.answered(draw, do, _address(name), it.plan(question) if question else None)
 
 

@@ -92,7 +92,7 @@ async def _form(it: Form, change: Change, title: str, address: str) -> Response:
     def draw(**more: Any) -> Response:
         at = now()
         about: dict[str, Any] = {"words": WORDS, "title": title, "address": address, "now": at, "tag": tag_of(at)}
-        return it.shown("limits_set.html", (*WORDS,), typed=at | dict(it.fields), **about, **more)
+        return it.shown("limits_set.html", it.typed(**at), **about, **more)
 
     def made(dry_run: bool) -> LimitsChange:
         edit = _typed(it)

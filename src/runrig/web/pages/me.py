@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,34 +12,23 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.instants import UNITS_S
 from runrig.domain.notices import USUAL, When, place
-from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.domain.shown.limits import LimitKind
+from runrig.domain.shown.limits import Limit
 from runrig.http import browsers
 from runrig.http.permissions import Asking, needs
 from runrig.http.routing import Route, Serving
-from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.service.usage.usage_queries import DAY_S, By, UsageQuery
 from runrig.web.asking import Filled, form
+from runrig.web.pages.limits import WORDS
 from runrig.web.pages.parts import Asked
-from runrig.web.rendering import html
+from runrig.web.rendering import capital, html
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 USED_S = 30 * DAY_S
 _CHANGE = [needs(Permission.CHANGE_OWN)]
 _SPAN = re.compile(f"([0-9]{{1,6}})([{''.join(UNITS_S)}])")
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A limit of the user in *pool*. *used* None: it is not a sum, so there is nothing to compare it with."""
-
-    pool: str
-    name: str
-    most: int
-    used: int | None = None
 
 
 @router.get("/me", dependencies=[needs(Permission.CONNECT)])
@@ -70,25 +58,11 @@ def me(request: Asked, service: Serving, asker: Asking) -> Response:
     )
 
 
-def _limits(service: Service, asker: Asker, names: list[str]) -> Iterator[Limit]:
-    """Limits of top-level pools, which count with their subpools. O(the user's workflows that have not ended)."""
-    for view in service.queries.pools(visibility=asker.visibility):
-        pool = view.pool
-        if pool.name not in names or SUBPOOL_DELIMITER in pool.name:
-            continue
-        mine = WorkflowQuery(pools=(pool.name, *view.now.subpools), users=(asker.identity.user,))
-        if pool.user_gpus is not None:
-            running = service.totals.gpus(mine, asker.visibility)
-            yield Limit(pool.name, "GPUs at the same time", pool.user_gpus, None if running is None else running[0])
-        if pool.user_waiting is not None:
-            waiting = WorkflowQuery(pools=mine.pools, users=mine.users, statuses=("PENDING",))
-            counts = service.totals.of(waiting, pool.user_waiting + 1, asker.visibility).statuses
-            yield Limit(pool.name, "Waiting workflows", pool.user_waiting, sum(counts.values()))
-        if pool.gpus_per_workflow is not None:
-            yield Limit(pool.name, "GPUs of one workflow", pool.gpus_per_workflow)
+def _limits(service: Service, asker: Asker, pools: list[str]) -> Iterator[tuple[str, Limit]]:
+    """Yields limits of the user, in *pools* and over all pools, with their names."""
     for each in service.limit_queries.limits(asker.visibility, users=(asker.identity.user,)):
-        if each.limit is LimitKind.BUDGET and (each.user is not None or each.pool in names):
-            yield Limit(each.pool or "all pools", f"GPU-hours until {each.renews:%Y-%m-%d}", each.most, each.used)
+        if each.pool is None or each.pool in pools:
+            yield WORDS[each.limit] if each.renews is None else f"GPU-hours until {each.renews:%Y-%m-%d}", each
 
 
 # ---------------------------------------------------------------- default pool
@@ -100,8 +74,8 @@ async def pool(it: Filled) -> Response:
 
     def draw(**more: Any) -> Response:
         pools = it.asker.submits_to()
-        typed = {"pool": access.profile(it.user).default_of(pools) or ""} | dict(it.fields)
-        return it.shown("me_pool.html", ("pool",), typed=typed, pools=pools, **more)
+        typed = it.typed(pool=access.profile(it.user).default_of(pools) or "")
+        return it.shown("me_pool.html", typed, pools=pools, **more)
 
     def do() -> None:
         if chosen := it.fields.get("pool"):
@@ -119,8 +93,8 @@ async def notices(it: Filled) -> Response:
     def draw(**more: Any) -> Response:
         now = it.service.notices.shown(it.user)
         chosen = {each for each in When if each in it.fields} if it.fields else {*now.when} or {*USUAL}
-        typed = {"to": now.to or "", "min_run": _typed(now.min_run_s)} | dict(it.fields)
-        return it.shown("me_notices.html", ("to", "when", "min_run"), typed=typed, chosen=chosen, **more)
+        typed = it.typed(to=now.to or "", min_run=_typed(now.min_run_s))
+        return it.shown("me_notices.html", typed, (*typed, "when"), chosen=chosen, **more)
 
     def do() -> Response:
         when = tuple(each for each in When if each in it.fields)
@@ -153,7 +127,7 @@ async def test(it: Filled) -> Response:
         result = it.service.notices.test(it.user)
         if result == "delivered":
             return it.done("The test notice arrived", [])
-        return it.done("The test notice did not arrive", [f"{result[:1].upper()}{result[1:]}."])
+        return it.done("The test notice did not arrive", [f"{capital(result)}."])
 
     return await run_in_threadpool(sent)
 
@@ -161,5 +135,4 @@ async def test(it: Filled) -> Response:
 @form(router, "/me/notices/off", dependencies=_CHANGE)
 async def off(it: Filled) -> Response:
     says = "Notices that are waiting to be delivered are dropped. A new address gets a new secret."
-    draw = partial(it.shown, "sure.html", does="Turn notices off", says=says, address="/me", act="notices/off")
-    return await it.answered(draw, partial(it.service.notices.turn_off, it.user), "/me")
+    return await it.sure("Turn notices off", says, partial(it.service.notices.turn_off, it.user), "/me")

@@ -94,12 +94,9 @@ async def uncordon(it: Filled, name: str) -> Response:
 
 
 async def _marked(it: Form, name: str, how: str, says: str) -> Response:
-    def draw(**more: Any) -> Response:
-        address = _address(it.service.queries.node(name, it.asker.visibility).name)
-        return it.shown("sure.html", does=f"{how.capitalize()} {name}", says=says, address=address, act=how, **more)
-
-    act = partial(it.service.nodes.cordon, [name], user=it.user, cordoned=how == "cordon")
-    return await it.answered(draw, act, _address(name))
+    do = partial(it.service.nodes.cordon, [name], user=it.user, cordoned=how == "cordon")
+    check = partial(it.service.queries.node, name, it.asker.visibility)
+    return await it.sure(f"{how.capitalize()} {name}", says, do, _address(name), check)
 
 
 @form(router, "/node/{name}/drain", dependencies=_CHANGE)

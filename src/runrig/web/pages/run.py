@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Response
-from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.access import Permission
 from runrig.http.permissions import needs
@@ -12,7 +11,7 @@ from runrig.http.routing import Route
 from runrig.service.commands.submission import Submission
 from runrig.spec.one_task import file_of
 from runrig.web.asking import Filled, Form, form
-from runrig.web.pages.acts import PRIORITIES, check_pool, priority_of, verdict_of, workflow_address
+from runrig.web.pages.acts import PRIORITIES, check_pool, priority_of, submitted, verdict_of, workflow_address
 from runrig.web.run_form import DEFAULTS, FIELDS, at_fields, task_of
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -27,27 +26,21 @@ async def run(it: Filled) -> Response:
         visibility = it.asker.visibility
         return Submission(file, pool.name, it.user, priority=priority_of(it), uuid=key, visibility=visibility)
 
-    async def do() -> str:
-        wanted = await run_in_threadpool(typed, it.key)
+    def do() -> str:
+        wanted = typed(it.key)
         with at_fields():
-            return workflow_address((await it.service.arrivals.submit(wanted)).id)
+            return submitted(it, wanted)
 
     def check() -> Any:
         with at_fields():
             return it.service.submissions.check(typed())
 
-    return await it.answered(partial(_run, it), do, look=verdict_of(it, check))
+    return await it.answered(partial(_run, it), do, workflow_address, verdict_of(it, check))
 
 
 def _run(it: Form, **more: Any) -> Response:
     pools = it.asker.submits_to()
     default = it.service.access.profile(it.user).default_of(pools)
-    empty = dict.fromkeys(FIELDS, "") | DEFAULTS | {"pool": default or "", "priority": ""}
-    return it.shown(
-        "run.html",
-        ("pool", "priority", *FIELDS),
-        typed=empty | dict(it.fields),
-        pools=pools,
-        priorities=PRIORITIES,
-        **{"accepted": None, "verdict": None} | more,
-    )
+    typed = it.typed(**dict.fromkeys(FIELDS, "") | DEFAULTS, pool=default or "", priority="")
+    preview = {"accepted": None, "verdict": None} | more
+    return it.shown("run.html", typed, pools=pools, priorities=PRIORITIES, **preview)

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
-from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
@@ -74,23 +73,19 @@ async def act(
         raise InvalidInput.one(f"{len(ids)} workflows are selected. Select at most {MOST}")
     command = _command(it, do)
 
-    def check(one: str) -> None:
-        it.asker.need(Permission.CHANGE_WORKFLOW, it.asker.workflow(_array_of(one)))
-
-    async def done() -> str:
+    def done() -> None:
         failed = []
         for each in ids:
             try:
-                await run_in_threadpool(check, each)
-                await it.service.arrivals.do(await run_in_threadpool(command, each))
+                it.asker.need(Permission.CHANGE_WORKFLOW, it.asker.workflow(_array_of(each)))
+                it.runs(command(each))
             except RunrigError as error:
                 failed.append(f"{each}: {error.message}")
         if failed:
             named = few(failed, _MOST_NAMED, "; ")
             raise Conflict(f"{len(ids) - len(failed)} of {len(ids)} are changed. Not changed: {named}")
-        return f"/workflows?q={quote(q)}"
 
-    return await it.answered(partial(_draw, it, do, ids, q), done)
+    return await it.answered(partial(_draw, it, do, ids, q), done, f"/workflows?q={quote(q)}")
 
 
 def _array_of(one: str) -> str:

@@ -72,15 +72,11 @@ class _Forms:
     def _back(self) -> str:
         return page_of(self.user) if self.user else "/me"
 
-    def _shown(self, template: str, known: tuple[str, ...] = (), **more: Any) -> Response:
-        return self.it.shown(template, known, whose=self.user, back=self._back, **more)
-
     async def create(self) -> Response:
         it, access = self.it, self.it.service.access
 
-        def draw(**more: Any) -> Response:
-            typed = {"name": "", "description": "", "expires": "90d", "roles": ""} | dict(it.fields)
-            return self._shown("me_token.html", tuple(typed), typed=typed, lifetimes=LIFETIMES, **more)
+        typed = it.typed(name="", description="", expires="90d", roles="")
+        draw = partial(it.shown, "me_token.html", typed, whose=self.user, back=self._back, lifetimes=LIFETIMES)
 
         def do() -> Response:
             lifetime, roles = it.fields.get("expires", ""), it.words("roles")
@@ -107,8 +103,8 @@ class _Forms:
 
         def draw(**more: Any) -> Response:
             row = tokens.named(self._owner, name)
-            typed = {"roles": _in_words(row.roles), "description": row.description} | dict(it.fields)
-            return self._shown("me_change.html", tuple(typed), row=row, typed=typed, **more)
+            typed = it.typed(roles=_in_words(row.roles), description=row.description)
+            return it.shown("me_change.html", typed, row=row, back=self._back, **more)
 
         def do() -> None:
             roles = it.words("roles")
@@ -128,16 +124,10 @@ class _Forms:
 
     async def revoke(self, name: str) -> Response:
         it, tokens = self.it, self.it.service.access.tokens
-
-        def draw(**more: Any) -> Response:
-            row = tokens.named(self._owner, name)
-            says = "Programs that use it lose access, and every browser that signed in with it is signed out."
-            act = f"revoke/{quote(row.name, safe='')}"
-            does = f"Revoke token {row.name}{f' of {self.user}' if self.user else ''}"
-            return self._shown("sure.html", does=does, says=says, address=self._back, act=act, **more)
-
+        does = f"Revoke token {name}{f' of {self.user}' if self.user else ''}"
+        says = "Programs that use it lose access, and every browser that signed in with it is signed out."
         do = partial(tokens.revoke, self._owner, name, actor=it.user, by=it.asker.identity.token)
-        return await it.answered(draw, do, self._back)
+        return await it.sure(does, says, do, self._back, partial(tokens.named, self._owner, name))
 
 
 def _in_words(roles: tuple[str, ...] | None) -> str:
