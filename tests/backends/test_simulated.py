@@ -67,25 +67,18 @@ def test_stopped_task_ends_within_a_second(grace_s: float, after_s: float) -> No
     assert facts(backend) == {task.key: stopped(143)}
 
 
-def test_task_that_ended_before_its_stop_keeps_its_exit_code() -> None:
+@pytest.mark.parametrize(("asked_at", "fact"), [(6, ended(0)), (4.9, stopped(0))])
+def test_task_that_ended_before_its_stop_keeps_its_exit_code_and_an_end_during_it_is_ambiguous(
+    asked_at: float, fact: TaskFact
+) -> None:
     time = RealTime()
     backend = simulated(time)
     task = launch(duration_s=5.0)
     backend.sync(running(task))
-    time.at += 6
-    backend.sync(stopping(task))
-    assert facts(backend) == {task.key: ended(0)}
-
-
-def test_end_during_a_stop_request_is_ambiguous() -> None:
-    time = RealTime()
-    backend = simulated(time)
-    task = launch(duration_s=5.0)
-    backend.sync(running(task))
-    time.at += 4.9
+    time.at += asked_at
     backend.sync(stopping(task))
     time.at += 1
-    assert facts(backend) == {task.key: stopped(0)}
+    assert facts(backend) == {task.key: fact}
 
 
 def test_task_stopped_before_its_start_never_starts() -> None:

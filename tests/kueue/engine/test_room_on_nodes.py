@@ -58,31 +58,14 @@ def test_workloads_that_block_neither_quota_nor_nodes_keep_running() -> None:
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(FAIR)], ids=["classical", "fair"])
-def test_a_queue_reclaims_both_from_borrowers_in_its_cohort(settings: Settings) -> None:
-    made = cluster(
-        [BIG],
-        [
-            queue("a", "co", TAKES_BACK, cpu=8, gpu=8),
-            queue("b", "co", LOWER, cpu=0, gpu=0),
-            queue("c", "co", LOWER, cpu=8, gpu=0),
-        ],
-        runs("b-gpu", "b", pods(near=ONE_HOST, gpu=8), {"n1": 1}),
-        runs("b-cpu", "b", pods(near=ONE_HOST, cpu=6), {"n1": 1}),
-        waits("new", "a", pods(near=ONE_HOST, cpu=4, gpu=4)),
-        settings=settings,
-    )
-    taken = ("new", "InCohortReclamation")
-    assert decided(made) == outcome(stops={"b-gpu": taken, "b-cpu": taken})
-
-
-@pytest.mark.parametrize("settings", [Settings(), Settings(FAIR)], ids=["classical", "fair"])
-def test_one_level_up_it_reclaims_from_another_cohort(settings: Settings) -> None:
+@pytest.mark.parametrize("theirs", ["left", "right"])
+def test_a_queue_reclaims_both_from_borrowers_in_its_cohort_and_one_level_up(settings: Settings, theirs: str) -> None:
     made = cluster(
         [BIG],
         [
             queue("a", "left", TAKES_BACK, cpu=8, gpu=8),
-            queue("b", "right", LOWER, cpu=0, gpu=0),
-            queue("c", "right", LOWER, cpu=8, gpu=0),
+            queue("b", theirs, LOWER, cpu=0, gpu=0),
+            queue("c", theirs, LOWER, cpu=8, gpu=0),
         ],
         runs("b-gpu", "b", pods(near=ONE_HOST, gpu=8), {"n1": 1}),
         runs("b-cpu", "b", pods(near=ONE_HOST, cpu=6), {"n1": 1}),
