@@ -18,7 +18,7 @@ from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import GangRow
 from runrig.ports.past import Declared
 from runrig.store import schema, waiting
-from runrig.store.codec import decode, dumps, encode, loads
+from runrig.store.codec import decode, dumps, encode, loads, unpacked
 
 _PARTS: Mapping[str, Any] = {
     "flavors": tuple[Flavor, ...],
@@ -33,10 +33,6 @@ _CHECKPOINT = schema.checkpoints.c
 
 def _packed(plain: object) -> bytes:
     return zlib.compress(dumps(plain).encode(), _LEVEL)
-
-
-def _unpacked(packed: bytes) -> Any:
-    return loads(zlib.decompress(packed))
 
 
 class _Alike:
@@ -66,7 +62,8 @@ def packed_cluster(declared: Declared) -> bytes:
 
 
 def cluster_of(packed: bytes) -> Declared:
-    plain = _unpacked(packed)
+    """Raises Undecodable, as `gangs_of`."""
+    plain = loads(unpacked(packed))
     kinds = decode(tuple[Node, ...], plain["kinds"])
     nodes = tuple(replace(kind, name=name) for name, kind in ((name, kinds[number]) for name, number in plain["nodes"]))
     return Declared(nodes=nodes, **{name: decode(of, plain.get(name, [])) for name, of in _PARTS.items()})
@@ -122,7 +119,7 @@ def _runs(shares: Iterable[NodeShare], places: dict[str, int], gpus: _Alike) -> 
 
 
 def gangs_of(packed: bytes, names: Sequence[str]) -> tuple[GangRow, ...]:
-    plain = _unpacked(packed)
+    plain = loads(unpacked(packed))
     sets = decode(tuple[_SETS, ...], plain["sets"])
     gpus = decode(tuple[_GPUS, ...], plain["gpus"])
     names = [*names, *plain["extra"]]

@@ -1,7 +1,7 @@
 """Code that was sent with workflows: contents by their SHA-256, once per user."""
 
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,11 +12,10 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.ports.code import StoredCode
 from runrig.store import schema
 from runrig.store.dialect import put_rows
-from runrig.store.transactions import Tables
+from runrig.store.transactions import Tables, in_parts
 
 RENEWED_S = 3600.0
 """Code that was sent within this time is not renewed, so that submissions write nothing."""
-HASHES_AT_ONCE = 500
 
 _CODE = schema.codes.c
 _PIECE = schema.code_pieces.c
@@ -85,7 +84,7 @@ class SqlCode(Tables):
             if not connection.execute(delete(schema.codes).where(whose, _CODE.sent_at < before, ~_USED)).rowcount:
                 return ()
             gone = _only_in(connection, user, id)
-            for some in _batches(sorted(gone)):
+            for some in in_parts(sorted(gone)):
                 connection.execute(delete(schema.code_pieces).where(_PIECE.user == user, _PIECE.hash.in_(some)))
         return (id,)
 
@@ -102,7 +101,7 @@ def pieces(data: bytes) -> list[bytes]:
 def _there(connection: Connection, user: str, hashes: Collection[str]) -> set[str]:
     """Returns those of *hashes* whose contents *user* has."""
     found: set[str] = set()
-    for some in _batches(list(hashes)):
+    for some in in_parts(list(hashes)):
         which = and_(_PIECE.user == user, _PIECE.hash.in_(some), _PIECE.place == 0)
         found.update(connection.execute(select(_PIECE.hash).where(which)).scalars())
     return found
@@ -122,8 +121,8 @@ def _insert(connection: Connection, user: str, contents: Mapping[str, Sequence[b
         for hash, data in contents.items()
         for place, piece in enumerate(data)
     ]
-    for start in range(0, len(rows), HASHES_AT_ONCE):
-        connection.execute(insert(schema.code_pieces), rows[start : start + HASHES_AT_ONCE])
+    for some in in_parts(rows):
+        connection.execute(insert(schema.code_pieces), some)
 
 
 def _pieces_of(connection: Connection, user: str, hash: str) -> list[bytes]:
@@ -167,8 +166,3 @@ def _only_in(connection: Connection, user: str, id: str) -> set[str]:
         with suppress(NotFound):
             gone.difference_update(_manifest(connection, user, other).contents)
     return gone
-
-
-def _batches(hashes: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(hashes), HASHES_AT_ONCE):
-        yield hashes[start : start + HASHES_AT_ONCE]

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import json
 import types
+import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from operator import attrgetter
@@ -40,6 +41,14 @@ def loads(text: str | bytes) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise Undecodable(f"{text[:200]!r} is not JSON: {error}") from error
+
+
+def unpacked(packed: bytes) -> bytes:
+    """Returns what zlib compressed. Raises Undecodable."""
+    try:
+        return zlib.decompress(packed)
+    except zlib.error as error:
+        raise Undecodable(f"damaged compressed data: {error}") from error
 
 
 def encode(declared: Any, value: object) -> Any:

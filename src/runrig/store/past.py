@@ -1,6 +1,7 @@
 """The past in the database: checkpoints, and the part of the log between them that changes a ledger."""
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from typing import Any, get_args
 
@@ -16,14 +17,14 @@ from runrig.ports.store import WorkflowQuery
 from runrig.store import schema
 from runrig.store import waiting as who_waited
 from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
-from runrig.store.codec import decode, loads
+from runrig.store.codec import Undecodable, decode, loads
 from runrig.store.filters import filters
 from runrig.store.log import EVENTS, events
 from runrig.store.ordering import paged
 from runrig.store.reading import Reader, as_stored
 from runrig.store.retention import counts
 from runrig.store.rows import KINDS
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Transactions, in_parts
 
 _CHECKPOINT = schema.checkpoints.c
 _EVENT = schema.events.c
@@ -79,10 +80,12 @@ class SqlPast:
             row = connection.execute(newest).one_or_none()
             if row is None:
                 return None
-            declared = self._declared(connection, row.cluster_at)
-            queued = self._wholes.waiting(connection, row.revision) if waiting else NOBODY
-        gangs = gangs_of(row.gangs, [node.name for node in declared.nodes])
-        return ClusterAt(row.revision, row.time, declared, gangs, queued)
+            with suppress(Undecodable):
+                declared = self._declared(connection, row.cluster_at)
+                queued = self._wholes.waiting(connection, row.revision) if waiting else NOBODY
+                gangs = gangs_of(row.gangs, [node.name for node in declared.nodes])
+                return ClusterAt(row.revision, row.time, declared, gangs, queued)
+        return self.base(row.revision - 1, than=than, waiting=waiting)  # It is damaged, so the one before serves.
 
     def growth(self, after: int, upto: int | None = None) -> Growth | None:
         new = _EVENT.revision > after if upto is None else and_(_EVENT.revision > after, _EVENT.revision <= upto)
@@ -120,7 +123,9 @@ class SqlPast:
         with self._transactions.reading() as connection:
             newest = connection.execute(_NEWEST).one_or_none()
             cluster_at = None if newest is None else newest.cluster_at
-            same = cluster_at is not None and self._declared(connection, cluster_at) == present.declared
+            same = False
+            with suppress(Undecodable):
+                same = cluster_at is not None and self._declared(connection, cluster_at) == present.declared
             paid = who_waited.bytes_since(connection)
         cluster = None if same else packed_cluster(present.declared)
         gangs = packed_gangs(present.gangs, [node.name for node in present.declared.nodes])
@@ -158,10 +163,13 @@ class SqlPast:
         return self._events(_EVENT.workflow == id, _EVENT.revision <= upto, counts())
 
     def queues(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
-        kinds, known = [each.__name__ for each in (Queue, Unqueue, Release)], list(ids)
-        parts = (known[at : at + _AT_ONCE] for at in range(0, len(known), _AT_ONCE))
+        kinds = [each.__name__ for each in (Queue, Unqueue, Release)]
         upto_then = _EVENT.revision <= upto, _EVENT.kind.in_(kinds)
-        return tuple(event for part in parts for event in self._events(_EVENT.workflow.in_(part), *upto_then))
+        return tuple(
+            event
+            for part in in_parts(list(ids), _AT_ONCE)
+            for event in self._events(_EVENT.workflow.in_(part), *upto_then)
+        )
 
     def moves(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
         kinds = [each.__name__ for each in (Submit, *get_args(WorkflowMove))]
@@ -222,7 +230,7 @@ def _queued(connection: Connection, reader: Reader) -> tuple[Queued, bool]:
     changed = () if last is None else tuple(connection.execute(decided).scalars())
     if whole := last is None or who_waited.is_whole_due(connection, len(changed)):
         return _by_workflow(_all_that_wait(reader)), whole
-    parts = (changed[at : at + _AT_ONCE] for at in range(0, len(changed), _AT_ONCE))
+    parts = in_parts(changed, _AT_ONCE)
     found = (row for part in parts for row in reader.records("GangRow", _WAITS, _GANG.workflow.in_(part)))
     return {**dict.fromkeys(changed, ()), **_by_workflow(found)}, whole
 

@@ -17,7 +17,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Pruned
 from runrig.store import chain, checkpoints, schema, snapshots, sums
 from runrig.store.dialect import insert_rows, put_rows
-from runrig.store.transactions import Tables
+from runrig.store.transactions import Tables, in_parts
 
 _FINISHED = tuple(status for status in WorkflowStatus if status.finished)
 _WORKFLOW = schema.workflows.c
@@ -25,7 +25,6 @@ _EVENT = schema.events.c
 _SPEC = schema.specifications.c
 _PAST = schema.past_numbers.c
 _PRUNED = schema.pruned.c
-_AT_ONCE = 500
 
 
 class SqlRetention(Tables):
@@ -101,8 +100,8 @@ def _awaited(connection: Connection) -> set[str]:
     while more:
         found |= more
         ids, parents = sorted(more), set[str]()
-        for first in range(0, len(ids), _AT_ONCE):
-            above = select(_WORKFLOW.parent).where(_WORKFLOW.id.in_(ids[first : first + _AT_ONCE]))
+        for some in in_parts(ids):
+            above = select(_WORKFLOW.parent).where(_WORKFLOW.id.in_(some))
             parents.update(each for each in connection.execute(above).scalars() if each is not None)
         more = parents - found
     return found

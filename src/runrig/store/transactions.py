@@ -3,7 +3,7 @@
 Reads can come from any thread; writes are serial.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from typing import TypeVar
@@ -122,6 +122,12 @@ def found_tables(connection: Connection) -> str | None:
         return None
     found: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
     return found
+
+
+def in_parts(items: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """Yields *items* in parts that one statement or one moment can take."""
+    for at in range(0, len(items), size):
+        yield items[at : at + size]
 
 
 class Tables:

@@ -18,13 +18,13 @@ from runrig.ports.past import Declared
 from runrig.ports.usage import Position, Summed, SumsQuery
 from runrig.store import schema
 from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
-from runrig.store.codec import dumps, loads
+from runrig.store.codec import dumps, loads, unpacked
 from runrig.store.dialect import insert_rows, put_rows
 from runrig.store.filters import below
 from runrig.store.log import EVENTS, whole_revisions
 from runrig.store.past import STEPS
 from runrig.store.rows import Row
-from runrig.store.transactions import Tables
+from runrig.store.transactions import Tables, in_parts
 
 DAY_S = 24 * HOUR_S
 _CURSOR = schema.usage_cursor.c
@@ -52,7 +52,7 @@ class SqlUsage(Tables):
             row = connection.execute(select(schema.usage_cursor)).one_or_none()
         if row is None:
             return None
-        declared, rest = cluster_of(row.cluster), loads(zlib.decompress(row.rest))
+        declared, rest = cluster_of(row.cluster), loads(unpacked(row.rest))
         gangs = gangs_of(row.gangs, [node.name for node in declared.nodes])
         cluster = Loaded(row.revision, declared.flavors, declared.nodes, declared.cohorts, declared.pools, gangs=gangs)
         sums = {tuple(key): amount for *key, amount in rest["open"]}
@@ -147,11 +147,11 @@ class SqlUsage(Tables):
             return whole_revisions(connection, EVENTS.where(_EVENT.revision > after, _EVENT.kind.in_(STEPS)), limit)
 
     def submitters(self, workflows: Collection[str]) -> Mapping[str, str]:
-        ids, found = sorted(workflows), dict[str, str]()
+        found = dict[str, str]()
         with self._transactions.reading() as connection:
-            for at in range(0, len(ids), _AT_ONCE):
-                those = _WORKFLOW.id.in_(ids[at : at + _AT_ONCE])
-                rows = connection.execute(select(_WORKFLOW.id, _WORKFLOW.submitted_by).where(those))
+            for ids in in_parts(sorted(workflows)):
+                those = select(_WORKFLOW.id, _WORKFLOW.submitted_by).where(_WORKFLOW.id.in_(ids))
+                rows = connection.execute(those)
                 found.update((row[0], row[1]) for row in rows)
         return found
 
@@ -214,9 +214,9 @@ def _unpacked(table: str, packed: bytes) -> tuple[Sequence[int], Sequence[Sequen
 
 
 def _names_of(connection: Connection, ids: Collection[int]) -> dict[int, tuple[str, ...]]:
-    found, those = dict[int, tuple[str, ...]](), sorted(ids)
-    for at in range(0, len(those), _AT_ONCE):
-        rows = select(_KEY.id, *(_KEY[name] for name in _NAMES)).where(_KEY.id.in_(those[at : at + _AT_ONCE]))
+    found = dict[int, tuple[str, ...]]()
+    for some in in_parts(sorted(ids)):
+        rows = select(_KEY.id, *(_KEY[name] for name in _NAMES)).where(_KEY.id.in_(some))
         found |= {row[0]: tuple(row[1:]) for row in connection.execute(rows)}
     return found
 

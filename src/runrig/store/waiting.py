@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, func, select
 from runrig.domain.gangs import Gang, PodSet, Priority
 from runrig.ports.past import NOBODY, Queued, Waiting
 from runrig.store import schema
-from runrig.store.codec import decode, dumps, encode, loads
+from runrig.store.codec import decode, dumps, encode, loads, unpacked
 
 _WAITING = schema.waiting.c
 _AT_ONCE = 1_000
@@ -52,7 +52,7 @@ def _part(queued: Iterable[tuple[str, tuple[Gang, ...]]]) -> dict[str, list[Any]
 
 def queued_of(packed: bytes) -> "Whole":
     found = Whole()
-    for line in zlib.decompress(packed).splitlines():
+    for line in unpacked(packed).splitlines():
         part = loads(line)
         kinds = [
             (pool, Priority(priority), decode(_SETS, sets), attempt) for pool, priority, sets, attempt in part["kinds"]

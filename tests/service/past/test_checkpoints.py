@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from runrig.domain.gangs import Assignment, Gang, GangState, Law, NodeShare, PodSet, Priority
 from runrig.domain.nodes import Flavor, Node, Taint
@@ -16,6 +16,7 @@ from runrig.service.queries.visibility import ALL
 from runrig.service.runtime.retention import Retention
 from runrig.store import SqlStore, schema
 from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
+from runrig.store.past import SqlPast
 from tests.service.past.told import told
 from tests.stores import KINDS, store_url
 from tests.worlds.service import desk
@@ -149,3 +150,12 @@ def test_retention_deletes_checkpoints_that_can_no_longer_be_replayed_from(
                 again = told(then, ALL)
             for name in ("board", "tree", "pool pool1", "waiting pool1", "workflows ('PENDING', 'RUNNING') 100"):
                 assert again[name] == expected[name]
+        before, last = (SqlPast(it.store.transactions).base(each.revision) for each in left[-2:])
+        newest = update(schema.checkpoints).where(schema.checkpoints.c.revision == left[-1].revision)
+        for damaged in ({"gangs": b"damaged"}, {"cluster": b"damaged", "cluster_at": left[-1].revision}):
+            with it.store.transactions.writing() as connection:
+                connection.execute(newest.values(damaged))
+            assert SqlPast(it.store.transactions).base(left[-1].revision) == before != last
+        it.submit("later")
+        it.later(0)
+        assert it.service.keeper.step(), "the next checkpoint is written with a cluster of its own"

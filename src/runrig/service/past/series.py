@@ -60,7 +60,8 @@ def _folded(store: PastStore, first: Checkpoint, upto: int, points: int) -> Iter
     The state has no nodes, and only those pending gangs that a decision concerns; the others were counted before.
     """
     base = store.base(first.revision, waiting=False)
-    assert base is not None, "it was there just now"
+    if base is None:  # It is damaged.
+        return
     steps = [event for event in store.steps(after=base.revision, upto=upto) if not isinstance(event.action, _OF_NODES)]
     concerned = sorted({id for event in steps if (id := workflow_of(event.action)) is not None})
     waiting = _queued(store.queues(concerned, base.revision))

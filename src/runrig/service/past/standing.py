@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from runrig.domain.errors import ServerFault
 from runrig.domain.gangs import GangState
 from runrig.domain.limits import Limits
 from runrig.domain.plan import (
@@ -84,7 +85,10 @@ def moved(stood: Stood | None, store: PastStore, revision: int, *, fixed_nodes: 
     base = store.base(revision, than=known)
     if base is not None and (stood is None or not stood.turn(base)):
         stood = Stood(base, fixed_nodes=fixed_nodes, topology=topology)
-    assert stood is not None, f"revision {revision} is no longer stored"
+    if stood is None:
+        raise ServerFault(
+            f"the state at revision {revision} cannot be shown: its checkpoint is damaged. Choose a later time"
+        )
     stood.move(store.steps(after=stood.state.revision, upto=revision), revision)
     return stood
 
