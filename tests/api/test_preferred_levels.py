@@ -11,7 +11,7 @@ CLUSTER = """
 pools:
 - name: team
   quota: 8
-  topology_keys: [{key: zone, label: zone}, {key: rack, label: rack}]
+  topology_keys: [{key: zone, label: zone}, {key: rack, label: rack}, {key: host, label: kubernetes.io/hostname}]
   subpools: [{name: a, quota: 8}]
 """
 NODES = tuple(
@@ -46,7 +46,7 @@ def told(it: Api, id: str) -> tuple[list[str], list[str], str]:
     [
         (2, "rack", ""),
         (4, "rack", "split over 2 racks; preferred: 1"),
-        (6, "rack", "split over 3 racks; preferred: 1"),
+        (6, "host", "split over 3 hosts; preferred: 1"),
         (4, "zone", ""),
         (8, "zone", "split over 2 zones; preferred: 1"),
     ],

@@ -82,15 +82,7 @@ class Grant:
     @property
     def word(self) -> str:
         """``admin``, ``user`` or ``viewer``: the role without its pool, as in cluster files."""
-        return _WORDS[self.kind]
-
-
-_WORDS: Mapping[RoleKind, str] = {
-    RoleKind.ADMIN: "admin",
-    RoleKind.VIEWER: "viewer",
-    RoleKind.POOL_ADMIN: "admin",
-    RoleKind.POOL_USER: "user",
-}
+        return self.kind.value.removeprefix("pool-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +238,7 @@ _WORKERS = frozenset({RoleKind.ADMIN, RoleKind.POOL_ADMIN, RoleKind.POOL_USER})
 _MANAGERS = frozenset({RoleKind.ADMIN, RoleKind.POOL_ADMIN})
 _ADMINS = frozenset({RoleKind.ADMIN})
 
-_ENOUGH: Mapping[Permission, frozenset[RoleKind]] = {
+OF_A_POOL: Mapping[Permission, frozenset[RoleKind]] = {
     Permission.READ_POOL: _READERS,
     Permission.SUBMIT: _WORKERS,
     Permission.READ_WORKFLOW: _READERS,
@@ -254,25 +246,17 @@ _ENOUGH: Mapping[Permission, frozenset[RoleKind]] = {
     Permission.EXEC_WORKFLOW: _MANAGERS,
     Permission.CHANGE_SUBPOOLS: _MANAGERS,
     Permission.CHANGE_POOL: _MANAGERS,
-    Permission.READ_CLUSTER: _READERS,
+}
+"""Permissions that apply to one pool, with the kinds of roles on it that grant them. If no pool is given, only a role on all
+pools does.
+"""
+
+_OF_ALL_POOLS: Mapping[Permission, frozenset[RoleKind]] = {
     Permission.READ_EVERYTHING: frozenset({RoleKind.ADMIN, RoleKind.VIEWER}),
     Permission.CHANGE_CLUSTER: _ADMINS,
     Permission.ACCESS: _ADMINS,
 }
-"""For each permission, the kinds of roles on the pool that grant it."""
-
-OF_A_POOL = frozenset(
-    {
-        Permission.READ_POOL,
-        Permission.SUBMIT,
-        Permission.READ_WORKFLOW,
-        Permission.CHANGE_WORKFLOW,
-        Permission.EXEC_WORKFLOW,
-        Permission.CHANGE_SUBPOOLS,
-        Permission.CHANGE_POOL,
-    }
-)
-"""Permissions that apply to one pool. If no pool is given, only a role on all pools grants them."""
+"""The same for permissions that apply to no pool."""
 
 
 OF_OWNERS = frozenset({Permission.CHANGE_WORKFLOW, Permission.EXEC_WORKFLOW})
@@ -305,35 +289,24 @@ def allows(
     mine = owner is not None and owner == identity.user
     if permission is Permission.ACCESS and mine:
         return True
-    enough = _WORKERS if permission in OF_OWNERS and mine else _ENOUGH[permission]
-    about = (pool if pool is not None else parent) if permission in OF_A_POOL else None
-    return any(grant.kind in enough and grant.covers(about) for grant in identity.grants)
+    if permission in _OF_ALL_POOLS:
+        return any(grant.kind in _OF_ALL_POOLS[permission] and grant.covers(None) for grant in identity.grants)
+    enough = _WORKERS if permission in OF_OWNERS and mine else OF_A_POOL[permission]
+    return any(grant.kind in enough and grant.covers(parent if pool is None else pool) for grant in identity.grants)
 
 
 # ---------------------------------------------------------------- names
 
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]*")
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_SUFFIXES: tuple[tuple[str, RoleKind], ...] = (
-    ("-admin", RoleKind.POOL_ADMIN),
-    ("-user", RoleKind.POOL_USER),
-    ("-viewer", RoleKind.VIEWER),
-)
-_GLOBAL: Mapping[str, Grant] = {
-    "admin": Grant(RoleKind.ADMIN),
-    "viewer": Grant(RoleKind.VIEWER),
-    "user": Grant(RoleKind.POOL_USER),
-}
+_BY_WORD = {Grant(kind).word: kind for kind in (RoleKind.ADMIN, RoleKind.VIEWER, RoleKind.POOL_USER)}
 
 
 def role_named(text: str) -> Grant:
     """The role with the name *text*, as `Grant.__str__` prints it. Raises InvalidInput."""
-    if text in _GLOBAL:
-        return _GLOBAL[text]
-    for suffix, kind in _SUFFIXES:
-        pool = text.removesuffix(suffix)
-        if pool != text:
-            return role_on(kind, pool)
+    pool, dash, word = text.rpartition("-")
+    if word in _BY_WORD:
+        return role_on(_BY_WORD[word], pool if dash else None)
     raise InvalidInput.one(
         f"{text!r} is not a role: use admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
         "role",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from runrig.domain.pools import BudgetReached
-from runrig.domain.quantities import counted
+from runrig.domain.quantities import counted, listed
 from runrig.domain.value import at as moment
 from runrig.domain.value import utc
 
@@ -113,14 +113,10 @@ def preview_in_words(
         return f"{used}, {left_in_hours(budget, held):,.1f} left; it renews on {end}"
     most = 3
     names = [*waits[:most], *([f"{len(waits) - most} more"] if len(waits) > most else [])]
-    effects = [f"{_and(names)} would wait"] if waits else []
+    effects = [f"{listed(names)} would wait"] if waits else []
     effects += [f"{counted(running, 'running workflow')} would continue"] if running else []
     what = "only LOW work starts" if stops is BudgetReached.BORROW else "nothing new starts"
     return "; ".join((f"{used}, so it would be reached: {what} until {end}", *effects))
-
-
-def _and(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def reached_in_words(pool: str, user: str, budget: int, renews: float | None, *, low: bool) -> str:

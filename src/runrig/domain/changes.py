@@ -119,43 +119,33 @@ class Reprioritise:
 
 
 @dataclass(frozen=True, slots=True)
-class MoreNominal:
-    """A larger quota. *node*: ``pool vision`` or ``cohort research``. *key*: ``flavor/resource``."""
+class MoreQuota:
+    """A larger *PART* of a `Quota`. *node*: ``pool vision`` or ``cohort research``. *key*: ``flavor/resource``. *after* None: no limit."""
 
-    node: str
-    key: str
-    before: int
-    after: int
-
-    def __str__(self) -> str:
-        return (
-            f"raise the quota of {self.node} to {_shown(self.key, self.after)} (now {_number(self.key, self.before)})"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _HigherLimit:
-    """*after* None: no limit."""
-
-    KIND: ClassVar[str]
+    PART: ClassVar[str]
+    WHAT: ClassVar[str]
     node: str
     key: str
     before: int
     after: int | None
 
     def __str__(self) -> str:
-        limit = f"the {self.KIND} limit of {self.node}"
+        what = f"the {self.WHAT} of {self.node}"
         if self.after is None:
-            return f"remove {limit} (now {_shown(self.key, self.before)})"
-        return f"raise {limit} to {_shown(self.key, self.after)} (now {_number(self.key, self.before)})"
+            return f"remove {what} (now {_shown(self.key, self.before)})"
+        return f"raise {what} to {_shown(self.key, self.after)} (now {_number(self.key, self.before)})"
 
 
-class MoreBorrowing(_HigherLimit):
-    KIND = "borrowing"
+class MoreNominal(MoreQuota):
+    PART, WHAT = "nominal", "quota"
 
 
-class MoreLending(_HigherLimit):
-    KIND = "lending"
+class MoreBorrowing(MoreQuota):
+    PART, WHAT = "borrowing_limit", "borrowing limit"
+
+
+class MoreLending(MoreQuota):
+    PART, WHAT = "lending_limit", "lending limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +205,7 @@ class DrainDone:
 
 
 OwnChange = FewerPods | FewerGpus | Prefer | Coarser | NoTopology | TakeFlavor | AnyFlavor | MoveToPool | Reprioritise
-OthersChange = MoreNominal | MoreBorrowing | MoreLending | MoreGpusOfUser | BestEffort | NodeBack | Ended | DrainDone
+OthersChange = MoreQuota | MoreGpusOfUser | BestEffort | NodeBack | Ended | DrainDone
 Change = OwnChange | OthersChange
 
 

@@ -133,3 +133,8 @@ class Assignment:
 
 Placement = tuple[Assignment, ...]
 """One assignment per pod set, in the order of the gang's pod sets."""
+
+
+def nodes_of(*placements: Placement) -> tuple[str, ...]:
+    """The nodes of *placements*, sorted."""
+    return tuple(sorted({share.node for placement in placements for each in placement for share in each.shares}))

@@ -1,8 +1,9 @@
 """Names that a user probably meant when they typed one that does not exist."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from runrig.domain.natural_order import natural
+from runrig.domain.quantities import listed
 
 MOST = 3
 FARTHEST = 2
@@ -30,13 +31,7 @@ def meant(typed: str, known: Iterable[str]) -> tuple[str, ...]:
 def suggested(typed: str, known: Iterable[str], otherwise: str) -> str:
     """The end of a message: ``. Did you mean 'a', 'b' or 'c'?``, or *otherwise* if no name is similar."""
     found = meant(typed, known)
-    return f". Did you mean {_alternatives(found)}?" if found else otherwise
-
-
-def _alternatives(names: Sequence[str]) -> str:
-    """``'a'``, ``'a' or 'b'``, ``'a', 'b' or 'c'``."""
-    names = [repr(name) for name in names]
-    return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+    return f". Did you mean {listed([*map(repr, found)], 'or')}?" if found else otherwise
 
 
 def distance(one: str, other: str, most: int) -> int:

@@ -157,9 +157,9 @@ def few(names: Collection[str], most: int = 20, joint: str = ", ") -> str:
     return joint.join(islice(names, most)) + more
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], joint: str = "and") -> str:
     """``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f" {joint} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _from_thousandths(amount: int) -> str:

@@ -352,7 +352,7 @@ def _no_flavor(it: Reason) -> str:
     """In an imported queue, a flavor may exist without quota for the resource or nodes that the pods can use."""
     if it.law == "Q2":
         return f"its pods cannot use {it.resource} in queue {it.where}"
-    return f"can never start: {it.where} has no {listed(it.resource.split(', ')).replace(' and ', ' or ')} nodes"
+    return f"can never start: {it.where} has no {listed(it.resource.split(', '), 'or')} nodes"
 
 
 def lacking(missing: Mapping[str, int]) -> str:

@@ -1,7 +1,5 @@
 """Finds the subject of an action: a workflow, a pool, or the cluster."""
 
-from typing import assert_never
-
 from runrig.domain import plan
 from runrig.domain.budgets import Owner, Scope
 from runrig.domain.errors import FailedAt
@@ -34,34 +32,19 @@ def _owner_of(action: plan.Action) -> Scope | None:
 def workflow_of(action: plan.Action) -> str | None:
     """The workflow that *action* changes; None if it is about the cluster."""
     match action:
-        case plan.Submit(workflow=workflow):
+        case plan.Submit(workflow):
             return workflow.id
-        case plan.MoveTask(key=key) | plan.RetryTask(key=key) | plan.RestartTask(key=key):
+        case plan.MoveTask(key) | plan.RetryTask(key) | plan.RestartTask(key):
             return key.workflow
-        case plan.MoveGroup(workflow=id) | plan.MoveWorkflow(workflow=id):
+        case plan.MoveGroup(id):
             return id
-        case plan.Hold(workflow=id) | plan.EndHold(workflow=id) | plan.Reassign(workflow=id):
-            return id
-        case plan.SetAside(workflow=id) | plan.Abandon(workflow=id) | plan.SetMost(workflow=id):
-            return id
-        case plan.Queue(gang=gang):
-            return gang.workflow
-        case (
-            plan.Unqueue(gang=id)
-            | plan.Nominate(gang=id)
-            | plan.Withdraw(gang=id)
-            | plan.Preempt(gang=id)
-            | plan.Stop(gang=id)
-            | plan.Admit(gang=id)
-            | plan.Replace(gang=id)
-            | plan.Refuse(gang=id)
-            | plan.TryAgain(gang=id)
-            | plan.SetPriority(gang=id)
-            | plan.Release(gang=id)
-        ):
-            return id.partition("/")[0]
-        case plan.SetFlavors() | plan.PutNode() | plan.DropNode() | plan.PutCohort() | plan.DropCohort():
-            return None
-        case plan.PutPool() | plan.PutLimits() | plan.SetSpent() | plan.SetOwnerAside():
-            return None
-    assert_never(action)
+        case _ if isinstance(action, plan.WorkflowMove):
+            return action.workflow
+        case _ if isinstance(action, plan.Decision):
+            return gang_id_of(action).partition("/")[0]
+    return None
+
+
+def gang_id_of(action: plan.Decision) -> str:
+    """The id of the gang that *action* is about."""
+    return action.gang.id if isinstance(action, plan.Queue) else action.gang

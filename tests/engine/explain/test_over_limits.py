@@ -76,3 +76,14 @@ def test_no_remainder_is_negative(code: Code, resource: str, have: int, shown: s
         assert f"is {shown} over" in said
     for there in (0, 1):
         assert " over " not in str(Reason(code, "Q3", "pool a", resource, there, 2, shared=Amounts(shared)))
+
+
+def test_a_subpool_cannot_use_what_older_work_of_its_parent_still_uses() -> None:
+    """P2, S2: both of its gangs fit in its own quota, but only one next to what all pools below the parent use."""
+    world = held(World({"a": 6, "b": 4}, {"n0": 16}), NORMAL, 5)
+    world.do(PutPool(Pool("a--x", gpu_quota(2), parent="a", subpool_name="x")))
+    first, second = (world.submit(name, "a--x", NORMAL, 1) for name in ("first", "second"))
+    world.cycle()
+    reasons = [each.reasons for name in (first, second) for each in why(world.state, name).groups]
+    assert [len(each) for each in reasons] == [0, 1]
+    assert (reasons[1][0].code, reasons[1][0].where, reasons[1][0].have) == (Code.QUOTA_FULL, "a", 0)

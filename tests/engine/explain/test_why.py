@@ -8,7 +8,7 @@ from runrig.domain.blockers import Blocker, QuotaLeft, Tier, Verdict
 from runrig.domain.gangs import Requirement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode
-from runrig.domain.pools import Cohort, Pool, Quota, TopologyKey
+from runrig.domain.pools import HOSTNAME, Cohort, Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.why import GroupWhy
@@ -455,9 +455,10 @@ def test_if_quota_is_no_blocker_the_remaining_quotas_are_shown() -> None:
     assert left == [(QuotaLeft("pool a", "default/gpu", 4, 6), cluster), (cluster,)]
 
 
-def test_reserved_room_is_shown_with_what_could_be_preempted() -> None:
-    """R4, T1: a nominated gang has the closest rack; its targets count as stopped."""
-    racks = [TopologyKey("rack", "rack")]
+@pytest.mark.parametrize("label", ["rack", HOSTNAME])
+def test_reserved_room_is_shown_with_what_could_be_preempted(label: str) -> None:
+    """R4, T1: a nominated gang has the closest rack; its targets count as stopped. A node needs no label with its own name."""
+    racks = [TopologyKey("rack", label)]
     nodes = {"n0": 4, "n1": 2}
     world = World({"a": Pool("a", gpu_quota(6), topology_keys=tuple(racks))}, {})
     world.do(*(PutNode(Node(name, {GPU: gpus}, labels={"rack": name})) for name, gpus in nodes.items()))

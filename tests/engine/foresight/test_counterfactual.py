@@ -13,8 +13,6 @@ from runrig.domain.gangs import GangState
 from runrig.domain.plan import (
     Admit,
     Decision,
-    DropCohort,
-    DropNode,
     Nominate,
     Preempt,
     PutCohort,
@@ -53,8 +51,6 @@ def next_cycle(ledger: Ledger, gang: str, changes: Sequence[Change]) -> list[Dec
                 twin.put_cohort(cohort)
             case PutNode(node):
                 twin.put_node(node)
-            case DropCohort() | DropNode():
-                raise AssertionError("no change means that")
             case _:
                 twin.apply(edit, NOW)
     return cycle(twin, NOW)

@@ -7,7 +7,7 @@ import pytest
 
 from runrig.domain.gangs import Gang, GangState, PodSet, Priority
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.plan import Admit, Decision, DropNode, Nominate, PutCohort, PutNode, PutPool, Queue, Release, Stop
+from runrig.domain.plan import Admit, Decision, Nominate, PutCohort, PutNode, PutPool, Queue, Release, Stop
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource, of_one_pod, requests_of
 from runrig.domain.workflows import Status
@@ -24,9 +24,7 @@ pytestmark = pytest.mark.explored
 def drawn_step(mix: random.Random, history: History) -> Decision | TrialEdit | None:
     """A possible next step; None if there is none of the kind that was drawn."""
     ledger = history.ledger
-    kind = mix.choice(
-        ("end", "end", "again", "stop", "pool", "pool", "cohort", "node", "queueing", "drop", "drain", "limit")
-    )
+    kind = mix.choice(("end", "end", "again", "stop", "pool", "pool", "cohort", "node", "queueing", "drain", "limit"))
     match kind:
         case "end":
             return Release(mix.choice(sorted(ledger.entries))) if ledger.entries else None
@@ -46,8 +44,6 @@ def drawn_step(mix: random.Random, history: History) -> Decision | TrialEdit | N
         case "node":
             node = ledger.nodes.by_name[mix.choice(sorted(ledger.nodes.by_name))].node
             return PutNode(mix.choice((replace(node, ready=not node.ready), replace(node, resources={GPU: 3}))))
-        case "drop":
-            return DropNode(mix.choice(sorted(ledger.nodes.by_name))) if len(ledger.nodes.by_name) > 1 else None
     return drawn_edit_of_pool(mix, history, kind)
 
 

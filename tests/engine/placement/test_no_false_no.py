@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runrig.engine.ledger.options import flavor_choices, pod_requests
+from runrig.engine.ledger.options import asked_of_nodes, flavor_choices
 from runrig.engine.placement.place import may_hold, place
 from runrig.engine.quota.quota_node import CHARGED
 from tests.engine.placement.comparison import TARGET, Verdict, judge, rates_of
@@ -38,11 +38,10 @@ def _room_and_place(seed: int) -> Iterator[tuple[bool, bool]]:
     ledger = ledger_of(problem)
     entry = queued(ledger, problem)
     for choice in flavor_choices(ledger, entry, problem.counts, mixed=True):
-        requests = pod_requests(entry, choice)
-        constraints = ledger.constraints(entry, tuple(each.count for each in choice))
-        assert constraints is not None
-        layout = place(ledger.nodes, requests, (CHARGED,), constraints)
-        room = may_hold(ledger.nodes, requests, (CHARGED,), constraints)
+        asked = asked_of_nodes(ledger, entry, choice)
+        assert asked is not None
+        layout = place(ledger.nodes, asked, (CHARGED,))
+        room = may_hold(ledger.nodes, asked, (CHARGED,))
         yield room, layout.shares is not None or not layout.proven
 
 

@@ -12,7 +12,7 @@ from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.best_fit import BestFit
 from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
 from runrig.engine.placement.demand import PodRequest, assign_to_pod_sets, demand_of, shapes_of
-from runrig.engine.placement.place import Layout, has_place, place
+from runrig.engine.placement.place import Asked, Layout, has_place, place
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.quota.quota_node import CHARGED, LAYERS
 
@@ -61,9 +61,10 @@ def test_a_gang_that_fits_on_one_node_gets_the_choice_of_best_fit() -> None:
         request = PodRequest(REQUESTS, DEFAULT_FLAVOR, rng.choice((1, 1, 2, 3, 9)))
         constraints = PlacementConstraints(labels, ConstraintNode(-1, False, ((0, request.pods),)), False)
         layers = rng.choice(((CHARGED,), LAYERS))
+        asked = Asked((request,), constraints)
         expected = best_fit(nodes, request, layers, constraints, within or topology.whole(labelled=False))
-        assert place(nodes, [request], layers, constraints, within) == Layout(expected), seed
-        assert has_place(nodes, [request], layers, constraints, within) == (expected is not None), seed
+        assert place(nodes, asked, layers, within) == Layout(expected), seed
+        assert has_place(nodes, asked, layers, within) == (expected is not None), seed
         on_one += expected is not None and len(expected[0]) == 1
         nowhere += expected is None
     assert on_one > 150

@@ -9,9 +9,12 @@ from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.quantities import CPU, GPU, MEMORY, Requests, requests_of
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.node_capacity import EMPTY, NO_BOUND
+from runrig.engine.nodes.topology import ROOT
 from runrig.engine.placement import best_fit, exact_search
+from runrig.engine.placement import place as placing
+from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
 from runrig.engine.placement.demand import PodRequest
-from runrig.engine.placement.place import Layout, place, pods_that_fit
+from runrig.engine.placement.place import Asked, Layout, pods_that_fit
 from runrig.engine.quota.quota_node import CHARGED, REAL
 from tests.properties.oracle import packs
 
@@ -30,6 +33,12 @@ def rooms(**nodes: int | Node) -> ClusterNodes:
 
 def pods(count: int, gpus: int = 1, **more: int) -> PodRequest:
     return PodRequest(requests_of({GPU: gpus, **more}), DEFAULT, count)
+
+
+def place(nodes: ClusterNodes, requests: list[PodRequest], layers: tuple[int, ...]) -> Layout:
+    """Places pods that can go to any nodes, in a pool without topology keys."""
+    anywhere = ConstraintNode(ROOT, False, tuple((at, each.pods) for at, each in enumerate(requests)))
+    return placing.place(nodes, Asked(tuple(requests), PlacementConstraints((), anywhere, False)), layers)
 
 
 def on(*shares: tuple[str, int]) -> tuple[NodeShare, ...]:

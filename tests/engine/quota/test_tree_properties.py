@@ -387,14 +387,14 @@ def test_the_order_of_changes_leaves_no_trace(model: Model, load: Load, mix: Ran
     """Whatever is added and removed in between, the tree equals one with only the remaining usage."""
     both = Grown(model)
     staying, leaving = load[:kept], load[kept:]
-    events = [(add, each) for each in load]
+    events = [(1, each) for each in load]
     mix.shuffle(events)
     for each in leaving:  # each leaves some time after it arrives
-        came = next(at for at, event in enumerate(events) if event == (add, each))
-        events.insert(mix.randint(came + 1, len(events)), (take, each))
-    for change, (at, request) in events:
+        came = next(at for at, event in enumerate(events) if event == (1, each))
+        events.insert(mix.randint(came + 1, len(events)), (-1, each))
+    for sign, (at, request) in events:
         for layer in (CHARGED, REAL):
-            change(both.leaf(both.leaves[at % len(both.leaves)]), request, layer)
+            add(both.leaf(both.leaves[at % len(both.leaves)]), request, layer, sign)
     assert portrait(both.tree) == portrait(grown(model, staying).tree)
 
 

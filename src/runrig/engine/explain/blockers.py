@@ -20,12 +20,12 @@ from runrig.engine.explain.shape_reasons import never_fits, shape_reasons
 from runrig.engine.ledger.fit import counts_for, place_on_nodes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import choices_left_out, flavor_choices
-from runrig.engine.ledger.queue import Entry, Order
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.quota.quota_node import CHARGED, Request, headroom, within_promise
-from runrig.engine.scheduling.queue_order import head_of, kind_of
+from runrig.engine.scheduling.queue_order import head_of, standing
 
 MOST_CHOICES = 8
 """Maximum number of choices of flavors that are judged, in the order of the pool."""
@@ -80,7 +80,7 @@ def strict_head(ledger: Ledger, pool: str) -> Entry | None:
     nominated = [entry for entry in ledger.nominated.values() if entry.gang.pool == pool]
     waiting = head_of(ledger, pool)
     heads = nominated if waiting is None else [*nominated, waiting]
-    return min(heads, key=partial(_standing, ledger), default=None)
+    return min(heads, key=partial(standing, ledger), default=None)
 
 
 def behind_head(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
@@ -88,7 +88,7 @@ def behind_head(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
     head = strict_head(ledger, entry.gang.pool)
     if head is None or head is entry or entry.state is GangState.NOMINATED:
         return ()
-    if ledger.user_holds_too_much(entry.bucket) and _standing(ledger, entry) < _standing(ledger, head):
+    if ledger.user_holds_too_much(entry.bucket) and standing(ledger, entry) < standing(ledger, head):
         return ()
     return (Blocker(Tier.ORDER, (), Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,))),)
 
@@ -99,27 +99,15 @@ def beyond_user(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
     return tuple(each for each in found if each.tier is Tier.SUBMISSION)
 
 
-def _standing(ledger: Ledger, entry: Entry) -> tuple[tuple[int, bool], Order]:
-    return kind_of(ledger, entry.bucket), entry.order
-
-
 def _of_user(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Iterator[Blocker]:
     """Yields the limits of its user that *counts* pods exceed (rule W6)."""
     need, users = entry.gang.gpus(counts), ledger.users
-    for holder, limit in users.of(ledger.pools[entry.gang.pool], entry.user):
-        if need > users.left(holder, limit):
-            reason = Reason(
-                Code.USER_LIMIT,
-                "W6",
-                holder[0],
-                GPU,
-                have=users.held[holder],
-                need=need,
-                own=limit,
-                said=entry.user,
-                at_least=counts != entry.bucket.counts,
-            )
-            yield Blocker(Tier.SUBMISSION if need > limit else Tier.QUOTA, (), reason)
+    for holder, limit in users.exceeded(ledger.pools[entry.gang.pool], entry.user, need):
+        have, at_least = users.held[holder], counts != entry.bucket.counts
+        reason = Reason(
+            Code.USER_LIMIT, "W6", holder[0], GPU, have, need, own=limit, said=entry.user, at_least=at_least
+        )
+        yield Blocker(Tier.SUBMISSION if need > limit else Tier.QUOTA, (), reason)
 
 
 def _of_waiting(entry: Entry) -> Iterator[Blocker]:

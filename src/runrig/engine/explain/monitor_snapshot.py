@@ -10,7 +10,7 @@ from runrig.domain.quantities import FlavorResource
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.quota.numbers import headroom_now, held_below
-from runrig.engine.quota.quota_node import REAL, QuotaNode
+from runrig.engine.quota.quota_node import REAL
 from runrig.engine.state.state import State
 
 
@@ -68,11 +68,8 @@ def _count(found: dict[tuple[str, str], WaitingGangs], oldest: Entry, gangs: int
 
 def _shares(state: State) -> Iterator[QuotaUse]:
     tree = state.ledger.tree
-    nodes: list[QuotaNode] = [tree.root]
-    nodes += [node for _, node in sorted(tree.cohorts.items())]
-    nodes += [node for _, node in sorted(tree.pools.items())]
     held, nothing = held_below((*tree.firm.values(), *tree.low.values())), [0] * len(tree.keys)
-    for node in nodes:
+    for node in tree.declared():
         usage = held.get(node, nothing)
         for index, key in enumerate(tree.keys):
             left = headroom_now(node, index)

@@ -4,21 +4,21 @@ Gangs with the same answer are evaluated once. Computed on demand.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from itertools import starmap
 
 from runrig.domain.pools import paused_through
 from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.why import PoolWhy, WaitingAlike, WaitingPlace, reason_paused
 from runrig.domain.steps import Steps
-from runrig.domain.workflows import Group, Status
+from runrig.domain.workflows import Group
 from runrig.engine.explain.blockers import strict_head
 from runrig.engine.explain.why import explain, of_budgets
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry, asked, in_order
 from runrig.engine.scheduling.queue_order import first_in
 from runrig.engine.state.state import State
-from runrig.engine.state.upstream import groups_before
+from runrig.engine.state.upstream import ready_groups
 
 MOST_ASKED = 64
 """Maximum number of kinds of gangs that are evaluated, those at the front of the queue first."""
@@ -30,12 +30,6 @@ MOST_NAMED = 3
 """Maximum number of gangs named per blocker."""
 
 
-@dataclass
-class _Sum:
-    reason: Reason
-    gangs: list[Entry] = field(default_factory=list)
-
-
 Known = dict[str, Reason]
 """Gang → why it is waiting, as far as it has been computed."""
 
@@ -45,7 +39,7 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
 
     *known*: reasons that are used as they are; new ones are added.
     """
-    sums: dict[tuple[Code, str, str, str], _Sum] = {}
+    sums: dict[tuple[Code, str, str, str], tuple[Reason, list[Entry]]] = {}
     unasked = total = gpus = 0
     reasons: dict[str, Reason] = {}
     kinds = yield from _kinds(state.ledger, pool, {} if known is None else known)
@@ -57,8 +51,8 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
             unasked += len(gangs)
         else:
             reasons |= dict.fromkeys({each.gang.id for each in gangs}.intersection(front), reason)
-            sums.setdefault((reason.code, reason.where, reason.resource, reason.said), _Sum(reason)).gangs.extend(gangs)
-    found = [*map(_alike, sums.values()), *_on_hold(state, pool), *_kept_back(state, pool)]
+            sums.setdefault((reason.code, reason.where, reason.resource, reason.said), (reason, []))[1].extend(gangs)
+    found = [*starmap(_alike, sums.values()), *_on_hold(state, pool), *_kept_back(state, pool)]
     found.sort(key=lambda held: (-held.gangs, held.reason.code.value, held.reason.where, held.reason.resource))
     places = (_place(entry, reasons.get(id)) for id, entry in front.items())
     return PoolWhy(pool, total, gpus, tuple(found), unasked, tuple(places))
@@ -73,8 +67,7 @@ def _on_hold(state: State, pool: str) -> Iterator[WaitingAlike]:
     found: dict[str, list[Group]] = {}
     for workflow in sorted((state.workflows[id] for id in state.on_hold), key=lambda each: (each.submit_time, each.id)):
         if workflow.pool == pool and workflow.held_by is not None:
-            waiting = (each for each in state.groups_of(workflow.id) if each.status is Status.WAITING)
-            found.setdefault(workflow.held_by, []).extend(each for each in waiting if not groups_before(state, each))
+            found.setdefault(workflow.held_by, []).extend(ready_groups(state, state.groups_of(workflow.id)))
     for by, groups in sorted(found.items()):
         if groups:
             yield _outside(state, Reason(Code.HELD, "W3", where=by), groups)
@@ -92,9 +85,7 @@ def _kept_back(state: State, pool: str) -> Iterator[WaitingAlike]:
     for workflow in sorted(there, key=lambda each: (each.submit_time, each.id)):
         reached = of_budgets(state, pool, workflow.submitted_by, workflow.priority)
         reason = reason_paused(paused) if paused is not None else next(reached, None)
-        waiting = (each for each in state.groups_of(workflow.id) if each.status is Status.WAITING)
-        groups = [each for each in waiting if not groups_before(state, each)] if reason is not None else []
-        if reason is not None and groups:
+        if reason is not None and (groups := [*ready_groups(state, state.groups_of(workflow.id))]):
             found.setdefault(reason, []).extend(groups)
     yield from (_outside(state, reason, groups) for reason, groups in found.items())
 
@@ -110,9 +101,9 @@ def _asked(state: State, group: Group) -> int:
     return sum(task.pods * amount for task in tasks for kind, amount in task.requests if kind == GPU)
 
 
-def _alike(each: _Sum) -> WaitingAlike:
-    gangs = sorted(each.gangs, key=in_order)
-    return WaitingAlike(each.reason, len(gangs), _gpus(gangs), tuple(gang.gang.id for gang in gangs[:MOST_NAMED]))
+def _alike(reason: Reason, gangs: Sequence[Entry]) -> WaitingAlike:
+    first = tuple(each.gang.id for each in sorted(gangs, key=in_order)[:MOST_NAMED])
+    return WaitingAlike(reason, len(gangs), _gpus(gangs), first)
 
 
 def _kinds(ledger: Ledger, pool: str, known: Known) -> Steps[list[tuple[Reason | None, Sequence[Entry]]]]:
@@ -122,8 +113,7 @@ def _kinds(ledger: Ledger, pool: str, known: Known) -> Steps[list[tuple[Reason |
         if entry.gang.pool == pool:
             left = tuple(name for name in entry.waits_for if name in ledger.entries)
             found.append((Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left), (entry,)))
-    queues = [rank.by_pool[pool] for rank in ledger.ranks.values() if pool in rank.by_pool]
-    buckets = sorted((bucket for queue in queues for bucket in queue.buckets), key=lambda each: each.waiting[0].order)
+    buckets = sorted(ledger.buckets_in(pool), key=lambda each: each.waiting[0].order)
     head = strict_head(ledger, pool)
     if head is not None:
         stopped = [bucket for bucket in buckets if ledger.user_holds_too_much(bucket)]

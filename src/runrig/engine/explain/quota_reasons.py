@@ -13,7 +13,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.limits import ceilings, promises
 from runrig.engine.quota.pool_tree import has_subpools
-from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaLeaf, QuotaNode, left_of_promise, potential, promise
+from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaLeaf, QuotaNode, left_of_promise, most_ever, promise
 
 MOST_HOLDERS = 5
 """Maximum number of gangs that a reason names as users of a quota."""
@@ -78,7 +78,7 @@ def _older(ledger: Ledger, pool: QuotaNode, index: int) -> Iterator[Older]:
 
 def never_allowed(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Reason | None:
     """The reason if quotas allow less than *amount* even in an idle cluster, because they were cut after submission (rule P3)."""
-    most = promise(leaf, index) if leaf.kind is NodeKind.FIRM else potential(leaf, index)
+    most = most_ever(leaf, index)
     if amount <= most:
         return None
     return Reason(Code.EXCEEDS_POTENTIAL, "P3", f"pool {leaf.name}", str(ledger.tree.keys[index]), most, amount)

@@ -19,13 +19,8 @@ from runrig.engine.state.state import State
 def tree_rows(state: State) -> tuple[Cohort, ...]:
     """The root, the cohorts and the pools, without the nodes inside pools and without children; sorted by kind and name."""
     tree = state.ledger.tree
-    nodes = [
-        tree.root,
-        *(node for _, node in sorted(tree.cohorts.items())),
-        *(node for _, node in sorted(tree.pools.items())),
-    ]
     keys, sums = _keys(tree), _Sums.of_tree(tree)
-    return tuple([_row(state, node, _balances(node, keys, sums)) for node in nodes])
+    return tuple([_row(state, node, _balances(node, keys, sums)) for node in tree.declared()])
 
 
 def balances_of_pools(state: State) -> Mapping[str, Balances]:
@@ -41,7 +36,7 @@ def balances_of_pool(state: State, name: str) -> Balances:
     """
     tree = state.ledger.tree
     node = tree.pools.get(name)
-    return {} if node is None else _balances(node, _keys(tree), _Sums.of_node(node))
+    return {} if node is None else _balances(node, _keys(tree), _Sums.of_pool(tree, node))
 
 
 def overpromised(state: State) -> Mapping[FlavorResource, int]:
@@ -63,8 +58,9 @@ def overpromised(state: State) -> Mapping[FlavorResource, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Used by guaranteed work, used in total, and lent, per node and index. Nodes without any may be missing."""
+    """Used by guaranteed work, used in total, and lent, per node and index. Nodes without any may be missing. *firm*: by pool."""
 
+    firm: Mapping[str, QuotaLeaf]
     used: Mapping[QuotaNode, Sequence[int]]
     total: Mapping[QuotaNode, Sequence[int]]
     lent: Mapping[QuotaNode, Sequence[int]]
@@ -74,13 +70,13 @@ class _Sums:
         """Sums for all nodes: O(nodes × depth × indices)."""
         used, low = held_below(tree.firm.values()), held_below(tree.low.values())
         total = used | {node: [*map(add, held, used[node])] if node in used else held for node, held in low.items()}
-        return cls(used, total, lent_by_all(tree.root))
+        return cls(tree.firm, used, total, lent_by_all(tree.root))
 
     @classmethod
-    def of_node(cls, node: QuotaNode) -> "_Sums":
-        leaves = [each for each in nodes_under(node) if isinstance(each, QuotaLeaf)]
-        lends = [lent(node, index) for index in range(len(node.nominal))]
-        return cls(held_below(leaf for leaf in leaves if leaf.kind is NodeKind.FIRM), held_below(leaves), {node: lends})
+    def of_pool(cls, tree: QuotaTree, pool: QuotaNode) -> "_Sums":
+        leaves = [each for each in nodes_under(pool) if isinstance(each, QuotaLeaf)]
+        used = held_below(leaf for leaf in leaves if leaf.kind is NodeKind.FIRM)
+        return cls(tree.firm, used, held_below(leaves), {pool: [lent(pool, at) for at in range(len(tree.keys))]})
 
 
 def _row(state: State, node: QuotaNode, balances: Balances) -> Cohort:
@@ -129,21 +125,16 @@ def _balance(node: QuotaNode, index: int, sums: _Sums) -> Balance:
         drawn,
         max(0, -balance - drawn),
         sums.lent[node][index] if node in sums.lent else 0,
-        _over(node, index, used),
+        _over(node, index, used, sums),
     )
 
 
-def _over(node: QuotaNode, index: int, used: int) -> int:
+def _over(node: QuotaNode, index: int, used: int, sums: _Sums) -> int:
     """The largest excess over a rule of the node itself; 0: no rule is exceeded."""
     limit = 0 if node.kind is NodeKind.ROOT else node.borrowing[index]
     over = 0 if limit is None else max(0, -node.balance(index) - limit)
     if node.guarantee is not None:
         return max(over, overdrawn(node, index))
     if node.kind is NodeKind.POOL:  # rule P2: guaranteed work in the pool's own share; with its subpools, in all of it
-        over = max(over, used - node.nominal[index])
-        for own in node.children:
-            if own.kind is NodeKind.OWN:
-                for leaf in own.children:
-                    if leaf.kind is NodeKind.FIRM:
-                        over = max(over, -leaf.balance(index))
+        return max(over, used - node.nominal[index], -sums.firm[node.name].balance(index))
     return over

@@ -5,12 +5,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import GangState, nodes_of
 from runrig.domain.nodes import Node
-from runrig.domain.pools import PoolState
-from runrig.domain.quantities import GPU
+from runrig.domain.pools import Pool, PoolState
+from runrig.domain.quantities import GPU, amount_in_words, counted
 from runrig.domain.shown.pools import PoolGpus
 from runrig.domain.shown.sentence import Holding
 from runrig.domain.value import NO_AMOUNTS, Amounts
@@ -18,7 +17,7 @@ from runrig.domain.workflows import Task
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import borrowed, lent
-from runrig.engine.quota.pool_tree import has_subpools
+from runrig.engine.quota.pool_tree import QuotaTree, has_subpools
 from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaLeaf, QuotaNode, left_of_promise
 from runrig.engine.state.state import State
 
@@ -42,55 +41,21 @@ def pool_balance(
     if pool.state is PoolState.ARCHIVED:
         return PoolGpus(capacity=capacity)
     tree = state.ledger.tree
-    node, firm, low, indices = tree.pools[name], tree.firm[name], tree.low[name], tree.gpus
+    node, indices = tree.pools[name], tree.gpus
     lends = [lent(node, index) for index in indices] if lends is None else lends or [0] * len(indices)
-    held = _sums(node, firm, low, indices, lends)
-    deleting = pool.state is PoolState.DELETING
-    unallocated = 0 if deleting else held.unallocated
-    return PoolGpus(
-        quota=0 if deleting else held.promised,
-        unallocated=unallocated,
-        used=held.used,
-        low=held.low,
-        subtree_used=sum([_firm_below(node, index) for index in indices]) if subtree_used is None else subtree_used,
-        total=held.total,
-        available=unallocated - held.used + held.drawn,
-        shared=NO_AMOUNTS if deleting else _shared(firm, indices),
-        drawn=held.drawn,
-        shared_left=0 if deleting else held.shared_left,
-        borrowed=held.borrowed,
-        lent=held.lent,
-        held=held.promised if deleting else 0,
-        capacity=capacity,
-    )
+    if subtree_used is None:
+        used = (node.used if has_subpools(node) else tree.firm[name].usage)[REAL]
+        subtree_used = sum([used[index] for index in indices])
+    return _summed(tree, pool, lends, subtree_used, capacity)
 
 
-class _Sums(NamedTuple):
-    """The fields of `PoolGpus`, over all flavors, whatever the state of the pool."""
-
-    promised: int
-    unallocated: int
-    used: int
-    low: int
-    total: int
-    drawn: int
-    shared_left: int
-    borrowed: int
-    lent: int
-
-
-def _sums(
-    node: QuotaNode, firm: QuotaLeaf, low: QuotaLeaf, indices: Iterable[int], subtree_lends: Sequence[int]
-) -> _Sums:
-    """One loop, because a response can contain thousands of pools, and most have one flavor."""
+def _summed(tree: QuotaTree, pool: Pool, subtree_lends: Sequence[int], subtree_used: int, capacity: int) -> PoolGpus:
+    """One loop over the flavors, because a response can contain thousands of pools, and most have one flavor."""
+    node, firm, low = tree.pools[pool.name], tree.firm[pool.name], tree.low[pool.name]
     promised = unallocated = used = lows = total = drawn = left = borrows = lends = 0
-    for index, subtree_lent in zip(indices, subtree_lends, strict=True):
-        own, high, cheap, draws = (
-            firm.nominal[index],
-            firm.usage[REAL][index],
-            low.usage[REAL][index],
-            firm.drawn(index),
-        )
+    for index, subtree_lent in zip(tree.gpus, subtree_lends, strict=True):
+        own, draws = firm.nominal[index], firm.drawn(index)
+        high, cheap = firm.usage[REAL][index], low.usage[REAL][index]
         promised += node.nominal[index]
         unallocated += own
         used += high
@@ -102,7 +67,24 @@ def _sums(
         # The pool's own LOW work comes first: only what others use beyond it counts as lent.
         taken = subtree_lent + sum([max(0, -child.balance(index)) for child in node.children])
         lends += max(0, min(taken, own - high) - cheap)
-    return _Sums(promised, unallocated, used, lows, total, drawn, left, borrows, lends)
+    deleting = pool.state is PoolState.DELETING
+    unallocated = 0 if deleting else unallocated
+    return PoolGpus(
+        quota=0 if deleting else promised,
+        unallocated=unallocated,
+        used=used,
+        low=lows,
+        subtree_used=subtree_used,
+        total=total,
+        available=unallocated - used + drawn,
+        shared=NO_AMOUNTS if deleting else _shared(firm, tree.gpus),
+        drawn=drawn,
+        shared_left=0 if deleting else left,
+        borrowed=borrows,
+        lent=lends,
+        held=promised if deleting else 0,
+        capacity=capacity,
+    )
 
 
 def gpus_by_flavor(state: State) -> Mapping[str, GpusByState]:
@@ -123,15 +105,6 @@ def _shared_left(firm: QuotaLeaf, index: int) -> int:
     return 0 if firm.twin is None else left_of_promise(firm, index, REAL) - max(0, firm.balance(index))
 
 
-def _firm_below(node: QuotaNode, index: int) -> int:
-    if node.kind is NodeKind.FIRM:
-        return node.usage[REAL][index]
-    found = 0
-    for child in node.children:
-        found += _firm_below(child, index)
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Remaining:
     """Live workflows of a pool, without its subpools, and the GPUs that they use."""
@@ -140,19 +113,13 @@ class Remaining:
     workflows: int
 
     def __str__(self) -> str:
-        gpus, workflows = "GPU" if self.gpus == 1 else "GPUs", "workflow" if self.workflows == 1 else "workflows"
-        return f"{self.workflows} {workflows} with {self.gpus} {gpus}"
+        return f"{counted(self.workflows, 'workflow')} with {amount_in_words(GPU, self.gpus)}"
 
 
 def remaining(state: State, name: str) -> Remaining:
     """Counts the live work in the pool *name*, which must not be ARCHIVED."""
     tree = state.ledger.tree
-    gpus = sum(
-        leaf.usage[REAL][index]
-        for index, key in enumerate(tree.keys)
-        if key.resource == GPU
-        for leaf in (tree.firm[name], tree.low[name])
-    )
+    gpus = sum(leaf.usage[REAL][index] for index in tree.gpus for leaf in (tree.firm[name], tree.low[name]))
     return Remaining(gpus, state.alive[name])
 
 
@@ -174,9 +141,7 @@ def holding(state: State, workflow: str) -> Holding | None:
     borrower, excess_of = over[-1] if over else (None, {})
     return Holding(
         gpus=sum(amount for index, amount in amounts if keys[index].resource == GPU),
-        nodes=tuple(
-            sorted({share.node for entry in admitted for assignment in entry.placement for share in assignment.shares})
-        ),
+        nodes=nodes_of(*(entry.placement for entry in admitted)),
         preemptible=admitted[0].gang.priority.preemptible,
         borrower=borrower,
         borrowed={keys[index]: amount for index, amount in excess_of.items()},

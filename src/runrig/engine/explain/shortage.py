@@ -14,9 +14,8 @@ from runrig.domain.reasons import DomainRoom
 from runrig.domain.value import Amounts
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
-from runrig.engine.placement.constraint_tree import PlacementConstraints
-from runrig.engine.placement.demand import Demand, PodRequest, demand_of, shapes_of
-from runrig.engine.placement.place import place_demand
+from runrig.engine.placement.demand import Demand
+from runrig.engine.placement.place import Asked, needs_of, place_demand
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
 MOST_NAMED = 3
@@ -38,29 +37,23 @@ class Shortage(NamedTuple):
     best: tuple[DomainRoom, ...] | None
 
 
-def shortages(
-    nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
-) -> Iterator[Shortage]:
+def shortages(nodes: ClusterNodes, asked: Asked, layers: Sequence[int]) -> Iterator[Shortage]:
     """Yields what a gang that does not fit in *layers* lacks: each required group that does not fit alone, inner ones first.
 
     If each fits alone, yields that together they do not; nothing if no group is required.
     """
-    shapes = shapes_of(requests)
-    capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
-    whole = capacity.topology.whole(labelled=constraints.asks)
-    required = list(_required(demand_of(constraints.root, requests, shapes)))
+    shapes, root = needs_of(asked)
+    capacity = TrialCapacity(nodes, asked.constraints.labels, shapes, layers)
+    whole = capacity.topology.whole(labelled=asked.constraints.asks)
+    required = list(_required(root))
     short = False
     for need in required:
         fitting = _fitting(capacity, whole, need)
         pods = sum(count for _, count in need.demand)
         enough = bool(np.any(fitting >= pods))
         if enough and len(need.demand) + len(need.parts) > 1:
-            alone = place_demand(
-                TrialCapacity(nodes, constraints.labels, shapes, layers),
-                Demand(ROOT, False, need.demand, (need,), (), ""),
-                whole,
-            )
-            enough = alone[0] is not None
+            room = TrialCapacity(nodes, asked.constraints.labels, shapes, layers)
+            enough = place_demand(room, Demand(ROOT, False, need.demand, (need,), (), ""), whole)[0] is not None
             fitting = np.minimum(fitting, pods - 1)
         if not enough:
             short = True

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from runrig.domain.gangs import Gang, Placement
 from runrig.domain.steps import Steps
+from runrig.engine.nodes.topology import value_of
 from runrig.engine.state.state import State
 
 Admitted = tuple[Gang, Placement]
@@ -32,9 +33,8 @@ def _spreads(state: State, gang: Gang, placement: Placement) -> list[str]:
     for level, each in enumerate(keys):
         labels = [key.label for key in keys[: level + 1]]
         for (key, _), on in sorted(nodes.items()):
-            domains = {
-                tuple(state.nodes[node].labels.get(label) for label in labels) for node in on if node in state.nodes
-            }
+            there = [state.nodes[node] for node in on if node in state.nodes]
+            domains = {tuple(value_of(node, label) for label in labels) for node in there}
             if key == each.key and len(domains) > 1:
                 found.append(f"split over {len(domains)} {key}s; preferred: 1")
     return found

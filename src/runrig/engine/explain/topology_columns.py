@@ -18,7 +18,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.node_capacity import EMPTY, NodeCapacity
-from runrig.engine.nodes.topology import Ints, TopologyIndex, distinct
+from runrig.engine.nodes.topology import Ints, TopologyIndex, added_up, distinct
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL
 
 NOW = LAYERS
@@ -104,9 +104,7 @@ class WorkColumns:
     def _on_nodes(self, chosen: Sequence[bool], count: int) -> Ints:
         """GPUs per node that the *chosen* gangs use. *chosen*: parallel to `gangs`. *count*: number of nodes."""
         rows = np.array(chosen, dtype=np.bool_)[self.who]
-        held = np.zeros(count, dtype=np.int64)
-        np.add.at(held, self.node[rows], self.held_gpus[rows])
-        return held
+        return added_up(self.node[rows], self.held_gpus[rows], count)
 
     def _sums(self, nodes: NodeColumns) -> Ints:
         count = len(nodes.topology.nodes)
@@ -165,9 +163,7 @@ class DomainTable:
         work, domain_of = self._work, self._domain_of
         count = max(1, len(work.gangs))
         pairs, pair_index = distinct(domain_of[work.node] * count + work.who)
-        pods, gpus = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs), dtype=np.int64)
-        np.add.at(pods, pair_index, work.held_pods)
-        np.add.at(gpus, pair_index, work.held_gpus)
+        pods, gpus = (added_up(pair_index, held, len(pairs)) for held in (work.held_pods, work.held_gpus))
         domains, who = pairs // count, pairs % count
         order = np.lexsort((who, -pods, -gpus, domains))
         bounds = np.searchsorted(domains, np.arange(len(self.sums) + 1))

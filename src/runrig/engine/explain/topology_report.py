@@ -21,21 +21,15 @@ from runrig.engine.explain.topology_columns import (
     WorkColumns,
 )
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.nodes.topology import Domain, TopologyIndex
+from runrig.engine.nodes.topology import Domain
 
 
 def topology_report(
     ledger: Ledger, keys: Sequence[TopologyKey], flavors: Collection[str], question: TopologyQuestion | None = None
 ) -> TopologyMap:
     """The report on the nodes of *flavors* by the levels of *keys*, coarse to fine. Without keys, it lists the nodes directly."""
-    asked = question or TopologyQuestion()
-    topology = ledger.nodes.topology(tuple(key.label for key in keys))
-    nodes = NodeColumns(ledger, topology, flavors)
-    work = WorkColumns(ledger, nodes, asked)
-    tables = [
-        DomainTable(work, domain_of, starts) for domain_of, starts in zip(topology.of, topology.starts, strict=True)
-    ]
-    views = _Views(topology, keys, asked, work, tables)
+    nodes = NodeColumns(ledger, ledger.nodes.topology(tuple(key.label for key in keys)), flavors)
+    views = _Views(ledger, keys, nodes, question or TopologyQuestion())
     return TopologyMap(
         pools=(),
         keys=tuple(keys),
@@ -46,24 +40,16 @@ def topology_report(
     )
 
 
-# ---------------------------------------------------------------- as a tree
-
-
 class _Views:
     """The report as a tree. Leaves out domains without nodes of the requested flavors."""
 
     def __init__(
-        self,
-        topology: TopologyIndex,
-        keys: Sequence[TopologyKey],
-        asked: TopologyQuestion,
-        work: WorkColumns,
-        tables: Sequence[DomainTable],
+        self, ledger: Ledger, keys: Sequence[TopologyKey], nodes: NodeColumns, asked: TopologyQuestion
     ) -> None:
-        self._topology = topology
-        self._keys = keys
-        self._tables = tables
-        self._work = work
+        self._keys, self._topology = keys, nodes.topology
+        self._work = WorkColumns(ledger, nodes, asked)
+        domains = zip(self._topology.of, self._topology.starts, strict=True)
+        self._tables = [DomainTable(self._work, domain_of, starts) for domain_of, starts in domains]
         self._depth = len(keys) if asked.depth is None else min(asked.depth, len(keys))
         # If the finest level is the host name, its domains are the nodes.
         by_name = bool(keys) and keys[-1].label == HOSTNAME

@@ -114,13 +114,12 @@ def outside(state: State, group: Group) -> Iterator[Reason]:
     workflow = state.workflows[group.workflow]
     if workflow.set_aside:
         yield reason_set_aside(workflow)
-    elif workflow.held_by is not None:
-        yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
-    if not workflow.set_aside:
+    else:
+        if workflow.held_by is not None:
+            yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
         yield from _owners_aside(state, workflow)
-    if not workflow.set_aside and (paused := paused_through(state.pools, workflow.pool)) is not None:
-        yield reason_paused(paused)
-    if not workflow.set_aside:
+        if (paused := paused_through(state.pools, workflow.pool)) is not None:
+            yield reason_paused(paused)
         yield from of_budgets(state, workflow.pool, workflow.submitted_by, workflow.priority)
     yield from (
         Reason(Code.AFTER, "W5", where=each.when.value, holders=(each.what,)) for each in workflow.after if not each.met

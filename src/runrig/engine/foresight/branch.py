@@ -72,8 +72,8 @@ class StateBranch:
         self._stopped: dict[str, Stopped] = {}
         self._moved: set[str] = set()
         self._ended: dict[str, Status] = {}
-        self._cycles = self._steps = 0
-        self._rests = False
+        self._cycles = self.steps = 0
+        self.rests = False
 
     def run(self) -> Iterator[None]:
         """Yields between parts, where the caller may abandon it."""
@@ -81,17 +81,17 @@ class StateBranch:
         self._state.apply_all(self._edit.actions, self._now)
         self._note(self._edit.actions)
         lost = self._edit.lost
-        while not self._rests and self._cycles < self._budget.cycles and self._steps < self._budget.steps:
+        while not self.rests and self._cycles < self._budget.cycles and self.steps < self._budget.steps:
             changed = False
             running = CycleInParts(self._state, self._observed(lost), self._now)
-            while not running.ended and self._steps < self._budget.steps:
+            while not running.ended and self.steps < self._budget.steps:
                 actions = running.part(STEPS_PER_PART * STEP).actions
                 self._note(actions)
-                self._steps += max(STEPS_PER_PART, len(actions))
+                self.steps += max(STEPS_PER_PART, len(actions))
                 changed = changed or bool(actions)
                 yield
             self._cycles += 1
-            self._rests = running.ended and not changed
+            self.rests = running.ended and not changed
             lost = frozenset()
 
     def _observed(self, lost: frozenset[str]) -> Observation:
@@ -111,14 +111,6 @@ class StateBranch:
         return Observation(facts, running=state.active - facts.keys(), held=self._edit.held)
 
     # ------------------------------------------------------------ what happened
-
-    @property
-    def rests(self) -> bool:
-        return self._rests
-
-    @property
-    def steps(self) -> int:
-        return self._steps
 
     def stopped_by(self, cause: Status) -> tuple[str, ...]:
         """Returns the workflows with groups that were stopped with this status."""
@@ -158,9 +150,9 @@ class StateBranch:
         state, now = self._state, admitted(self._state)
         return Outcome(
             revision=state.revision,
-            rests=self._rests,
+            rests=self.rests,
             cycles=self._cycles,
-            steps=self._steps,
+            steps=self.steps,
             ran={gang: self._at_first.get(gang) for gang in self._touched},
             runs={gang: now[gang].placement if gang in now else None for gang in self._touched},
             parties={gang: self._party(gang) for gang in self._touched},

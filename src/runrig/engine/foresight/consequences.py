@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from runrig.domain.gangs import Placement
+from runrig.domain.gangs import Placement, nodes_of
 from runrig.domain.plan import DropNode, PutNode, PutPool, SetFlavors
 from runrig.domain.shown.plans import (
     Plan,
@@ -80,7 +80,7 @@ class _Both:
         for gang in self._gangs:
             placement = self._runs(self._new, gang)
             if placement is not None and self._runs(self._old, gang) is None:
-                yield _planned(PlanStart, _party(self._new, self._old, gang), nodes=_nodes(placement))
+                yield _planned(PlanStart, _party(self._new, self._old, gang), nodes=nodes_of(placement))
 
     def waits(self) -> Iterator[PlanStart]:
         """Yields gangs that no longer start. Ended gangs, such as those of a deleted pool, are not included."""
@@ -89,7 +89,7 @@ class _Both:
             if placement is None or self._runs(self._new, gang) is not None:
                 continue
             if self._ran(gang) is None and gang not in self._new.ended:
-                yield _planned(PlanStart, _party(self._old, self._new, gang), nodes=_nodes(placement))
+                yield _planned(PlanStart, _party(self._old, self._new, gang), nodes=nodes_of(placement))
 
     def loses(self) -> Iterator[PlanLoss]:
         for gang in self._gangs:
@@ -121,10 +121,6 @@ def _then(ended: Status | None, *, runs: bool) -> str:
 
 def _planned(kind: type[K], who: PlanGang, **more: Any) -> K:
     return kind(who.gang, who.pool, who.priority, who.gpus, **more)
-
-
-def _nodes(placement: Placement) -> tuple[str, ...]:
-    return tuple(sorted({share.node for assignment in placement for share in assignment.shares}))
 
 
 def _party(first: Outcome, second: Outcome, gang: str) -> PlanGang:

@@ -4,9 +4,9 @@ first.
 And what the changes mean: the edits that `OnTrial` applies. Does not change the ledger.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from runrig.domain.changes import (
     AnyFlavor,
@@ -21,6 +21,7 @@ from runrig.domain.changes import (
     MoreGpusOfUser,
     MoreLending,
     MoreNominal,
+    MoreQuota,
     MoveToPool,
     NodeBack,
     NoTopology,
@@ -150,11 +151,9 @@ def _topology(pool: Pool, pod_set: PodSet, requirement: Requirement) -> Iterator
 def _user_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
     """Yields the limits that stop its smallest size; a value that is just enough, as no other is needed (rule W6)."""
     need, users = entry.bucket.least_gpus, ledger.users
-    for (pool, user), limit in users.of(ledger.pools[entry.gang.pool], entry.user):
-        enough = need + users.held[pool, user]
-        if enough > limit:
-            of = f"pool {pool}" if pool else user
-            yield from _listed(Who.ADMIN, f"limit of {of}", [MoreGpusOfUser(user, pool, limit, enough)])
+    for (pool, user), limit in users.exceeded(ledger.pools[entry.gang.pool], entry.user, need):
+        of, enough = f"pool {pool}" if pool else user, need + users.held[pool, user]
+        yield from _listed(Who.ADMIN, f"limit of {of}", [MoreGpusOfUser(user, pool, limit, enough)])
 
 
 # ---------------------------------------------------------------- quotas
@@ -201,26 +200,14 @@ def _unallocated(ledger: Ledger, node: QuotaNode, index: int) -> int:
     return max(0, ledger.pools[pool.parent].quotas.get(key, Quota()).nominal - given)
 
 
-Limited = type[MoreNominal] | type[MoreBorrowing] | type[MoreLending]
-_WORDS: Mapping[Limited, str] = {
-    MoreNominal: "quota",
-    MoreBorrowing: "borrowing limit",
-    MoreLending: "lending limit",
-}
-
-
-def _ladder(kind: Limited, node: QuotaNode, key: str, before: int, more: int, *, endless: bool) -> Dial:
+def _ladder(kind: type[MoreQuota], node: QuotaNode, key: str, before: int, more: int, *, endless: bool) -> Dial:
     """One unit more, two more, … *more*. *endless*: finally no limit at all."""
     name = f"{node.kind.value} {node.name}"
 
     def at(number: int) -> Change:
-        after = before + number + 1
-        if kind is MoreNominal:
-            return MoreNominal(name, key, before, after)
-        limited = MoreBorrowing if kind is MoreBorrowing else MoreLending
-        return limited(name, key, before, None if number == more else after)
+        return kind(name, key, before, None if number == more else before + number + 1)
 
-    return Dial(Who.ADMIN, f"{_WORDS[kind]} of {name} ({key})", more + endless, at, gentle=True)
+    return Dial(Who.ADMIN, f"{kind.WHAT} of {name} ({key})", more + endless, at, gentle=True)
 
 
 # ---------------------------------------------------------------- nodes, and others' work
@@ -279,7 +266,7 @@ def edits_of(
     changed = gang
     for change in changes:
         match change:
-            case MoreNominal() | MoreBorrowing() | MoreLending():
+            case MoreQuota():
                 edits.append(_quota_edit(ledger, change))
             case MoreGpusOfUser(user, "", _, after):
                 declared = ledger.users.limits_of(user)
@@ -307,20 +294,13 @@ def edits_of(
     return edits if changed is gang else [Release(gang.id), Queue(changed), *edits]
 
 
-def _quota_edit(ledger: Ledger, change: MoreNominal | MoreBorrowing | MoreLending) -> PutPool | PutCohort:
+def _quota_edit(ledger: Ledger, change: MoreQuota) -> PutPool | PutCohort:
     kind, _, name = change.node.partition(" ")
     declared: Pool | Cohort = ledger.pools[name] if kind == "pool" else ledger.cohorts.get(name, Cohort(name))
     flavor, _, resource = change.key.partition("/")
     key = FlavorResource(flavor, resource)
-    quota = declared.quotas.get(key, Quota())
-    match change:
-        case MoreNominal():
-            quota = replace(quota, nominal=change.after)
-        case MoreBorrowing():
-            quota = replace(quota, borrowing_limit=change.after)
-        case MoreLending():
-            quota = replace(quota, lending_limit=change.after)
-    quotas = {**declared.quotas, key: quota}
+    part: dict[str, Any] = {change.PART: change.after}
+    quotas = {**declared.quotas, key: replace(declared.quotas.get(key, Quota()), **part)}
     if isinstance(declared, Pool):
         return PutPool(replace(declared, quotas=quotas))
     return PutCohort(replace(declared, quotas=quotas))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain, islice
 
 from runrig.domain.blockers import Verdict
-from runrig.domain.gangs import Gang, GangState, Placement
+from runrig.domain.gangs import Gang, GangState, nodes_of
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Unqueue
 from runrig.domain.pools import paused_through
 from runrig.domain.reasons import Reason
@@ -51,9 +51,11 @@ def dry_run(
                 case None:
                     looks += 1
                 case Admit(name, placement) if name in found:
-                    found[name] = GroupDryRun(groups[name], Verdict.STARTS, _nodes(placement))
+                    found[name] = GroupDryRun(groups[name], Verdict.STARTS, nodes_of(placement))
                 case Nominate(name, placement, stops) if name in found:
-                    found[name] = GroupDryRun(groups[name], Verdict.STARTS_AFTER_STOPS, _nodes(placement), tuple(stops))
+                    found[name] = GroupDryRun(
+                        groups[name], Verdict.STARTS_AFTER_STOPS, nodes_of(placement), tuple(stops)
+                    )
                 case Preempt(name) if name in found:  # by its own sibling, so it counts as not started
                     found[name] = GroupDryRun(groups[name], Verdict.NOT_PROVEN)
             if looks > most_looks or all(each.verdict.starts for each in found.values()):
@@ -71,7 +73,3 @@ def _outside(state: State, gang: Gang) -> tuple[Reason, ...]:
     paused = paused_through(state.pools, gang.pool)
     reached = of_budgets(state, gang.pool, gang.user, gang.priority)
     return tuple(islice(chain(() if paused is None else (reason_paused(paused),), reached), 1))
-
-
-def _nodes(placement: Placement) -> tuple[str, ...]:
-    return tuple(sorted({share.node for each in placement for share in each.shares}))

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import options, pod_requests
+from runrig.engine.ledger.options import asked_of_nodes, options
 from runrig.engine.ledger.queue import Bucket, Entry
-from runrig.engine.nodes.fit_counts import MOST_PER_NODE, UNLISTED, pods_per_node
+from runrig.engine.nodes.fit_counts import pods_per_node, with_more
 from runrig.engine.nodes.node_capacity import EMPTY
-from runrig.engine.nodes.topology import Ints, TopologyIndex, distinct
+from runrig.engine.nodes.topology import Ints, TopologyIndex, added_up, distinct
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import DomainNeed, needs_in_domains
 from runrig.engine.quota.guarantees import nodes_under
@@ -140,15 +140,14 @@ class EndedWork:
         """The quota and nodes that one choice of flavors lacks; None if the pool no longer has a topology key of the
         gang.
         """
-        asked = ahead.and_then(request)
-        lacks = list(self._headroom(leaf, asked) if leaf.kind is NodeKind.LOW else self._promise(leaf, asked))
+        total = ahead.and_then(request)
+        lacks = list(self._headroom(leaf, total) if leaf.kind is NodeKind.LOW else self._promise(leaf, total))
         if not self._ledger.place:
             return _Way(lacks, [])
-        constraints = self._ledger.constraints(self._entry, tuple(each.count for each in choice))
-        if constraints is None:
+        asked = asked_of_nodes(self._ledger, self._entry, choice)
+        if asked is None:
             return None
-        needs = needs_in_domains(pod_requests(self._entry, choice), constraints)
-        rooms = (self._room(need, pods, 1 + ahead.alike) for need, pods in needs)
+        rooms = (self._room(need, pods, 1 + ahead.alike) for need, pods in needs_in_domains(asked))
         return _Way(lacks, [room for room in rooms if not room.met])
 
     def _headroom(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
@@ -180,11 +179,9 @@ class EndedWork:
 
     def _given(self, counts: Chosen, index: int) -> Ints:
         """How much of *index* each workflow uses, in the *slots* where *counts* is True."""
-        columns, given = self._columns, np.zeros(self._many, dtype=np.int64)
+        columns, counts = self._columns, counts & (self._who >= 0)
         amounts = np.array([dict(request).get(index, 0) for request in columns.requests], dtype=np.int64)
-        counts = counts & (self._who >= 0)
-        np.add.at(given, self._who[counts], amounts[columns.request[self._slots[counts]]])
-        return given
+        return added_up(self._who[counts], amounts[columns.request[self._slots[counts]]], self._many)
 
     def _room(self, need: DomainNeed, pods: int, gangs: int) -> "_Room":
         nodes, firm = self._ledger.nodes, self._entry.bucket.firm
@@ -196,9 +193,7 @@ class EndedWork:
         for resource in resources:
             free = nodes.free(need.labels, resource, EMPTY if firm else REAL).astype(np.int64)
             if firm:  # LOW can be preempted; other guaranteed work stays, candidate or not
-                taken = np.zeros(len(topology.nodes), dtype=np.int64)
-                np.add.at(taken, rows.node, rows.amounts[resource])
-                free = np.where(free == UNLISTED, UNLISTED, free - taken)
+                free = with_more(free, -added_up(rows.node, rows.amounts[resource], len(topology.nodes)))
             columns.append(free)
         takes = nodes.counts(need.labels, need.shape, (REAL,)).takes
         mine = who >= 0
@@ -261,12 +256,8 @@ class _Room:
         places: Ints,
         held: list[Ints],
     ) -> None:
-        (self._pods, self._gangs), self._requests, self._takes, self._columns = (
-            size,
-            need.shape.requests,
-            takes,
-            columns,
-        )
+        (self._pods, self._gangs), self._requests = size, need.shape.requests
+        self._takes, self._columns = takes, columns
         last = topology.whole(labelled=need.labelled).last
         self._domains = topology.of[need.level] if need.level >= 0 else np.zeros(len(topology.nodes), dtype=np.int64)
         inside = (places < last) & takes[places]
@@ -278,10 +269,9 @@ class _Room:
         self.met = self._there >= self._gangs
 
     def alone(self, many: int) -> Chosen:
-        more = np.zeros(many, dtype=np.int64)
         who, domain, pods = self._after(self.who)
         now = self._now[domain]
-        np.add.at(more, who, (now + pods) // self._pods - now // self._pods)
+        more = added_up(who, (now + pods) // self._pods - now // self._pods, many)
         found: Chosen = self._there + more >= self._gangs
         return found
 
@@ -311,17 +301,13 @@ class _Room:
         nodes, domains = len(self._takes), len(self._now)
         pairs, row = distinct(who[mine] * nodes + self._places[mine])
         whose, places = np.divmod(pairs, max(1, nodes))
-        columns = []
-        for free, held in zip(self._columns, self._held, strict=True):
-            freed = np.zeros(len(pairs), dtype=np.int64)
-            np.add.at(freed, row, held[mine])
-            there = free[places]
-            columns.append(np.where(there == UNLISTED, UNLISTED, there + freed))
-        more = np.minimum(pods_per_node(len(pairs), self._requests, columns), MOST_PER_NODE) - self._fits[places]
+        columns = (
+            with_more(free[places], added_up(row, held[mine], len(pairs)))
+            for free, held in zip(self._columns, self._held, strict=True)
+        )
+        more = pods_per_node(len(pairs), self._requests, columns) - self._fits[places]
         both, row = distinct(whose * domains + self._domains[places])
-        pods = np.zeros(len(both), dtype=np.int64)
-        np.add.at(pods, row, more)
-        return (*np.divmod(both, max(1, domains)), pods)
+        return (*np.divmod(both, max(1, domains)), added_up(row, more, len(both)))
 
 
 class _Way:

@@ -17,28 +17,24 @@ from typing import Self
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import (
     Decision,
-    DropCohort,
-    DropNode,
     Nominate,
     PutCohort,
     PutLimits,
     PutNode,
     PutPool,
-    Queue,
     TryAgain,
 )
-from runrig.domain.pools import Cohort
-from runrig.engine.ledger.entry_before import EntryBefore
+from runrig.domain.subjects import gang_id_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.rejections import rejected_in, rejected_on
 
-TrialEdit = PutPool | PutLimits | PutCohort | DropCohort | PutNode | DropNode
+TrialEdit = PutPool | PutLimits | PutCohort | PutNode
 """Declarations that can be undone. Flavors cannot, because they change the whole tree."""
 
-Stands = tuple[str, Entry | None, EntryBefore | None]
-"""A gang: its id, its entry and its standing; None: it did not exist."""
+Stands = tuple[str, Entry | None, Entry | None]
+"""A gang: its id, its entry and a copy of that; None: it did not exist."""
 
 
 class OnTrial:
@@ -73,7 +69,7 @@ class OnTrial:
     def apply(self, action: Decision | TrialEdit) -> None:
         """Like `State.apply`, for the ledger only. Raises IllegalStep."""
         match action:
-            case PutPool() | PutLimits() | PutCohort() | DropCohort() | PutNode() | DropNode():
+            case PutPool() | PutLimits() | PutCohort() | PutNode():
                 self._declare(action)
             case _:
                 self._undo.append(partial(self._put_back, self._standings(action)))
@@ -93,7 +89,7 @@ class OnTrial:
     def _standings(self, action: Decision) -> list[Stands]:
         """Everything that *action* may change: the gang, its targets, and gangs that wait for it."""
         ledger = self._ledger
-        gang = action.gang.id if isinstance(action, Queue) else action.gang
+        gang = gang_id_of(action)
         entry = ledger.entries.get(gang)
         concerned = {gang: entry}
         if entry is not None:
@@ -101,7 +97,7 @@ class OnTrial:
             concerned |= {each.gang.id: each for each in ledger.waiting_for(gang)}
         if isinstance(action, Nominate):
             concerned |= {name: ledger.entries[name] for name in action.targets}
-        return [(name, each, None if each is None else EntryBefore.of(each)) for name, each in concerned.items()]
+        return [(name, each, None if each is None else each.copy()) for name, each in concerned.items()]
 
     def _put_back(self, standings: list[Stands]) -> None:
         ledger = self._ledger
@@ -132,28 +128,23 @@ class OnTrial:
                     self._move_buckets(each for each in ledger.of_user(limits.user) if each.state is GangState.PENDING)
                 self._edit(partial(ledger.put_limits, limits), partial(ledger.put_limits, known_limits))
                 again = []
-            case PutCohort(Cohort(name)) | DropCohort(Cohort(name)):
-                known = ledger.cohorts.get(name)
-                drop = partial(ledger.drop_cohort, name)
-                put = partial(ledger.put_cohort, edit.cohort) if isinstance(edit, PutCohort) else drop
-                self._edit(put, drop if known is None else partial(ledger.put_cohort, known))
+            case PutCohort(cohort):
+                known = ledger.cohorts.get(cohort.name)
+                drop = partial(ledger.drop_cohort, cohort.name)
+                self._edit(
+                    partial(ledger.put_cohort, cohort), drop if known is None else partial(ledger.put_cohort, known)
+                )
                 again = []
             case PutNode(node):
-                there = ledger.nodes.by_name.get(node.name)
-                back = partial(ledger.drop_node, node.name) if there is None else partial(ledger.put_node, there.node)
-                flavors = {node.flavor} | ({there.node.flavor} if there else set())
-                self._edit(partial(ledger.put_node, node), back)
-                again = rejected_on(ledger, flavors)
-            case DropNode(name):
-                gone = ledger.nodes.by_name[name].node
-                self._edit(partial(ledger.drop_node, name), partial(ledger.put_node, gone))
-                again = rejected_on(ledger, {gone.flavor})
+                there = ledger.nodes.by_name[node.name].node  # what-if runs do not add nodes
+                self._edit(partial(ledger.put_node, node), partial(ledger.put_node, there))
+                again = rejected_on(ledger, {node.flavor, there.flavor})
         for gang in again:
             self.apply(TryAgain(gang))
 
     def _move_buckets(self, waiting: Iterable[Entry]) -> None:
         """The next edit moves *waiting* to other buckets: undoing moves them back to those in which they may sleep."""
-        stands: list[Stands] = [(each.gang.id, each, EntryBefore.of(each)) for each in waiting]
+        stands: list[Stands] = [(each.gang.id, each, each.copy()) for each in waiting]
         self._undo.append(partial(self._put_back, stands))
 
     def _edit(self, edit: Callable[[], None], back: Callable[[], None]) -> None:

@@ -1,5 +1,6 @@
 """The state of a branch when it has settled: plain values, so that two can be compared after their states are gone."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,13 +10,11 @@ from runrig.domain.quantities import GPU
 from runrig.domain.shown.plans import PlanDrain, PlanExposed, PlanGang, PlanPoolRow
 from runrig.domain.value import at
 from runrig.domain.workflows import Status
+from runrig.engine.explain.monitor_snapshot import waiting
 from runrig.engine.explain.report import gpus_by_flavor, pool_balance, remaining
-from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import options
-from runrig.engine.ledger.queue import Bucket, Entry
-from runrig.engine.lifecycle.submission_gate import refusal
-from runrig.engine.placement.partial import least_counts
-from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaLeaf, QuotaNode, potential, promise
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.lifecycle.submission_gate import affordable, refusal
+from runrig.engine.quota.quota_node import CHARGED, QuotaNode
 from runrig.engine.state.state import State
 
 
@@ -71,25 +70,15 @@ def plan_gang(gang: Gang, placement: Placement = ()) -> PlanGang:
 
 def pool_rows(state: State) -> dict[str, PlanPoolRow]:
     """All pools except ARCHIVED ones, by name."""
-    waiting = _waiting(state)
-    gpus = gpus_by_flavor(state)
+    gangs, gpus = Counter[str](), gpus_by_flavor(state)
+    for (pool_name, _), each in waiting(state).items():
+        gangs[pool_name] += each.gangs
     rows = {}
     for name, pool in sorted(state.pools.items()):
         if pool.state is not PoolState.ARCHIVED:
             found = pool_balance(state, name, gpus=gpus, lends=())
-            rows[name] = PlanPoolRow(
-                pool.state, found.quota, found.used, found.total, found.available, waiting.get(name, 0)
-            )
+            rows[name] = PlanPoolRow(pool.state, found.quota, found.used, found.total, found.available, gangs[name])
     return rows
-
-
-def _waiting(state: State) -> dict[str, int]:
-    waiting: dict[str, int] = {}
-    for bucket in state.ledger.pending.values():
-        waiting[bucket.pool] = waiting.get(bucket.pool, 0) + len(bucket.waiting)
-    for entry in state.ledger.nominated.values():
-        waiting[entry.gang.pool] = waiting.get(entry.gang.pool, 0) + 1
-    return waiting
 
 
 def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[PlanGang, str]]:
@@ -98,35 +87,13 @@ def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[PlanGang, str]]:
     *nodes*: see `refusal`. False: only gangs that exceed what the quotas can ever give are listed.
     """
     found: dict[str, tuple[PlanGang, str]] = {}
-    allowed = _Allowed(state.ledger)
     for bucket in state.ledger.pending.values():
-        if not nodes and bucket in allowed:
+        if not nodes and any(affordable(state, bucket.waiting[0])):
             continue
         refused = refusal(state, bucket.waiting[0], nodes=nodes)
         if refused is not None:  # all gangs of a bucket get the same answer
             found |= {entry.gang.id: (plan_gang(entry.gang), refused.message) for entry in bucket.waiting}
     return dict(sorted(found.items()))
-
-
-class _Allowed:
-    """The buckets whose gangs the quotas could ever allow, in some choice of flavors. Caches limits."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._most: dict[tuple[QuotaLeaf, int], int] = {}
-
-    def __contains__(self, bucket: Bucket) -> bool:
-        entry = bucket.waiting[0]
-        leaf = self._ledger.leaf(entry)
-        choices = options(self._ledger, entry, least_counts(entry.gang.pod_sets), mixed=True)
-        return any(all(amount <= self._of(leaf, index) for index, amount in request) for _, request in choices)
-
-    def _of(self, leaf: QuotaLeaf, index: int) -> int:
-        most = self._most.get((leaf, index))
-        if most is None:
-            most = promise(leaf, index) if leaf.kind is NodeKind.FIRM else potential(leaf, index)
-            self._most[leaf, index] = most
-        return most
 
 
 def excesses(state: State) -> dict[tuple[str, str], PlanExposed]:

@@ -60,7 +60,7 @@ def _accepted(state: State, gang: Gang) -> bool:
     """Whether the gate would accept *gang*. The capacity of empty nodes is not checked: if it is too small, the search
     finds nothing.
     """
-    if refusal(state, Entry(gang), nodes=False) is not None:
+    if refusal(state, Entry.of(gang), nodes=False) is not None:
         return False
     workflow, _, group = gang.id.partition("/")
     platforms = {each.name: each.platform for each in gang.pod_sets}

@@ -18,7 +18,7 @@ from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
 from runrig.engine.quota.declared_tree import DeclaredTree
 from runrig.engine.quota.pool_tree import QuotaTree, summed
-from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, add, take
+from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, add
 
 
 class Accounts:
@@ -119,7 +119,7 @@ class Accounts:
                 before, entry.request = entry.request, self.request_of(entry, entry.placement)
                 for layer in entry.layers:
                     if pools is not None:
-                        take(self.leaf(entry), before, layer)
+                        add(self.leaf(entry), before, layer, -1)
                     add(self.leaf(entry), entry.request, layer)
 
     # ------------------------------------------------------------ reading
@@ -143,7 +143,7 @@ class Accounts:
     # ------------------------------------------------------------ holding and letting go
 
     def _record(self, entry: Entry, layer: int, *, give_back: bool, on_nodes: bool = True) -> None:
-        (take if give_back else add)(self.leaf(entry), entry.request, layer)
+        add(self.leaf(entry), entry.request, layer, -1 if give_back else 1)
         if self.place and on_nodes:
             for each, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
                 self.nodes.hold(each.shares, pod_set.requests, layer, give_back=give_back)

@@ -7,7 +7,7 @@ import numpy as np
 from runrig.domain.quantities import GPU
 from runrig.engine.ledger.gang_columns import GangColumns, column, longer
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.nodes.topology import Ints
+from runrig.engine.nodes.topology import Ints, added_up
 
 
 class CandidateColumns(GangColumns):
@@ -37,11 +37,9 @@ class CandidateColumns(GangColumns):
         first = len(self.entries) - len(came)
         many = np.diff(self._first_row[first:])
         what, pods = self._rows[1:, self._first_row[first] :]
-        sums = np.zeros((2, len(came)), dtype=np.int64)
         who = np.arange(len(came)).repeat(many)
-        np.add.at(sums[0], who, pods)
-        np.add.at(sums[1], who, self._per_pod(GPU)[what] * pods)
-        self.pods, self.gpus = longer(self.pods, sums[0]), longer(self.gpus, sums[1])
+        self.pods = longer(self.pods, added_up(who, pods, len(came)))
+        self.gpus = longer(self.gpus, added_up(who, self._per_pod(GPU)[what] * pods, len(came)))
 
     def counted(self) -> Ints:
         """The slots of the gangs that count in decisions, in the order of rule R3."""

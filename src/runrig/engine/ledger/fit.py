@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from runrig.domain.gangs import Assignment, Gang, Placement
 from runrig.domain.steps import Steps
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import options, pod_requests
+from runrig.engine.ledger.options import asked_of_nodes, options
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.place import Layout, has_place, place, unmet_need
@@ -67,18 +67,15 @@ def place_on_nodes(
     """*choice* with nodes inside *within*; None if it does not fit; *choice* itself if quota alone decides."""
     if not ledger.place:
         return choice
-    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
-    if constraints is None:
-        return None
-    return with_nodes(choice, place(ledger.nodes, pod_requests(entry, choice), layers, constraints, within))
+    asked = asked_of_nodes(ledger, entry, choice)
+    return None if asked is None else with_nodes(choice, place(ledger.nodes, asked, layers, within))
 
 
 def counts_for(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, ...] = CHARGED_ONLY) -> Steps[None]:
     """Counts in steps what a placement of *choice* needs, so that the search finds it cached."""
-    constraints = ledger.constraints(entry, tuple(each.count for each in choice)) if ledger.place else None
-    if constraints is not None:
-        for request in pod_requests(entry, choice):
-            yield from ledger.nodes.counts_in_steps(constraints.labels, request.shape, layers)
+    if ledger.place and (asked := asked_of_nodes(ledger, entry, choice)) is not None:
+        for request in asked.requests:
+            yield from ledger.nodes.counts_in_steps(asked.constraints.labels, request.shape, layers)
 
 
 def with_nodes(choice: Placement, layout: Layout) -> Placement | None:
@@ -95,19 +92,16 @@ def room_on_nodes(ledger: Ledger, entry: Entry, choice: Placement, within: Domai
     """Whether `place_on_nodes` finds a placement for *choice*."""
     if not ledger.place:
         return True
-    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
-    return constraints is not None and has_place(
-        ledger.nodes, pod_requests(entry, choice), CHARGED_ONLY, constraints, within
-    )
+    asked = asked_of_nodes(ledger, entry, choice)
+    return asked is not None and has_place(ledger.nodes, asked, CHARGED_ONLY, within)
 
 
 def may_lie(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, ...]) -> bool:
     """Whether in *layers* some domain has room for each group of pods of *choice*, each shape taken alone."""
     if not ledger.place:
         return True
-    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
-    requests = pod_requests(entry, choice)
-    return constraints is not None and unmet_need(ledger.nodes, requests, layers, constraints) is None
+    asked = asked_of_nodes(ledger, entry, choice)
+    return asked is not None and unmet_need(ledger.nodes, asked, layers) is None
 
 
 def with_gpus(ledger: Ledger, gang: Gang, placement: Placement) -> Placement:

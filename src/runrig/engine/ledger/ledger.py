@@ -18,9 +18,9 @@ from runrig.domain.plan import Decision, Queue
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import LARGEST
 from runrig.domain.records import GangRow
+from runrig.domain.subjects import gang_id_of
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.accounts import Accounts
-from runrig.engine.ledger.entry_before import EntryBefore
 from runrig.engine.ledger.queue import Bucket, BucketKey, Entry, Rank, bucket_key
 from runrig.engine.ledger.sleeping import CANDIDATES, above_nominal
 from runrig.engine.ledger.user_limits import UserLimits
@@ -79,7 +79,7 @@ class Ledger(Accounts):
 
         *at*: its time. O(depth + nodes of the gang). Raises IllegalStep if the gang's state does not allow it.
         """
-        gang_id = action.gang.id if isinstance(action, Queue) else action.gang
+        gang_id = gang_id_of(action)
         entry = self.entries.get(gang_id)
         state = None if entry is None else entry.state
         if state not in GANG_STATES[type(action)]:
@@ -175,8 +175,12 @@ class Ledger(Accounts):
 
     def waiting_in(self, pool: str) -> list[Entry]:
         """The pending gangs of *pool*, unordered."""
+        return [entry for bucket in self.buckets_in(pool) for entry in bucket.waiting]
+
+    def buckets_in(self, pool: str) -> list[Bucket]:
+        """The buckets of *pool* in which gangs wait, unordered."""
         queues = [rank.by_pool[pool] for rank in self.ranks.values() if pool in rank.by_pool]
-        return [entry for queue in queues for bucket in queue.buckets for entry in bucket.waiting]
+        return [bucket for queue in queues for bucket in queue.buckets]
 
     def _wait(self, entry: Entry) -> None:
         entry.state = GangState.PENDING
@@ -373,9 +377,10 @@ class Ledger(Accounts):
             self._let_go(entry)
         self._place(entry, ())
 
-    def put_back(self, entry: Entry, was: EntryBefore) -> None:
-        """Restores *entry* as it *was*: the inverse of `take_out`."""
-        was.give(entry)
+    def put_back(self, entry: Entry, was: Entry) -> None:
+        """Restores *entry* as it *was*, a copy: the inverse of `take_out`."""
+        entry.gang, entry.state, entry.bucket = was.gang, was.state, was.bucket
+        entry.admitted_at, entry.preempted_by, entry.law = was.admitted_at, was.preempted_by, was.law
         self.entries[entry.gang.id] = entry
         if entry.state is GangState.PENDING:
             self._wait(entry)

@@ -12,6 +12,7 @@ from runrig.domain.pools import Pool
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry, Option
 from runrig.engine.placement.demand import PodRequest
+from runrig.engine.placement.place import Asked
 
 MOST_CHOICES = 256
 """Maximum number of flavor combinations tried for one gang."""
@@ -71,12 +72,13 @@ def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: boo
     return bucket.options
 
 
-def pod_requests(entry: Entry, choice: Placement) -> list[PodRequest]:
-    """The requests of *choice* to the nodes, one per pod set."""
-    return [
-        PodRequest(pod_set.requests, each.flavor, each.count)
-        for each, pod_set in zip(choice, entry.gang.pod_sets, strict=True)
-    ]
+def asked_of_nodes(ledger: Ledger, entry: Entry, choice: Placement) -> Asked | None:
+    """The requests of *entry* to the nodes with *choice*; None: see `Accounts.constraints`."""
+    constraints = ledger.constraints(entry, tuple([each.count for each in choice]))
+    if constraints is None:
+        return None
+    pairs = zip(choice, entry.gang.pod_sets, strict=True)
+    return Asked(tuple([PodRequest(asks.requests, each.flavor, each.count) for each, asks in pairs]), constraints)
 
 
 Chosen = tuple[str, ...]

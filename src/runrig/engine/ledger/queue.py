@@ -4,6 +4,7 @@ import enum
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from operator import attrgetter
@@ -128,6 +129,7 @@ AWAKE: Mapping[Barrier, int] = {}
 """The barriers of a bucket that is awake: none."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Bucket:
     """The waiting gangs with one key. *waiting*: in order.
 
@@ -138,34 +140,23 @@ class Bucket:
     *first*, *first_of*: the request of the first option, cached by `queue_order`.
     """
 
-    __slots__ = (
-        "asleep",
-        "before",
-        "counts",
-        "firm",
-        "first",
-        "first_of",
-        "key",
-        "options",
-        "options_of",
-        "parked",
-        "pool",
-        "rank",
-        "waiting",
-    )
+    key: BucketKey
+    pool: str = field(init=False)
+    firm: bool = field(init=False)
+    rank: int = field(init=False)
+    counts: tuple[int, ...] = field(init=False)
+    waiting: list["Entry"] = field(default_factory=list)
+    asleep: Pass | None = None
+    before: Mapping[Barrier, int] = field(default_factory=lambda: AWAKE)
+    parked: int | None = None
+    options: tuple[Option, ...] = ()
+    options_of: tuple[AskedBy, str] | None = None
+    first: Request = ()
+    first_of: AskedBy | None = None
 
-    def __init__(self, key: BucketKey) -> None:
-        self.key = key
-        self.pool, self.firm, self.rank, *_ = key
-        self.counts = tuple(count for count, *_ in key.shape)
-        self.waiting: list[Entry] = []
-        self.asleep: Pass | None = None
-        self.before = AWAKE
-        self.parked: int | None = None
-        self.options: tuple[Option, ...] = ()
-        self.options_of: tuple[AskedBy, str] | None = None
-        self.first: Request = ()
-        self.first_of: AskedBy | None = None
+    def __post_init__(self) -> None:
+        self.pool, self.firm, self.rank, *_ = self.key
+        self.counts = tuple(count for count, *_ in self.key.shape)
 
     @property
     def least_gpus(self) -> int:
@@ -288,38 +279,31 @@ def last_first(buckets: Iterable[Bucket]) -> list[tuple[tuple[int, float], Bucke
     return [((ranks[at], times[at]), found[at]) for at in order[::-1].tolist()]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Entry:
     """A gang in the ledger. *charged*, *held*: whether it counts in layer CHARGED and REAL."""
 
-    __slots__ = (
-        "admitted_at",
-        "bucket",
-        "charged",
-        "gang",
-        "held",
-        "law",
-        "placement",
-        "preempted_by",
-        "request",
-        "state",
-        "user",
-        "waits_for",
-    )
+    gang: Gang
+    bucket: Bucket
+    user: str = ""
+    state: GangState = GangState.PENDING
+    placement: Placement = ()
+    request: Request = ()
+    waits_for: tuple[str, ...] = ()
+    admitted_at: float | None = None
+    preempted_by: str | None = None
+    law: Law | None = None
+    charged: bool = False
+    held: bool = False
 
-    def __init__(self, gang: Gang, bucket: Bucket | None = None, user: str = "") -> None:
-        """*bucket*: the bucket to which it belongs; None: a new one, as if no limit of GPUs applied to *user*."""
-        self.gang = gang
-        self.user = user
-        self.state = GangState.PENDING
-        self.bucket = bucket or Bucket(bucket_key(gang))
-        self.placement: Placement = ()
-        self.request: Request = ()
-        self.waits_for: tuple[str, ...] = ()
-        self.admitted_at: float | None = None
-        self.preempted_by: str | None = None
-        self.law: Law | None = None
-        self.charged = False
-        self.held = False
+    @staticmethod
+    def of(gang: Gang) -> "Entry":
+        """*gang* outside the ledger, as if no limit of GPUs applied to its user."""
+        return Entry(gang, Bucket(bucket_key(gang)))
+
+    def copy(self) -> "Entry":
+        """An entry with the same values. What-if runs restore an entry from its copy (`Ledger.put_back`)."""
+        return Entry(*_FIELDS(self))
 
     @property
     def order(self) -> Order:
@@ -335,6 +319,8 @@ class Entry:
         """The order of rule R3 among candidates of one pool: lower priority, later start, id."""
         return (self.bucket.rank, -(self.admitted_at or 0.0), self.gang.id)
 
+
+_FIELDS = attrgetter(*(each.name for each in fields(Entry)))
 
 in_order = attrgetter("order")
 """Sorts entries by queue position."""

@@ -72,6 +72,10 @@ class UserLimits:
         if own is not None and own.gpus is not None:
             yield (EVERYWHERE, user), own.gpus
 
+    def exceeded(self, pool: Pool, user: str, need: int) -> Iterator[tuple[Holder, int]]:
+        """Yields those of `of` that *need* more GPUs would exceed."""
+        return ((holder, limit) for holder, limit in self.of(pool, user) if need > self.left(holder, limit))
+
     def left(self, holder: Holder, limit: int) -> int:
         """How many more GPUs *limit* allows; negative if it was lowered."""
         return limit - self.held[holder]

@@ -72,14 +72,23 @@ def stop_groups(state: State, groups: Iterable[Group], message: str) -> Iterator
     Does not depend on its actions being applied, because the plan of a command is applied as a whole.
     """
     for group in groups:
-        key = (group.workflow, group.name)
-        if holds_nodes(state, group):
-            yield MoveGroup(*key, group.status, message=message, stopping=Status.FAILED_CANCELED)
-            yield Stop(group.gang_id, Status.FAILED_CANCELED)
-            continue
-        if group.gang_id in state.ledger.entries:
-            yield Release(group.gang_id)
-        yield from end_waiting(state, key, Status.FAILED_CANCELED, None, message)
+        yield from stop_or_end(state, group, Status.FAILED_CANCELED, message)
+
+
+def stop_or_end(state: State, group: Group, status: Status, message: str) -> Iterator[Action]:
+    """Stops the pods of *group*, or ends it immediately if it has none."""
+    if holds_nodes(state, group):
+        yield from stop_pods(group, status, message)
+        return
+    if group.gang_id in state.ledger.entries:
+        yield Release(group.gang_id)
+    yield from end_waiting(state, (group.workflow, group.name), status, None, message)
+
+
+def stop_pods(group: Group, status: Status, message: str) -> Iterator[Action]:
+    """Stops the pods of *group*, which gets *status* once they have stopped."""
+    yield MoveGroup(group.workflow, group.name, group.status, message=message, stopping=status)
+    yield Stop(group.gang_id, status)
 
 
 def holds_nodes(state: State, group: Group) -> bool:

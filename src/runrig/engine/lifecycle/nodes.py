@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from runrig.domain.errors import NotFound
-from runrig.domain.gangs import GangState
-from runrig.domain.plan import Action, MoveGroup, Plan, PutNode, Stop
+from runrig.domain.gangs import GangState, nodes_of
+from runrig.domain.plan import Action, Plan, PutNode
 from runrig.domain.quantities import few
 from runrig.domain.workflows import Status
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.lifecycle.finished_groups import stop_pods
 from runrig.engine.state.state import State
 
 MOST_NAMED = 5
@@ -59,8 +60,5 @@ def drain(state: State, names: Collection[str], *, user: str, force: bool = Fals
 
 def _stop(state: State, entry: Entry, names: Collection[str], user: str) -> Iterator[Action]:
     workflow, _, group = entry.gang.id.partition("/")
-    held = {share.node for each in entry.placement for share in each.shares}
-    first = min(held & set(names))
-    status = state.groups[workflow, group].status
-    yield MoveGroup(workflow, group, status, message=f"{user} drained node {first}", stopping=Status.FAILED_EVICTED)
-    yield Stop(entry.gang.id, Status.FAILED_EVICTED)
+    first = next(name for name in nodes_of(entry.placement) if name in names)
+    return stop_pods(state.groups[workflow, group], Status.FAILED_EVICTED, f"{user} drained node {first}")

@@ -20,7 +20,7 @@ from runrig.engine.lifecycle import subpools
 from runrig.engine.lifecycle.closing import check_reason
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
-from runrig.engine.state.upstream import groups_before
+from runrig.engine.state.upstream import ready_groups
 
 
 def pause(state: State, name: str, *, user: str, now: float, reason: str = "", until: float | None = None) -> Plan:
@@ -41,13 +41,8 @@ def pause(state: State, name: str, *, user: str, now: float, reason: str = "", u
                 f"pool {name} is paused already, by {pool.paused_by} since {since}{end}. Resume it with "
                 f"`runrig pool resume {name}`"
             )
-        return Plan(
-            (
-                PutPool(
-                    replace(pool, paused_by=user, paused_reason=reason or pool.paused_reason, paused_until=until), pool
-                ),
-            )
-        )
+        again = replace(pool, paused_by=user, paused_reason=reason or pool.paused_reason, paused_until=until)
+        return Plan((PutPool(again, pool),))
     marked = replace(pool, paused_by=user, paused_since=now, paused_reason=reason, paused_until=until)
     groups = (group for workflow in _workflows(state, name) for group in state.groups_of(workflow.id))
     waiting = (group.gang_id for group in groups if group.status is Status.SCHEDULING)
@@ -114,8 +109,9 @@ def queued(state: State, workflow: Workflow, groups: Sequence[Group] | None = No
             return
         groups = state.groups_of(workflow.id)
     started = sum(group.status in UNDER_WAY for group in groups) if workflow.most is not None else 0
-    ready = (group for group in groups if group.status is Status.WAITING and not groups_before(state, group))
-    for group in islice(ready, None if workflow.most is None else max(0, workflow.most - started)):
+    for group in islice(
+        ready_groups(state, groups), None if workflow.most is None else max(0, workflow.most - started)
+    ):
         yield Queue(gang_of(workflow, state.group_spec((workflow.id, group.name)), group.attempt))
 
 

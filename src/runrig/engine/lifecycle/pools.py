@@ -50,12 +50,7 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
     ARCHIVED pool can be created again.
     """
     before = state.pools.get(pool.name) if create else subpools.existing(state.pools, pool.name)
-    if pool.parent is not None:
-        parent = subpools.parent_of(state.pools, pool)
-        _check_quotas(state.flavors, pool.quotas)
-        pool = subpools.inherited(parent, pool)
-    _check_settings(state.flavors, pool, topology=state.topology)
-    pool = marked_as(pool, _not_archived(before))
+    pool = _checked(state, pool, before, state.pools, state.flavors)
     event = PoolEvent.CREATE if create else PoolEvent.RESIZE
     pool = replace(pool, state=PoolState.ACTIVE if before is None else _next_state(state, before, event))
     following = [PutPool(after, child) for child, after in subpools.followers(state.pools, pool)]
@@ -66,8 +61,19 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
     return Plan((PutPool(pool, before), *following))
 
 
-def _not_archived(pool: Pool | None) -> Pool | None:
-    return None if pool is None or pool.state is PoolState.ARCHIVED else pool
+def _checked(
+    state: State, pool: Pool, before: Pool | None, pools: Mapping[str, Pool], flavors: Mapping[str, Flavor]
+) -> Pool:
+    """*pool* with the settings of its parent, closed and paused as *before*. Raises what `put_pool` raises for its settings.
+
+    *pools*, *flavors*: as they will be.
+    """
+    if pool.parent is not None:
+        parent = subpools.parent_of(pools, pool)
+        _check_quotas(flavors, pool.quotas)
+        pool = subpools.inherited(parent, pool)
+    _check_settings(flavors, pool, topology=state.topology)
+    return marked_as(pool, None if before is None or before.state is PoolState.ARCHIVED else before)
 
 
 def follow_parents(state: State) -> Plan:
@@ -90,10 +96,8 @@ def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
     details: dict[str, object] = {"pool": pool.name, "state": pool.state.value}
     start = f"pool {pool.name} is {pool.state.value}"
     if pool.state is PoolState.ACTIVE:
-        command = (
-            f"pool subpool update {pool.parent} {pool.subpool_name}" if pool.parent else f"pool update {pool.name}"
-        )
-        raise Conflict(f"pool {pool.name} already exists. To change it, use `runrig {command}`", details)
+        what = f"subpool update {pool.parent} {pool.subpool_name}" if pool.parent else f"update {pool.name}"
+        raise Conflict(f"pool {pool.name} already exists. To change it, use `runrig pool {what}`", details)
     if pool.state is PoolState.ARCHIVED:
         again = "create it again to use it" if event is PoolEvent.RESIZE else "it has already been deleted"
         raise Conflict(f"{start}: {again}", details)
@@ -216,7 +220,10 @@ def _check_circle(cohorts: Mapping[str, Cohort], name: str) -> None:
 
 
 def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool) -> None:
-    problems = [Problem(text, "name") for text in _name_problems(pool)]
+    # `subpools.parent_of` checks the name of a subpool.
+    names = [("pool", pool.name if pool.parent is None else None), ("cohort", pool.cohort)]
+    wrong_names = [name_problem(kind, name) for kind, name in names if name is not None]
+    problems = [Problem(text, "name") for text in wrong_names if text]
     problems += [Problem(text, name) for name, text in setting_problems(pool)]
     unknown = [name for name in pool.flavors if name not in flavors]
     if unknown:
@@ -239,14 +246,6 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
 def _unknown_flavor(name: str, flavors: Mapping[str, Flavor]) -> str:
     there = f" (flavors: {', '.join(flavors)})"
     return f"unknown flavor {name!r}{suggested(name, flavors, there)}"
-
-
-def _name_problems(pool: Pool) -> Iterator[str]:
-    """Yields problems of names. `subpools.parent_of` checks the name of a subpool."""
-    if pool.parent is None:
-        yield from filter(None, (name_problem("pool", pool.name),))
-    if pool.cohort is not None:
-        yield from filter(None, (name_problem("cohort", pool.cohort),))
 
 
 def _check_quotas(flavors: Mapping[str, Flavor], quotas: Quotas) -> None:
@@ -327,12 +326,7 @@ def _declare_pools(
     pruned, changed = dict(after), dict[str, None]()
     for pool in pools:
         before = state.pools.get(pool.name)
-        if pool.parent is not None:
-            parent = subpools.parent_of(after, pool)
-            _check_quotas(flavors, pool.quotas)
-            pool = subpools.inherited(parent, pool)
-        _check_settings(flavors, pool, topology=state.topology)
-        pool = marked_as(pool, _not_archived(before))
+        pool = _checked(state, pool, before, after, flavors)
         pool = replace(pool, state=_declared_state(state, before, pool))
         after[pool.name] = pool
         changed[pool.name] = None

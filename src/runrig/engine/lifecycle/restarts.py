@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, WorkflowSpec
+from runrig.domain.workflows import Group, Status, Task, WorkflowSpec
 
 
 def without_completed(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterable[Task]) -> WorkflowSpec:
@@ -17,8 +17,12 @@ def without_completed(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterab
     if (array := spec.array) is not None:
         left = tuple(index for index in array.indices if str(index) not in completed)
         return replace(spec, groups=(), array=replace(array, indices=left))
-    remaining = tuple(_without(group, completed) for group in spec.groups if group.name not in completed)
-    outputs = _outputs(tasks)
+    remaining = tuple(
+        replace(group, upstream=tuple(name for name in group.upstream if name not in completed))
+        for group in spec.groups
+        if group.name not in completed
+    )
+    outputs = {task.name: task.key for task in tasks if task.status is Status.COMPLETED}
     available = dict(spec.linked) | {
         task.name: tuple(outputs[pod] for pod in map(task.pod_name, range(task.pods)) if pod in outputs)
         for group in spec.groups
@@ -28,12 +32,3 @@ def without_completed(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterab
     inputs = {name for group in remaining for task in group.tasks for name in task.inputs}
     read = sorted(inputs & available.keys())
     return replace(spec, groups=remaining, linked={name: available[name] for name in read})
-
-
-def _without(group: GroupSpec, completed: set[str]) -> GroupSpec:
-    return replace(group, upstream=tuple(name for name in group.upstream if name not in completed))
-
-
-def _outputs(tasks: Iterable[Task]) -> dict[str, TaskKey]:
-    """Pod → its COMPLETED attempt."""
-    return {task.name: task.key for task in tasks if task.status is Status.COMPLETED}

@@ -3,7 +3,7 @@
 Everything else is accepted and may wait. The gate considers the pool's quota and the whole cluster, never current usage.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -30,7 +30,7 @@ from runrig.domain.spans import format_duration
 from runrig.domain.workflow_status import UNNUMBERED
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.shape_reasons import no_place
-from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
+from runrig.engine.ledger.options import asked_of_nodes, choices_left_out, flavor_choices
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle.after import check_possible
 from runrig.engine.lifecycle.gangs import first_gangs, gang_of
@@ -39,9 +39,9 @@ from runrig.engine.lifecycle.subpools import MOST_NAMED
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.constraint_tree import check_requirements
 from runrig.engine.placement.partial import least_counts
-from runrig.engine.placement.place import may_hold, pods_that_fit
+from runrig.engine.placement.place import Asked, may_hold, pods_that_fit
 from runrig.engine.quota.guarantees import shared_by
-from runrig.engine.quota.quota_node import NodeKind, potential, promise
+from runrig.engine.quota.quota_node import NodeKind, most_ever, potential
 from runrig.engine.state.state import State
 
 
@@ -204,19 +204,22 @@ def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang, *, who: str, 
     """
     for task in group.tasks:
         check_flavors(state, pool, task)
-    entry = Entry(gang)
-    affordable = [
-        choice
-        for choice in flavor_choices(state.ledger, entry, least_counts(gang.pod_sets), mixed=True)
-        if not _breaks(state, entry, choice)
-    ]
-    if not affordable:
+    entry = Entry.of(gang)
+    allowed = list(affordable(state, entry))
+    if not allowed:
         first = next(flavor_choices(state.ledger, entry, least_counts(gang.pod_sets)))
         raise _over_promise(state, entry, first, who)
     if not (nodes and state.fixed_nodes and state.ledger.place) or choices_left_out(state.ledger, entry):
         return
-    if not any(_may_hold(state, entry, choice) for choice in affordable):
-        raise _over_nodes(state, entry, affordable[0], who)
+    # An unfinished search is no reason to reject it.
+    if not any(may_hold(state.ledger.nodes, _asked_of_nodes(state, entry, choice), (EMPTY,)) for choice in allowed):
+        raise _over_nodes(state, entry, allowed[0], who)
+
+
+def affordable(state: State, entry: Entry) -> Iterator[Placement]:
+    """Yields the choices of flavors that quotas can ever allow for the smallest size of *entry*."""
+    choices = flavor_choices(state.ledger, entry, least_counts(entry.gang.pod_sets), mixed=True)
+    return (choice for choice in choices if not _breaks(state, entry, choice))
 
 
 def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
@@ -251,7 +254,7 @@ def _breaks(state: State, entry: Entry, choice: Placement) -> tuple[int, int, in
     """(index, limit, amount requested) of the first resource whose limit the request can never meet, or None."""
     leaf = state.ledger.leaf(entry)
     for index, amount in state.ledger.request_of(entry, choice):
-        most = promise(leaf, index) if entry.bucket.firm else potential(leaf, index)
+        most = most_ever(leaf, index)
         if amount > most:
             return index, most, amount
     return None
@@ -304,7 +307,7 @@ def _ways_out(state: State, entry: Entry, index: int, amount: int, most: int) ->
         leaf
         for leaf in map(tree.firm.__getitem__, _nearby(state, name))
         if leaf.balance(index) >= amount
-        and _affords(state, Entry(replace(entry.gang, pool=leaf.name)), index, leaf.balance)
+        and _affords(state, Entry.of(replace(entry.gang, pool=leaf.name)), index, leaf.balance)
     ]
     if enough:
         best = min(enough, key=lambda leaf: (-leaf.balance(index), leaf.name))
@@ -338,11 +341,10 @@ def _nearby(state: State, name: str) -> list[str]:
     return [each for each in family if each != name] if state.pools[top].closed_by is None else []
 
 
-def _may_hold(state: State, entry: Entry, choice: Placement) -> bool:
-    """False only if an empty cluster provably cannot hold the gang; an unfinished search is no reason to reject it."""
-    constraints = state.ledger.constraints(entry, tuple(assignment.count for assignment in choice))
-    assert constraints is not None, "the keys have been checked"
-    return may_hold(state.ledger.nodes, pod_requests(entry, choice), (EMPTY,), constraints)
+def _asked_of_nodes(state: State, entry: Entry, choice: Placement) -> Asked:
+    asked = asked_of_nodes(state.ledger, entry, choice)
+    assert asked is not None, "the keys have been checked"
+    return asked
 
 
 def _over_nodes(state: State, entry: Entry, choice: Placement, who: str) -> Refused:
@@ -358,7 +360,7 @@ def _over_nodes(state: State, entry: Entry, choice: Placement, who: str) -> Refu
             "P3",
             {"pool": entry.gang.pool, "topology_key": reason.where, "asked": reason.need, "limit": reason.have},
         )
-    requests = pod_requests(entry, choice)
+    requests, _ = _asked_of_nodes(state, entry, choice)
     fitting = [pods_that_fit(state.ledger.nodes, request, (EMPTY,)) for request in requests]
     worst = min(range(len(requests)), key=lambda index: (fitting[index] - requests[index].pods, index))
     assignment, most = choice[worst], fitting[worst]

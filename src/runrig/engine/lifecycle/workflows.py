@@ -24,7 +24,6 @@ from runrig.domain.plan import (
     Release,
     RestartTask,
     RetryTask,
-    Stop,
     TryAgain,
     Unqueue,
 )
@@ -50,7 +49,7 @@ from runrig.engine.lifecycle.exit_codes import (
     requeued_if_evicted,
     starts_again,
 )
-from runrig.engine.lifecycle.finished_groups import end_waiting, go_on, holds_nodes, stop_groups
+from runrig.engine.lifecycle.finished_groups import go_on, holds_nodes, stop_groups, stop_or_end, stop_pods
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.living import living
 from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in, never_begun, unsettled
@@ -227,11 +226,8 @@ def _end(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
 
 
 def _stop_group(state: State, key: GroupKey, *, failed: bool, by: Task) -> Iterator[Action]:
-    cause = Status.FAILED if failed else Status.COMPLETED
     who = "the lead task" if by.lead else "task"
-    status = state.groups[key].status
-    yield MoveGroup(*key, status, message=after(f"{who} {by.name}"), stopping=cause)
-    yield Stop(state.groups[key].gang_id, cause)
+    return stop_pods(state.groups[key], Status.FAILED if failed else Status.COMPLETED, after(f"{who} {by.name}"))
 
 
 def _live_siblings(state: State, task: Task) -> list[Task]:
@@ -244,11 +240,9 @@ def _live_siblings(state: State, task: Task) -> list[Task]:
 
 def _leave(state: State, task: Task, cause: str) -> Iterator[Action]:
     """Stops the whole gang, to be queued again, because its lost pods do not fit next to the remaining ones."""
-    key = (task.workflow, task.group)
     message = _no_place(cause)
     yield MoveTask(task.key, Status.FAILED_BACKEND_ERROR, ExitCode.BACKEND_ERROR, message)
-    yield MoveGroup(*key, state.groups[key].status, message=message, stopping=Status.FAILED_BACKEND_ERROR)
-    yield Stop(state.groups[key].gang_id, Status.FAILED_BACKEND_ERROR)
+    yield from stop_pods(state.groups[task.workflow, task.group], Status.FAILED_BACKEND_ERROR, message)
 
 
 def _no_place(cause: str) -> str:
@@ -317,7 +311,9 @@ def time_out(state: State, now: float) -> Iterator[Action | None]:
                     yield TryAgain(group.gang_id)
             else:
                 cause = Status(deadline.cause)
-                yield from _stop_or_end(state, group, cause, _too_long(state.spec_of(group.workflow), cause))
+                yield from stop_or_end(state, group, cause, _too_long(state.spec_of(group.workflow), cause))
+                if state.groups[group.workflow, group.name].status.finished:
+                    yield from go_on(state, (group.workflow, group.name))
         yield None
 
 
@@ -339,33 +335,17 @@ def next_deadline(state: State, aside: Set[Scope] = frozenset()) -> float | None
     return min((*groups, *ends, *due), default=None)
 
 
-def _stop_or_end(state: State, group: Group, status: Status, message: str) -> Iterator[Action]:
-    """Stops the pods of a group, or ends it immediately if it has none."""
-    key = (group.workflow, group.name)
-    if holds_nodes(state, group):
-        yield MoveGroup(*key, group.status, message=message, stopping=status)
-        yield Stop(group.gang_id, status)
-        return
-    if group.gang_id in state.ledger.entries:
-        yield Release(group.gang_id)
-    yield from end_waiting(state, key, status, None, message)
-    yield from go_on(state, key)
-
-
 def cancel(state: State, workflow_id: str, *, user: str, message: str = "") -> Plan:
     """Stops the workflow. Waiting groups end immediately, as does everything of a workflow that is set aside (rule W8).
 
     Raises NotFound, and Conflict if the workflow has finished.
     """
     message = f"cancelled by {user}" + (f": {message}" if message else "")
-    if living(state, workflow_id).set_aside:
+    workflow = living(state, workflow_id)
+    if workflow.set_aside:
         return abandon(state, workflow_id, user=user, message=message)
-    return Plan(tuple(_cancel(state, workflow_id, message, user)))
-
-
-def _cancel(state: State, workflow_id: str, message: str, user: str) -> Iterator[Action]:
     live = [group for group in state.groups_of(workflow_id) if not group.status.finished]
     on_nodes = any(holds_nodes(state, group) for group in live)
-    yield from stop_groups(state, live, message)
-    status = state.workflows[workflow_id].status if on_nodes else WorkflowStatus.FAILED_CANCELED
-    yield MoveWorkflow(workflow_id, status, message=message, cancelled_by=user)
+    status = workflow.status if on_nodes else WorkflowStatus.FAILED_CANCELED
+    end = MoveWorkflow(workflow_id, status, message=message, cancelled_by=user)
+    return Plan((*stop_groups(state, live, message), end))

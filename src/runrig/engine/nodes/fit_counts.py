@@ -4,6 +4,7 @@ Counts are cached. A changed node updates the domains that contain it, O(levels)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -39,17 +40,15 @@ class PodShape(NamedTuple):
     only_on: str | None = None
 
 
+@dataclass(slots=True, eq=False)
 class FitCounts:
     """How many pods of one shape fit. *levels*: per level of the topology, one number per domain; the last level is the nodes.
 
     *takes*: per node, whether it accepts such pods at all.
     """
 
-    __slots__ = ("levels", "takes")
-
-    def __init__(self, levels: list[Ints], takes: NDArray[np.bool_]) -> None:
-        self.levels = levels
-        self.takes = takes
+    levels: list[Ints]
+    takes: NDArray[np.bool_]
 
     @classmethod
     def of(cls, topology: TopologyIndex, fitting: Ints, takes: NDArray[np.bool_]) -> "FitCounts":
@@ -103,6 +102,12 @@ def pods_per_node(nodes: int, requests: Requests, columns: Iterable[Ints], taken
             fitting[left == UNLISTED] = MOST_PER_NODE
         most = np.minimum(most, fitting)
     return most.astype(np.int64, copy=False)
+
+
+def with_more(free: Ints, more: Ints) -> Ints:
+    """*free*, a column of `pods_per_node`, after *more* has been released."""
+    freed: Ints = np.where(free == UNLISTED, UNLISTED, free + more)
+    return freed
 
 
 def fitting_in_all(rooms: Sequence[NodeCapacity], requests: Requests, layers: Iterable[int]) -> Ints:

@@ -32,6 +32,13 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     return ranked[first], where
 
 
+def added_up(where: Ints, amounts: Ints, size: int) -> Ints:
+    """The sum of *amounts* at each of *size* indices, exact. *where*: the index of each amount."""
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, where, amounts)
+    return sums
+
+
 class Domain(NamedTuple):
     """A domain. *at*: its index in its level. It contains the nodes *first* (included) to *last* (excluded) in topology order."""
 
@@ -112,6 +119,10 @@ class TopologyIndex:
         starts = self.starts[level]
         return Domain(level, at, int(starts[at]), int(starts[at + 1]))
 
+    def around(self, node: int, level: int) -> Domain:
+        """The domain of *level* that contains *node*."""
+        return self.domain(level, int(self.of[level][node]))
+
     def inside(self, domain: Domain, level: int) -> tuple[int, int]:
         """The range of domains of *level* inside *domain*: first, and one after the last."""
         if domain.first == domain.last:
@@ -135,11 +146,16 @@ class TopologyIndex:
 
 
 def path_of(node: Node, labels: Sequence[str]) -> tuple[str, ...] | None:
-    """The values of *labels* on *node*; None if one is missing. A missing host name label defaults to the node's name."""
+    """The values of *labels* on *node*; None if one is missing."""
     values = []
     for label in labels:
-        value = node.labels.get(label, node.name if label == HOSTNAME else None)
+        value = value_of(node, label)
         if value is None:
             return None
         values.append(value)
     return tuple(values)
+
+
+def value_of(node: Node, label: str) -> str | None:
+    """The value of *label* on *node*; None if it is missing. A missing host name label defaults to the node's name."""
+    return node.labels.get(label, node.name if label == HOSTNAME else None)

@@ -8,7 +8,6 @@ slices stands for all of its slices; `constraints_of` expands them for given pod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 from runrig.domain.errors import Refused
 from runrig.domain.gangs import PodSet, Requirement
@@ -17,18 +16,8 @@ from runrig.domain.quantities import counted
 from runrig.domain.workflows import TaskSpec, WorkflowSpec
 from runrig.engine.nodes.topology import ROOT, TopologyIndex
 
-
-class Asking(Protocol):
-    """Anything with topology requirements: a task of a workflow file, or a pod set of a gang."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def pods(self) -> int: ...
-
-    @property
-    def topology(self) -> tuple[Requirement, ...]: ...
+Asking = TaskSpec | PodSet
+"""Anything with topology requirements: a task of a workflow file, or a pod set of a gang."""
 
 
 @dataclass(frozen=True, slots=True)

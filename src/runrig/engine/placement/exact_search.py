@@ -6,6 +6,7 @@ that no two attempts differ only by a swap.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from runrig.engine.nodes.topology import Domain
@@ -100,15 +101,13 @@ def _alike(one: Demand, other: Demand) -> bool:
     return one.level == other.level and one.demand == other.demand and _form(one) == _form(other)
 
 
+@dataclass(slots=True)
 class _Choice:
     """One group's choice: the remaining domains, the current one, and the profiles that have been tried."""
 
-    __slots__ = ("domain", "domains", "tried")
-
-    def __init__(self, domains: Iterator[Domain]) -> None:
-        self.domains = domains
-        self.domain: Domain | None = None
-        self.tried: set[object] = set()
+    domains: Iterator[Domain]
+    domain: Domain | None = None
+    tried: set[object] = field(default_factory=set)
 
 
 class ExactSearch:
@@ -176,7 +175,7 @@ class ExactSearch:
             return True
         outer = chosen[group.parent].domain
         assert outer is not None
-        path = [self._at_level(domain, level) for level in range(outer.level + 1, domain.level + 1)]
+        path = self._path(outer, domain)
         if not path:
             chosen[-1].domain = domain
             return True
@@ -201,17 +200,13 @@ class ExactSearch:
         group = self._groups[index]
         outer = chosen[group.parent].domain
         assert outer is not None
-        for level in range(outer.level + 1, choice.domain.level + 1):
-            self._add_load(self._at_level(choice.domain, level), group.demand, -1)
+        for domain in self._path(outer, choice.domain):
+            self._add_load(domain, group.demand, -1)
         choice.domain = None
 
-    def _at_level(self, domain: Domain, level: int) -> Domain:
-        """The domain of *level* that contains *domain*; *level* is not finer than that of *domain*."""
-        return (
-            domain
-            if level == domain.level
-            else self._topology.domain(level, int(self._topology.of[level][domain.first]))
-        )
+    def _path(self, outer: Domain, domain: Domain) -> list[Domain]:
+        """The domains inside *outer* that contain *domain*, itself the last."""
+        return [self._topology.around(domain.first, level) for level in range(outer.level + 1, domain.level + 1)]
 
     def _add_load(self, domain: Domain, demand: ShapeCounts, sign: int) -> None:
         load = self._load.setdefault(domain[:2], {})
@@ -269,13 +264,10 @@ class ExactSearch:
         """The capacity of a node, and the domains below *level* that it shares with its neighbours."""
         takes = [bool(self._capacity.counts(shape).takes[node]) for shape in range(len(self._capacity.shapes))]
         inner = [
-            int(self._topology.of[finer][node]) - int(self._topology.inside(self._domain_of(node, level), finer)[0])
+            int(self._topology.of[finer][node]) - self._topology.inside(self._topology.around(node, level), finer)[0]
             for finer in range(level + 1, self._topology.node_level)
         ]
         return repr((inner, sorted(self._capacity.free(node).items()), takes))
-
-    def _domain_of(self, node: int, level: int) -> Domain:
-        return self._topology.domain(level, int(self._topology.of[level][node]))
 
     # ------------------------------------------------------------ pods on nodes
 

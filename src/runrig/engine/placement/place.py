@@ -32,32 +32,25 @@ class Layout(NamedTuple):
     proven: bool = True
 
 
-def anywhere(requests: Sequence[PodRequest]) -> PlacementConstraints:
-    """The constraints of pods that can go to any nodes, in a pool without topology keys."""
-    return PlacementConstraints(
-        (), ConstraintNode(ROOT, False, tuple((index, request.pods) for index, request in enumerate(requests))), False
-    )
+class Asked(NamedTuple):
+    """The demand of a gang on the nodes: its *requests*, one per pod set, and which of the pods must be placed together."""
+
+    requests: tuple[PodRequest, ...]
+    constraints: PlacementConstraints
 
 
-def place(
-    nodes: ClusterNodes,
-    requests: Sequence[PodRequest],
-    layers: Sequence[int],
-    constraints: PlacementConstraints | None = None,
-    within: Domain | None = None,
-) -> Layout:
-    """Places all of *requests* together, using only what is free in every one of *layers*.
+def place(nodes: ClusterNodes, asked: Asked, layers: Sequence[int], within: Domain | None = None) -> Layout:
+    """Places all pods together, using only what is free in every one of *layers*.
 
-    *constraints* None: the pods can go to any nodes. *within*: only in this domain of the topology; None: on all nodes.
-
+    *within*: only in this domain of the topology; None: on all nodes.
     O(changed nodes + domains of one level) if best fit succeeds or no domain has enough room; otherwise up to the step limit.
     """
-    constraints = constraints or anywhere(requests)
+    requests, constraints = asked
     if len(requests) == 1 and requests[0].pods and not constraints.asks:
         share = _tightest_node(nodes, constraints.labels, requests[0], layers, within)
         if share is not None:
             return Layout(((share,),))
-    shapes, root = needs_of(constraints, tuple(requests))
+    shapes, root = needs_of(asked)
     if not root.demand:
         return Layout(((),) * len(requests))
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
@@ -72,17 +65,11 @@ def place_in(capacity: TrialCapacity, root: Demand, requests: Sequence[PodReques
     )
 
 
-def has_place(
-    nodes: ClusterNodes,
-    requests: Sequence[PodRequest],
-    layers: Sequence[int],
-    constraints: PlacementConstraints,
-    within: Domain | None = None,
-) -> bool:
-    need = need_by_count(requests, constraints) if within is None else None
+def has_place(nodes: ClusterNodes, asked: Asked, layers: Sequence[int], within: Domain | None = None) -> bool:
+    need = need_by_count(asked) if within is None else None
     if need is None:
-        return place(nodes, requests, layers, constraints, within).shares is not None
-    return most_in_one_domain(nodes, need, layers) >= requests[0].pods
+        return place(nodes, asked, layers, within).shares is not None
+    return most_in_one_domain(nodes, need, layers) >= asked.requests[0].pods
 
 
 def _tightest_node(
@@ -108,15 +95,13 @@ def _tightest_node(
     return NodeShare(topology.names[tightest[0]], request.pods)
 
 
-def may_hold(
-    nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
-) -> bool:
-    """False only if *layers* are proven to lack room for *requests*. For one group of pods of one shape, counting is enough."""
-    shapes, root = needs_of(constraints, tuple(requests))
+def may_hold(nodes: ClusterNodes, asked: Asked, layers: Sequence[int]) -> bool:
+    """False only if *layers* are proven to lack room for it. For one group of pods of one shape, counting is enough."""
+    shapes, root = needs_of(asked)
     if not root.demand:
         return True
-    capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
-    whole = capacity.topology.whole(labelled=constraints.asks)
+    capacity = TrialCapacity(nodes, asked.constraints.labels, shapes, layers)
+    whole = capacity.topology.whole(labelled=asked.constraints.asks)
     if len(root.demand) == 1 and len(root.leaves) == 1:
         return all(_may_fit(capacity, need, whole) for need in root.required_inside)
     placements, proven = place_demand(capacity, root, whole)
@@ -124,10 +109,10 @@ def may_hold(
 
 
 @lru_cache(maxsize=256)
-def needs_of(constraints: PlacementConstraints, requests: tuple[PodRequest, ...]) -> tuple[list[PodShape], Demand]:
+def needs_of(asked: Asked) -> tuple[list[PodShape], Demand]:
     """Shapes and demand of a gang. Cached, because gangs are placed repeatedly and many are alike."""
-    shapes = shapes_of(requests)
-    return shapes, demand_of(constraints.root, requests, shapes)
+    shapes = shapes_of(asked.requests)
+    return shapes, demand_of(asked.constraints.root, asked.requests, shapes)
 
 
 def place_demand(capacity: TrialCapacity, root: Demand, whole: Domain) -> tuple[Sequence[PodPlacement] | None, bool]:
@@ -152,8 +137,9 @@ class DomainNeed(NamedTuple):
     level: int
 
 
-def need_by_count(requests: Sequence[PodRequest], constraints: PlacementConstraints) -> DomainNeed | None:
-    """The need of *requests* if a placement exists as soon as enough pods fit; None for several pod requests or required domains."""
+def need_by_count(asked: Asked) -> DomainNeed | None:
+    """The need of a gang if a placement exists as soon as enough pods fit; None for several pod requests or required domains."""
+    requests, constraints = asked
     if len(requests) != 1 or _requires(constraints.root):
         return None
     return DomainNeed(constraints.labels, constraints.asks, requests[0].shape, ROOT)
@@ -164,27 +150,24 @@ def _requires(node: ConstraintNode) -> bool:
     return node.required or any(_requires(part) for part in node.parts)
 
 
-def unmet_need(
-    nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
-) -> tuple[DomainNeed, int] | None:
-    """A need of *requests* that no domain has room for, and its pods; None if there is room for each need alone.
+def unmet_need(nodes: ClusterNodes, asked: Asked, layers: Sequence[int]) -> tuple[DomainNeed, int] | None:
+    """A need that no domain has room for, and its pods; None if there is room for each need alone.
 
     If there is one, `place` finds nothing, for larger gangs either.
     """
-    for need, pods in needs_in_domains(requests, constraints):
+    for need, pods in needs_in_domains(asked):
         if most_in_one_domain(nodes, need, layers) < pods:
             return need, pods
     return None
 
 
-def needs_in_domains(
-    requests: Sequence[PodRequest], constraints: PlacementConstraints
-) -> Iterator[tuple[DomainNeed, int]]:
-    """Yields each need of *requests* for room in one domain, one per shape, with its pods."""
-    shapes, root = needs_of(constraints, tuple(requests))
+def needs_in_domains(asked: Asked) -> Iterator[tuple[DomainNeed, int]]:
+    """Yields each need for room in one domain, one per shape, with its pods."""
+    shapes, root = needs_of(asked)
+    labels, asks = asked.constraints.labels, asked.constraints.asks
     for group in root.required_inside:
         for shape, pods in group.demand:
-            yield DomainNeed(constraints.labels, constraints.asks, shapes[shape], group.level), pods
+            yield DomainNeed(labels, asks, shapes[shape], group.level), pods
 
 
 def most_in_one_domain(nodes: ClusterNodes, need: DomainNeed, layers: Sequence[int]) -> int:

@@ -175,11 +175,8 @@ class Candidates:
         yield from self._stopping()
         for ancestor, leaves, inner_too in self._borrowers():
             yield from self._of(ancestor, leaves, inner_too=inner_too)
-        yield from self._own()
-
-    def _own(self) -> Iterator[Entry]:
         own_pool = self._ledger.preemptible.get(self._entry.gang.pool, ())
-        return (candidate for _, candidate in own_pool if self._may_go(candidate))
+        yield from (candidate for _, candidate in own_pool if self._may_go(candidate))
 
     def _stopping(self) -> Iterator[Entry]:
         for _, entry in sorted(self._ledger.unclaimed.items()):

@@ -14,11 +14,11 @@ import numpy as np
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.fit import CHARGED_ONLY, with_nodes
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import pod_requests
+from runrig.engine.ledger.options import asked_of_nodes
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
 from runrig.engine.placement.demand import Demand
-from runrig.engine.placement.place import needs_of, place_in
+from runrig.engine.placement.place import Asked, needs_of, place_in
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.preemption.candidates import Candidates, Drawn
 from runrig.engine.preemption.held_by_domain import HeldByDomain, held_by_domain, without
@@ -72,10 +72,10 @@ class DomainPreemption:
 
     def cheapest(self) -> DomainTargets | None:
         """The set with the lowest cost. None: no domain is required, or none was found, which does not prove that none exists."""
-        constraints = self._ledger.constraints(self._entry, tuple(each.count for each in self._choice))
-        if not self._ledger.place or constraints is None or not constraints.asks:
+        asked = asked_of_nodes(self._ledger, self._entry, self._choice)
+        if not self._ledger.place or asked is None or not asked.constraints.asks:
             return None
-        shapes, root = needs_of(constraints, tuple(pod_requests(self._entry, self._choice)))
+        shapes, root = needs_of(asked)
         required = _outermost_required(root)
         if required is None:
             return None
@@ -86,8 +86,8 @@ class DomainPreemption:
         for each in stopping:
             self._ledger.uncharge(each)
         try:
-            capacity = TrialCapacity(self._ledger.nodes, constraints.labels, shapes, CHARGED_ONLY)
-            best = _OverDomains(self, drawn, capacity, root, required).cheapest()
+            capacity = TrialCapacity(self._ledger.nodes, asked.constraints.labels, shapes, CHARGED_ONLY)
+            best = _OverDomains(self, drawn, asked, capacity, root, required).cheapest()
         finally:
             for each in stopping:
                 self._ledger.charge(each)
@@ -105,10 +105,10 @@ class DomainPreemption:
         """The missing quota, and how much of it *running*, slots of candidates, could free."""
         return QuotaLacks(self._ledger, self._entry, self._request, running)
 
-    def place_in(self, capacity: TrialCapacity, root: Demand, domain: Domain) -> Placement | None:
+    def place_in(self, capacity: TrialCapacity, root: Demand, asked: Asked, domain: Domain) -> Placement | None:
         """A placement of the preemptor inside *domain* with the room in *capacity*, or None. Ignores quota."""
         self._ledger.effort += PER_TRIAL
-        return with_nodes(self._choice, place_in(capacity, root, pod_requests(self._entry, self._choice), domain))
+        return with_nodes(self._choice, place_in(capacity, root, asked.requests, domain))
 
     def quota_without(self, chosen: Sequence[Entry]) -> bool:
         """Whether each of *chosen* can be preempted after those before it, and quota is then enough. Does not touch nodes."""
@@ -133,12 +133,14 @@ class _OverDomains:
         self,
         preemption: DomainPreemption,
         drawn: Drawn,
+        asked: Asked,
         capacity: TrialCapacity,
         root: Demand,
         required: Demand,
     ) -> None:
         self._preemption = preemption
         self._drawn = drawn
+        self._asked = asked
         self._capacity = capacity
         self._topology = capacity.topology
         self._root = root
@@ -249,7 +251,7 @@ class _OverDomains:
         if not self._enough[known]:
             return None
         capacity = without(self._capacity, self._drawn.columns, self._drawn.running[list(chosen)])
-        return self._preemption.place_in(capacity, self._root, domain)
+        return self._preemption.place_in(capacity, self._root, self._asked, domain)
 
 
 class _Search:

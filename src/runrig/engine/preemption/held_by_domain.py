@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED
 from runrig.engine.ledger.candidate_columns import CandidateColumns
 from runrig.engine.ledger.gang_columns import HeldRows
-from runrig.engine.nodes.fit_counts import MOST_PER_NODE, UNLISTED
-from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex, distinct
+from runrig.engine.nodes.fit_counts import pods_per_node, with_more
+from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex, added_up, distinct
 from runrig.engine.placement.demand import ShapeCounts
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.preemption.candidates import Drawn
@@ -95,16 +94,9 @@ def without(capacity: TrialCapacity, columns: CandidateColumns, gone: Ints) -> T
     resources = sorted({resource for shape in capacity.shapes for resource, _ in shape.requests})
     rows = columns.held(gone, resources, topology, topology.whole(labelled=False))
     touched, among = distinct(rows.node)
-    freed = {resource: _freed(amounts, among, len(touched)) for resource, amounts in rows.amounts.items()}
+    freed = {resource: added_up(among, amounts, len(touched)) for resource, amounts in rows.amounts.items()}
     fitting = [_all_gone(capacity, shape, rows, touched, among) for shape in range(len(capacity.shapes))]
     return capacity.with_more(touched, freed, fitting)
-
-
-def _freed(amounts: Ints, among: Ints, nodes: int) -> Ints:
-    """The sum of *amounts* per node."""
-    freed = np.zeros(nodes, dtype=np.int64)
-    np.add.at(freed, among, amounts)
-    return freed
 
 
 def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
@@ -117,12 +109,9 @@ def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
 
 def _all_gone(capacity: TrialCapacity, shape: int, rows: HeldRows, touched: Ints, among: Ints) -> Ints:
     """Per touched node, how many pods of *shape* would fit without any candidate. *among*: per row, the index of its node in *touched*."""
-    most = np.full(len(touched), MOST_PER_NODE, dtype=np.int64)
-    for resource, amount in capacity.shapes[shape].requests:
-        free = capacity.column(resource)[touched]
-        freed = _freed(rows.amounts[resource], among, len(touched))
-        listed = free != UNLISTED
-        fitting = np.maximum(np.where(listed, free, 0) + freed, 0) // amount
-        fitting[~listed] = MOST_PER_NODE if resource in UNLISTED_IS_UNCOUNTED else 0
-        np.minimum(most, fitting, out=most)
-    return most
+    requests = capacity.shapes[shape].requests
+    columns = (
+        with_more(capacity.column(resource)[touched], added_up(among, rows.amounts[resource], len(touched)))
+        for resource, _ in requests
+    )
+    return pods_per_node(len(touched), requests, columns)

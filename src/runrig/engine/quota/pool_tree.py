@@ -144,11 +144,15 @@ class QuotaTree:
             )
         return known
 
-    def nodes(self) -> Iterator[QuotaNode]:
-        """All nodes: root, cohorts, pools, then the nodes inside pools; each kind sorted by name."""
+    def declared(self) -> Iterator[QuotaNode]:
+        """The root, the cohorts and the pools; each kind sorted by name."""
         yield self.root
         for kind in (self.cohorts, self.pools):
             yield from (node for _, node in sorted(kind.items()))
+
+    def nodes(self) -> Iterator[QuotaNode]:
+        """All nodes: `declared`, then the nodes inside pools, sorted by name."""
+        yield from self.declared()
         for name, firm in sorted(self.firm.items()):
             assert firm.parent is not None
             yield firm.parent

@@ -248,13 +248,19 @@ def left_for_firm(pool: QuotaNode, index: int, layer: int = CHARGED) -> int:
     return pool.nominal[index] + drawable - pool.used[layer][index]
 
 
+def most_ever(leaf: QuotaLeaf, index: int) -> int:
+    """The most that work of *leaf* can ever use (rule P3)."""
+    return promise(leaf, index) if leaf.kind is NodeKind.FIRM else potential(leaf, index)
+
+
 def promise(leaf: QuotaLeaf, index: int) -> int:
     """The most that guaranteed work of *leaf* can ever use (rule P3): its nominal and shared quota, within all limits."""
     return leaf.subtree[index] if leaf.twin is None else potential(leaf.twin, index)
 
 
-def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
-    add_on_trial(leaf, request, layer)
+def add(leaf: QuotaLeaf, request: Request, layer: int, sign: int = 1) -> None:
+    """*sign* -1: subtracts *request*."""
+    add_on_trial(leaf, request, layer, sign)
     if layer == CHARGED:
         note_over(leaf.outermost_pool, request)
         if leaf.weighed:
@@ -274,49 +280,32 @@ def add_everywhere(leaf: QuotaLeaf, request: Request) -> None:
 
 
 def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
-    """Subtracts *request* from *leaf*; the inverse of `add`."""
-    take_on_trial(leaf, request, layer)
-    if layer == CHARGED:
-        note_over(leaf.outermost_pool, request)
-        if leaf.weighed:
-            note_borrowed(leaf.path, leaf.weighed)
+    """The inverse of `add`."""
+    add(leaf, request, layer, -1)
 
 
-def add_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
+def add_on_trial(leaf: QuotaLeaf, request: Request, layer: int, sign: int = 1) -> None:
     """Like `add`, for callers that undo it immediately: does not update `pools_over_nominal` and `borrowed`."""
     if leaf.guarded:
-        _count_used(leaf, request, layer, 1)
+        for pool in leaf.pools_above:
+            used = pool.used[layer]
+            for index, amount in request:
+                used[index] += sign * amount
         if leaf.twin is not None:
-            add_on_trial(leaf.twin, request, layer)
+            add_on_trial(leaf.twin, request, layer, sign)
     if leaf.keeps:
-        _add_beyond_kept(leaf, request, layer)
+        (_add_beyond_kept if sign > 0 else _take_beyond_kept)(leaf, request, layer)
     else:
         holding = leaf.holding[layer]
         for index, amount in request:
+            more = sign * amount
             for usage in holding:
-                usage[index] += amount
+                usage[index] += more
 
 
 def take_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """The inverse of `add_on_trial`."""
-    if leaf.guarded:
-        _count_used(leaf, request, layer, -1)
-        if leaf.twin is not None:
-            take_on_trial(leaf.twin, request, layer)
-    if leaf.keeps:
-        _take_beyond_kept(leaf, request, layer)
-    else:
-        holding = leaf.holding[layer]
-        for index, amount in request:
-            for usage in holding:
-                usage[index] -= amount
-
-
-def _count_used(leaf: QuotaLeaf, request: Request, layer: int, sign: int) -> None:
-    for pool in leaf.pools_above:
-        used = pool.used[layer]
-        for index, amount in request:
-            used[index] += sign * amount
+    add_on_trial(leaf, request, layer, -1)
 
 
 def _add_beyond_kept(leaf: QuotaLeaf, request: Request, layer: int) -> None:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection
 
-from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Request, add, note_over, take
+from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Request, add, note_over
 
 Change = tuple[QuotaLeaf, Request, int]
 """(leaf, request, how many times it is added); a negative number subtracts."""
@@ -14,8 +14,8 @@ def change_together(changes: Collection[Change]) -> None:
     above: dict[QuotaNode, tuple[tuple[list[int], ...], defaultdict[int, int]]] = {}
     for leaf, request, times in changes:
         if leaf.parent is None or leaf.guarded or leaf.keeps or leaf.weighed:
-            change = add if times > 0 else take
-            change(leaf, tuple([(index, abs(times) * amount) for index, amount in request]), CHARGED)
+            request = tuple([(index, abs(times) * amount) for index, amount in request])
+            add(leaf, request, CHARGED, 1 if times > 0 else -1)
             continue
         if leaf.parent not in above:
             above[leaf.parent] = leaf.holding[CHARGED][1:], defaultdict(int)

@@ -5,6 +5,7 @@ node tells its parent by how much its contribution changed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from runrig.domain.pools import Quota, Quotas
 from runrig.domain.quantities import LARGEST, FlavorResource
@@ -19,6 +20,8 @@ from runrig.engine.quota.quota_node import (
     tell_parent_of_over,
 )
 
+N = TypeVar("N", bound=QuotaNode)
+
 
 class TreeBuilder:
     """Nodes are complete after `finish`; from then on, only their usage changes, and what `tree_edits` changes.
@@ -30,34 +33,31 @@ class TreeBuilder:
         self.keys: tuple[FlavorResource, ...] = tuple(sorted(set(keys)))
         self.index_of: dict[FlavorResource, int] = {key: index for index, key in enumerate(self.keys)}
         self._nodes: list[QuotaNode] = []
-        self._leaves: list[QuotaLeaf] = []
 
     def node(self, kind: NodeKind, name: str, quotas: Quotas, weight: Weight = 1) -> QuotaNode:
         """Creates an inner node, not attached yet."""
-        node = QuotaNode(kind, name, {self.index_of[key]: quotas[key] for key in quotas}, len(self.keys), weight)
-        self._nodes.append(node)
-        return node
+        return self.adopt(QuotaNode(kind, name, self._indexed(quotas), len(self.keys), weight))
 
     def leaf(self, kind: NodeKind, name: str, quotas: Quotas, weight: Weight = 1) -> QuotaLeaf:
         """Creates a leaf, not attached yet."""
-        leaf = QuotaLeaf(kind, name, {self.index_of[key]: quotas[key] for key in quotas}, len(self.keys), weight)
-        self._nodes.append(leaf)
-        self._leaves.append(leaf)
-        return leaf
+        return self.adopt(QuotaLeaf(kind, name, self._indexed(quotas), len(self.keys), weight))
+
+    def _indexed(self, quotas: Quotas) -> dict[int, Quota]:
+        return {self.index_of[key]: quotas[key] for key in quotas}
+
+    def adopt(self, node: N) -> N:
+        """Includes *node* in `finish`."""
+        self._nodes.append(node)
+        return node
 
     def finish(self) -> None:
         """Computes what follows from the shape of the tree. O(nodes × (depth + flavors × resources))."""
         for node in self._nodes:
             follow_path(node)
         sum_up_all(sorted(self._nodes, key=lambda node: -len(node.path)))
-        for leaf in self._leaves:
-            prepare(leaf)
-
-    def adopt(self, node: QuotaNode) -> None:
-        """Includes *node*, which was created elsewhere, in `finish`."""
-        self._nodes.append(node)
-        if isinstance(node, QuotaLeaf):
-            self._leaves.append(node)
+        for node in self._nodes:
+            if isinstance(node, QuotaLeaf):
+                prepare(node)
 
 
 def hang(node: QuotaNode, parent: QuotaNode) -> None:

@@ -9,7 +9,7 @@ Yields decisions; the caller applies each to the ledger before requesting the ne
 complete, and the cycle may be split here (`engine.cycle`). The number of Nones reflects how much work a gang took.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Set
+from collections.abc import Callable, Generator, Iterator, Mapping, Set
 from itertools import repeat
 
 from runrig.domain.errors import At, FailedAt
@@ -58,8 +58,8 @@ def _passes(ledger: Ledger, looked: "_Looked") -> _Steps:
     borrowing: list[Bucket] = []
     return (
         (yield from _firm(ledger, QueueHeads(ledger.sleepers, [*firm, *put_off], Pass.FIRM), looked, set(put_off)))
-        or (yield from _low(ledger, low_heads(ledger), looked, borrowing))
-        or (yield from _low(ledger, borrowing_heads(ledger, borrowing), looked, None))
+        or (yield from _within(ledger, low_heads(ledger), looked, borrowing))
+        or (yield from _tried(ledger, borrowing_heads(ledger, borrowing), looked, Pass.BORROWING))
     )
 
 
@@ -176,23 +176,52 @@ def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
 
 def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucket]) -> _Steps:
     """Starts or nominates guaranteed work.
-
     *put_off*: buckets among *heads* that sleep until their turn, and are then woken if any of their guarantee is left.
     """
+
+    def comes(entry: Entry) -> bool:
+        if entry.bucket in put_off and is_promised(ledger, entry.bucket):
+            ledger.sleepers.wake(entry.bucket)
+        return True
+
+    return _tried(ledger, heads, looked, Pass.FIRM, comes if put_off else None)
+
+
+def _within(ledger: Ledger, heads: QueueHeads, looked: _Looked, borrowing: list[Bucket]) -> _Steps:
+    """Starts LOW work that does not borrow. *borrowing*: collects the buckets that would, to be tried later."""
+
+    def comes(entry: Entry) -> bool:
+        try:  # no `At`, because this runs for every gang drawn
+            borrows = would_borrow(ledger, entry)
+        except Exception as error:
+            raise FailedAt(entry.gang.workflow) from error
+        if borrows:
+            borrowing.append(entry.bucket)
+        return not borrows
+
+    return _tried(ledger, heads, looked, Pass.WITHIN, comes)
+
+
+def _tried(
+    ledger: Ledger,
+    heads: QueueHeads | HeadsByShare,
+    looked: _Looked,
+    turn: Pass,
+    comes: Callable[[Entry], bool] | None = None,
+) -> _Steps:
+    """Starts or nominates the gangs of *heads*. *comes*: called for each gang drawn; False: it is not tried in this pass."""
     for drawn, entry in enumerate(heads, start=1):
         if drawn % DRAWN_PER_STEP == 0:
             yield None
-        if entry.bucket in put_off and is_promised(ledger, entry.bucket):
-            ledger.sleepers.wake(entry.bucket)
-        if looked.skips(entry, Pass.FIRM):
+        if (comes is not None and not comes(entry)) or looked.skips(entry, turn):
             continue
-        if ledger.candidates.behind and any(each.topology for each in entry.gang.pod_sets):
+        if turn is Pass.FIRM and ledger.candidates.behind and any(each.topology for each in entry.gang.pod_sets):
             # Its search for targets needs all candidates; adding many of them takes a part of its own.
             yield from repeat(None, ledger.candidates.refresh() // EFFORT_PER_STEP)
         before = _effort(ledger)
         found = _look(ledger, entry)
         if found is None:
-            looked.failed(entry, Pass.FIRM)
+            looked.failed(entry, turn)
             yield from _steps(ledger, before)
             continue
         if isinstance(found, Targets):
@@ -200,7 +229,7 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucke
             for target in found.targets:
                 yield Preempt(target.gang, entry.gang.id, target.law, target.spared)
             if ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
-                looked.failed(entry, Pass.FIRM)
+                looked.failed(entry, turn)
         else:
             yield _admit(ledger, entry.gang, found)
         if not looked.enough_of(entry.bucket.pool):
@@ -254,37 +283,6 @@ def look_at(ledger: Ledger, entry: Entry) -> Start | None:
 
     full = attempt(entry.bucket.counts) if allowed(entry.bucket.counts) else None
     return full or largest(entry.gang.pod_sets, attempt, allowed)
-
-
-def _low(ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borrowing: list[Bucket] | None) -> _Steps:
-    """*borrowing*: collects the buckets that would borrow, to be tried later; None: they may borrow."""
-    turn = Pass.BORROWING if borrowing is None else Pass.WITHIN
-    for drawn, entry in enumerate(heads, start=1):
-        if drawn % DRAWN_PER_STEP == 0:
-            yield None
-        try:  # no `At`, because this runs for every gang drawn
-            borrows = borrowing is not None and would_borrow(ledger, entry)
-        except Exception as error:
-            raise FailedAt(entry.gang.workflow) from error
-        if borrowing is not None and borrows:
-            borrowing.append(entry.bucket)
-            continue
-        if looked.skips(entry, turn):
-            continue
-        before = _effort(ledger)
-        found = _look(ledger, entry)
-        if found is None:
-            looked.failed(entry, turn)
-            yield from _steps(ledger, before)
-            continue
-        assert not isinstance(found, Targets), f"{entry.gang.id} may not preempt"
-        yield _admit(ledger, entry.gang, found)
-        if not looked.enough_of(entry.bucket.pool):
-            heads.next_of(entry.bucket)
-        yield from _steps(ledger, before)
-        if looked.limited and looked.opens_again():
-            return True
-    return False
 
 
 def _admit(ledger: Ledger, gang: Gang, placement: Placement) -> Admit:

@@ -14,7 +14,7 @@ from runrig.domain.gangs import Placement
 from runrig.domain.quantities import LARGEST
 from runrig.engine.ledger.fit import layers_of
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import options, pod_requests
+from runrig.engine.ledger.options import asked_of_nodes, options
 from runrig.engine.ledger.queue import Barrier, Entry, Pass
 from runrig.engine.ledger.sleeping import ANYTHING, CANDIDATES
 from runrig.engine.placement.partial import least_counts
@@ -47,9 +47,8 @@ def put_to_sleep(ledger: Ledger, entry: Entry, turn: Pass) -> None:
 def _of_user(ledger: Ledger, entry: Entry) -> Iterator[Short]:
     """The limits that stop its user (rule W6). A change of a limit wakes all buckets."""
     users, need = ledger.users, entry.bucket.least_gpus
-    for holder, limit in users.of(ledger.pools[entry.gang.pool], entry.user):
-        if need > users.left(holder, limit):
-            yield ledger.sleepers.barrier(("user", *holder, limit), (holder,), partial(users.left, holder, limit)), need
+    for holder, limit in users.exceeded(ledger.pools[entry.gang.pool], entry.user, need):
+        yield ledger.sleepers.barrier(("user", *holder, limit), (holder,), partial(users.left, holder, limit)), need
 
 
 def _draws_less_than_asked(ledger: Ledger, entry: Entry) -> bool:
@@ -173,10 +172,8 @@ _MEASURES: Mapping[str, Callable[[QuotaNode, int, int], int]] = {"headroom": _ro
 
 def _domain(ledger: Ledger, entry: Entry, choice: Placement) -> list[Short]:
     """A group of its pods that no domain has room for, each shape counted alone."""
-    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
-    if not ledger.place or constraints is None:
-        return []
-    unmet = unmet_need(ledger.nodes, pod_requests(entry, choice), layers_of(ledger), constraints)
+    asked = asked_of_nodes(ledger, entry, choice) if ledger.place else None
+    unmet = None if asked is None else unmet_need(ledger.nodes, asked, layers_of(ledger))
     if unmet is None:
         return []
     need, pods = unmet

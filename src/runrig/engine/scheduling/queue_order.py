@@ -266,8 +266,7 @@ def _bounds(ledger: Ledger, pool: str, queue: PoolQueue) -> tuple[tuple[int, int
 
 def first_in(ledger: Ledger, pool: str, most: int) -> dict[str, Entry]:
     """The first *most* waiting gangs of *pool* by id, in the order of `ahead_of`. O(buckets of the pool + most × log buckets)."""
-    here = (bucket for rank in ledger.ranks.values() if pool in rank.by_pool for bucket in rank.by_pool[pool].buckets)
-    queues = [(kind_of(ledger, bucket), bucket.waiting) for bucket in here]
+    queues = [(kind_of(ledger, bucket), bucket.waiting) for bucket in ledger.buckets_in(pool)]
     lines = ([(kind, entry.order, entry) for entry in waiting[:most]] for kind, waiting in queues)
     return {entry.gang.id: entry for *_, entry in islice(merge(*lines), most)}
 
@@ -276,13 +275,16 @@ def head_of(ledger: Ledger, pool: str) -> Entry | None:
     """The gang of *pool* that the next cycle evaluates first; None if none waits but those that a limit of their user stops
     (rule W6). O(its buckets).
     """
-    here = [
-        bucket
-        for rank in ledger.ranks.values()
-        for bucket in (rank.by_pool[pool].buckets if pool in rank.by_pool else ())
-    ]
-    heads = [(kind_of(ledger, bucket), bucket.waiting[0]) for bucket in here if not ledger.user_holds_too_much(bucket)]
-    return min(heads, key=lambda each: (each[0], each[1].order))[1] if heads else None
+    heads = (each.waiting[0] for each in ledger.buckets_in(pool) if not ledger.user_holds_too_much(each))
+    return min(heads, key=lambda entry: standing(ledger, entry), default=None)
+
+
+Standing = tuple[tuple[int, bool], Order]
+"""The sort key of a waiting gang among those of its pool (rule P4)."""
+
+
+def standing(ledger: Ledger, entry: Entry) -> Standing:
+    return kind_of(ledger, entry.bucket), entry.order
 
 
 def kind_of(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:

@@ -7,7 +7,6 @@ the ledger.
 
 from collections.abc import Iterator
 from itertools import chain
-from operator import itemgetter
 from typing import NamedTuple
 
 from runrig.domain.blockers import Verdict
@@ -16,10 +15,10 @@ from runrig.domain.plan import Admit, Withdraw
 from runrig.domain.pools import Queueing
 from runrig.domain.steps import Steps
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.queue import Bucket, Entry, Order, Pass, in_order
+from runrig.engine.ledger.queue import Bucket, Entry, Pass, in_order
 from runrig.engine.preemption.targets import Targets
 from runrig.engine.scheduling.admission import Start, is_behind, look_at, next_step, strict_and_waiting
-from runrig.engine.scheduling.queue_order import goes_by_share, kind_of, would_borrow
+from runrig.engine.scheduling.queue_order import Standing, goes_by_share, kind_of, standing, would_borrow
 
 MOST_LOOKS = 16
 """Maximum number of gangs ahead that are evaluated; if there are more, the result is unknown."""
@@ -31,11 +30,6 @@ class Turn(NamedTuple):
     verdict: Verdict | None
     start: Start | None = None
 
-
-Head = tuple[tuple[int, bool], Order, Bucket]
-"""A bucket and its position, which orders buckets of the same pool."""
-
-_standing = itemgetter(0, 1)
 
 _WAITS = Turn(Verdict.WAITS)
 _UNKNOWN = Turn(None)
@@ -99,7 +93,7 @@ def _comes_before(ledger: Ledger, bucket: Bucket, entry: Entry) -> bool:
 def _tried(ledger: Ledger) -> Iterator[Bucket]:
     """Yields buckets whose head the next cycle may try, in the current state; possibly more than once."""
     nominated = strict_and_waiting(ledger)
-    heads: dict[str, Head] = {}
+    heads: dict[str, tuple[Standing, Bucket]] = {}
     for bucket in chain(ledger.sleepers.awake, _waking(ledger)):
         if ledger.user_holds_too_much(bucket):
             continue  # passed over, also as the head of a STRICT_FIFO pool (rule W6)
@@ -107,9 +101,10 @@ def _tried(ledger: Ledger) -> Iterator[Bucket]:
             if _may_start(ledger, bucket):
                 yield bucket
         elif not is_behind(nominated, bucket.waiting[0]):
-            standing = (kind_of(ledger, bucket), bucket.waiting[0].order)
-            heads[bucket.pool] = min(heads.get(bucket.pool, (*standing, bucket)), (*standing, bucket), key=_standing)
-    yield from (bucket for *_, bucket in heads.values() if _may_start(ledger, bucket))
+            head = standing(ledger, bucket.waiting[0])
+            if bucket.pool not in heads or head < heads[bucket.pool][0]:
+                heads[bucket.pool] = head, bucket
+    yield from (bucket for _, bucket in heads.values() if _may_start(ledger, bucket))
 
 
 def _may_start(ledger: Ledger, bucket: Bucket) -> bool:

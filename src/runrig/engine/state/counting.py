@@ -7,11 +7,6 @@ from runrig.domain.workflows import Workflow
 from runrig.engine.state.tables import Tables
 
 
-def submitter(workflow: Workflow | None) -> str:
-    """The user who submitted *workflow*; "" if it is unknown."""
-    return "" if workflow is None else workflow.submitted_by
-
-
 def count(state: Tables, workflow: Workflow, by: int) -> None:
     """Adds *by* workflows like *workflow* to `State.alive` and `State.waiting`."""
     if not workflow.status.finished:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from runrig.domain.gangs import NodeShare, Placement
 from runrig.domain.nodes import NO_FLAVOR
-from runrig.engine.ledger.fit import CHARGED_AND_HELD, CHARGED_ONLY
+from runrig.engine.ledger.fit import layers_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import ROOT, TopologyIndex
 from runrig.engine.placement.constraint_tree import ConstraintNode
 from runrig.engine.placement.demand import PodRequest
-from runrig.engine.placement.place import place
+from runrig.engine.placement.place import Asked, place
 from runrig.engine.placement.pod_slots import PodSlot, shares_of, slots_of
 
 Pod = tuple[str, int]
@@ -50,8 +50,8 @@ def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], stayin
         for each, pod_set, indices in zip(entry.placement, entry.gang.pod_sets, gone, strict=True)
     ]
     anchors = (PodRequest((), NO_FLAVOR, 1, only_on=node) for node in rest.anchors)
-    layers = CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
-    shares = place(ledger.nodes, [*wanted, *anchors], layers, replace(constraints, root=root)).shares
+    asked = Asked((*wanted, *anchors), replace(constraints, root=root))
+    shares = place(ledger.nodes, asked, layers_of(ledger)).shares
     return None if shares is None else _with_new_slots(ledger, entry, gone, shares)
 
 

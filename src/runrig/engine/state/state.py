@@ -39,6 +39,7 @@ from runrig.domain.plan import (
 )
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Loaded, RowChange
+from runrig.domain.subjects import gang_id_of, workflow_of
 from runrig.domain.transitions import TASK, check
 from runrig.domain.workflows import Group, GroupKey, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, left_out
 from runrig.engine.ledger.ledger import Ledger
@@ -46,7 +47,7 @@ from runrig.engine.placement.pod_slots import LastSlots, PodSlot
 from runrig.engine.state import timing
 from runrig.engine.state.attempts import began, new_attempt, queue_tasks, start_tasks, started_again, unqueue_tasks
 from runrig.engine.state.budgets import Budgets
-from runrig.engine.state.counting import count, submitter
+from runrig.engine.state.counting import count
 from runrig.engine.state.deadlines import GroupDeadline, deadlines_of
 from runrig.engine.state.dependents import Dependents
 from runrig.engine.state.group_table import GroupTable
@@ -78,7 +79,7 @@ class State:
         self.fixed_nodes = fixed_nodes
         self.topology = topology
         self.revision = 0
-        self.ledger = Ledger(place=place, user_of=lambda id: submitter(self.workflows.get(id)))
+        self.ledger = Ledger(place=place, user_of=self._user_of)
         self.nodes: dict[str, Node] = {}
         self.taken_over: dict[str, Node] = {}
         self.workflows: dict[str, Workflow] = {}
@@ -155,6 +156,9 @@ class State:
     def pools(self) -> Mapping[str, Pool]:
         return self.ledger.pools
 
+    def _user_of(self, workflow: str) -> str:
+        return self.workflows[workflow].submitted_by if workflow in self.workflows else ""
+
     def spec_of(self, workflow: str) -> WorkflowSpec:
         return self.specs[self.workflows[workflow].spec_hash]
 
@@ -217,10 +221,9 @@ class State:
                 self._move_workflow(action, at)
             case _:
                 self.decide(action, at)
-        if (id := timing.timed_by(action)) in self.workflows:
-            workflow = self.workflows[id]
-            kept = self.budgets.keep_back(self.pools, workflow)
-            self._put_workflow(timing.timed(workflow, self.groups.statuses(id), at, paused=kept))
+        if isinstance(action, timing.MOVES) and (row := self.workflows.get(workflow_of(action) or "")) is not None:
+            kept = self.budgets.keep_back(self.pools, row)
+            self._put_workflow(timing.timed(row, self.groups.statuses(row.id), at, paused=kept))
 
     def _put_workflow(self, *workflows: Workflow) -> None:
         for workflow in workflows:
@@ -337,7 +340,7 @@ class State:
                 self.put_task(replace(task, restarting=True))
 
     def decide(self, action: Decision, at: float) -> None:
-        gang_id = action.gang.id if isinstance(action, Queue) else action.gang
+        gang_id = gang_id_of(action)
         workflow, _, name = gang_id.partition("/")
         group = self.groups.get((workflow, name))
         moved = None if group is None else group_decided(group, action, at)

@@ -3,46 +3,21 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from runrig.domain.plan import (
-    Abandon,
-    Action,
-    Admit,
-    EndHold,
-    Hold,
-    MoveGroup,
-    MoveWorkflow,
-    Queue,
-    SetAside,
-    Submit,
-    Unqueue,
-)
+from runrig.domain.plan import Abandon, Admit, EndHold, Hold, MoveGroup, MoveWorkflow, Queue, SetAside, Submit, Unqueue
 from runrig.domain.times import Moment, Times, as_far_as_known, moment_of
 from runrig.domain.workflows import ExitCode, Status, Workflow
 
 LOST = (ExitCode.BACKEND_ERROR, ExitCode.EVICTED, ExitCode.PREEMPTED)
 """Exit codes of attempts that did not end by themselves."""
 
+MOVES = Submit | MoveGroup | MoveWorkflow | Hold | EndHold | SetAside | Abandon | Queue | Admit | Unqueue
+"""Actions that may change the class of time of a workflow."""
+
 
 def times_of(workflow: Workflow) -> Times:
     """Its times, computed for workflows of older releases."""
     kept = workflow.times
     return kept or as_far_as_known(workflow.submit_time, workflow.start_time, workflow.end_time, workflow.status)
-
-
-def timed_by(action: Action) -> str | None:
-    """The workflow whose class of time *action* may change, or None."""
-    match action:
-        case Submit(workflow):
-            return workflow.id
-        case MoveGroup(workflow) | MoveWorkflow(workflow) | Hold(workflow) | EndHold(workflow):
-            return workflow
-        case SetAside(workflow) | Abandon(workflow):
-            return workflow
-        case Queue(gang):
-            return gang.id.partition("/")[0]
-        case Admit(gang) | Unqueue(gang):
-            return gang.partition("/")[0]
-    return None
 
 
 def submitted(workflow: Workflow, *, paused: bool) -> Workflow:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from runrig.domain.plan import Decision, DropNode, Preempt, PutNode, Queue, Refuse, Release, Stop
 from runrig.domain.quantities import GPU
 from runrig.domain.records import Event
+from runrig.domain.subjects import gang_id_of
 from runrig.domain.usage import ANY, FLAVOR, MICROSECONDS, UNKNOWN, WORK, Folded, Hour, Key, microseconds
 from runrig.domain.workflows import Status
 from runrig.engine.ledger.options import flavors_of
@@ -101,7 +102,7 @@ class Fold:
             if isinstance(action, PutNode | DropNode):
                 self._touched.add(action.node.name if isinstance(action, PutNode) else action.name)
             return
-        gang = action.gang.id if isinstance(action, Queue) else action.gang
+        gang = gang_id_of(action)
         if isinstance(action, Queue):
             self._users[gang] = submitters.get(action.gang.workflow, UNKNOWN)
         entry = self._state.ledger.entries.get(gang)
