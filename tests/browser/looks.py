@@ -62,11 +62,11 @@ AXE = ((1440, "light"), (390, "dark"))
 _OF_AXE = {"resultTypes": ["violations"], "preload": False, "rules": {"color-contrast": {"enabled": False}}}
 """Most of its time goes into contrast, which CONTRAST computes in all views, and more strictly."""
 
-_DRAWN = """() => !document.querySelector('canvas') ||
+DRAWN = """() => !document.querySelector('canvas') ||
   new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))"""
 """A map is drawn again in the frame after its width has changed."""
 
-_ALL = f"async () => {{ await ({_DRAWN})(); return [{', '.join(f'...({check})()' for check in CHECKS)}]; }}"
+_ALL = f"async () => {{ await ({DRAWN})(); return [{', '.join(f'...({check})()' for check in CHECKS)}]; }}"
 
 
 def faults(page: Page, views: tuple[tuple[int, str], ...] = VIEWS, axe: tuple[tuple[int, str], ...] = AXE) -> list[str]:

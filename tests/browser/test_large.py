@@ -36,7 +36,7 @@ def test_printed_page_is_light_and_complete(cluster: Large, chromium: Browser, t
         page = context.new_page()
         cluster.goto(page, "/")
         page.emulate_media(media="print")
-        page.wait_for_timeout(100)
+        page.evaluate(looks.DRAWN)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert page.evaluate("getComputedStyle(document.querySelector('h2')).color") == "rgb(84, 93, 102)"
         colours = page.evaluate(looks.COLOURS)

@@ -17,6 +17,7 @@ from runrig.backends.kubernetes.cluster import NODE, POD, SECRET, ApiRefusal, Cl
 from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
 from tests.kubernetes.wire import doorkeeper, kubeconfig
 from tests.kubernetes.world import EXAMPLES, World, bare_pod
+from tests.patience import PATIENCE_S
 
 LABELS = {"app.kubernetes.io/managed-by": "runrig"}
 
@@ -200,7 +201,7 @@ def test_silent_watch_ends_when_another_thread_closes_it(cluster: Cluster, world
     reader = threading.Thread(target=lambda: list(stream))
     reader.start()
     stream.close()
-    reader.join(2)
+    reader.join(PATIENCE_S)
     assert not reader.is_alive()
     assert list(stream) == []
 

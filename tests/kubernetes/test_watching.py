@@ -18,6 +18,7 @@ from runrig.backends.kubernetes.cluster import EVENT, NODE, SECRET, ApiRefusal, 
 from runrig.backends.kubernetes.watching import Watch
 from tests.kubernetes.wire import Cable, cable, doorkeeper, kubeconfig
 from tests.kubernetes.world import World
+from tests.patience import PATIENCE_S, crowding
 
 LABELS = {"app.kubernetes.io/managed-by": "runrig"}
 
@@ -62,13 +63,13 @@ def watched(world: World, place: Path, **seconds: float) -> Iterator[Watched]:
         made.watch.stop()
         took = time.monotonic() - began
         cluster.close()
-        assert took < 1, f"it stopped only after {took:.1f} s"
+        assert took < 1 or took < crowding(), f"it stopped only after {took:.1f} s"
 
 
 @pytest.fixture
 def direct(world: World) -> Iterator[Watched]:
     with watched(world, world.plane.kubeconfig) as made:
-        assert made.watch.wait_synced(10)
+        assert made.watch.wait_synced(PATIENCE_S)
         yield made
 
 
@@ -82,7 +83,7 @@ def line(plane: ControlPlane) -> Iterator[Cable]:
 def over(line: Cable, world: World, tmp_path: Path, **seconds: float) -> Iterator[Watched]:
     place = kubeconfig(world.plane, tmp_path / "kubeconfig", url=f"https://127.0.0.1:{line.port}")
     with watched(world, place, **seconds) as made:
-        assert made.watch.wait_synced(10)
+        assert made.watch.wait_synced(PATIENCE_S)
         yield made
 
 
@@ -103,7 +104,7 @@ def test_view_follows_creations_changes_and_deletions(direct: Watched) -> None:
 def test_existing_objects_are_visible_immediately(world: World, direct: Watched) -> None:
     direct.write("a", "1")
     with watched(world, world.plane.kubeconfig) as later:
-        assert later.watch.wait_synced(10)
+        assert later.watch.wait_synced(PATIENCE_S)
         assert later.values() == {"a": "1"}
 
 
@@ -129,7 +130,7 @@ def test_each_change_notifies(direct: Watched) -> None:
     for turn in range(3):
         direct.rung.clear()
         direct.write("a", str(turn))
-        assert direct.rung.wait(10)
+        assert direct.rung.wait(PATIENCE_S)
         direct.sees({"a": str(turn)})
 
 
@@ -230,7 +231,7 @@ def test_expired_versions_are_listed_again(
 
 def test_view_survives_a_server_restart_and_two_watches_agree(world: World, direct: Watched) -> None:
     with watched(world, world.plane.kubeconfig) as other:
-        assert other.watch.wait_synced(10)
+        assert other.watch.wait_synced(PATIENCE_S)
         direct.write("a", "1")
         for each in (direct, other):
             each.sees({"a": "1"})
@@ -243,7 +244,7 @@ def test_view_survives_a_server_restart_and_two_watches_agree(world: World, dire
 
 def test_hanging_server_is_noticed_although_its_connections_are_open(world: World) -> None:
     with watched(world, world.plane.kubeconfig, silence=1, read=1, connect=1) as seen:
-        assert seen.watch.wait_synced(10)
+        assert seen.watch.wait_synced(PATIENCE_S)
         server = world.plane.processes["kube-apiserver"]
         os.kill(server.pid, signal.SIGSTOP)
         try:
@@ -257,7 +258,7 @@ def test_hanging_server_is_noticed_although_its_connections_are_open(world: Worl
 def test_watch_ended_by_its_server_continues_without_trouble(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "runrig")
     with watched(world, world.plane.kubeconfig, watch=1) as short:
-        assert short.watch.wait_synced(10)
+        assert short.watch.wait_synced(PATIENCE_S)
         first = short.watch._stream
         world.plane.until(lambda: short.watch._stream is not first, "another watch runs")
         short.write("a", "1")
@@ -291,11 +292,12 @@ def test_kind_without_changes_is_no_trouble(
 
 
 def test_busy_server_is_not_asked_again_for_as_long_as_it_requests(world: World, tmp_path: Path) -> None:
-    with doorkeeper(429, {"Retry-After": "1"}, b"") as url:
+    with doorkeeper(429, {"Retry-After": "60"}, b"") as url:
         place = kubeconfig(world.plane, tmp_path / "k", url=url)
         with watched(world, place) as busy:
-            assert not busy.watch.wait_synced(0.7)
+            world.plane.until(lambda: busy.watch.trouble, "it is refused", timeout_s=PATIENCE_S)
             assert busy.watch.trouble == "the API server is temporarily unavailable (429): no reason given"
+            assert not busy.watch.wait_synced(0.7)
             assert busy.watch._tries == 1
 
 
@@ -303,7 +305,7 @@ def test_missing_permission_is_reported_and_retried(world: World, tmp_path: Path
     with watched(world, kubeconfig(world.plane, tmp_path / "k", token=token_of(world, "reader"))) as reader:
         world.plane.until(lambda: "secrets is forbidden" in (reader.watch.trouble or ""), "it is refused")
         allow(world, "reader", "secrets")
-        assert reader.watch.wait_synced(20)
+        assert reader.watch.wait_synced(PATIENCE_S)
         reader.write("a", "1")
         reader.sees({"a": "1"})
         assert reader.watch.trouble is None

@@ -84,6 +84,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoTeams]:
         ({"label": ["team=(a|b.*)"]}, ["three-1", "one-1"]),
         ({"label": ["team=b*"]}, ["three-1"]),
         ({"label": ["team=bx1"]}, []),
+        ({"label": ["team=*b"]}, []),
         ({"label": ["team=a", "run=x"]}, []),
         ({"label": ["team=a", "example.com/run=2"]}, ["one-1"]),
         ({"label": ["run.x=a"]}, []),

@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.patience import PATIENCE_S
+
 HERE = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
 
 
@@ -38,7 +40,7 @@ class Receiver:
 
     def wait(self, count: int) -> None:
         with self.arrived:
-            assert self.arrived.wait_for(lambda: len(self.got) >= count, 20), self.got
+            assert self.arrived.wait_for(lambda: len(self.got) >= count, PATIENCE_S), self.got
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from runrig.domain.value import at
 from runrig.service.notices import notices
 from runrig.service.notices.webhook import Webhook
 from runrig.store import schema
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 from tests.service.notices.mailbox import Mailbox, mailbox
 from tests.service.notices.receiver import HERE, Receiver, receiving
 from tests.worlds.service import T0, Desk, desk, one_task, submit
@@ -46,7 +46,7 @@ def turn_on(it: Desk, url: str, user: str = "ann", when: tuple[When, ...] = EVER
 
 def rest(it: Desk, user: str = "ann") -> str:
     """Delivers until nothing waits for *user*; returns the last result."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     it.service.notices.collect()
     while it.store.notices.waiting(user) or user in it.service.notices._sending:
         assert time.monotonic() < end, it.service.notices.shown(user)
