@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from .barriers import Barrier, Column, Quota
 from .budgets import SPENDING, Spending
 from .chain import Snapshot
-from .gang import NOMINATED, Full, Gang, Placement, Queue
-from .nodes import fits
+from .gang import NOMINATED, Full, Gang, Queue
 from .places import Search, as_placement, choices, shared_levels
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 from .timeouts import TIMING, Timeouts
@@ -192,13 +191,14 @@ class Court:
             self._fulls.clear()
             for queue in self.world.queues.values():
                 queue.at, queue.stopped = [], -1
-            self.world.fresh = {queue: None for queues in self.world.waiting.values() for queue in queues}
+            self.world.fresh = {True: {}, False: {}}
+            for (_, firm), queues in self.world.waiting.items():
+                self.world.fresh[firm] |= queues
 
     def could_ever_start(self, gang: Gang) -> bool:
         """Quota would allow its smallest size if nothing else ran."""
-        capacity = dict(self.world.capacity)
-        if self._empty is None or self._empty.capacity != capacity:
-            self._empty, self._ever = Tree(self.world.pools, self.world.cohorts, capacity), {}
+        if self._empty is None or self._empty.capacity != self.world.capacity:
+            self._empty, self._ever = Tree(self.world.pools, self.world.cohorts, dict(self.world.capacity)), {}
         if gang.alike not in self._ever:
             leaf = (self._empty.firm if gang.firm else self._empty.low)[gang.pool]
             room = self._empty.promise if gang.firm else self._empty.headroom
@@ -241,7 +241,7 @@ class Court:
 
     def _sleep(self, queue: Queue, at: list[tuple[Barrier, int]]) -> None:
         """It is asked again when a barrier of *at* lets it through; if there is none, after its next gang arrives."""
-        self.world.fresh.pop(queue, None)
+        self.world.fresh[queue.firm].pop(queue, None)
         if at == queue.at:
             return
         for each, need in queue.at:
@@ -261,7 +261,7 @@ class Court:
             beds = self._beds if self._seen != world.loosened else self._open  # Since then, barriers only closed.
             self._seen, self._at = world.loosened, world.changes
             self._open = [each for each in beds if each.lets_through()]
-        found = [queue for queue in world.fresh if queue.firm == firm]
+        found = [*world.fresh[firm]]
         for each in self._open:
             asleep = each.asleep[firm]
             room = each.most() if asleep else 0
@@ -287,8 +287,8 @@ class Court:
                 self._lines[firm] = loosened, line
             passed = [queue for _, queue in line[: bisect_left(line, standing, key=_place)]]
             del line[: len(passed)]
-            for nth, queue in enumerate(dict.fromkeys([*passed, *self.world.fresh])):
-                if queue.firm != firm or queue.stopped == loosened or not queue.row:
+            for nth, queue in enumerate(dict.fromkeys([*passed, *self.world.fresh[firm]])):
+                if queue.stopped == loosened or not queue.row:
                     continue
                 if queue.at and all(need > barrier.most() for barrier, need in queue.at):
                     queue.stopped = loosened
@@ -375,26 +375,3 @@ class Court:
     def layers_of(self, gang: Gang) -> tuple[int, ...]:
         """Where an admission must fit: what is nominated is charged already."""
         return (REAL,) if gang.state == NOMINATED else LAYERS
-
-
-def no_room(
-    court: Court, gang: Gang, places: Placement, layers: tuple[int, ...], *, closed_is_fine: bool = False
-) -> Iterator[str]:
-    """Law T1: room for each pod. Law N1: on nodes that take new pods. *closed_is_fine*: on those where it is already."""
-    world = court.world
-    were = {share["node"] for each in gang.placement for share in each["shares"]} if closed_is_fine else set()
-    taken: dict[str, dict[str, int]] = {}
-    for need, each in zip(gang.requests, places, strict=True):
-        for share in each["shares"]:
-            if world.takes.get(share["node"]) != each["flavor"] and share["node"] not in were:
-                yield f"node {share['node']} takes no new pods of flavor {each['flavor']}"
-                return
-            mine = taken.setdefault(share["node"], {})
-            for resource, amount in need.items():
-                mine[resource] = mine.get(resource, 0) + amount * share["count"]
-    for name, amounts in taken.items():
-        room = {} if name in were else world.rooms[layers].of(name)
-        if name not in were and not fits(room, amounts):
-            free = {resource: room.get(resource) for resource in amounts}
-            yield f"it needs {amounts} of node {name}, where {free} are free"
-            return

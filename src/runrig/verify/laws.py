@@ -6,9 +6,9 @@ It is asked before a decision is carried out, or at the end of a cycle.
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
-from .court import MOST_REQUEUES, Action, Commit, Court, Way, no_room
+from .court import MOST_REQUEUES, Action, Commit, Court, Way
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang
-from .places import MOST_CHOICES, choices
+from .places import MOST_CHOICES, choices, no_room
 from .quota import CHARGED, LAYERS, REAL, Node
 
 # ---------------------------------------------------------------- quota
@@ -207,7 +207,7 @@ def keeps_its_reservation(court: Court, gang: Gang, action: Action) -> Iterator[
         if name in court.leaving or world.workflows.get(name, {}).get("aside"):
             return
     with world.without([gang]):
-        lost = next(no_room(court, gang, gang.placement, (CHARGED,)), None)
+        lost = next(no_room(court.world, gang, gang.placement, (CHARGED,)), None)
         if lost is None and not court.short_of_quota(gang, world.asked(gang, gang.placement), (CHARGED,)):
             yield "its nomination ends, although its nodes and its guarantee are still there"
 
@@ -219,7 +219,7 @@ def free_places(court: Court) -> Iterator[tuple[Gang, str]]:
         new = gang.since == court.world.now
         if new or aside or court.short_of_quota(gang, court.world.asked(gang, gang.placement), (REAL,)):
             continue
-        if not list(no_room(court, gang, gang.placement, (REAL,))):
+        if not list(no_room(court.world, gang, gang.placement, (REAL,))):
             yield gang, "it is still nominated at the end of a cycle, although its nodes are free"
 
 

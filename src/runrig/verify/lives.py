@@ -5,9 +5,9 @@ from heapq import heappop
 from typing import Any
 
 from .budgets import HOUR, budget_of, month_of, scopes_of
-from .court import Action, Commit, Court, no_room
+from .court import Action, Commit, Court
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, counted, gpus_of
-from .places import groups
+from .places import groups, no_room
 from .quota import CHARGED, LAYERS
 from .timeouts import EXACT_S, LIMITS, QUEUE, RUN, STATES
 
@@ -29,12 +29,12 @@ def placement(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     yield from _domains(court, gang, action["placement"])
     if gang.state == ADMITTED:
         with court.world.without([gang], LAYERS):
-            yield from no_room(court, gang, action["placement"], LAYERS, closed_is_fine=True)
+            yield from no_room(court.world, gang, action["placement"], LAYERS, closed_is_fine=True)
     elif "targets" in action:
         with court.world.without(court.mine(action)):
-            yield from no_room(court, gang, action["placement"], (CHARGED,))
+            yield from no_room(court.world, gang, action["placement"], (CHARGED,))
     else:
-        yield from no_room(court, gang, action["placement"], court.layers_of(gang))
+        yield from no_room(court.world, gang, action["placement"], court.layers_of(gang))
 
 
 def _has_ended(court: Court, gang: Gang, index: int, number: int) -> bool:

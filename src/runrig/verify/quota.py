@@ -30,7 +30,7 @@ class Node:
     nominal of a pool with its subpools. *path*: from itself to the root.
     """
 
-    __slots__ = ("_steps", "is_pool", "name", "parent", "path", "quota", "sums", "whole")
+    __slots__ = ("_rungs", "is_pool", "name", "parent", "path", "quota", "sums", "whole")
 
     def __init__(self, name: str, parent: "Node | None", quota: Mapping[str, Any], *, is_pool: bool = False) -> None:
         self.name, self.parent, self.is_pool = name, parent, is_pool
@@ -38,18 +38,24 @@ class Node:
         self.quota = {key: limits(each) for key, each in quota.items()}
         self.sums = defaultdict[str, Sums](Sums), defaultdict[str, Sums](Sums)
         self.whole: dict[str, int] = {}
-        self._steps: dict[str, list[Node]] = {}
+        self._rungs: dict[str, tuple[list[Rung], list[Rung]]] = {}
 
     def limits(self, key: str) -> tuple[int, int, int]:
         return self.quota.get(key, UNLIMITED)
 
-    def steps(self, key: str) -> list["Node"]:
-        """Those on its path that count for Q3: with limits, and the root. Others pass on whatever is above and below them."""
-        if key not in self._steps:
-            self._steps[key] = [
-                each for each in self.path if each.parent is None or each.limits(key)[1:] != UNLIMITED[1:]
-            ]
-        return self._steps[key]
+    def rungs(self, key: str) -> tuple[list["Rung"], list["Rung"]]:
+        """Its path, as (node, sums per layer, nominal, borrowing limit, lending limit).
+
+        Then those of it that count for Q3: with limits, and the root. Others pass on whatever is above and below them.
+        """
+        if key not in self._rungs:
+            path = [(each, (each.sums[CHARGED][key], each.sums[REAL][key]), *each.limits(key)) for each in self.path]
+            counts = [each for each in path if each[0].parent is None or each[3:] != UNLIMITED[1:]]
+            self._rungs[key] = path, counts
+        return self._rungs[key]
+
+
+Rung = tuple[Node, tuple[Sums, Sums], int, int, int]
 
 
 def limits(quota: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -129,8 +135,8 @@ class Tree:
 
     def _move(self, node: Node, key: str, change: int, layer: int) -> None:
         """Changes the balance of *node*, and of those above as far as they notice: what it does not lend is not theirs."""
-        for at in node.steps(key):
-            sums, lend = at.sums[layer][key], at.limits(key)[2]
+        for _, pair, _, _, lend in node.rungs(key)[1]:
+            sums = pair[layer]
             old = sums.balance
             sums.balance = new = old + change
             change = min(lend, new) - min(lend, old)
@@ -139,13 +145,13 @@ class Tree:
         """*amount* below zero gives it back."""
         self._move(leaf, key, -amount, layer)
         asked = amount
-        for node in leaf.path if firm or layer == CHARGED else ():
-            sums = node.sums[layer][key]
+        for _, pair, nominal, _, _ in leaf.rungs(key)[0] if firm or layer == CHARGED else ():
+            sums = pair[layer]
             sums.held += amount
             if firm:
                 sums.used += amount
             if firm and asked:
-                old, nominal = sums.wanted, node.limits(key)[0]
+                old = sums.wanted
                 sums.wanted = new = old + asked
                 asked = max(0, new - nominal) - max(0, old - nominal)
 
@@ -163,8 +169,8 @@ class Tree:
     def headroom(self, node: Node, key: str, layer: int) -> int:
         """Law Q4, from the root down."""
         room = max(0, self.capacity.get(key, 0) - self.assigned.get(key, 0))
-        for each in reversed(node.steps(key)):
-            balance, (_, borrow, lend) = each.sums[layer][key].balance, each.limits(key)
+        for each, pair, _, borrow, lend in reversed(node.rungs(key)[1]):
+            balance = pair[layer].balance
             if each.parent is None:
                 room += balance
             else:
@@ -174,22 +180,24 @@ class Tree:
     def may_draw(self, node: Node, key: str, layer: int) -> int:
         """Returns how much HIGH and NORMAL work below *node* can draw from the nodes above it, by P2, including what it draws now."""
         drawn, free = 0, -self.root.sums[layer][key].wanted
-        for each in reversed(node.path[:-1]):
-            nominal, borrow, _ = each.limits(key)
-            wanted = each.sums[layer][key].wanted
-            drawn = min(borrow, max(0, free + drawn + max(0, wanted - nominal)))
-            free = nominal - wanted
+        for each, pair, nominal, borrow, _ in reversed(node.rungs(key)[0]):
+            if each.parent is not None:
+                spare = nominal - pair[layer].wanted
+                drawn = min(borrow, max(0, free + drawn - min(0, spare)))
+                free = spare
         return drawn
 
     def promise(self, leaf: Node, key: str, layer: int) -> int:
         """Law P2: how much more HIGH and NORMAL work of *leaf* may use; below zero after a cut."""
         most, free = NO_LIMIT, 0
-        for node in leaf.path:
-            sums, (nominal, borrow, _) = node.sums[layer][key], node.limits(key)
+        for node, pair, nominal, borrow, _ in leaf.rungs(key)[0]:
+            sums = pair[layer]
             spare = nominal - sums.wanted
-            free += max(0, spare)
-            drawn = 0 if node.parent is None else max(0, borrow + min(0, spare))
-            most = min(most, free + drawn)
+            if spare > 0:
+                free += spare
+            drawn = 0 if node.parent is None else borrow if spare > 0 else max(0, borrow + spare)
+            if free + drawn < most:
+                most = free + drawn
             if node.is_pool and node is not leaf.parent:
                 most = min(most, node.whole.get(key, 0) + self.may_draw(node, key, layer) - sums.used)
         return most

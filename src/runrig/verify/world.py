@@ -17,11 +17,11 @@ Layers = tuple[int, ...]
 
 
 class World:
-    """*awaited*: by W5. *held*: GPUs by W6. *takes*: node → flavor, if it takes new pods (N1).
+    """*awaited*: by W5. *held*: GPUs by W6. *takes*: node → flavor, if it takes new pods (N1). *touched*: nodes whose room changed.
 
     *waiting*: queues with gangs, by pool and whether they are HIGH or NORMAL. *low*: LOW gangs in state ADMITTED, by pool. *fresh*:
-    queues that were not asked since their first gang became that. *loosened*: how often something became free. *changes*: another
-    number after each change of quota or what is held, and the old one after a trial. *touched*: nodes whose room changed.
+    by the same, queues that were not asked since their first gang became that. *loosened*: how often something became free.
+    *changes*: another number after each change of quota or what is held, and the old one after a trial.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class World:
         self.gangs: dict[str, Gang] = {}
         self.queues: dict[tuple[str, str, str], Queue] = {}
         self.waiting: dict[tuple[str, bool], dict[Queue, None]] = {}
-        self.fresh: dict[Queue, None] = {}
+        self.fresh: dict[bool, dict[Queue, None]] = {True: {}, False: {}}
         self.low: dict[str, dict[str, Gang]] = {}
         self.held: dict[tuple[str, str], int] = {}
         self.nominated: dict[str, Gang] = {}
@@ -45,9 +45,9 @@ class World:
         self.awaited = Awaited()
         self.ended = set[tuple[str, str]]()
         self.refused: dict[str, Gang] = {}
-        self.loosened, self.changes = 0, 0
+        self.loosened = self.changes = self.revision = 0
         self.forget()
-        self._moments, self.now, self.revision = count(1), 0.0, 0
+        self._moments, self.now = count(1), 0.0
         self._tree: Tree | None = None
         self._made: tuple[Any, Gang] | None = None
 
@@ -177,7 +177,7 @@ class World:
             del row[bisect_left(row, (gang.order,))]
             if not row:
                 del self.waiting[gang.pool, gang.queue.firm][gang.queue]
-                self.fresh.pop(gang.queue, None)
+                self.fresh[gang.queue.firm].pop(gang.queue, None)
 
     def _list(self, gang: Gang) -> None:
         if gang.state == NOMINATED:
@@ -189,7 +189,7 @@ class World:
                 self.waiting.setdefault((gang.pool, gang.queue.firm), {})[gang.queue] = None
             insort(gang.queue.row, (gang.order, gang))
             if gang.queue.row[0][1] is gang and gang.queue.stopped != self.loosened:
-                self.fresh[gang.queue] = None
+                self.fresh[gang.queue.firm][gang.queue] = None
         elif gang.state is None:
             self.gangs.pop(gang.id, None)
             self.refused.pop(gang.id, None)
