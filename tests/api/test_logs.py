@@ -102,6 +102,8 @@ def test_lines_have_their_task_as_a_prefix_unless_one_task_is_selected(tmp_path:
         assert (missing.status_code, missing.json()["message"]) == (404, f"{id} has no task 'three' (tasks: one, two)")
         missing = http.get(logs, params={"task_name": "two", "retry_id": 8})
         assert missing.json()["message"] == f"{id} has no such attempt. Attempts so far: one 1, two 1"
+        for path in (logs, f"/api/workflow/{id}/events"):
+            assert http.get(path, params={"retry_id": -1}).status_code == 422
 
 
 def test_following_continues_until_the_task_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,8 @@ def parse_duration(text: str) -> float:
 def parse_until(text: str, now: float) -> float:
     """Returns seconds since the epoch for ``2026-01-31T14:00``, in UTC unless it has a zone, or for ``2h`` after *now*."""
     try:
+        if text.isdecimal():  # A year, or seconds?
+            raise ValueError
         if "-" not in text[1:]:
             return round(now + parse_duration(text), 6)
         at = datetime.fromisoformat(text.upper())

@@ -83,4 +83,5 @@ def test_unknown_node_refuses_the_whole_command(tmp_path: Path) -> None:
             assert "ghost" in str(problem(refused, 404, "NOTFOUND"))
             problem(it.http.post(f"/api/v1/nodes:{how}", json={"nodes": []}), 422, "USAGE")
         assert _shown(it, name) == (True, False, ["Ready"])
-        problem(it.http.post("/api/v1/plan", json={"down": "r0", "force": True}), 422, "USAGE")
+        for option in ("force", "prune"):
+            problem(it.http.post("/api/v1/plan", json={"down": "r0", option: True}), 422, "USAGE")

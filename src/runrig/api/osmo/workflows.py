@@ -233,7 +233,7 @@ def events(
     visibility: Seeing,
     id: str,
     task_name: str | None = None,
-    retry_id: int | None = None,
+    retry_id: Annotated[int | None, Query(ge=0, description="Attempt. Default: all")] = None,
 ) -> Response:
     """Print the workflow's events, one per line."""
     found = service.workflow_queries.events(id, task=task_name, retry_id=retry_id, visibility=visibility)

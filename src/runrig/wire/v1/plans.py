@@ -45,4 +45,6 @@ class PlanRequest(Request):
             raise ValueError("until requires act pause")
         if self.force and self.drain is None:
             raise ValueError("force requires drain")
+        if self.prune and self.file is None:
+            raise ValueError("prune requires file")
         return self
