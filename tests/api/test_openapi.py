@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from runrig import wire
+from runrig.api.osmo import models
 from runrig.domain import shown
 from runrig.domain.value import Page, Shown, Tagged, example
 from runrig.wire import v1
@@ -67,7 +68,7 @@ def values() -> list[Any]:
 
 
 def test_every_example_is_valid_for_its_model() -> None:
-    for model in (*classes(wire), *classes(v1)):
+    for model in (*classes(wire), *classes(v1), *classes(models)):
         if issubclass(model, Model) and not model.__module__.endswith(".base"):
             model.model_validate(model.example())
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from runrig import wire
+from runrig.api.osmo import models
 from runrig.domain.nodes import Node, Taint
 from runrig.domain.value import at, utc
 from runrig.osmo import pools as shaped
@@ -156,7 +156,7 @@ def test_pools_in_pool_quota_equal_the_pools_themselves(tmp_path: Path) -> None:
     """It is written without its models: they would say the same, to the byte."""
     with api(tmp_path, cluster=RICH) as it:
         body = it.http.get("/api/pool_quota").content
-        answer = wire.PoolQuotaAnswer.model_validate_json(body)
+        answer = models.PoolQuotaAnswer.model_validate_json(body)
         assert answer.model_dump_json().encode() == body
         names = [pool.name for each in answer.node_sets for pool in each.pools]
         assert sorted(names) == ["narrow", "wide", "wide--a", "wide--b"]

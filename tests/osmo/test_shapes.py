@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runrig import wire
+from runrig.api.osmo import models
 from runrig.domain import shown
 from runrig.osmo import nodes, pools, workflows
 from runrig.osmo.shape import Links
@@ -26,15 +26,15 @@ POOL, PLATFORMS = plain(shown.Pool), pools.platforms_of([plain(shown.Flavor, nam
 @pytest.mark.parametrize(
     ("made", "model"),
     [
-        (workflows.submitted(SUBMITTED, LINKS), wire.SubmitAnswer),
-        (workflows.rendered(SUBMITTED | {"file": "workflow: {}"}), wire.SubmitAnswer),
-        (workflows.validated(SUBMITTED), wire.SubmitAnswer),
-        (workflows.entry(plain(shown.WorkflowEntry), LINKS), wire.ListEntry),
-        (workflows.workflow(WORKFLOW, LINKS), wire.WorkflowAnswer),
-        (pools.settings(POOL, PLATFORMS), wire.PoolSettingsAnswer),
-        (pools.pool(POOL, PLATFORMS), wire.PoolAnswer),
-        (pools.pool_quota([POOL, POOL | {"name": "batch"}], PLATFORMS), wire.PoolQuotaAnswer),
-        (nodes.resource(plain(shown.Node), ["vision"], ["privileged"]), wire.ResourceAnswer),
+        (workflows.submitted(SUBMITTED, LINKS), models.SubmitAnswer),
+        (workflows.rendered(SUBMITTED | {"file": "workflow: {}"}), models.SubmitAnswer),
+        (workflows.validated(SUBMITTED), models.SubmitAnswer),
+        (workflows.entry(plain(shown.WorkflowEntry), LINKS), models.ListEntry),
+        (workflows.workflow(WORKFLOW, LINKS), models.WorkflowAnswer),
+        (pools.settings(POOL, PLATFORMS), models.PoolSettingsAnswer),
+        (pools.pool(POOL, PLATFORMS), models.PoolAnswer),
+        (pools.pool_quota([POOL, POOL | {"name": "batch"}], PLATFORMS), models.PoolQuotaAnswer),
+        (nodes.resource(plain(shown.Node), ["vision"], ["privileged"]), models.ResourceAnswer),
     ],
 )
 def test_shape_matches_its_documented_model(made: Any, model: type[Model]) -> None:

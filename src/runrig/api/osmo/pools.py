@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query
 
 from runrig import wire
-from runrig.api.osmo import shaped
+from runrig.api.osmo import models, shaped
 from runrig.api.osmo.patches import patched, put, said_with
 from runrig.api.routes import Router
 from runrig.domain.access import Permission
@@ -22,13 +22,13 @@ _CHANGE = needs(Permission.CHANGE_POOL, named("name"))
 Pools = Annotated[list[str], Query(description="Only these pools. Default: all")]
 
 
-@router("GET /api/pool", _LIST, shows=wire.PoolsAnswer, errors=(404,))
+@router("GET /api/pool", _LIST, shows=models.PoolsAnswer, errors=(404,))
 def list_pools(service: Serving, visibility: Seeing, pools: Pools = [], all_pools: bool = True) -> Shape:  # noqa: B006, ARG001 - a list is how the framework takes repeated keys
     """Settings of all pools."""
     return _settings(service, pools, visibility)
 
 
-@router("GET /api/configs/pool", _LIST, shows=wire.PoolsAnswer)
+@router("GET /api/configs/pool", _LIST, shows=models.PoolsAnswer)
 def list_settings(service: Serving, visibility: Seeing, verbose: bool = False) -> Shape:  # noqa: ARG001 - of the reference client
     """Show the settings of all pools, as their administrators see them."""
     return _settings(service, [], visibility)
@@ -39,7 +39,7 @@ def _settings(service: Serving, names: list[str], visibility: Visibility) -> Sha
     return {"pools": {view.pool.name: shaped.settings(view, service.backend_name) for view in views}}
 
 
-@router("GET /api/pool_quota", _LIST, shows=wire.PoolQuotaAnswer, errors=(404,))
+@router("GET /api/pool_quota", _LIST, shows=models.PoolQuotaAnswer, errors=(404,))
 def pool_quota(
     service: Serving,
     visibility: Seeing,
@@ -53,13 +53,13 @@ def pool_quota(
     return shaped.pool_quota(views, service.backend_name)
 
 
-@router("PATCH /api/configs/pool/{name}", _CHANGE, shows=wire.PoolAnswer, errors=(409,))
+@router("PATCH /api/configs/pool/{name}", _CHANGE, shows=models.PoolAnswer, errors=(409,))
 def update_pool(service: Serving, user: NamedUser, asker: Asking, name: str, body: wire.PoolPatchRequest) -> Shape:
     """Update a pool."""
     return shaped.pool(patched(service, user, asker, name, body), service.backend_name)
 
 
-@router("PUT /api/configs/pool", needs(Permission.CHANGE_CLUSTER), shows=wire.PoolsAnswer, errors=(404, 409))
+@router("PUT /api/configs/pool", needs(Permission.CHANGE_CLUSTER), shows=models.PoolsAnswer, errors=(404, 409))
 def update_pools(
     service: Serving, user: NamedUser, asker: Asking, visibility: Seeing, body: wire.PoolsPutRequest
 ) -> Shape:
@@ -71,7 +71,7 @@ def update_pools(
 @router(
     "DELETE /api/configs/pool/{name}",
     needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS),
-    shows=wire.PoolAnswer,
+    shows=models.PoolAnswer,
     errors=(409,),
 )
 def delete_pool(service: Serving, user: NamedUser, name: str, body: wire.SaidRequest | None = None) -> Shape:

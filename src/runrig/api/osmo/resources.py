@@ -7,7 +7,7 @@ from fastapi import Query
 from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
-from runrig import wire
+from runrig.api.osmo import models
 from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.shown.nodes import Node
@@ -22,7 +22,7 @@ LONGEST_PAGE = 1000
 router = Router("resources")
 
 
-@router("GET /api/resources", needs(Permission.READ_CLUSTER), shows=wire.ResourcesAnswer, errors=(404,))
+@router("GET /api/resources", needs(Permission.READ_CLUSTER), shows=models.ResourcesAnswer, errors=(404,))
 def list_resources(
     service: Serving,
     visibility: Seeing,
@@ -46,7 +46,7 @@ _NODES_AT_ONCE = 50
 
 
 def streamed(nodes: Sequence[Node], *, more: bool) -> Iterator[bytes]:
-    """Yields `wire.ResourcesAnswer` as JSON, in parts.
+    """Yields `models.ResourcesAnswer` as JSON, in parts.
 
     Each node lists its pools three times, which can be most of the response. Nodes with the same pools share the text.
     """
@@ -72,7 +72,7 @@ def _resource(node: Node, texts: dict[tuple[Any, ...], tuple[bytes, bytes]]) -> 
     return b'{%b,"exposed_fields":%b,"pool/platform":%b},%b}' % (own, to_json(exposed)[:-1], platforms, by_pool)
 
 
-@router("GET /api/resources/{name}", needs(Permission.READ_CLUSTER), shows=wire.ResourcesAnswer)
+@router("GET /api/resources/{name}", needs(Permission.READ_CLUSTER), shows=models.ResourcesAnswer)
 def show_resource(service: Serving, visibility: Seeing, name: str) -> Shape:
     """Show a node."""
     node = service.queries.node(name, visibility)

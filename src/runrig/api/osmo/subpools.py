@@ -4,9 +4,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from runrig import wire
 from runrig.api.error_docs import DRAINING, Said
-from runrig.api.osmo import shaped
+from runrig.api.osmo import models, shaped
 from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.http.permissions import Seeing, named, needs
@@ -50,10 +49,10 @@ _NO_SHARE: Said = (
 
 _CREATED = {400: _OVER, 404: _NO_PARENT, 409: _TAKEN, 422: _NO_SHARE}
 _CHANGED = {400: _OVER, 404: _UNKNOWN, 409: DRAINING, 422: _NO_SHARE}
-_SUBPOOL = {"example": wire.SubpoolAnswer.example()}
+_SUBPOOL = {"example": models.SubpoolAnswer.example()}
 
 
-@router("GET /api/configs/pool/{parent}/subpool", _READ, shows=wire.SubpoolsAnswer, said={404: _NO_PARENT})
+@router("GET /api/configs/pool/{parent}/subpool", _READ, shows=models.SubpoolsAnswer, said={404: _NO_PARENT})
 def list_subpools(
     service: Serving,
     visibility: Seeing,
@@ -69,7 +68,7 @@ def list_subpools(
     "GET /api/configs/pool/{parent}/subpool/{subpool}",
     _READ,
     said={404: _UNKNOWN},
-    shows=wire.PoolAnswer,
+    shows=models.PoolAnswer,
     content=_SUBPOOL,
 )
 def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str) -> Shape:
@@ -77,9 +76,9 @@ def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str
     return _answer(service, service.queries.subpool(parent, subpool, visibility))
 
 
-@router("POST /api/configs/pool/{parent}/subpool", _CHANGE, said=_CREATED, shows=wire.PoolAnswer, content=_SUBPOOL)
+@router("POST /api/configs/pool/{parent}/subpool", _CHANGE, said=_CREATED, shows=models.PoolAnswer, content=_SUBPOOL)
 def create_subpool(
-    service: Serving, user: NamedUser, parent: str, body: wire.SubpoolCreateRequest, dry_run: DryRun = False
+    service: Serving, user: NamedUser, parent: str, body: models.SubpoolCreateRequest, dry_run: DryRun = False
 ) -> Shape:
     """Create a subpool, or restore an ARCHIVED one."""
     share = share_from_json(body.quota, service.declarations.kinds())
@@ -90,11 +89,16 @@ def create_subpool(
     "PATCH /api/configs/pool/{parent}/subpool/{subpool}",
     _CHANGE,
     said=_CHANGED,
-    shows=wire.PoolAnswer,
+    shows=models.PoolAnswer,
     content=_SUBPOOL,
 )
 def update_subpool(
-    service: Serving, user: NamedUser, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
+    service: Serving,
+    user: NamedUser,
+    parent: str,
+    subpool: str,
+    body: models.SubpoolEditRequest,
+    dry_run: DryRun = False,
 ) -> Shape:
     """Change a subpool's quota. Running workflows are not affected."""
     share = share_from_json(body.quota, service.declarations.kinds())
@@ -102,10 +106,19 @@ def update_subpool(
 
 
 @router(
-    "PUT /api/configs/pool/{parent}/subpool/{subpool}", _CHANGE, said=_CHANGED, shows=wire.PoolAnswer, content=_SUBPOOL
+    "PUT /api/configs/pool/{parent}/subpool/{subpool}",
+    _CHANGE,
+    said=_CHANGED,
+    shows=models.PoolAnswer,
+    content=_SUBPOOL,
 )
 def put_subpool(
-    service: Serving, user: NamedUser, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
+    service: Serving,
+    user: NamedUser,
+    parent: str,
+    subpool: str,
+    body: models.SubpoolEditRequest,
+    dry_run: DryRun = False,
 ) -> Shape:
     """Change a subpool's quota, like PATCH."""
     return update_subpool(service, user, parent, subpool, body, dry_run)
@@ -114,7 +127,7 @@ def put_subpool(
 @router(
     "DELETE /api/configs/pool/{parent}/subpool/{subpool}",
     _CHANGE,
-    shows=wire.SubpoolDeletedAnswer,
+    shows=models.SubpoolDeletedAnswer,
     said={404: _UNKNOWN, 409: DRAINING},
 )
 def delete_subpool(service: Serving, user: NamedUser, parent: str, subpool: str, dry_run: DryRun = False) -> Shape:

@@ -6,7 +6,8 @@ from fastapi import Query
 
 from runrig import wire
 from runrig.api.osmo.answers import tasks as as_answers
-from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName, links
+from runrig.api.osmo.links import links
+from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName
 from runrig.api.routes import Router
 from runrig.api.times import At
 from runrig.domain.access import Permission

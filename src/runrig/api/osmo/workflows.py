@@ -8,6 +8,8 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig import wire
+from runrig.api.osmo import models
+from runrig.api.osmo.links import links
 from runrig.api.routes import Router
 from runrig.api.times import At
 from runrig.domain.access import Permission
@@ -22,7 +24,7 @@ from runrig.http.permissions import Asking, Seeing, named, needs, workflow
 from runrig.http.routing import Base, IdempotencyKey, NamedUser, Serving
 from runrig.http.staying import UNBUFFERED, Staying
 from runrig.osmo import workflows as shaped
-from runrig.osmo.shape import Links, Shape
+from runrig.osmo.shape import Shape
 from runrig.ports.store import WorkflowQuery
 from runrig.service import log_stream as logs
 from runrig.service.commands.submission import Submission
@@ -52,15 +54,10 @@ _READ = needs(Permission.READ_WORKFLOW, workflow("id"))
 _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
 
 
-def links(base: str) -> Links:
-    """URLs of this API on the server *base*."""
-    return Links(base, "/api/workflow/", "?use_template=True", "/error_logs", "task_name", "retry_id")
-
-
 # ---------------------------------------------------------------- commands
 
 
-@router("POST /api/pool/{pool}/workflow", _SUBMIT, shows=wire.SubmitAnswer, errors=(409,))
+@router("POST /api/pool/{pool}/workflow", _SUBMIT, shows=models.SubmitAnswer, errors=(409,))
 async def submit(
     service: Serving,
     user: NamedUser,
@@ -108,7 +105,7 @@ async def submit(
     return _submitted(await service.arrivals.submit(submission), base)
 
 
-@router("POST /api/pool/{pool}/workflow/{id}/restart", _SUBMIT, _CHANGE, shows=wire.SubmitAnswer, errors=(409,))
+@router("POST /api/pool/{pool}/workflow/{id}/restart", _SUBMIT, _CHANGE, shows=models.SubmitAnswer, errors=(409,))
 async def restart(service: Serving, user: NamedUser, base: Base, pool: str, id: str, key: IdempotencyKey) -> Shape:
     """Restart a failed workflow."""
     command = service.submissions.restarting(id, pool=pool, user=user, uuid=key)
@@ -149,7 +146,7 @@ def _submitted(found: WorkflowSubmitted, base: str) -> Shape:
 # ---------------------------------------------------------------- questions
 
 
-@router("GET /api/workflow", needs(Permission.LIST_POOLS), shows=wire.ListAnswer)
+@router("GET /api/workflow", needs(Permission.LIST_POOLS), shows=models.ListAnswer)
 def list_workflows(
     service: Serving,
     user: NamedUser,
@@ -204,7 +201,7 @@ def list_tags(service: Serving, visibility: Seeing) -> wire.TagsAnswer:
     return wire.TagsAnswer(tags=list(service.workflow_queries.tags(visibility)))
 
 
-@router("GET /api/workflow/{id}", _READ, shows=wire.WorkflowAnswer)
+@router("GET /api/workflow/{id}", _READ, shows=models.WorkflowAnswer)
 def query(
     service: Serving,
     visibility: Seeing,

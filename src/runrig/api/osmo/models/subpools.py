@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
+from runrig.api.osmo.models.pools import PoolAnswer
 from runrig.wire.base import Answer, Request, example
-from runrig.wire.pools import PoolAnswer
 
 _SHARE = (
     "Whole GPUs, from 1 on; a percentage of the parent's quota, rounded down; or FLAVOR=GPUS,... with several flavors"

@@ -1,8 +1,12 @@
-"""Nodes: their resources, usage and users."""
+"""Nodes, as the osmo API has them."""
 
 from typing import Any
 
-from runrig.wire.base import Answer, example
+from runrig.domain import shown
+from runrig.osmo.nodes import resource
+from runrig.wire.base import Answer, example, example_of
+
+_NODE = resource(example_of(shown.Node), ["vision"], [])
 
 
 class GpuAnswer(Answer):
@@ -13,42 +17,6 @@ class GpuAnswer(Answer):
     index: int
     workflow: str | None
     task: str | None
-
-
-_NODE: dict[str, Any] = {
-    "hostname": "n00",
-    "backend": "default",
-    "exposed_fields": {
-        "node": "n00",
-        "gpu": "2",
-        "cpu": "96",
-        "memory": "1024Gi",
-        "storage": "0",
-        "pool/platform": ["vision/default"],
-    },
-    "resource_type": "RESERVED",
-    "usage_fields": {"gpu": "1", "cpu": "4", "memory": "16Gi", "storage": "0"},
-    "non_workflow_usage_fields": {"gpu": "0", "cpu": "0", "memory": "0", "storage": "0"},
-    "allocatable_fields": {"gpu": "2", "cpu": "96", "memory": "1024Gi", "storage": "0"},
-    "platform_allocatable_fields": {
-        "vision": {"default": {"gpu": "2", "cpu": "96", "memory": "1024Gi", "storage": "0"}}
-    },
-    "platform_workflow_allocatable_fields": None,
-    "platform_available_fields": None,
-    "pool_platform_labels": {"vision": ["default"]},
-    "label_fields": {"topology.kubernetes.io/rack": "r0"},
-    "taints": [],
-    "conditions": ["Ready"],
-    "config_fields": {
-        "vision": {
-            "default": {"host_network": False, "privileged": False, "default_mounts": [], "allowed_mounts": []},
-        }
-    },
-    "ready": True,
-    "flavor": "default",
-    "free": {"gpu": 1, "cpu": 92000, "memory": 1082331758592},
-    "gpus": [GpuAnswer.example(), None],
-}
 
 
 class ResourceAnswer(Answer):
