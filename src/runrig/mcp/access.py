@@ -1,15 +1,12 @@
 """Whose token a call uses: over stdio that of the command line, over HTTP that of the request and no other."""
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 
+from runrig.client import AsyncClient
 from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError
-
-if TYPE_CHECKING:
-    from runrig.client import AsyncClient
 
 PAGE = 100
 
@@ -22,7 +19,7 @@ class Access:
         self._data = data
         self.per_request = per_request
 
-    def client(self) -> "AsyncClient":
+    def client(self) -> AsyncClient:
         """Returns a client for one call. Raises NotLoggedIn."""
         if not self.per_request:
             return self._with(None)
@@ -52,7 +49,5 @@ class Access:
             pass
         return AccessToken(token=token, client_id=hashlib.sha256(token.encode()).hexdigest(), scopes=[])
 
-    def _with(self, token: str | None) -> "AsyncClient":
-        from runrig.client import AsyncClient
-
+    def _with(self, token: str | None) -> AsyncClient:
         return AsyncClient(self._server, token=token, data=self._data, page=PAGE)

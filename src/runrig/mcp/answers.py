@@ -4,15 +4,15 @@ import dataclasses
 import json
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import BaseModel
 
 from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.laws import cited
 from runrig.domain.printable import printable
 from runrig.domain.value import Shown
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from runrig.wire.json import to_plain
 
 LARGEST = 16_000
 """Characters of an answer as JSON."""
@@ -22,18 +22,13 @@ _DEEPEST = 12
 _UNTOLD = frozenset({"uuid", "queued_s", "duration_s", "etag"})
 
 
-def plain(value: "Shown | BaseModel") -> dict[str, Any]:
+def plain(value: Shown | BaseModel) -> dict[str, Any]:
     """Returns an answer of the client as JSON, without empty fields."""
-    if isinstance(value, Shown):
-        from runrig.wire.json import to_plain
-
-        found = to_plain(value)
-    else:
-        found = value.model_dump(mode="json")
-    return {key: each for key, each in _slim(found).items() if key not in _UNTOLD}
+    found: dict[str, Any] = _slim(to_plain(value) if isinstance(value, Shown) else value.model_dump(mode="json"))
+    return found
 
 
-def picked(value: "Shown | BaseModel", names: Iterable[str]) -> dict[str, Any]:
+def picked(value: Shown | BaseModel, names: Iterable[str]) -> dict[str, Any]:
     """Returns only the fields *names*."""
     whole = plain(value)
     return {name: whole[name] for name in names if name in whole}

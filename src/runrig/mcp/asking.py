@@ -1,16 +1,14 @@
 """Arguments of the tools."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from runrig.client import AsyncClient
 from runrig.domain.errors import InvalidInput
 from runrig.spec.arrays import parse_array
 from runrig.spec.one_task import NO_IMAGE, OneArray, OneTask, looks_secret, name_of
 from runrig.spec.one_task import file_of as one_task_file
-
-if TYPE_CHECKING:
-    from runrig.client import AsyncClient
 
 Id = Annotated[str, Field(description="ID of a workflow, such as train-1.", min_length=1, max_length=200)]
 Filter = Annotated[str, Field(description="Only this one. Empty: all.", max_length=200)]
@@ -79,7 +77,7 @@ class OneCommand(BaseModel):
 Work = Annotated[OneCommand | None, Field(description="A command to submit, instead of a file.")]
 
 
-async def file_of(client: "AsyncClient", work: OneCommand | None, file: str, pool: str) -> str:
+async def file_of(client: AsyncClient, work: OneCommand | None, file: str, pool: str) -> str:
     """Returns the text of the workflow file to submit to *pool*. Raises InvalidInput unless exactly one is given."""
     if work is None and file:
         return file

@@ -1,13 +1,12 @@
 """Tools that change something. Each is called twice: without a key for a dry run, and with the key of its answer."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from runrig.client import models
+from runrig.client import AsyncClient, models
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
-from runrig.mcp.access import Access
 from runrig.mcp.answers import picked, plain
 from runrig.mcp.asking import Id, Key, Priority, Work, file_of
 from runrig.mcp.confirming import VALID_S, Keys
@@ -20,9 +19,9 @@ _POOL = Annotated[str, Field(description="Pool to submit to. Default: your user'
 
 
 class Changing:
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._keys = Keys()
+    def __init__(self, client: AsyncClient, keys: Keys, caller: str) -> None:
+        """*caller*: an identity to which keys are bound."""
+        self._client, self._keys, self._caller = client, keys, caller
 
     async def submit(
         self,
@@ -36,18 +35,15 @@ class Changing:
 
         Repeating the second call with the same key submits nothing twice.
         """
-        async with self._access.client() as client:
-            text = await file_of(client, work, file, pool)
+        text = await file_of(self._client, work, file, pool)
         wanted: PriorityName | None = priority or None
 
         async def would() -> dict[str, Any]:
-            async with self._access.client() as client:
-                checked = await client.workflows.check(text, pool=pool or None, priority=wanted)
+            checked = await self._client.workflows.check(text, pool=pool or None, priority=wanted)
             return {"would": plain(checked) | {"file": text}}
 
         async def does(key: str) -> dict[str, Any]:
-            async with self._access.client() as client:
-                done = await client.workflows.submit(text, pool=pool or None, priority=wanted, key=key)
+            done = await self._client.workflows.submit(text, pool=pool or None, priority=wanted, key=key)
             return plain(done) | {"next": "use wait, why or logs with this id"}
 
         return await self._twice("submit", {"file": text, "pool": pool, "priority": priority}, key, would, does)
@@ -67,11 +63,10 @@ class Changing:
             return {"now": now}
 
         async def does(key: str) -> dict[str, Any]:
-            async with self._access.client() as client:
-                pool = (await client.workflows.get(id)).pool
-                done = await client.workflows.repeat(
-                    id, pool=pool, failed_only=True, keep_completed=failed_only, key=key
-                )
+            pool = (await self._client.workflows.get(id)).pool
+            done = await self._client.workflows.repeat(
+                id, pool=pool, failed_only=True, keep_completed=failed_only, key=key
+            )
             return plain(done)
 
         return await self._twice("restart", {"id": id, "failed_only": failed_only}, key, would, does)
@@ -87,8 +82,8 @@ class Changing:
 
         async def would() -> dict[str, Any]:
             found = await self._alive(id)
-            groups = [each for each in await self._groups(id) if element is None or each.name == str(element)]
-            if element is not None and "array" not in found["now"]:
+            groups = [each for each in found.groups if element is None or each.name == str(element)]
+            if element is not None and found.array is None:
                 raise Conflict(f"{id} is not an array: it has no elements")
             if not groups:
                 raise NotFound(f"{id} has no element {element}. Its elements are listed by show_workflow")
@@ -97,11 +92,11 @@ class Changing:
             running = [task for group in groups for task in group.tasks if task.start_time and not task.end_time]
             waiting = sum(1 for group in groups if group.status in _NOT_STARTED)
             gpus = sum(len(each.gpus) for each in running)
-            return {"would": {"stop_pods": len(running), "free_gpus": gpus, "never_start_groups": waiting}} | found
+            would = {"stop_pods": len(running), "free_gpus": gpus, "never_start_groups": waiting}
+            return {"would": would, "now": picked(found, _SHOWN)}
 
         async def does(_: str) -> dict[str, Any]:
-            async with self._access.client() as client:
-                await client.workflows.cancel(id, message, element=element)
+            await self._client.workflows.cancel(id, message, element=element)
             return await self._now(id)
 
         return await self._twice("cancel", {"id": id, "message": message, "element": element}, key, would, does)
@@ -111,16 +106,15 @@ class Changing:
 
         async def would() -> dict[str, Any]:
             found = await self._alive(id)
-            if "held_by" in found["now"]:
+            if found.held_by:
                 raise Conflict(f"{id} is already on hold")
-            leave = [each.name for each in await self._groups(id) if each.status in _NOT_STARTED]
+            leave = [each.name for each in found.groups if each.status in _NOT_STARTED]
             if not leave:
                 raise Conflict(f"all of {id} has started, so there is nothing to put on hold. To stop it, cancel it")
-            return {"would": {"leave_queue": leave}} | found
+            return {"would": {"leave_queue": leave}, "now": picked(found, _SHOWN)}
 
         async def does(_: str) -> dict[str, Any]:
-            async with self._access.client() as client:
-                await client.workflows.hold(id)
+            await self._client.workflows.hold(id)
             return await self._now(id)
 
         return await self._twice("hold", {"id": id}, key, would, does)
@@ -129,15 +123,14 @@ class Changing:
         """Release a workflow that is on hold. It returns to the queue at its submit time."""
 
         async def does(_: str) -> dict[str, Any]:
-            async with self._access.client() as client:
-                await client.workflows.release(id)
+            await self._client.workflows.release(id)
             return await self._now(id)
 
         async def would() -> dict[str, Any]:
             found = await self._alive(id)
-            if "held_by" not in found["now"]:
+            if not found.held_by:
                 raise Conflict(f"{id} is not on hold")
-            return found
+            return {"now": picked(found, _SHOWN)}
 
         return await self._twice("release", {"id": id}, key, would, does)
 
@@ -155,59 +148,41 @@ class Changing:
 
         To change anything else (GPUs, pods, command), cancel it and submit it again.
         """
+        change: Callable[[bool], Awaitable[models.WorkflowReassigned | models.WorkflowArrayChanged]]
         if most is not None:
             if priority or pool:
                 raise InvalidInput.one(
                     "most cannot be changed together with priority or pool. Call change_workflow twice"
                 )
-            return await self._change_most(id, most, key)
-        if not priority and not pool:
+            asked: dict[str, Any] = {"most": most}
+            change = lambda dry_run: self._client.workflows.set_most(id, most, dry_run=dry_run)  # noqa: E731
+        elif priority or pool:
+            wanted: PriorityName | None = priority or None
+            asked = {"priority": priority, "pool": pool}
+            change = lambda dry_run: self._client.workflows.reassign(  # noqa: E731
+                id, pool=pool or None, priority=wanted, dry_run=dry_run
+            )
+        else:
             raise InvalidInput.one("nothing to change. Use priority, pool, or both, or most of an array")
-        wanted: PriorityName | None = priority or None
 
         async def would() -> dict[str, Any]:
-            changed = await self._reassigned(id, pool, wanted, dry_run=True)
-            return {"would": plain(changed)} | await self._alive(id)
+            return {"would": plain(await change(True)), "now": picked(await self._alive(id), _SHOWN)}
 
         async def does(_: str) -> dict[str, Any]:
-            await self._reassigned(id, pool, wanted, dry_run=False)
+            await change(False)
             return await self._now(id)
 
-        return await self._twice("change_workflow", {"id": id, "priority": priority, "pool": pool}, key, would, does)
-
-    async def _change_most(self, id: str, most: int, key: str) -> dict[str, Any]:
-        async def would() -> dict[str, Any]:
-            async with self._access.client() as client:
-                changed = await client.workflows.set_most(id, most, dry_run=True)
-            return {"would": plain(changed)} | await self._alive(id)
-
-        async def does(_: str) -> dict[str, Any]:
-            async with self._access.client() as client:
-                await client.workflows.set_most(id, most)
-            return await self._now(id)
-
-        return await self._twice("change_workflow", {"id": id, "most": most}, key, would, does)
-
-    async def _groups(self, id: str) -> "Sequence[models.TaskGroup]":
-        async with self._access.client() as client:
-            return (await client.workflows.get(id)).groups
-
-    async def _reassigned(
-        self, id: str, pool: str, priority: PriorityName | None, *, dry_run: bool
-    ) -> "models.WorkflowReassigned":
-        async with self._access.client() as client:
-            return await client.workflows.reassign(id, pool=pool or None, priority=priority, dry_run=dry_run)
+        return await self._twice("change_workflow", {"id": id, **asked}, key, would, does)
 
     async def _now(self, id: str) -> dict[str, Any]:
-        async with self._access.client() as client:
-            return picked(await client.workflows.get(id), _SHOWN)
+        return picked(await self._client.workflows.get(id), _SHOWN)
 
-    async def _alive(self, id: str) -> dict[str, Any]:
+    async def _alive(self, id: str) -> "models.Workflow":
         """Raises Conflict if the workflow has ended."""
-        now = await self._now(id)
-        if now["status"] not in _ALIVE:
-            raise Conflict(f"{id} has ended ({now['status']}), so it cannot be changed")
-        return {"now": now}
+        found = await self._client.workflows.get(id)
+        if found.status not in _ALIVE:
+            raise Conflict(f"{id} has ended ({found.status}), so it cannot be changed")
+        return found
 
     async def _twice(
         self,
@@ -218,13 +193,12 @@ class Changing:
         does: Callable[[str], Awaitable[dict[str, Any]]],
     ) -> dict[str, Any]:
         """Calls *would* without a key, and *does* with one, which gets a UUID that belongs to the key."""
-        caller = self._access.caller()
         if key:
-            return {"done": tool} | await does(self._keys.check(key, caller, tool, arguments))
+            return {"done": tool} | await does(self._keys.check(key, self._caller, tool, arguments))
         return {
             "changed": False,
             **await would(),
-            "key": self._keys.new(caller, tool, arguments),
+            "key": self._keys.new(self._caller, tool, arguments),
             "next": f"Nothing was changed. To do it, call {tool} with the same arguments and this key within "
             f"{VALID_S // 60} minutes.",
         }

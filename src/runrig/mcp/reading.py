@@ -8,11 +8,10 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from runrig.client import models
+from runrig.client import AsyncClient, models
 from runrig.domain.errors import InvalidInput
 from runrig.domain.quantities import counted
 from runrig.domain.settings import SETTINGS
-from runrig.mcp.access import Access
 from runrig.mcp.answers import harmless, picked, plain
 from runrig.mcp.asking import Filter, Id, Limit, Pool, Priority, Work, file_of
 from runrig.spec.values import parse_duration
@@ -45,13 +44,12 @@ Status = Literal["PENDING", "RUNNING", "COMPLETED", "FAILED"]
 
 
 class Reading:
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
 
     async def whoami(self) -> dict[str, Any]:
         """Show which user you act for, their roles, the pools to which they can submit, and their default pool."""
-        async with self._access.client() as client:
-            return plain(await client.me())
+        return plain(await self._client.me())
 
     async def list_workflows(
         self,
@@ -64,18 +62,16 @@ class Reading:
         limit: Limit = 20,
     ) -> dict[str, Any]:
         """List workflows, newest first. Use `show_workflow` for one, and `why` for why it is waiting."""
-        async with self._access.client() as client:
-            users = [(await client.me()).user] if mine else _one(user)
-            listed = client.workflows.list(
-                user=users, pool=_one(pool), status=status, name=name or None, label=_one(label)
-            )
-            found, more = await _first(listed, limit)
+        users = [(await self._client.me()).user] if mine else _one(user)
+        listed = self._client.workflows.list(
+            user=users, pool=_one(pool), status=status, name=name or None, label=_one(label)
+        )
+        found, more = await _first(listed, limit)
         return _listed("workflows", [picked(each, _ENTRY) for each in found], more)
 
     async def show_workflow(self, id: Id) -> dict[str, Any]:
         """Show a workflow: its state, times, task groups and their attempts, and the cause if it failed."""
-        async with self._access.client() as client:
-            return plain(await client.workflows.get(id))
+        return plain(await self._client.workflows.get(id))
 
     async def why(
         self,
@@ -89,13 +85,11 @@ class Reading:
 
         Make a change with `change_workflow` (priority, pool), or cancel it and submit a changed file (fewer GPUs or pods).
         """
-        async with self._access.client() as client:
-            return plain(await client.workflows.why(id, changes=changes))
+        return plain(await self._client.workflows.why(id, changes=changes))
 
     async def why_pool(self, pool: Annotated[str, Field(description="Name of the pool.")]) -> dict[str, Any]:
         """Explain why workflows of a pool are waiting, grouped by reason."""
-        async with self._access.client() as client:
-            return plain(await client.pools.why(pool))
+        return plain(await self._client.pools.why(pool))
 
     async def wait(
         self,
@@ -104,13 +98,12 @@ class Reading:
         timeout_s: Annotated[int, Field(ge=0, le=LONGEST_WAIT_S)] = 30,
     ) -> dict[str, Any]:
         """Wait until a workflow has a status or has ended, for at most 50 seconds. Call it again to wait longer."""
-        async with self._access.client() as client:
-            try:
-                found = await client.workflows.wait(id, status=status or None, timeout_s=timeout_s)
-            except TimeoutError:
-                found = await client.workflows.get(id)
-                waited = {"reached": False, "next": "call wait again, or why to see why it is waiting"}
-                return picked(found, ("id", "status", "times")) | waited
+        try:
+            found = await self._client.workflows.wait(id, status=status or None, timeout_s=timeout_s)
+        except TimeoutError:
+            found = await self._client.workflows.get(id)
+            waited = {"reached": False, "next": "call wait again, or why to see why it is waiting"}
+            return picked(found, ("id", "status", "times")) | waited
         reached = found.status == status if status else True
         return {"reached": reached} | picked(found, ("id", "status", "times", "cause", "message"))
 
@@ -127,23 +120,21 @@ class Reading:
         asked = _MOST_SEARCHED if contains else last_lines + 1
         kept: deque[str] = deque(maxlen=last_lines)
         count = 0
-        async with self._access.client() as client:
-            lines = client.workflows.logs(id, task=task or None, attempt=attempt, stream=stream, last_lines=asked)
-            async with aclosing(lines):
-                async for line in lines:
-                    if contains in line:
-                        count += 1
-                        kept.append(line)
+        lines = self._client.workflows.logs(id, task=task or None, attempt=attempt, stream=stream, last_lines=asked)
+        async with aclosing(lines):
+            async for line in lines:
+                if contains in line:
+                    count += 1
+                    kept.append(line)
         return _log(list(kept), more=count > len(kept), searched=bool(contains))
 
     async def workflow_events(self, id: Id, task: Filter = "", limit: Limit = 50) -> dict[str, Any]:
         """List the last events of a workflow, oldest first: submitted, admitted, preempted, ended, with the rule."""
         kept: deque[models.WorkflowEvent] = deque(maxlen=limit)
         count = 0
-        async with self._access.client() as client:
-            async for event in client.workflows.events(id, task=task or None):
-                count += 1
-                kept.append(event)
+        async for event in self._client.workflows.events(id, task=task or None):
+            count += 1
+            kept.append(event)
         found: dict[str, Any] = {"events": [plain(each) for each in kept]}
         return found | ({"left_out": [counted(count - len(kept), "earlier event")]} if count > len(kept) else {})
 
@@ -158,24 +149,23 @@ class Reading:
         limit: Limit = 50,
     ) -> dict[str, Any]:
         """List events of the cluster that you may see, oldest first, such as preemptions with their reasons."""
-        async with self._access.client() as client:
-            listed = client.events.list(
-                after=after or None,
-                since=None if after else datetime.now(UTC) - timedelta(seconds=_span(since)),
-                kind=kind,
-                pool=pool or None,
-                user=user or None,
-                node=node or None,
-            )
-            found: list[models.ClusterEvent] = []
-            more = False
-            async with aclosing(listed):
-                async for event in listed:
-                    # Whole revisions, because `after` continues after a revision.
-                    if len(found) >= limit and event.revision != found[-1].revision:
-                        more = True
-                        break
-                    found.append(event)
+        listed = self._client.events.list(
+            after=after or None,
+            since=None if after else datetime.now(UTC) - timedelta(seconds=_span(since)),
+            kind=kind,
+            pool=pool or None,
+            user=user or None,
+            node=node or None,
+        )
+        found: list[models.ClusterEvent] = []
+        more = False
+        async with aclosing(listed):
+            async for event in listed:
+                # Whole revisions, because `after` continues after a revision.
+                if len(found) >= limit and event.revision != found[-1].revision:
+                    more = True
+                    break
+                found.append(event)
         answer: dict[str, Any] = {"events": [plain(each) for each in found]}
         return answer | ({"more": f"call again with after={found[-1].revision} for later events"} if more else {})
 
@@ -186,10 +176,9 @@ class Reading:
 
         gpus.available: quota that is left for HIGH and NORMAL work. LOW work can also borrow idle quota of other pools.
         """
-        async with self._access.client() as client:
-            if pool:
-                return plain(await client.pools.get(pool))
-            found, more = await _first(client.pools.list(), limit)
+        if pool:
+            return plain(await self._client.pools.get(pool))
+        found, more = await _first(self._client.pools.list(), limit)
         return _listed("pools", [picked(each, _POOL) for each in found], more)
 
     async def nodes(
@@ -199,10 +188,9 @@ class Reading:
         limit: Limit = 20,
     ) -> dict[str, Any]:
         """List nodes with their state, resources and use."""
-        async with self._access.client() as client:
-            if name:
-                return plain(await client.nodes.get(name))
-            found, more = await _first(client.nodes.list(pool=_one(pool)), limit)
+        if name:
+            return plain(await self._client.nodes.get(name))
+        found, more = await _first(self._client.nodes.list(pool=_one(pool)), limit)
         return _listed("nodes", [plain(each) for each in found], more)
 
     async def plan(
@@ -224,12 +212,11 @@ class Reading:
             raise InvalidInput.one("plan shows exactly one change. Use one of work, file, pool with quota, drain, down")
         question: dict[str, Any] = {"drain": drain or None, "down": down or None}
         question |= {"pool": pool, "quota": quota} if resizes else {}
-        async with self._access.client() as client:
-            if submits:
-                text = await file_of(client, work, file, pool)
-                pool = pool or (await client.me()).default_pool or ""
-                question["submission"] = {"pool": pool, "file": text} | ({"priority": priority} if priority else {})
-            return plain(await client.plan(models.PlanRequest(**question)))
+        if submits:
+            text = await file_of(self._client, work, file, pool)
+            pool = pool or (await self._client.me()).default_pool or ""
+            question["submission"] = {"pool": pool, "file": text} | ({"priority": priority} if priority else {})
+        return plain(await self._client.plan(models.PlanRequest(**question)))
 
 
 def _one(name: str) -> list[str]:

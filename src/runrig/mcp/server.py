@@ -1,7 +1,8 @@
 """Builds the server, and runs it over stdio or HTTP."""
 
+import inspect
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
 
@@ -12,10 +13,12 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import AnyHttpUrl, ValidationError
 
 from runrig import __version__
+from runrig.client import AsyncClient
 from runrig.domain.errors import InvalidInput, Problem, RunrigError
 from runrig.mcp.access import Access
 from runrig.mcp.answers import problem, small, written
 from runrig.mcp.changing import Changing
+from runrig.mcp.confirming import Keys
 from runrig.mcp.reading import Reading
 
 INSTRUCTIONS = """\
@@ -56,12 +59,25 @@ def build(access: Access) -> AgentServer:
     server = AgentServer(
         "runrig", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING", subscriptions=False, **auth
     )
-    reading, changing = Reading(access), Changing(access)
-    _add(server, _tools(reading), ToolAnnotations(read_only_hint=True, open_world_hint=False))
+    keys = Keys()
+
+    def changing(client: AsyncClient) -> Changing:
+        return Changing(client, keys, access.caller())
+
     harmful = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
     mild = harmful.model_copy(update={"destructive_hint": False})
-    _add(server, [changing.cancel], harmful)
-    _add(server, [each for each in _tools(changing) if each.__name__ != "cancel"], mild)
+    for of, kind, annotations in (
+        (Reading, Reading, ToolAnnotations(read_only_hint=True, open_world_hint=False)),
+        (changing, Changing, mild),
+    ):
+        for name, tool in vars(kind).items():
+            if not name.startswith("_"):
+                server.add_tool(
+                    _answered(tool, of, access),
+                    description=" ".join((tool.__doc__ or "").split()),
+                    annotations=harmful if name == "cancel" else annotations,
+                    structured_output=False,
+                )
     return server
 
 
@@ -77,28 +93,21 @@ def run_http(access: Access, listener: socket.socket) -> None:
     uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listener])
 
 
-def _tools(of: object) -> Sequence[Tool]:
-    return [getattr(of, name) for name in vars(type(of)) if not name.startswith("_")]
-
-
-def _add(server: AgentServer, tools: Sequence[Tool], annotations: ToolAnnotations) -> None:
-    for tool in tools:
-        description = " ".join((tool.__doc__ or "").split())
-        server.add_tool(_answered(tool), description=description, annotations=annotations, structured_output=False)
-
-
-def _answered(tool: Tool) -> Callable[..., Awaitable[CallToolResult]]:
-    """Returns *tool* with its answer, or its error, as text and as data."""
+def _answered(tool: Tool, of: Callable[[AsyncClient], Any], access: Access) -> Callable[..., Awaitable[CallToolResult]]:
+    """Returns the method *tool* of an object that *of* makes for each call, with its answer, or its error, as text and as data."""
 
     @wraps(tool)
-    async def answered(*args: Any, **kwargs: Any) -> CallToolResult:
+    async def answered(**arguments: Any) -> CallToolResult:
         try:
-            found = small(await tool(*args, **kwargs))
+            async with access.client() as client:
+                found = small(await tool(of(client), **arguments))
         except RunrigError as error:
             return _refused(error)
         return CallToolResult(content=[TextContent(type="text", text=written(found))], structured_content=found)
 
-    answered.__annotations__ = {**tool.__annotations__, "return": CallToolResult}
+    whole = inspect.signature(tool)
+    parameters = list(whole.parameters.values())[1:]
+    answered.__signature__ = whole.replace(parameters=parameters, return_annotation=CallToolResult)  # type: ignore[attr-defined]
     return answered
 
 
