@@ -68,13 +68,13 @@ def write_pages() -> None:
         (DIST / "completions" / name).write_text(run(sys.executable, "-m", "runrig", "completion", shell))
 
 
-def import_commands(group: LazyGroup) -> None:
+def import_commands(group: click.Group) -> None:
     """Fills `commands`, which click-man reads, with what *group* would import when it runs."""
-    for name in group.lazy:
+    for name in group.lazy if isinstance(group, LazyGroup) else ():
         command = group.get_command(click.Context(group), name)
         assert command is not None
         group.add_command(command, name)
-        if isinstance(command, LazyGroup):
+        if isinstance(command, click.Group):
             import_commands(command)
 
 

@@ -187,7 +187,7 @@ def client_calls() -> Iterator[str]:
 def _signature(function: Callable[..., Any]) -> str:
     """As it is written, so that it is the same in each version of Python."""
     found = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    assert isinstance(found, ast.AsyncFunctionDef)
+    assert isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef)
     found.args.args.pop(0)
     answer = "None" if found.returns is None else ast.unparse(found.returns)
     answer = re.sub(r"AsyncGenerator\[(.*), None\]$", r"Iterator[\1]", answer.replace("'", ""))

@@ -77,6 +77,15 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(f"http://127.0.0.1:{port}", it)
 
 
+_40 = """\
+2027-01-15 08:04:04
+  sweep-1/main-group was preempted by
+  asr-1/main-group, whose pool reclaimed
+  borrowed quota (Reclaim, rule R2);
+  lower-cost candidates ruled out:
+  late-1/main-group (stopping it would
+  not have helped)
+"""
 _80 = """\
 2027-01-15 08:04:04  sweep-1/main-group was preempted by asr-1/main-group, whose
                      pool reclaimed borrowed quota (Reclaim, rule R2);
@@ -89,9 +98,17 @@ _120 = """\
 """
 
 
-@pytest.mark.parametrize(("width", "picture"), [(80, _80), (120, _120)])
+@pytest.mark.parametrize(("width", "picture"), [(40, _40), (80, _80), (120, _120)])
 def test_a_preemption_names_its_cause_and_the_cheaper_candidates(there: World, width: int, picture: str) -> None:
     assert there.runrig("--kind", "preempted", width=width).out == picture
+
+
+@pytest.mark.parametrize("command", ["why sweep-1 -v", "workflow events sweep-1", "plan --drain n0"])
+def test_text_fits_a_narrow_terminal(there: World, command: str) -> None:
+    env = {"RUNRIG_SERVER": there.url, "RUNRIG_TOKEN": _TOKEN}
+    lines = runrig(*command.split(), env=env, width=40).out.splitlines()
+    assert len(lines) > 5
+    assert [line for line in lines if len(line) > 40 and not line.startswith("Overview")] == []
 
 
 def test_json_has_the_preemptor_and_the_candidates_by_name(there: World) -> None:

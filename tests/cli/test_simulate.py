@@ -7,6 +7,8 @@ import signal
 import subprocess
 from contextlib import redirect_stderr
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -420,14 +422,15 @@ class Terminal(io.StringIO):
 
 
 def test_long_run_on_a_terminal_shows_its_progress() -> None:
-    with redirect_stderr(Terminal()) as seen, patch.multiple(simulate, _SILENT_S=-1.0, _BETWEEN_S=-1.0):
-        with simulate._progress("a.yaml") as tell:
-            tell(1200)
-        with simulate._progress("b.yaml"):
-            pass
-    at_once = patch.multiple(simulate, _SILENT_S=-1.0, _BETWEEN_S=-1.0)
-    with redirect_stderr(io.StringIO()) as piped, at_once, simulate._progress("a.yaml") as tell:
-        tell(1200)
+    def of(*cycles: int) -> Any:
+        return SimpleNamespace(steps=lambda: cycles, outcome=lambda: None)
+
+    with patch.multiple(simulate, _SILENT_S=-1.0, _BETWEEN_S=-1.0):
+        with redirect_stderr(Terminal()) as seen:
+            simulate._outcome(of(1200), "a.yaml")
+            simulate._outcome(of(), "b.yaml")
+        with redirect_stderr(io.StringIO()) as piped:
+            simulate._outcome(of(1200), "a.yaml")
     assert (seen.getvalue(), piped.getvalue()) == ("\r\x1b[Ka.yaml: 1,200 cycles\r\x1b[K", "")
 
 

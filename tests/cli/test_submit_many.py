@@ -48,7 +48,7 @@ def test_several_files_are_sent_in_one_request_and_listed_with_their_ids(tmp_pat
     ]
     assert (done.code, done.err) == (0, f"Warning: {b}: image is ignored\n")
     body = {"file": FILE, "variables": ["x=1"], "string_variables": []}
-    whole = {"pool": "p", "priority": "LOW", "environment": {}, "labels": {}}
+    whole = {"pool": "p", "priority": "LOW"}
     assert server.asked == [(BATCH, [], {**whole, "workflows": [body, body], "all_or_nothing": False})]
 
 

@@ -153,7 +153,7 @@ def test_fitting_gangs_are_shown_per_domain_and_in_total() -> None:
 )
 def test_map_is_as_wide_as_the_terminal_and_bars_stay_readable(sized: bool, columns: int, line: str) -> None:
     shown = drawn(page(busy(sized=sized), size=SIZE if sized else None), columns=columns)
-    assert shown[7] == line
+    assert line in shown
     if columns > 20:
         assert [each for each in shown[:8] if len(each) > columns] == []
 

@@ -210,7 +210,7 @@ def test_users_see_their_pools_by_name_and_others_as_one_amount(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (("--by", "team"), "unknown key 'team'. Use any of user, pool, flavor, priority, separated by commas."),
+        (("--by", "team"), "unknown key 'team'. Keys: user, pool, flavor, priority"),
         (("--since", "soon"), "'soon' is not a time"),
         (("--since", "2027-01-01"), "`since` is 2027-01-01 00:00 UTC, and usage is known only up to now"),
         (

@@ -135,6 +135,29 @@ def test_an_option_before_its_command_is_refused_with_its_right_position(typed: 
     assert parses(f"runrig {line}")
 
 
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("run --array 0-9 --array 0-3 -- x", "--array is set twice: 0-9 and 0-3. Keep one of them."),
+        ("logs a-1 -n 3 --tail 4", "--lines is set twice: 3 and 4. Keep one of them."),
+        ("usage --by user --by pool", "--by is set twice: user and pool. Keep one of them."),
+        ("--server localhost:1 --server localhost:2 list", "--server is set twice: localhost:1 and localhost:2."),
+        ("run -e A=1 -e A=2 -- x", "-e sets A twice: 1 and 2. Keep one of them."),
+        ("workflow validate - --label k=a --label k=b", "--label sets k twice: a and b. Keep one of them."),
+        ("workflow validate - --set k=1 --set-string k=2", "--set sets k twice: 1 and 2. Keep one of them."),
+        (
+            "pool update p --default-exit-action COMPLETE=1 --default-exit-action COMPLETE=2",
+            "--default-exit-action sets COMPLETE twice: 1 and 2. Keep one of them.",
+        ),
+        ("pool update p --default-exit-action 'FAIL=1 FAIL=2'", "FAIL is set twice: 1 and 2"),
+        ("pool update p --cohort a --no-cohort", "--cohort and --no-cohort exclude each other. Use one of them."),
+    ],
+)
+def test_an_option_or_a_key_that_is_set_twice_is_refused_with_both_values(typed: str, says: str) -> None:
+    assert says in last_line(typed)
+    assert parses("runrig list -c 3 --count 3 --label k=a --label k=b")
+
+
 def test_the_way_out_is_in_json_too() -> None:
     done = runrig("node", "list", "-t", "json")
     assert (done.code, done.json["message"]) == (

@@ -85,9 +85,6 @@ def test_template_is_rendered_by_the_server_before_its_files_are_read(tmp_path: 
     assert (first[0], first[2]["template_only"], first[2]["file"]) == (f"{SUBMIT}:check", True, template)
     assert second[2] == {
         "pool": "p",
-        "priority": None,
-        "environment": {},
-        "labels": {},
         "file": 'workflow: {tasks: [{files: [{path: /a, contents: "x = 1\\n"}]}]}\n',
         "variables": ["file=run.py"],
         "string_variables": [],

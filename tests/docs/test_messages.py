@@ -14,7 +14,7 @@ from tests.docs.test_docs import CODE, ROOT, parsed
 
 GOLDEN = Path(__file__).parent / "messages.txt"
 ERRORS = {name for name, kind in vars(errors).items() if isinstance(kind, type)} | {"Problem", "Warned", "Unreadable"}
-CALLS = ERRORS | {"one", "warn", "wrong", "note", "say", "show_any", "fail", "_fault"}
+CALLS = ERRORS | {"one", "warn", "wrong", "note", "say", "show_any", "table", "fail", "_fault"}
 AMOUNTS = {"amount_in_words", "amount_of_flavor", "amount", "plain", "short", "_amount"}
 
 

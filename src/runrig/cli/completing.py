@@ -65,9 +65,8 @@ def _client(context: click.Context) -> Transport:
     return Transport(address, SignIn(found, address))
 
 
-def _names(client: Transport, *route: str) -> Iterator[str]:
-    for each in client.items(path(*route)):
-        yield each["name"]
+def _names(route: str) -> Completer:
+    return _completer(lambda client, _, __: (each["name"] for each in client.items(path(route))))
 
 
 def _workflows(client: Transport, begun: str, **query: Any) -> Iterator[str]:
@@ -89,12 +88,12 @@ def _tasks(client: Transport, context: click.Context) -> Iterator[str]:
     return iter(dict.fromkeys(task["name"] for group in answer["groups"] for task in group["tasks"]))
 
 
-pools = _completer(lambda client, _, __: _names(client, "pools"))
+pools = _names("pools")
 subpools = _completer(lambda client, context, _: _subpools(client, context))
-cohorts = _completer(lambda client, _, __: _names(client, "cohorts"))
-users = _completer(lambda client, _, __: _names(client, "users"))
+cohorts = _names("cohorts")
+users = _names("users")
 """For users with permission; nothing for others."""
-nodes = _completer(lambda client, _, __: _names(client, "nodes"))
+nodes = _names("nodes")
 workflows = _completer(lambda client, _, begun: _workflows(client, begun))
 living_workflows = _completer(lambda client, _, begun: _workflows(client, begun, status=_LIVING))
 tasks = _completer(lambda client, context, _: _tasks(client, context))

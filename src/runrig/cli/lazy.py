@@ -1,19 +1,49 @@
-"""Groups that import a command only when it runs, and the format of help texts.
+"""Creates commands and groups. Groups import a command only when it runs.
 
 The lines of `--help` are plain text here, so that listing commands imports nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+F = TypeVar("F", bound=Callable[..., Any])
 Lazy = Mapping[str, tuple[str, str]]
 """Name of the command → (``module:attribute``, its line in the group's help)."""
 
 
-class LazyGroup(click.Group):
+def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns *pairs*, from all places where *option* is set, as a map. Raises UsageError for a key with two values."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if found.setdefault(key, value) != value:
+            raise click.UsageError(f"{option} sets {key} twice: {found[key]} and {value}. Keep one of them.")
+    return found
+
+
+class Command(click.Command):
+    """Refuses an option that takes one value and is set twice. Click would silently use the last one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            self._check_once(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _check_once(self, ctx: click.Context, args: list[str]) -> None:
+        parser, values = self.make_parser(ctx), dict[str, str]()
+        for each in self.get_params(ctx):
+            if isinstance(each, click.Option) and each.name and not (each.is_flag or each.multiple):
+                parser.add_option(each, each.opts, each.name, action="append")
+                values[each.name] = max(each.opts, key=len)
+        given, _, _ = parser.parse_args(list(args))
+        for name, option in values.items():
+            if len(found := list(dict.fromkeys(given.get(name, ())))) > 1:
+                raise click.UsageError(f"{option} is set twice: {found[0]} and {found[1]}. Keep one of them.", ctx)
+
+
+class LazyGroup(Command, click.Group):
     """A group whose commands are in other modules."""
 
     def __init__(self, *args: Any, lazy: Lazy, headings: Mapping[str, str] | None = None, **kwargs: Any) -> None:
@@ -34,18 +64,35 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        width = max(map(len, self.lazy))
-        for heading, names in self._parts():
+        width, sections = max(map(len, self.lazy)), list[tuple[str, list[tuple[str, str]]]]()
+        for name, (_, line) in self.lazy.items():
+            if name in self.headings:
+                sections.append((self.headings[name], []))
+            sections[-1][1].append((name.ljust(width), line))
+        for heading, lines in sections:
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), self.lazy[name][1]) for name in names])
-
-    def _parts(self) -> Iterator[tuple[str, list[str]]]:
-        names = list(self.lazy)
-        starts = [names.index(first) for first in self.headings]
-        for start, end, heading in zip(starts, (*starts[1:], None), self.headings.values(), strict=True):
-            yield heading, names[start:end]
+                formatter.write_dl(lines)
 
 
-def examples(*lines: str) -> str:
-    """Returns the end of a help text: example *lines*, kept verbatim."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+def command(
+    *examples: str, of: click.Group | None = None, cls: type[click.Command] = Command, **settings: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Makes a function a command, with *examples* at the end of its help. *of*: the group that it belongs to."""
+    epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+    return (of or click).command(cls=cls, epilog=epilog, **settings)
+
+
+def group(*examples: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Group]:
+    """The same for a group. *lazy*: its commands, if they are in other modules."""
+    return command(*examples, **{"cls": LazyGroup if "lazy" in settings else click.Group} | settings)  # type: ignore[return-value]
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Returns *options* as one decorator, in the order of the help."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from runrig import __version__
-from runrig.cli.lazy import LazyGroup, examples
+from runrig.cli.lazy import LazyGroup, group
 from runrig.cli.rendering import sanitize
 from runrig.cli.transport.failure import document, sentence
 from runrig.client.server_address import ServerAddress
@@ -38,7 +38,11 @@ class _Root(LazyGroup):
         return result
 
 
-@click.group(
+@group(
+    "runrig up --gpus 4",
+    "runrig run -- python train.py",
+    "runrig submit train.yaml",
+    "runrig pool list",
     cls=_Root,
     lazy={
         "run": ("runrig.cli.commands.run:run", "Run a command on GPUs."),
@@ -95,9 +99,6 @@ class _Root(LazyGroup):
     },
     headings={"run": "Work", "pool": "The cluster", "login": "Access", "up": "The server"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=examples(
-        "runrig up --gpus 4", "runrig run -- python train.py", "runrig submit train.yaml", "runrig pool list"
-    ),
 )
 @click.option("--server", metavar="URL", help="Server address [RUNRIG_SERVER].")
 @click.option("--data", metavar="DIR", help="Data folder of the server [RUNRIG_DATA].")

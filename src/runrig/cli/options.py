@@ -1,16 +1,76 @@
-"""Options shared by several commands, some with their own help."""
+"""Options shared by several commands, some with their own help, and the types of their values."""
 
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import click
 
 from runrig.cli import completing
+from runrig.domain.errors import InvalidInput
+from runrig.domain.instants import instant
+from runrig.domain.meant import suggested
+
+
+class Checked(click.ParamType[str]):
+    """Text that *parse* can read."""
+
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+        self.name, self._parse = name, parse
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 (click's signature)
+        return self.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            if not self._parse(str(value)):
+                self.fail(f"{value!r} must be more than 0", param, ctx)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
+def utc_text(text: str, now: datetime) -> str:
+    """Returns a time as typed by a user (local, unless it has a zone), as `instant`, as naive UTC for the server. Raises ValueError."""
+    return instant(text, now.astimezone()).astimezone(UTC).replace(tzinfo=None).isoformat()
+
+
+class Moment(click.ParamType[str]):
+    """A time in the zone of this machine or with its own zone, or a duration before now."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return utc_text(str(value), datetime.now(UTC))
+        except (ValueError, OverflowError, OSError):
+            self.fail(
+                f"{value!r} is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday.", param, ctx
+            )
+
+
+class Words(click.ParamType[tuple[str, ...]]):
+    """Some of *known*, separated by commas. *noun*: what each of them is."""
+
+    def __init__(self, noun: str, known: Collection[str]) -> None:
+        self.name, self._noun, self._known = f"{noun.upper()}S", noun, known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:  # noqa: ARG002
+        found = tuple(dict.fromkeys(each.strip().lower() for each in str(value).split(",")))
+        for each in found:
+            if each not in self._known:
+                otherwise = f". {self._noun.capitalize()}s: {', '.join(self._known)}"
+                raise InvalidInput.one(f"unknown {self._noun} {each!r:.80}{suggested(each, self._known, otherwise)}")
+        return found
+
 
 pool = partial(click.option, "--pool", "-p", shell_complete=completing.pools, metavar="NAME")
 pools = partial(click.option, "--pool", "-p", "pools", multiple=True, shell_complete=completing.pools, metavar="NAME")
 users = partial(click.option, "--user", "-u", "users", multiple=True, shell_complete=completing.users, metavar="NAME")
 user = partial(click.option, "--user", "-u", shell_complete=completing.users, metavar="NAME")
 cluster = partial(click.option, "--cluster", shell_complete=completing.files, metavar="CLUSTER")
+file = partial(click.option, "-f", "--file", shell_complete=completing.files, metavar="FILE")
 priority = partial(
     click.option,
     "--priority",
@@ -29,7 +89,8 @@ as_json = partial(
     help="Output format.",
 )
 
-config = click.option(
+config = partial(
+    click.option,
     "--config",
     shell_complete=completing.files,
     metavar="FILE",

@@ -1,14 +1,14 @@
 """Options of pools and cohorts that limit usage."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from runrig.cli.lazy import F, once, together
 from runrig.domain.quantities import whole_number
 from runrig.domain.settings import SETTINGS, Choice, Duration, Number, Setting
 
-F = TypeVar("F", bound=Callable[..., Any])
 NO_LIMIT = "none"
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -71,30 +71,26 @@ def setting_option(setting: Setting, complete: Complete | None = None) -> Callab
     )
 
 
-def quota_options(command: F) -> F:
-    """--quota, --borrowing-limit and --lending-limit."""
-    for option in (
-        click.option(
-            "--lending-limit",
-            type=_LIMIT,
-            help="How many idle GPUs others may borrow; none: all of them. FLAVOR=N,... as for --quota.",
+quota_options = together(
+    click.option(
+        "--quota",
+        type=_QUOTA,
+        help=(
+            "Whole GPUs; FLAVOR=GPUS,... with several flavors; FLAVOR/RESOURCE=AMOUNT for other "
+            "resources; AMOUNT none: no quota."
         ),
-        click.option(
-            "--borrowing-limit",
-            type=_LIMIT,
-            help="How many GPUs it may use beyond its quota; none: no limit. FLAVOR=N,... as for --quota.",
-        ),
-        click.option(
-            "--quota",
-            type=_QUOTA,
-            help=(
-                "Whole GPUs; FLAVOR=GPUS,... with several flavors; FLAVOR/RESOURCE=AMOUNT for other "
-                "resources; AMOUNT none: no quota."
-            ),
-        ),
-    ):
-        command = option(command)
-    return command
+    ),
+    click.option(
+        "--borrowing-limit",
+        type=_LIMIT,
+        help="How many GPUs it may use beyond its quota; none: no limit. FLAVOR=N,... as for --quota.",
+    ),
+    click.option(
+        "--lending-limit",
+        type=_LIMIT,
+        help="How many idle GPUs others may borrow; none: all of them. FLAVOR=N,... as for --quota.",
+    ),
+)
 
 
 def request(**fields: Any) -> dict[str, Any]:
@@ -104,7 +100,7 @@ def request(**fields: Any) -> dict[str, Any]:
     Lists are lists, as in answers, so that both can be compared.
     """
     return {
-        name: None if value == NO_LIMIT and name not in _WORDS else _together(value)
+        name: None if value == NO_LIMIT and name not in _WORDS else _whole(name, value)
         for name, value in fields.items()
         if value is not None and value != ()
     }
@@ -114,17 +110,20 @@ _WORDS = {each.asked for each in SETTINGS if not (isinstance(each.kind, Duration
 """Settings in which ``none`` is a word like others."""
 
 
-def _together(value: Any) -> Any:
+def _whole(name: str, value: Any) -> Any:
     """The value of a repeatable option."""
     if not isinstance(value, tuple):
         return value
     if isinstance(value[0], dict):
-        return {name: each for part in value for name, each in part.items()}
+        return once(f"--{name.replace('_', '-').removesuffix('s')}", (pair for part in value for pair in part.items()))
     return [each for part in value for each in part]
 
 
-def something(body: dict[str, Any], what: str) -> dict[str, Any]:
-    """Returns *body*. Raises UsageError if no option was given."""
+def edited(kind: str, above: str, settings: dict[str, Any], *, removed: bool) -> dict[str, Any]:
+    """Returns the body of an edit of a *kind*. *removed*: there is --no-ABOVE. Raises UsageError."""
+    if removed and settings[above] is not None:
+        raise click.UsageError(f"--{above} and --no-{above} exclude each other. Use one of them.")
+    body = request(**settings) | ({above: None} if removed else {})
     if not body:
-        raise click.UsageError(f"nothing to change. Specify a setting of the {what}, such as --quota 8")
+        raise click.UsageError(f"nothing to change. Specify a setting of the {kind}, such as --quota 8")
     return body

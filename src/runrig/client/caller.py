@@ -18,7 +18,8 @@ import h11
 from runrig import __version__
 from runrig.client.exchange import BROKEN, Exchange, Head, Meanwhile
 from runrig.client.failure import NoAnswer, server_said
-from runrig.client.network import KeptToken, Network
+from runrig.client.network import KeptToken, Network, Stream
+from runrig.client.saved import PORTS
 from runrig.client.server_address import Address
 from runrig.domain.errors import RunrigError
 
@@ -30,6 +31,8 @@ Query = Mapping[str, Value]
 Token = str | KeptToken | None
 
 ANSWER_S = 60.0
+PLAN_S = 600.0
+"""Planning for a large cluster is slow, and the server sends nothing until it is done."""
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 2.0
 PAGE = 1000
@@ -39,7 +42,6 @@ MOST_IDLE = 4
 _LARGEST_ERROR = 1024 * 1024
 _EMPTY = 204
 """The status of answers without a body; all others are objects."""
-_PORTS = {"http": 80, "https": 443}
 
 
 class Request(NamedTuple):
@@ -114,6 +116,21 @@ class Caller:
         if not isinstance(plain, dict) or not isinstance(plain.get("items", []), list):
             raise self._stranger(text)
         return Answer(plain, head.headers.get("etag"))
+
+    async def items(
+        self, path: str, query: Query | None = None, most: int | None = None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Yields the items of the list at *path*, page by page; *most* None: all of them. Raises KeyError if the response is not a list."""
+        cursor, left = None, most
+        while left is None or left > 0:
+            limit = self.page if left is None else min(left, self.page)
+            found = (await self.answer(Request("GET", path, {**(query or {}), "limit": limit, "cursor": cursor}))).json
+            for item in found["items"]:
+                yield item
+            cursor = found["next_cursor"]
+            if cursor is None:
+                return
+            left = None if left is None else left - len(found["items"])
 
     async def pieces(self, request: Request) -> AsyncGenerator[str, None]:
         """Yields the text of the response as it arrives, until the server ends it."""
@@ -217,17 +234,14 @@ class Caller:
             exchange.close()
             raise
 
-    async def _connected(self, timeout_s: float | None) -> Any:
+    async def _connected(self, timeout_s: float | None) -> Stream:
         parts = urlsplit(self.address.url)
-        port = parts.port or _PORTS[parts.scheme]
-        return await self.network.connect(parts.hostname or "", port, self._trusted(parts.scheme), timeout_s)
-
-    def _trusted(self, scheme: str) -> "ssl.SSLContext | None":
-        if scheme == "https" and self._tls is None:
+        if parts.scheme == "https" and self._tls is None:
             import ssl
 
             self._tls = ssl.create_default_context()
-        return self._tls if scheme == "https" else None
+        tls = self._tls if parts.scheme == "https" else None
+        return await self.network.connect(parts.hostname or "", parts.port or PORTS[parts.scheme], tls, timeout_s)
 
     async def headers(self) -> dict[str, str]:
         """Returns the headers of every request. Raises as `KeptToken.renew`, and NoAnswer if there is no server to ask."""

@@ -5,24 +5,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from runrig.client import models
-from runrig.client.caller import PAGE, Caller, Request
+from runrig.client.caller import PAGE, PLAN_S, Caller
 from runrig.client.calls import access, cluster, pools, workflows
 from runrig.client.network import BlockingNetwork, Network
 from runrig.client.paths import path, time
 from runrig.client.server_address import ServerAddress, one_line
 from runrig.client.sign_in import SignIn
 from runrig.client.transport import patience
-from runrig.client.ways import Awaiting, Blocking, Calls, W, call
+from runrig.client.ways import Awaiting, Blocking, Calls, W, call, said
 
 if TYPE_CHECKING:
     import ssl
-
-PLAN_S = 600.0
-"""Planning for a large cluster is slow, and the server sends nothing until it is done."""
 
 
 class ServerCalls(Calls[W], ABC):
@@ -75,7 +71,7 @@ class ServerCalls(Calls[W], ABC):
 
         Raises NotFound, NotAllowed or Conflict if you cannot submit to *pool*.
         """
-        return await self._ask(models.Me, Request("PATCH", path("me"), body={"default_pool": pool}))
+        return await self._ask(models.Me, "PATCH", path("me"), {"default_pool": pool})
 
     @call
     async def notices(self) -> "models.NoticeSettings":
@@ -91,15 +87,15 @@ class ServerCalls(Calls[W], ABC):
         *min_run_s*: no notice of the end of a workflow that ran for less. The secret of a new https address is in the answer.
         """
         if to is None:
-            await self._caller.answer(Request("DELETE", path("me", "notices")))
+            await self._send("DELETE", path("me", "notices"))
             return await self._get(models.NoticeSettings, path("me", "notices"))
         body = {"to": to, "when": [*when], "min_run_s": min_run_s}
-        return await self._ask(models.NoticeSettings, Request("PUT", path("me", "notices"), body=body))
+        return await self._ask(models.NoticeSettings, "PUT", path("me", "notices"), body)
 
     @call
     async def test_notices(self) -> str:
         """Sends a test notice, and returns ``delivered`` or what went wrong."""
-        return (await self._ask(models.NoticeTest, Request("POST", path("me", "notices") + ":test"))).result
+        return (await self._ask(models.NoticeTest, "POST", path("me", "notices") + ":test")).result
 
     @call
     async def version(self) -> str:
@@ -141,13 +137,12 @@ class ServerCalls(Calls[W], ABC):
         """
         text = file.read_text(encoding="utf-8") if isinstance(file, Path) else file
         body = {"file": text, "prune": prune, "dry_run": dry_run, "if_revision": if_revision}
-        return await self._ask(models.ApplyAnswer, Request("POST", path("apply"), body=body))
+        return await self._ask(models.ApplyAnswer, "POST", path("apply"), body)
 
     @call
     async def plan(self, question: "models.PlanRequest") -> "models.Plan":
         """Returns the effect of an edit, a loss of nodes or a submission. Changes nothing."""
-        body = question.model_dump(mode="json", exclude_unset=True)
-        return await self._ask(models.Plan, Request("POST", path("plan"), body=body, timeout_s=PLAN_S))
+        return await self._ask(models.Plan, "POST", path("plan"), said(question), timeout_s=PLAN_S)
 
     @call
     async def export(self) -> str:
@@ -176,9 +171,7 @@ class Client(ServerCalls[Blocking]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -199,7 +192,5 @@ class AsyncClient(ServerCalls[Awaiting]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

@@ -5,13 +5,12 @@ Replaces the value within its line, so that line numbers in the server's errors 
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.spec.one_task import quoted
-
-if TYPE_CHECKING:
-    from yaml.nodes import MappingNode, Node, ScalarNode
 
 LARGEST_BYTES = 1024 * 1024
 KEY = "localpath"
@@ -42,10 +41,8 @@ def inlined(text: str, folder: Path) -> str:
     return text
 
 
-def _places(text: str) -> list[tuple["ScalarNode", "ScalarNode"]]:
+def _places(text: str) -> list[tuple[ScalarNode, ScalarNode]]:
     """Returns the ``localpath`` keys and their values."""
-    import yaml
-
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
@@ -53,9 +50,7 @@ def _places(text: str) -> list[tuple["ScalarNode", "ScalarNode"]]:
     return [] if root is None else list(_files(root))
 
 
-def _files(root: "Node") -> Iterator[tuple["ScalarNode", "ScalarNode"]]:
-    from yaml.nodes import MappingNode, ScalarNode, SequenceNode
-
+def _files(root: Node) -> Iterator[tuple[ScalarNode, ScalarNode]]:
     pending, seen = [root], set[int]()
     while pending:
         node = pending.pop()
@@ -75,9 +70,7 @@ def _files(root: "Node") -> Iterator[tuple["ScalarNode", "ScalarNode"]]:
                             )
 
 
-def _entries(mapping: "MappingNode") -> Iterator[tuple["ScalarNode", "Node"]]:
-    from yaml.nodes import ScalarNode
-
+def _entries(mapping: MappingNode) -> Iterator[tuple[ScalarNode, Node]]:
     yield from ((key, value) for key, value in mapping.value if isinstance(key, ScalarNode))
 
 

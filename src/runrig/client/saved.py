@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from runrig.client.folders import settings_folder
 from runrig.domain.errors import ServerFault
 
-_PORTS = {"http": 80, "https": 443}
+PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Logins:
 def key_of(url: str) -> str:
     """Returns the same key for all spellings of one server's address."""
     parts = urlsplit(url)
-    port = parts.port or _PORTS.get(parts.scheme)
+    port = parts.port or PORTS.get(parts.scheme)
     return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}{parts.path.rstrip('/')}"
 
 

@@ -43,6 +43,10 @@ class ServerAddress:
     server: str | None = None
     data: str | None = None
 
+    def or_else(self, server: str | None = None, data: str | None = None) -> "ServerAddress":
+        """Returns the address with what is given here instead."""
+        return ServerAddress(server or self.server, data or self.data)
+
     @property
     def _chosen_data(self) -> str | None:
         return self.data or os.environ.get("RUNRIG_DATA")

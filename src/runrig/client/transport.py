@@ -19,7 +19,6 @@ PATIENCE_S = 15.0
 LONGEST_PATIENCE_S = 3600.0
 RESTART_S = 60.0
 """How long to wait for a server that is followed, in seconds; it may be loading a large database."""
-LARGEST_PAGE = 1000
 
 
 class Transport:
@@ -55,15 +54,7 @@ class Transport:
 
     def items(self, path: str, query: Query | None = None, *, most: int | None = None) -> Iterator[dict[str, Any]]:
         """Yields the items of the list at *path*, page by page; *most* None: all of them."""
-        cursor, left = None, most
-        while left is None or left > 0:
-            limit = LARGEST_PAGE if left is None else min(left, LARGEST_PAGE)
-            answer = self.get(path, {**(query or {}), "limit": limit, "cursor": cursor})
-            yield from answer["items"]
-            cursor = answer["next_cursor"]
-            if cursor is None:
-                return
-            left = None if left is None else left - len(answer["items"])
+        return each(self._caller.items(path, query, most))
 
     def lines(self, path: str, query: Query | None = None) -> Iterator[str]:
         """Yields the lines of a text as they arrive, without line ends, until the server ends it."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from runrig.client.caller import Caller, Query, Request
+from runrig.client.caller import ANSWER_S, Answer, Caller, Query, Request
 from runrig.client.network import BlockingNetwork, done, each
 from runrig.domain.errors import ServerFault
 
@@ -41,9 +41,26 @@ class Calls(Generic[W]):
         self._caller = caller
         self.blocks = isinstance(caller.network, BlockingNetwork)
 
-    async def _ask(self, model: type[M], request: Request) -> M:
-        """Raises the server's error, NoAnswer, or ServerFault if the response is not a valid *model*."""
-        answer = await self._caller.answer(request)
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Query | None = None,
+        timeout_s: float = ANSWER_S,
+        key: str | None = None,
+        if_match: str | None = None,
+    ) -> Answer:
+        """*if_match*: an edit fails unless the object still has this etag. The others are those of `Request`. Raises the server's error or
+        NoAnswer.
+        """
+        headers = {} if if_match is None else {"If-Match": if_match}
+        return await self._caller.answer(Request(method, path, query, body, timeout_s, key, headers))
+
+    async def _ask(self, model: type[M], method: str, path: str, body: Any = None, **more: Any) -> M:
+        """Returns the answer to `_send`. Raises ServerFault if it is not a valid *model*."""
+        answer = await self._send(method, path, body, **more)
         read = self._read(model, answer.json)
         if answer.etag is not None and "etag" in getattr(model, "UNTOLD", ()):
             return replace(read, etag=answer.etag)  # type: ignore[type-var]  # a `Shown`
@@ -52,22 +69,15 @@ class Calls(Generic[W]):
         return read
 
     async def _get(self, model: type[M], path: str, query: Query | None = None) -> M:
-        return await self._ask(model, Request("GET", path, query))
+        return await self._ask(model, "GET", path, query=query)
 
     async def _all(self, model: type[M], path: str, query: Query | None = None) -> AsyncGenerator[M, None]:
         """Yields the items of a list, page by page."""
-        cursor = None
-        while True:
-            answer = await self._caller.answer(
-                Request("GET", path, {**(query or {}), "limit": self._caller.page, "cursor": cursor})
-            )
-            if "items" not in answer.json:
-                raise self._unexpected("no 'items'")
-            for item in answer.json["items"]:
+        try:
+            async for item in self._caller.items(path, query):
                 yield self._read(model, item)
-            cursor = answer.json.get("next_cursor")
-            if cursor is None:
-                return
+        except KeyError as error:
+            raise self._unexpected(f"no {error}") from None
 
     def _read(self, model: type[M], plain: Any) -> M:
         from pydantic import ValidationError
@@ -85,11 +95,6 @@ class Calls(Generic[W]):
         return ServerFault(
             f"unexpected response from {self._caller.address.url} ({what}). Check the server address and version"
         )
-
-
-def matching(etag: str | None) -> dict[str, str]:
-    """Returns headers that make an edit fail unless the object still has *etag*."""
-    return {} if etag is None else {"If-Match": etag}
 
 
 def said(edit: "BaseModel") -> Any:
@@ -115,14 +120,11 @@ class call(Generic[P, T]):  # noqa: N801 - a decorator
             return self
 
         @wraps(self.function)
-        def blocking(*args: P.args, **kwargs: P.kwargs) -> T:
-            return done(self.function(calls, *args, **kwargs))
+        def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
+            answer = self.function(calls, *args, **kwargs)
+            return done(answer) if calls.blocks else answer
 
-        @wraps(self.function)
-        def awaiting(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
-            return self.function(calls, *args, **kwargs)
-
-        return blocking if calls.blocks else awaiting
+        return bound
 
 
 class stream(Generic[P, T]):  # noqa: N801 - a decorator
@@ -143,11 +145,8 @@ class stream(Generic[P, T]):  # noqa: N801 - a decorator
             return self
 
         @wraps(self.function)
-        def blocking(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-            return each(self.function(calls, *args, **kwargs))
+        def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
+            items = self.function(calls, *args, **kwargs)
+            return each(items) if calls.blocks else items
 
-        @wraps(self.function)
-        def awaiting(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
-            return self.function(calls, *args, **kwargs)
-
-        return blocking if calls.blocks else awaiting
+        return bound

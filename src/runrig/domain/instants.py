@@ -5,7 +5,13 @@ from datetime import UTC, datetime, time, timedelta
 
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 """Seconds, by unit letter."""
-_AGO = re.compile("([0-9]{1,9})([smhdw])")
+_SPAN = re.compile("([0-9]{1,9})([smhdw])")
+
+
+def seconds_of(text: str) -> int | None:
+    """Returns ``2h`` in seconds; None if *text* is not a number and a unit."""
+    found = _SPAN.fullmatch(text)
+    return int(found[1]) * UNITS_S[found[2]] if found else None
 
 
 def instant(text: str, now: datetime) -> datetime:
@@ -16,8 +22,8 @@ def instant(text: str, now: datetime) -> datetime:
     """
     text = text.strip().lower()
     try:
-        if ago := _AGO.fullmatch(text):
-            return now - timedelta(seconds=int(ago[1]) * UNITS_S[ago[2]])
+        if (ago_s := seconds_of(text)) is not None:
+            return now - timedelta(seconds=ago_s)
     except OverflowError:
         raise ValueError(text) from None
     if text == "now":

@@ -174,6 +174,8 @@ def _pairs(parts: Sequence[str], form: str) -> list[tuple[str, str]]:
     for name, sign, value in pairs:
         if not (name and sign and value):
             raise ValueError(f"{name + sign + value!r} is not {form}")
+        if (others := {other for again, _, other in pairs if again == name}) != {value}:
+            raise ValueError(f"{name} is set twice: {' and '.join(sorted(others))}")
     return [(name, value) for name, _, value in pairs]
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
+from runrig.cli import options
 from runrig.cli.commands.watch import picture
 from runrig.cli.printed import workflows as printed
 from runrig.cli.rendering import times
@@ -197,7 +198,7 @@ def test_times_can_be_given_in_common_forms(written: str, meant: str, monkeypatc
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     try:
-        assert times.utc_text(written, datetime(2026, 3, 29, 12, tzinfo=UTC)) == meant
+        assert options.utc_text(written, datetime(2026, 3, 29, 12, tzinfo=UTC)) == meant
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -206,4 +207,4 @@ def test_times_can_be_given_in_common_forms(written: str, meant: str, monkeypatc
 @pytest.mark.parametrize("wrong", ["", "2 h", "h", "-2h", "2y", "99999999w", "tomorrow"])
 def test_invalid_time_is_refused(wrong: str) -> None:
     with pytest.raises((ValueError, OverflowError)):
-        times.utc_text(wrong, datetime(2026, 3, 29, 12, tzinfo=UTC))
+        options.utc_text(wrong, datetime(2026, 3, 29, 12, tzinfo=UTC))

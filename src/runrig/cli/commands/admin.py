@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from runrig.cli.commands.admin_usage import usage
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
@@ -18,12 +18,8 @@ from runrig.domain.quantities import counted
 from runrig.osmo.shape import naive
 
 
-@click.group(
-    epilog=examples(
-        "runrig admin accept-clock",
-        "runrig admin credential-key /etc/runrig/credential.key",
-        "runrig admin usage check",
-    )
+@group(
+    "runrig admin accept-clock", "runrig admin credential-key /etc/runrig/credential.key", "runrig admin usage check"
 )
 def admin() -> None:
     """Administer a server."""
@@ -32,7 +28,7 @@ def admin() -> None:
 admin.add_command(usage)
 
 
-@admin.command("accept-clock", epilog=examples("runrig admin accept-clock", "runrig admin accept-clock -t json"))
+@command("runrig admin accept-clock", "runrig admin accept-clock -t json", of=admin)
 @with_session
 def accept_clock(session: Session) -> None:
     """Accept the system clock after it was changed.
@@ -43,18 +39,15 @@ def accept_clock(session: Session) -> None:
     """
     found = session.client.call("POST", path("clock", "accept"))
     answer = found | {name: naive(found[name]) for name in ("before", "now")}
-    if session.show(answer):
-        return
     before, now = times.local(answer["before"]), times.local(answer["now"])
-    say(f"the server's time was {before} and is {now}; {answer['doubt'] or 'the system clock was already trusted'}")
+    trust = answer["doubt"] or "the system clock was already trusted"
+    session.say(answer, f"the server's time was {before} and is {now}; {trust}")
 
 
-@admin.command(
-    "credential-key",
-    epilog=examples(
-        "runrig admin credential-key /etc/runrig/credential.key",
-        "runrig admin credential-key /etc/runrig/credential.key --drop-old",
-    ),
+@command(
+    "runrig admin credential-key /etc/runrig/credential.key",
+    "runrig admin credential-key /etc/runrig/credential.key --drop-old",
+    of=admin,
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--drop-old", is_flag=True, help="Remove all keys except the newest. Run `reseal-credentials` first.")
@@ -101,7 +94,7 @@ def _replace(file: Path, text: str) -> None:
         raise InvalidInput.one(f"{file} cannot be written: {error.strerror}") from None
 
 
-@admin.command("reseal-credentials", epilog=examples("runrig admin reseal-credentials"))
+@command("runrig admin reseal-credentials", of=admin)
 @with_session
 def reseal_credentials(session: Session) -> None:
     """Encrypt all credentials with the newest key.
@@ -109,7 +102,7 @@ def reseal_credentials(session: Session) -> None:
     After that, you can remove older keys from the key file with `credential-key --drop-old`.
     """
     answer = session.client.call("POST", "/api/v1/credentials:reseal")
-    if session.show(answer):
-        return
     left = f"; {answer['unread']} could not be decrypted and stay unchanged" if answer["unread"] else ""
-    say(f"{counted(answer['count'], 'credential is', 'credentials are')} encrypted with the newest key{left}")
+    session.say(
+        answer, f"{counted(answer['count'], 'credential is', 'credentials are')} encrypted with the newest key{left}"
+    )

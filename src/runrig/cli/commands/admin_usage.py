@@ -1,7 +1,6 @@
 """`runrig admin usage`: compares the stored usage with the event log."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +8,12 @@ import click
 
 from runrig.cli import options
 from runrig.cli.commands.backup import place
-from runrig.cli.commands.queries import Moment
 from runrig.cli.confirm import confirmed
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group, together
+from runrig.cli.options import Moment
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
+from runrig.client.server_address import ServerAddress
 from runrig.domain.quantities import counted
 from runrig.domain.usage import KEYS, MICROSECONDS
 from runrig.domain.value import at
@@ -26,59 +26,46 @@ _NAMES = ("pool", "flavor", "priority", "user")
 _HOUR_US = 3600 * MICROSECONDS
 
 
-def _place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        options.as_json(),
-        click.option(
-            "--since", type=Moment(), help="From the beginning of this day, in UTC. Default: as far as the log goes."
-        ),
-        options.data,
-        options.config,
-        click.pass_context,
-    ):
-        command = option(command)
-    return command
-
-
-@click.group(
-    epilog=examples(
-        "runrig admin usage check --since 7d",
-        "runrig admin usage rebuild --config /etc/runrig/serve.yaml",
-    )
+_place_options = together(
+    options.config(),
+    options.data,
+    click.option(
+        "--since", type=Moment(), help="From the beginning of this day, in UTC. Default: as far as the log goes."
+    ),
+    options.as_json(),
 )
+
+
+@group("runrig admin usage check --since 7d", "runrig admin usage rebuild --config /etc/runrig/serve.yaml")
 def usage() -> None:
     """Compare stored usage with the event log."""
 
 
-@usage.command(
-    epilog=examples(
-        "runrig admin usage check",
-        "runrig admin usage check --config /etc/runrig/serve.yaml --since 7d",
-    )
-)
+@command("runrig admin usage check", "runrig admin usage check --config /etc/runrig/serve.yaml --since 7d", of=usage)
 @_place_options
-def check(context: click.Context, config: str | None, data: str | None, since: str | None, as_json: bool) -> int:
+@click.pass_obj
+def check(address: ServerAddress, config: str | None, data: str | None, since: str | None, as_json: bool) -> int:
     """Count usage again from the event log, and compare it with the stored sums.
 
     Changes nothing. You can run this while the server is up. The exit code is 1 if they differ.
     """
     from runrig.wiring.usage_check import check_usage
 
-    found = check_usage(place(context, config, data)[0], _seconds(since))
+    found = check_usage(place(address, config, data)[0], _seconds(since))
     _show(found, as_json=as_json)
     return 1 if found.differences else 0
 
 
-@usage.command(
-    epilog=examples(
-        "runrig admin usage rebuild",
-        "runrig admin usage rebuild --config /etc/runrig/serve.yaml --since 7d --yes",
-    )
+@command(
+    "runrig admin usage rebuild",
+    "runrig admin usage rebuild --config /etc/runrig/serve.yaml --since 7d --yes",
+    of=usage,
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @_place_options
+@click.pass_obj
 def rebuild(
-    context: click.Context, config: str | None, data: str | None, since: str | None, as_json: bool, yes: bool
+    address: ServerAddress, config: str | None, data: str | None, since: str | None, as_json: bool, yes: bool
 ) -> None:
     """Replace stored sums that differ from the event log.
 
@@ -91,7 +78,7 @@ def rebuild(
             _show(found, as_json=False)
         confirmed(f"Replace the sums of {_buckets(found)}?", yes=yes)
 
-    found = rebuild_usage(place(context, config, data)[0], _seconds(since), before)
+    found = rebuild_usage(place(address, config, data)[0], _seconds(since), before)
     if as_json or not found.differences:
         _show(found, as_json=as_json)
     else:

@@ -2,9 +2,9 @@
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import options
 from runrig.cli.commands.pool_warnings import warn_of_quotas
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering import changes
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import located
@@ -15,20 +15,8 @@ from runrig.client.transport import path
 _KEPT = "! {kind} {name} is kept: it has children that are not in the file"
 
 
-@click.command(
-    epilog=examples(
-        "runrig apply -f cluster.yaml --dry-run", "runrig apply -f cluster.yaml", "runrig apply -f - --prune"
-    )
-)
-@click.option(
-    "-f",
-    "--file",
-    "file",
-    required=True,
-    shell_complete=completing.files,
-    metavar="FILE",
-    help="Cluster file; - reads stdin.",
-)
+@command("runrig apply -f cluster.yaml --dry-run", "runrig apply -f cluster.yaml", "runrig apply -f - --prune")
+@options.file(required=True, help="Cluster file; - reads stdin.")
 @click.option("--prune", is_flag=True, help="Delete what an earlier apply created and the file no longer has.")
 @click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @click.option(

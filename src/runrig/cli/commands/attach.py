@@ -4,14 +4,13 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.commands import attachment
-from runrig.cli.lazy import examples
-from runrig.cli.transport.latest import or_latest
+from runrig.cli.lazy import command
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.spec.shell_task import LABEL
 
 
-@click.command(epilog=examples("runrig attach", "runrig attach train-1", "runrig attach train-1 --attached"))
+@command("runrig attach", "runrig attach train-1", "runrig attach train-1 --attached")
 @click.argument("id", required=False, shell_complete=completing.workflows)
 @click.option("--attached", is_flag=True, help=attachment.ATTACHED_HELP)
 @with_session
@@ -23,7 +22,7 @@ def attach(session: Session, id: str | None, attached: bool) -> None:
     """
     if session.as_json:
         raise click.UsageError("-t json cannot be used here, because the output of the workflow goes to stdout")
-    client, id = session.client, or_latest(session, id)
+    client, id = session.client, session.or_latest(id)
     workflow = client.get(path("workflows", id))
     if LABEL in workflow["labels"] and workflow["status"] == "RUNNING":
         raise click.exceptions.Exit(attachment.visited(client, id))

@@ -102,20 +102,30 @@ def _telling_failures(client: Transport, workflow: Answer, told: set[str]) -> It
         yield
         return
 
-    def keep_telling() -> None:
-        while not over.wait(ELEMENTS_S):
-            with suppress(RunrigError):  # The command itself notices that the server is away.
-                for line in failures(client.get(path("workflows", workflow["id"])), told):
-                    warn(line)
+    def tell() -> None:
+        for line in failures(client.get(path("workflows", workflow["id"])), told):
+            warn(line)
 
-    over = threading.Event()
-    teller = threading.Thread(target=keep_telling, name="elements", daemon=True)
-    teller.start()
-    try:
+    with _repeating(ELEMENTS_S, tell) as teller:
         yield
+    teller.join()
+
+
+@contextmanager
+def _repeating(every_s: float, act: Callable[[], None]) -> Iterator[threading.Thread]:
+    """Inside, a thread does *act* every *every_s* seconds. The command itself notices that the server is away."""
+
+    def repeat() -> None:
+        while not over.wait(every_s):
+            with suppress(RunrigError):
+                act()
+
+    over, thread = threading.Event(), threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield thread
     finally:
         over.set()
-        teller.join()
 
 
 def until_running(client: Transport, id: str) -> Answer:
@@ -225,19 +235,10 @@ def tied(client: Transport, id: str, *, attached: bool) -> Iterator[None]:
     def renew() -> None:
         client.call("POST", path("workflows", id, "attach"))
 
-    def keep_renewing() -> None:
-        while not over.wait(RENEW_S):
-            with suppress(RunrigError):  # It has ended, or the server is away, which the command itself notices.
-                renew()
-
-    over = threading.Event()
     with suppress(Conflict):  # A workflow that has ended needs no lease.
         renew()
-    threading.Thread(target=keep_renewing, name="attached", daemon=True).start()
-    try:
+    with _repeating(RENEW_S, renew):
         yield
-    finally:
-        over.set()
 
 
 def _interrupt(*_: object) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from runrig.cli import options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.config_file import read_config
@@ -14,18 +14,13 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.quantities import counted
 
 
-@click.command(
-    epilog=examples(
-        "runrig backup --config /etc/runrig/serve.yaml -o runrig-monday.backup",
-        "runrig backup -o laptop.backup",
-    )
-)
-@options.config
+@command("runrig backup --config /etc/runrig/serve.yaml -o runrig-monday.backup", "runrig backup -o laptop.backup")
+@options.config()
 @options.data
 @click.option("-o", "--output", required=True, metavar="OUT", help="Output file. Must not exist.")
 @click.option("--no-logs", is_flag=True, help="Exclude task output.")
-@click.pass_context
-def backup(context: click.Context, config: str | None, data: str | None, output: str, no_logs: bool) -> None:
+@click.pass_obj
+def backup(address: ServerAddress, config: str | None, data: str | None, output: str, no_logs: bool) -> None:
     """Back up a server to one file.
 
     You can run this while the server is up. Keep the file as safe as your secrets: it contains environment
@@ -33,24 +28,22 @@ def backup(context: click.Context, config: str | None, data: str | None, output:
     """
     from runrig.wiring.backup import in_words, write_backup
 
-    database, folder = place(context, config, data)
+    database, folder = place(address, config, data)
     contents = write_backup(database, folder, Path(output), log_files=not no_logs)
     say(f"{output}: {in_words(contents)}")
 
 
-@click.command(
-    epilog=examples(
-        "runrig restore runrig-monday.backup --check",
-        "runrig restore runrig-monday.backup --config /etc/runrig/serve.yaml",
-        "runrig restore laptop.backup --data ~/restored",
-    )
+@command(
+    "runrig restore runrig-monday.backup --check",
+    "runrig restore runrig-monday.backup --config /etc/runrig/serve.yaml",
+    "runrig restore laptop.backup --data ~/restored",
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@options.config
+@options.config()
 @options.data
 @click.option("--check", is_flag=True, help="Verify the backup and print a summary.")
-@click.pass_context
-def restore(context: click.Context, file: Path, config: str | None, data: str | None, check: bool) -> None:
+@click.pass_obj
+def restore(address: ServerAddress, file: Path, config: str | None, data: str | None, check: bool) -> None:
     """Restore a backup into an empty database.
 
     Backups of SQLite and PostgreSQL work with both. The restore is all or nothing, and no server may use the
@@ -63,7 +56,7 @@ def restore(context: click.Context, file: Path, config: str | None, data: str | 
         say(f"{file} is whole: {in_words(contents)}")
     else:
         moved: list[Path] = []
-        contents = restore_backup(file, *place(context, config, data), moved.extend)
+        contents = restore_backup(file, *place(address, config, data), moved.extend)
         say(f"restored {in_words(contents)}")
         if moved:
             whose = counted(len(moved), "workflow that is", "workflows that are")
@@ -72,11 +65,10 @@ def restore(context: click.Context, file: Path, config: str | None, data: str | 
         say(sanitize.line(lost))
 
 
-def place(context: click.Context, config: str | None, data: str | None) -> tuple[str | Path, Path]:
+def place(address: ServerAddress, config: str | None, data: str | None) -> tuple[str | Path, Path]:
     """Returns the database and the data folder."""
-    before = context.find_object(ServerAddress) or ServerAddress()
     if config is None:
-        address = ServerAddress(data=data or before.data)
+        address = address.or_else(data=data)
         return address.database(), address.data_folder()
     if data is not None:
         raise InvalidInput.one("--config already sets the data folder. Omit --data.")

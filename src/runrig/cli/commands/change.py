@@ -7,11 +7,10 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.confirm import asks, confirmed
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.array_text import parts
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import document, sentence
-from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, Value, path
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
@@ -64,14 +63,12 @@ def _each(
         raise click.exceptions.Exit(_REFUSED)
 
 
-@click.command(
-    epilog=examples(
-        "runrig cancel train-1",
-        'runrig cancel train-1 train-2 -m "wrong data"',
-        "runrig cancel sweep-4/7",
-        "runrig cancel --pool vision --status PENDING",
-        "runrig cancel --user alice --yes",
-    )
+@command(
+    "runrig cancel train-1",
+    'runrig cancel train-1 train-2 -m "wrong data"',
+    "runrig cancel sweep-4/7",
+    "runrig cancel --pool vision --status PENDING",
+    "runrig cancel --user alice --yes",
 )
 @click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=completing.living_workflows)
 @click.option("--message", "-m", help="Reason, stored with the workflow.")
@@ -128,7 +125,7 @@ def _latest(session: Session, *, yes: bool) -> str:
         raise InvalidInput.one(
             "no workflows named. Name their IDs (see `runrig list`), or use --pool, --user, --status or --all."
         )
-    return or_latest(session, None)
+    return session.or_latest(None)
 
 
 def _that_fit(
@@ -142,12 +139,7 @@ def _that_fit(
     return list(dict.fromkeys(found))  # A workflow that started between the two requests is in both answers.
 
 
-@click.command(
-    epilog=examples(
-        "runrig workflow move train-1 --pool batch",
-        "runrig workflow move train-1 train-2 --pool batch --dry-run",
-    )
-)
+@command("runrig workflow move train-1 --pool batch", "runrig workflow move train-1 train-2 --pool batch --dry-run")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 @click.option("--pool", "-p", required=True, shell_complete=completing.pools, metavar="NAME", help="Pool to move to.")
 @options.dry_run
@@ -160,11 +152,9 @@ def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> No
     _reassign(session, ids, {"pool": pool}, f"is in pool {pool}", "moved", dry_run=dry_run)
 
 
-@click.command(
-    epilog=examples(
-        "runrig workflow reprioritise train-1 --priority LOW",
-        "runrig workflow reprioritise train-1 train-2 --priority HIGH --dry-run",
-    )
+@command(
+    "runrig workflow reprioritise train-1 --priority LOW",
+    "runrig workflow reprioritise train-1 train-2 --priority HIGH --dry-run",
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 @options.priority(required=True)
@@ -205,7 +195,7 @@ def _would(id: str, verdict: Mapping[str, Any] | None, on_nodes: str) -> str:
     return ". ".join(filter(None, (on_nodes, waits)))
 
 
-@click.command(epilog=examples("runrig workflow hold train-1", "runrig workflow hold train-1 train-2 -t json"))
+@command("runrig workflow hold train-1", "runrig workflow hold train-1 train-2 -t json")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 @with_session
 def hold(session: Session, ids: tuple[str, ...]) -> None:
@@ -214,11 +204,10 @@ def hold(session: Session, ids: tuple[str, ...]) -> None:
     Groups that have not started stay out of the queue; running groups continue. Held workflows keep their
     submit time, and so their queue position.
     """
-    client = session.client
-    _each(session, ids, lambda id: client.call("POST", path("workflows", id, "hold")), "held")
+    _each(session, ids, lambda id: session.client.call("POST", path("workflows", id, "hold")), "held")
 
 
-@click.command(epilog=examples("runrig workflow release train-1", "runrig workflow release train-1 train-2 -t json"))
+@command("runrig workflow release train-1", "runrig workflow release train-1 train-2 -t json")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 @with_session
 def release(session: Session, ids: tuple[str, ...]) -> None:
@@ -226,11 +215,10 @@ def release(session: Session, ids: tuple[str, ...]) -> None:
 
     They return to the queue at the position of their submit time.
     """
-    client = session.client
-    _each(session, ids, lambda id: client.call("POST", path("workflows", id, "release")), "released")
+    _each(session, ids, lambda id: session.client.call("POST", path("workflows", id, "release")), "released")
 
 
-@click.command(epilog=examples("runrig array sweep-4 --most 5", "runrig array sweep-4 --most 5 --dry-run"))
+@command("runrig array sweep-4 --most 5", "runrig array sweep-4 --most 5 --dry-run")
 @click.argument("id", shell_complete=completing.living_workflows)
 @click.option(
     "--most", type=click.IntRange(1, MOST_ELEMENTS), required=True, metavar="N", help="Elements that may run at a time."

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from runrig.cli import completing
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import warn
-from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.code import LARGEST, MOST_FILES
@@ -20,7 +19,7 @@ _IN_MEMORY = 1024 * 1024
 _LARGEST_ARCHIVE = LARGEST + 2048 * MOST_FILES
 
 
-@click.command(epilog=examples("runrig code train-1", "runrig code train-1 -o /tmp/train"))
+@command("runrig code train-1", "runrig code train-1 -o /tmp/train")
 @click.argument("id", required=False, shell_complete=completing.workflows)
 @click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path), help="Folder. Default: ID-code.")
 @with_session
@@ -30,7 +29,7 @@ def code(session: Session, id: str | None, output: Path | None) -> None:
     The folder must be empty or new. Without ID: your latest workflow.
     """
     client = session.client
-    id = or_latest(session, id)
+    id = session.or_latest(id)
     folder = output or Path(f"{id}-code")
     _check_empty(folder)
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as packed:

@@ -9,9 +9,9 @@ import click
 from runrig.cli import completing
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.printed.pools import quota_tree
-from runrig.cli.quota_options import quota_options, request, setting_option, something
+from runrig.cli.quota_options import edited, quota_options, request, setting_option
 from runrig.cli.rendering import cohort_tree, sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
@@ -21,12 +21,12 @@ from runrig.domain.settings import WEIGHT
 Node = Mapping[str, Any]
 
 
-@click.group(epilog=examples("runrig cohort list", "runrig cohort create research --parent org --quota 16"))
+@group("runrig cohort list", "runrig cohort create research --parent org --quota 16")
 def cohort() -> None:
     """Manage cohorts, the inner nodes of the quota tree."""
 
 
-@cohort.command("list", epilog=examples("runrig cohort list", "runrig cohort list -t json"))
+@command("runrig cohort list", "runrig cohort list -t json", name="list", of=cohort)
 @with_session
 def list_cohorts(session: Session) -> None:
     """Show the quota tree with the usage of each node.
@@ -40,7 +40,7 @@ def list_cohorts(session: Session) -> None:
     cohort_tree.show_tree(answer)
 
 
-@cohort.command("show", epilog=examples("runrig cohort show research"))
+@command("runrig cohort show research", name="show", of=cohort)
 @click.argument("name", shell_complete=completing.cohorts)
 @with_session
 def show_cohort(session: Session, name: str) -> None:
@@ -48,13 +48,11 @@ def show_cohort(session: Session, name: str) -> None:
     _print(session, session.client.get(path("cohorts", name)))
 
 
-@cohort.command(
-    "create",
-    epilog=examples(
-        "runrig cohort create research --quota 16",
-        "runrig cohort create vision-lab --parent research --lending-limit 4",
-        "runrig cohort create mixed --quota h100=8,b200=4,b200/cpu=96 --borrowing-limit h100=8",
-    ),
+@command(
+    "runrig cohort create research --quota 16",
+    "runrig cohort create vision-lab --parent research --lending-limit 4",
+    "runrig cohort create mixed --quota h100=8,b200=4,b200/cpu=96 --borrowing-limit h100=8",
+    of=cohort,
 )
 @click.argument("name")
 @setting_option(WEIGHT)
@@ -67,13 +65,11 @@ def create(session: Session, name: str, **settings: Any) -> None:
     _print(session, answer, pool_changes.created)
 
 
-@cohort.command(
-    "update",
-    epilog=examples(
-        "runrig cohort update research --quota 24 --borrowing-limit 8",
-        "runrig cohort update research --borrowing-limit none",
-        "runrig cohort update research --parent org",
-    ),
+@command(
+    "runrig cohort update research --quota 24 --borrowing-limit 8",
+    "runrig cohort update research --borrowing-limit none",
+    "runrig cohort update research --parent org",
+    of=cohort,
 )
 @click.argument("name", shell_complete=completing.cohorts)
 @setting_option(WEIGHT)
@@ -86,18 +82,16 @@ def update(session: Session, name: str, no_parent: bool, **settings: Any) -> Non
 
     Omitted options keep their values. Running workflows are not stopped.
     """
-    if no_parent and settings["parent"] is not None:
-        raise click.UsageError("--parent and --no-parent exclude each other. Use one of them.")
-    body = something(request(**settings) | ({"parent": None} if no_parent else {}), "cohort")
+    body = edited("cohort", "parent", settings, removed=no_parent)
     client, route = session.client, path("cohorts", name)
     before = {} if session.as_json else client.get(route)
     _print(session, client.call("PATCH", route, body=body), partial(pool_changes.updated, before))
 
 
-@cohort.command(
-    "delete",
-    short_help="Delete a cohort.",
-    epilog=examples("runrig cohort delete research --yes", "runrig cohort delete research --leave-children"),
+@command(
+    "runrig cohort delete research --yes",
+    "runrig cohort delete research --leave-children",
+    of=cohort,
 )
 @click.argument("name", shell_complete=completing.cohorts)
 @click.option(

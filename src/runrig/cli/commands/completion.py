@@ -3,15 +3,13 @@
 import click
 from click.shell_completion import get_completion_class
 
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 
 
-@click.command(
-    epilog=examples(
-        "runrig completion bash > ~/.local/share/bash-completion/completions/runrig",
-        "runrig completion zsh > ~/.zfunc/_runrig",
-        "runrig completion fish > ~/.config/fish/completions/runrig.fish",
-    )
+@command(
+    "runrig completion bash > ~/.local/share/bash-completion/completions/runrig",
+    "runrig completion zsh > ~/.zfunc/_runrig",
+    "runrig completion fish > ~/.config/fish/completions/runrig.fish",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:

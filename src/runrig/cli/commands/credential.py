@@ -2,9 +2,9 @@
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import options
 from runrig.cli.confirm import confirmed
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show_any
@@ -17,7 +17,7 @@ _COLUMNS = (Column("Name"), Column("Type", 1), Column("Keys", prose=True), Colum
 TYPES = ("GENERIC", "REGISTRY", "DATA")
 
 
-@click.group(epilog=examples("runrig credential list", "runrig credential set wandb api_key=key.txt"))
+@group("runrig credential list", "runrig credential set wandb api_key=key.txt")
 def credential() -> None:
     """Manage secrets for your tasks.
 
@@ -25,7 +25,7 @@ def credential() -> None:
     """
 
 
-@credential.command("list", epilog=examples("runrig credential list", "runrig credential list -t json"))
+@command("runrig credential list", "runrig credential list -t json", name="list", of=credential)
 @with_session
 def list_credentials(session: Session) -> None:
     """List your credentials with types and keys, without values."""
@@ -41,25 +41,18 @@ def list_credentials(session: Session) -> None:
         say(sanitize.line(f"values missing after a restore; set them again: {', '.join(lost)}"))
 
 
-@credential.command(
-    "set",
-    epilog=examples(
-        "runrig credential set wandb api_key=key.txt",
-        "pass show wandb | runrig credential set wandb api_key=-",
-        "runrig credential set bucket --type DATA -f bucket.yaml",
-        "runrig credential set ngc --type REGISTRY -f ngc.yaml",
-    ),
+@command(
+    "runrig credential set wandb api_key=key.txt",
+    "pass show wandb | runrig credential set wandb api_key=-",
+    "runrig credential set bucket --type DATA -f bucket.yaml",
+    "runrig credential set ngc --type REGISTRY -f ngc.yaml",
+    name="set",
+    of=credential,
 )
 @click.argument("name")
 @click.argument("values", metavar="[KEY=FILE ...]", nargs=-1)
 @click.option("--type", "kind", type=click.Choice(TYPES, case_sensitive=False), default="GENERIC", show_default=True)
-@click.option(
-    "-f",
-    "--file",
-    shell_complete=completing.files,
-    metavar="FILE",
-    help="YAML file with lines KEY: VALUE; - reads stdin.",
-)
+@options.file(help="YAML file with lines KEY: VALUE; - reads stdin.")
 @with_session
 def set_credential(session: Session, name: str, values: tuple[str, ...], kind: str, file: str | None) -> None:
     """Create or replace a credential.
@@ -89,7 +82,7 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
     session.say(answer, sanitize.line(f"credential {answer['name']} is set: {', '.join(answer['keys'])}"))
 
 
-@credential.command("delete", epilog=examples("runrig credential delete wandb", "runrig credential delete wandb --yes"))
+@command("runrig credential delete wandb", "runrig credential delete wandb --yes", of=credential)
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session

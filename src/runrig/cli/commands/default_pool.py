@@ -3,17 +3,14 @@
 import click
 
 from runrig.cli import completing
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import tell
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
 from runrig.domain.quantities import GPU, amount_in_words
 
 
-@click.command(
-    "default",
-    epilog=examples("runrig pool default", "runrig pool default vision", "runrig pool default --none"),
-)
+@command("runrig pool default", "runrig pool default vision", "runrig pool default --none")
 @click.argument("name", required=False, metavar="[POOL]", shell_complete=completing.pools)
 @click.option("--none", "removed", is_flag=True, help="Remove your default pool.")
 @with_session

@@ -6,22 +6,19 @@ from pathlib import Path
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
-from runrig.cli.transport.failure import located
-from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.config_file import read_cluster_file
 from runrig.domain.findings import Finding, Verdict
 
 _WIDTH = max(map(len, Verdict))
 
 
-@click.command(
-    epilog=examples(
-        "runrig doctor",
-        "runrig doctor --kubeconfig ~/.kube/config --cluster cluster.yaml",
-        "runrig doctor --kubeconfig lab.kubeconfig --namespace jobs -t json",
-    )
+@command(
+    "runrig doctor",
+    "runrig doctor --kubeconfig ~/.kube/config --cluster cluster.yaml",
+    "runrig doctor --kubeconfig lab.kubeconfig --namespace jobs -t json",
 )
 @click.option(
     "--kubeconfig",
@@ -39,14 +36,10 @@ def doctor(kubeconfig: str | None, context: str | None, namespace: str, cluster:
     Checks the rights of the account, the kinds, version and flags of KAI Scheduler, GPUs and labels of nodes, and the clock. Changes
     nothing. The exit code is 0 if nothing that runrig needs is missing, 1 otherwise, 75 if the API server does not respond.
     """
-    from runrig.spec.cluster import read_cluster
     from runrig.spec.serve_settings import KubernetesSpec
     from runrig.wiring.doctor import examine
 
-    declared = None
-    if cluster is not None:
-        with located(shown(cluster)):
-            declared = read_cluster(read_text(cluster))
+    declared = None if cluster is None else read_cluster_file(cluster)
     spec = KubernetesSpec(namespace, None if kubeconfig is None else Path(kubeconfig), context)
     found = examine(spec, declared)
     if as_json:

@@ -8,54 +8,37 @@ from typing import Any
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.commands.queries import Moment
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
+from runrig.cli.options import Moment, Words
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.matching import pattern_of
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import folded, on_terminal, terminal
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.transport import LARGEST_PAGE, Query, Transport, path
+from runrig.client.caller import PAGE
+from runrig.client.transport import Query, Transport, path
 from runrig.domain.errors import InvalidInput
-from runrig.domain.meant import suggested
 
 KINDS = ("submitted", "started", "preempted", "refused", "held", "ended", "failed", "resized", "nodes")
 
 Answer = Mapping[str, Any]
 
 
-def _kinds(_: click.Context, __: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the kinds in *typed*, whose items can have commas. Raises InvalidInput."""
-    kinds = [kind.strip().lower() for each in typed for kind in each.split(",")]
-    for kind in kinds:
-        if kind not in KINDS:
-            all_kinds = f". Kinds: {', '.join(KINDS)}"
-            raise InvalidInput.one(f"unknown kind {kind!r:.80}{suggested(kind, KINDS, all_kinds)}")
-    return tuple(dict.fromkeys(kinds))
-
-
-@click.command(
-    epilog=examples(
-        "runrig events --since yesterday --kind preempted",
-        "runrig events --since 2h --pool vision --user ada",
-        "runrig events --kind failed,resized -t json",
-        "runrig events -f --node n3 --grep 'exit code|evicted'",
-    )
+@command(
+    "runrig events --since yesterday --kind preempted",
+    "runrig events --since 2h --pool vision --user ada",
+    "runrig events --kind failed,resized -t json",
+    "runrig events -f --node n3 --grep 'exit code|evicted'",
 )
 @click.option("--since", type=Moment(), help="Show only events at or after this time.")
 @click.option("--until", type=Moment(), help="Show only events at or before this time.")
-@click.option(
-    "--pool",
-    metavar="NAME",
-    shell_complete=completing.pools,
-    help="Show only this pool, its subpools and their workflows.",
-)
+@options.pool(help="Show only this pool, its subpools and their workflows.")
 @click.option(
     "--kind",
     "kinds",
     multiple=True,
-    callback=_kinds,
+    type=Words("kind", KINDS),
     metavar="KIND",
     shell_complete=lambda *_: list(KINDS),
     help=f"Show only this kind: {', '.join(KINDS)} (repeatable, or a list with commas). refused: rejected by the "
@@ -84,7 +67,7 @@ def events(session: Session, grep: str | None, follow: bool, head: bool, **asked
     if head:
         _head(session)
         return
-    query = {"kind": asked.pop("kinds"), **asked}
+    query = {"kind": [kind for kinds in asked.pop("kinds") for kind in kinds], **asked}
     takes = _matching(grep)
     if not follow:
         _list(
@@ -97,7 +80,7 @@ def events(session: Session, grep: str | None, follow: bool, head: bool, **asked
         if session.as_json:
             click.echo(json.dumps(workflows.events([event])[0]))
         else:
-            _print(event)
+            print_event(event)
 
 
 def _head(session: Session) -> None:
@@ -121,17 +104,21 @@ def _list(session: Session, found: Iterable[Answer], *, filtered: bool) -> None:
     nothing = True
     for event in found:
         nothing = False
-        _print(event)
+        print_event(event)
     if nothing:
         say("no events" + (" match" if filtered else ""))
 
 
-def _print(event: Answer) -> None:
-    """Prints one line; on a terminal, wraps the text next to the time."""
+def print_event(event: Answer) -> None:
+    """Prints one line; a terminal gets the text in lines next to the time, or below it if there is little room."""
     time, text = times.local(event["time"]), sanitize.line(event["text"])
-    room = terminal().columns - len(time) - 2 if on_terminal() else 0
-    lines = folded(text, room) if room > len(time) else [text]
-    say("\n".join(f"{time if number == 0 else '':{len(time)}}  {line}" for number, line in enumerate(lines)))
+    room = terminal().columns - len(time) - 2
+    if not on_terminal():
+        say(f"{time}  {text}")
+    elif room > len(time):
+        say("\n".join(f"{'' if at else time:{len(time)}}  {line}" for at, line in enumerate(folded(text, room))))
+    else:
+        say("\n  ".join((time, *folded(text, terminal().columns - 2))))
 
 
 def _followed(client: Transport, query: Query) -> Iterator[Answer]:
@@ -154,7 +141,7 @@ def _past(client: Transport, query: Query) -> Generator[Answer, None, int]:
     """Yields past events; returns the last revision that was searched."""
     cursor = None
     while True:
-        page = client.get(path("events"), {**query, "limit": LARGEST_PAGE, "cursor": cursor})
+        page = client.get(path("events"), {**query, "limit": PAGE, "cursor": cursor})
         yield from page["items"]
         cursor = page["next_cursor"]
         if cursor is None:

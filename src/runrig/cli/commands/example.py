@@ -9,7 +9,7 @@ import click
 
 import runrig
 from runrig.cli import options
-from runrig.cli.lazy import LazyGroup, examples
+from runrig.cli.lazy import command, group
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Column, Table, show
@@ -85,20 +85,12 @@ def _names(_context: click.Context, _parameter: click.Parameter, begun: str) -> 
     return [name for name in known() if name.startswith(begun)]
 
 
-@click.group(
-    cls=LazyGroup,
-    lazy={
-        "list": (f"{__name__}:list_", "List the examples."),
-        "show": (f"{__name__}:show_", "Print an example."),
-        "run": (f"{__name__}:run_", "Run an example."),
-    },
-    epilog=examples("runrig example list", "runrig example show hello > hello.yaml", "runrig example run hello"),
-)
+@group("runrig example list", "runrig example show hello > hello.yaml", "runrig example run hello")
 def example() -> None:
     """Show and run the examples that come with runrig."""
 
 
-@click.command("list", epilog=examples("runrig example list", "runrig example list -t json"))
+@command("runrig example list", "runrig example list -t json", name="list", of=example)
 @options.as_json()
 def list_(as_json: bool) -> None:
     """List the examples, with the command that runs each of them."""
@@ -117,9 +109,7 @@ def _kind(command: str) -> str:
     return " ".join(words[:end]) or "-"
 
 
-@click.command(
-    "show", epilog=examples("runrig example show hello", "runrig example show clusters/two-pools > cluster.yaml")
-)
+@command("runrig example show hello", "runrig example show clusters/two-pools > cluster.yaml", name="show", of=example)
 @click.argument("name", shell_complete=_names)
 def show_(name: str) -> None:
     """Print the file of an example.
@@ -129,12 +119,13 @@ def show_(name: str) -> None:
     click.echo(named(name).text, nl=False)
 
 
-@click.command(
-    "run",
+@command(
+    "runrig example run hello",
+    "runrig example run borrow-and-reclaim",
+    "runrig example run lead --pool pool1",
+    name="run",
+    of=example,
     context_settings={"ignore_unknown_options": True},
-    epilog=examples(
-        "runrig example run hello", "runrig example run borrow-and-reclaim", "runrig example run lead --pool pool1"
-    ),
 )
 @click.argument("name", shell_complete=_names)
 @click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF ITS COMMAND]...")

@@ -7,7 +7,7 @@ import time
 import click
 
 from runrig.cli import completing
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
 from runrig.cli.transport import remote_program
@@ -20,13 +20,11 @@ _AGAIN_S = 10.0
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
 
 
-@click.command(
-    "exec",
-    epilog=examples(
-        "runrig exec train-1 main",
-        "runrig exec train-1 main -- nvidia-smi -L",
-        "runrig exec train-1 --group main-group --entry 'df -h'",
-    ),
+@command(
+    "runrig exec train-1 main",
+    "runrig exec train-1 main -- nvidia-smi -L",
+    "runrig exec train-1 --group main-group --entry 'df -h'",
+    name="exec",
 )
 @click.argument("id", shell_complete=completing.living_workflows)
 @click.argument("task", required=False, shell_complete=completing.tasks)

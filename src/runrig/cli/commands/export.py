@@ -5,19 +5,17 @@ import sys
 import click
 
 from runrig.cli import completing
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput
 
 
-@click.command(
-    epilog=examples(
-        "runrig export > cluster.yaml",
-        "runrig export | runrig apply -f - --dry-run",
-        "runrig export --events > events.jsonl",
-        "runrig export --events postgresql:///runrig > events.jsonl",
-    )
+@command(
+    "runrig export > cluster.yaml",
+    "runrig export | runrig apply -f - --dry-run",
+    "runrig export --events > events.jsonl",
+    "runrig export --events postgresql:///runrig > events.jsonl",
 )
 @click.option("--events", is_flag=True, help="Export the event log of DATABASE, for `runrig verify`.")
 @click.argument("database", required=False, shell_complete=completing.files)

@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from runrig.cli import completing
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.printed import workflows
 from runrig.cli.rendering.array_text import failures
 from runrig.cli.rendering.output import tell, warn
 from runrig.cli.rendering.run_text import cause_tells, described
-from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import ANSWER_S, Transport, path
 from runrig.domain.errors import Unavailable
@@ -33,12 +32,10 @@ TIME_UP, NOT_RUN = 124, 125
 """Exit codes where the command of the workflow has none: it reached its time limit; it was cancelled, or could not run."""
 
 
-@click.command(
-    epilog=examples(
-        "runrig wait train-1",
-        "runrig wait train-1 train-2 && runrig run -- python compare.py",
-        "runrig wait train-1 --for RUNNING --timeout 60",
-    )
+@command(
+    "runrig wait train-1",
+    "runrig wait train-1 train-2 && runrig run -- python compare.py",
+    "runrig wait train-1 --for RUNNING --timeout 60",
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=completing.workflows)
 @click.option(
@@ -65,7 +62,7 @@ def wait(session: Session, ids: tuple[str, ...], status: str | None, timeout: fl
     until = None if timeout is None else time.monotonic() + timeout
     wanted = status or WorkflowStatus.COMPLETED.value
     client = session.client
-    each_id = dict.fromkeys(ids) or [or_latest(session, None)]
+    each_id = dict.fromkeys(ids) or [session.or_latest(None)]
     seen = [looked(client, id, wanted, 0.0) for id in each_id]  # A wrong ID is reported before the first wait.
     shown, codes = [], []
     for answer in seen:

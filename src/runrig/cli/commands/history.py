@@ -7,12 +7,12 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.commands import pool_changes
-from runrig.cli.commands.queries import Moment
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
+from runrig.cli.options import Moment
 from runrig.cli.printed import pools
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, tell
-from runrig.cli.rendering.tables import Column, Table, facts, show
+from runrig.cli.rendering.tables import Column, Table, facts, show, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.quantities import format_quantity
@@ -47,12 +47,10 @@ class WholeSecond(Moment):
         return text if "." in text else f"{text}.999999"
 
 
-@click.command(
-    epilog=examples(
-        "runrig pool history team",
-        "runrig pool history team --by ann --since 2026-01-31",
-        "runrig pool history team --pool a -t json",
-    )
+@command(
+    "runrig pool history team",
+    "runrig pool history team --by ann --since 2026-01-31",
+    "runrig pool history team --pool a -t json",
 )
 @click.argument("name", shell_complete=completing.pools)
 @click.option("--since", type=Moment(), help="Show only changes at or after this time.")
@@ -71,15 +69,11 @@ def history(session: Session, name: str, limit: int, **filters: Any) -> None:
 
     History is kept forever, including for ARCHIVED pools.
     """
-    query = {each: filters[each] for each in ("since", "until", "by", "pool")}
-    found = list(session.client.items(path("pools", name, "history"), query, most=limit + 1))
+    found = list(session.client.items(path("pools", name, "history"), filters, most=limit + 1))
     answer = pools.history(name, found[:limit], more=len(found) > limit)
     if session.show(answer):
         return
-    if not answer["entries"]:
-        say(sanitize.line(_nothing(name, **filters)))
-        return
-    show(_table(answer["entries"]))
+    show_any(_table(answer["entries"]), sanitize.line(_nothing(name, **filters)))
     if answer["next"] is not None:
         say(f"Older entries exist: use --limit {limit * 2}, or --until with the time of the last line.")
 

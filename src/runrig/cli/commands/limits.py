@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from runrig.cli import options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Column, Table, show_any
+from runrig.cli.rendering.tables import Column, Table
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.quantities import whole_number
@@ -52,9 +52,7 @@ class _Most(click.ParamType[int | str]):
         return number
 
 
-@click.group(
-    epilog=examples("runrig limits show", "runrig limits set --user cy --gpus 8", "runrig limits list --pool vision")
-)
+@group("runrig limits show", "runrig limits set --user cy --gpus 8", "runrig limits list --pool vision")
 def limits() -> None:
     """Limit what users may use.
 
@@ -62,7 +60,7 @@ def limits() -> None:
     """
 
 
-@limits.command("show", epilog=examples("runrig limits show", "runrig limits show --user cy"))
+@command("runrig limits show", "runrig limits show --user cy", name="show", of=limits)
 @options.user(help="Limits of this user; default: you.")
 @with_session
 def show_limits(session: Session, user: str | None) -> None:
@@ -71,9 +69,7 @@ def show_limits(session: Session, user: str | None) -> None:
     _print(session, {"user": who}, f"{who} has no limits.")
 
 
-@limits.command(
-    "list", epilog=examples("runrig limits list", "runrig limits list --pool vision", "runrig limits list -t json")
-)
+@command("runrig limits list", "runrig limits list --pool vision", "runrig limits list -t json", name="list", of=limits)
 @options.pools(help="Show only limits in this pool (repeatable).")
 @options.users(help="Show only limits of this user (repeatable).")
 @with_session
@@ -85,14 +81,13 @@ def list_limits(session: Session, pools: tuple[str, ...], users: tuple[str, ...]
     _print(session, {"pool": pools, "user": users}, "No limits. Set one with `runrig limits set`.")
 
 
-@limits.command(
-    "set",
-    epilog=examples(
-        "runrig limits set --user cy --gpus 8",
-        "runrig limits set --user cy --gpus none",
-        "runrig limits set --user cy --budget 500",
-        "runrig limits set --pool vision --gpus 24 --waiting 20 --gpus-per-workflow 64 --dry-run",
-    ),
+@command(
+    "runrig limits set --user cy --gpus 8",
+    "runrig limits set --user cy --gpus none",
+    "runrig limits set --user cy --budget 500",
+    "runrig limits set --pool vision --gpus 24 --waiting 20 --gpus-per-workflow 64 --dry-run",
+    name="set",
+    of=limits,
 )
 @options.user(help="Limit this user over all pools.")
 @options.pool(help="Limit each user of this pool.")
@@ -151,9 +146,8 @@ def _amount(limit: str, amount: int) -> str:
 
 def _print(session: Session, query: Mapping[str, str | Sequence[str]], nothing: str) -> None:
     found = sorted(session.client.items(path("limits"), query), key=_nearest)
-    if not session.show({"limits": found}):
-        columns = _COLUMNS if any(each["renews"] for each in found) else _COLUMNS[:-1]
-        show_any(Table(columns, [_row(each)[: len(columns)] for each in found]), nothing)
+    columns = _COLUMNS if any(each["renews"] for each in found) else _COLUMNS[:-1]
+    session.table({"limits": found}, Table(columns, [_row(each)[: len(columns)] for each in found]), nothing)
 
 
 def _nearest(limit: Answer) -> tuple[float, str, str, str]:

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.files import read_text
@@ -18,12 +18,10 @@ _LONGEST = 10_000
 TOKEN, OIDC = "token", "oidc"
 
 
-@click.command(
-    epilog=examples(
-        "runrig login https://gpu.example.org",
-        "runrig login https://gpu.example.org --token-file token",
-        "runrig login https://gpu.example.org --method oidc",
-    )
+@command(
+    "runrig login https://gpu.example.org",
+    "runrig login https://gpu.example.org --token-file token",
+    "runrig login https://gpu.example.org --method oidc",
 )
 @click.argument("url")
 @click.option(
@@ -91,17 +89,16 @@ def _token(file: str | None) -> str:
     return token
 
 
-@click.command(epilog=examples("runrig logout", "runrig logout https://gpu.example.org"))
+@command("runrig logout", "runrig logout https://gpu.example.org")
 @click.argument("url", required=False)
-@click.pass_context
-def logout(context: click.Context, url: str | None) -> None:
+@click.pass_obj
+def logout(default: ServerAddress, url: str | None) -> None:
     """Delete the stored token of a server.
 
     Default: the server of the last login. The token stays valid; revoke it with `runrig token delete`.
     """
     logins = saved.read()
-    server_address = context.find_object(ServerAddress) or ServerAddress()
-    server = url or server_address.server or logins.current
+    server = url or default.server or logins.current
     if server is None:
         raise NotFound("You are not logged in to any server.")
     address: Address = checked(server, "the command line")

@@ -3,20 +3,19 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from runrig.cli import completing
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
+from runrig.cli.options import Moment
 from runrig.cli.rendering import times
 from runrig.cli.rendering.array_text import parts
 from runrig.cli.rendering.matching import GAP, matching, pattern_of
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.run_text import described
 from runrig.cli.rendering.tables import on_terminal
-from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.attempt_words import ended_as, next_attempt
@@ -32,15 +31,13 @@ _STREAMS = {"out": "stdout", "err": "stderr"}
 _MOST_NAMED = 5
 
 
-@click.command(
-    epilog=examples(
-        "runrig logs",
-        "runrig logs train-1 -f --tail 20",
-        "runrig logs sweep-4/7",
-        "runrig logs train-1 --task main --attempt all --times",
-        "runrig logs train-1 --stream err --since 10m",
-        "runrig logs train-1 -f --grep 'loss|Error' -C 3",
-    )
+@command(
+    "runrig logs",
+    "runrig logs train-1 -f --tail 20",
+    "runrig logs sweep-4/7",
+    "runrig logs train-1 --task main --attempt all --times",
+    "runrig logs train-1 --stream err --since 10m",
+    "runrig logs train-1 -f --grep 'loss|Error' -C 3",
 )
 @click.argument("id", required=False, shell_complete=completing.workflows)
 @click.option("--task", shell_complete=completing.tasks, metavar="NAME", help="Show only this task.")
@@ -55,7 +52,7 @@ _MOST_NAMED = 5
     metavar="N",
     help=f"Show only the last lines of each task. Default: {ON_TERMINAL:,} on a terminal, else all.",
 )
-@click.option("--since", metavar="TIME", help="Show only lines since then: 10m, 2h, today, 2026-01-31T12:00.")
+@click.option("--since", type=Moment(), help="Show only lines since then: 10m, 2h, today, 2026-01-31T12:00.")
 @click.option("--grep", metavar="RE", help="Show only lines that match this regular expression.")
 @click.option(
     "-C", "--context", type=click.IntRange(min=0), metavar="N", help="With --grep: also N lines around each match."
@@ -94,14 +91,14 @@ def logs(
     workflow, the reason is printed first, on stderr.
     """
     chosen, pattern = _attempt(attempt, retry), _pattern(grep, context)
-    id, element = parts(or_latest(session, id))
+    id, element = parts(session.or_latest(id))
     query = {
         "task": task,
         "group": element,
         "attempt": chosen,
         "stream": _STREAMS.get("err" if error else stream or "", "both"),
         "last_lines": count or (ON_TERMINAL if on_terminal() and not (follow or pattern) else None),
-        "since": _utc(since),
+        "since": since,
         "follow": follow or None,
         "format": "records",
     }
@@ -151,15 +148,6 @@ def _pattern(grep: str | None, context: int | None) -> re.Pattern[str] | None:
             raise InvalidInput.one("-C requires --grep RE")
         return None
     return pattern_of(grep)
-
-
-def _utc(since: str | None) -> str | None:
-    try:
-        return None if since is None else times.utc_text(since, datetime.now(UTC))
-    except ValueError:
-        raise InvalidInput.one(
-            f"--since {since} is not a time. Use 10m, 2h, today, or a time such as 2026-01-31T12:00."
-        ) from None
 
 
 def lines_of(

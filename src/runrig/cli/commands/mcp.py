@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import click
 
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import warn
 from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput, ServerFault
@@ -15,7 +15,7 @@ LISTEN = "127.0.0.1:8765"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-@click.command(epilog=examples("runrig mcp", "runrig mcp --http", "runrig mcp --http --listen 127.0.0.1:9000"))
+@command("runrig mcp", "runrig mcp --http", "runrig mcp --http --listen 127.0.0.1:9000")
 @click.option("--http", is_flag=True, help="Serve HTTP instead of stdio. Each request needs a token of its own.")
 @click.option(
     "--listen", metavar="HOST:PORT", default=LISTEN, show_default=True, help="With --http: the address to listen on."
@@ -39,17 +39,17 @@ def mcp(before: ServerAddress, http: bool, listen: str, server: str | None, data
     from runrig.mcp.access import Access
     from runrig.mcp.server import run_http, run_stdio
 
-    server, data = server or before.server, data or before.data
-    ServerAddress(server, data).address()  # An invalid address is an error now, not at the first call.
+    found = before.or_else(server, data)
+    found.address()  # An invalid address is an error now, not at the first call.
     if not http:
         if listen != LISTEN:
             raise click.UsageError("--listen requires --http")
-        run_stdio(Access(server, data, per_request=False))
+        run_stdio(Access(found.server, found.data, per_request=False))
         return
     host, listener = _listening(listen)
     name = f"[{host}]" if ":" in host else host
     click.echo(f"Listening on http://{name}:{listener.getsockname()[1]}/mcp")
-    run_http(Access(server, data, per_request=True), listener)
+    run_http(Access(found.server, found.data, per_request=True), listener)
 
 
 def _listening(listen: str) -> tuple[str, socket.socket]:

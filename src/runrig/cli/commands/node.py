@@ -6,20 +6,17 @@ from typing import Any
 import click
 
 from runrig.cli import completing
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.rendering.output import say, to_apply
-from runrig.cli.rendering.plan_text import print_plan
+from runrig.cli.rendering.plan_text import MOST_NAMED, print_plan, who
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.clients import PLAN_S
+from runrig.client.caller import PLAN_S
 from runrig.client.transport import path
-from runrig.domain.quantities import counted
-
-MOST_NAMED = 10
 
 _nodes = click.argument("nodes", nargs=-1, required=True, shell_complete=completing.nodes, metavar="NODE...")
 
 
-@click.group(epilog=examples("runrig node drain n00 --dry-run", "runrig node uncordon n00"))
+@group("runrig node drain n00 --dry-run", "runrig node uncordon n00")
 def node() -> None:
     """Cordon, uncordon and drain nodes.
 
@@ -27,7 +24,7 @@ def node() -> None:
     """
 
 
-@node.command("cordon", epilog=examples("runrig node cordon n00 n01"))
+@command("runrig node cordon n00 n01", of=node)
 @_nodes
 @with_session
 def cordon(session: Session, nodes: tuple[str, ...]) -> None:
@@ -39,7 +36,7 @@ def cordon(session: Session, nodes: tuple[str, ...]) -> None:
     _mark(session, nodes, "cordon", "is cordoned", "was already cordoned")
 
 
-@node.command("uncordon", epilog=examples("runrig node uncordon n00 n01"))
+@command("runrig node uncordon n00 n01", of=node)
 @_nodes
 @with_session
 def uncordon(session: Session, nodes: tuple[str, ...]) -> None:
@@ -50,10 +47,7 @@ def uncordon(session: Session, nodes: tuple[str, ...]) -> None:
     _mark(session, nodes, "uncordon", "is open", "was not cordoned")
 
 
-@node.command(
-    "drain",
-    epilog=examples("runrig node drain n00 --dry-run", "runrig node drain n00 n01", "runrig node drain n00 --force"),
-)
+@command("runrig node drain n00 --dry-run", "runrig node drain n00 n01", "runrig node drain n00 --force", of=node)
 @_nodes
 @click.option("--force", is_flag=True, help="Stop HIGH and NORMAL workflows too.")
 @click.option("--dry-run", is_flag=True, help="Show what would stop, wait or start, as `runrig plan --drain`.")
@@ -95,9 +89,5 @@ def _say_marked(nodes: Sequence[str], changed: Sequence[str], done: str, already
 
 
 def _gangs(gangs: Sequence[Mapping[str, Any]]) -> str:
-    named = [
-        f"{each['gang']} ({each['pool']}, {each['priority']}, {counted(each['gpus'], 'GPU')})"
-        for each in gangs[:MOST_NAMED]
-    ]
     left = len(gangs) - MOST_NAMED
-    return ", ".join(named) + (f" and {left} more (use -t json to see all)" if left > 0 else "")
+    return ", ".join(map(who, gangs[:MOST_NAMED])) + (f" and {left} more (use -t json to see all)" if left > 0 else "")

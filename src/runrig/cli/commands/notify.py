@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
+from runrig.cli.options import Words
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import tell
 from runrig.cli.transport.session import Session, with_session
@@ -14,8 +15,7 @@ from runrig.client.folders import settings_folder
 from runrig.client.saved import write_private
 from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput, ServerFault
-from runrig.domain.instants import UNITS_S
-from runrig.domain.meant import suggested
+from runrig.domain.instants import seconds_of
 from runrig.domain.notices import USUAL, When, place
 from runrig.domain.spans import span
 
@@ -24,34 +24,19 @@ Answer = Mapping[str, Any]
 OFF, TEST = "off", "test"
 
 
-def _when(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    """``fail, preempt`` → names of `When`. Raises InvalidInput."""
-    names = [name.strip().lower() for name in typed.split(",")]
-    known = [each.value for each in When]
-    for name in names:
-        if name not in known:
-            raise InvalidInput.one(
-                f"unknown event {name!r:.80}{suggested(name, known, '. Events: ' + ', '.join(known))}"
-            )
-    return names
-
-
 def _seconds(_: click.Context, __: click.Parameter, typed: str) -> int:
     """Raises InvalidInput."""
-    amount, unit = typed[:-1], typed[-1:]
-    if not (amount.isascii() and amount.isdecimal() and len(amount) < 7 and unit in UNITS_S):
+    if (found := seconds_of(typed)) is None:
         raise InvalidInput.one(f"--min-run {typed} is not a duration. Use 30s, 10m, 2h or 1d.")
-    return int(amount) * UNITS_S[unit]
+    return found
 
 
-@click.command(
-    epilog=examples(
-        "runrig notify --to ann@example.org",
-        "runrig notify --to https://hooks.example.org/runrig --when done,fail --min-run 10m",
-        "runrig notify",
-        "runrig notify test",
-        "runrig notify off",
-    )
+@command(
+    "runrig notify --to ann@example.org",
+    "runrig notify --to https://hooks.example.org/runrig --when done,fail --min-run 10m",
+    "runrig notify",
+    "runrig notify test",
+    "runrig notify off",
 )
 @click.argument("act", required=False, type=click.Choice([OFF, TEST]), metavar="[off|test]")
 @click.option("--to", metavar="ADDRESS", help="Send notices to this https or mail address.")
@@ -59,8 +44,7 @@ def _seconds(_: click.Context, __: click.Parameter, typed: str) -> int:
     "--when",
     default=",".join(USUAL),
     show_default=True,
-    metavar="EVENTS",
-    callback=_when,
+    type=Words("event", [each.value for each in When]),
     help=f"Events, separated by commas: {', '.join(When)}.",
 )
 @click.option(
@@ -78,7 +62,7 @@ def _seconds(_: click.Context, __: click.Parameter, typed: str) -> int:
 )
 @with_session
 def notify(
-    session: Session, act: str | None, to: str | None, when: list[str], min_run: int, secret_file: Path | None
+    session: Session, act: str | None, to: str | None, when: tuple[str, ...], min_run: int, secret_file: Path | None
 ) -> None:
     """Get a notice when one of your workflows fails or is preempted.
 

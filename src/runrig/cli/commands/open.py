@@ -1,13 +1,11 @@
 """`runrig open`: prints a URL that signs a browser in."""
 
-import click
-
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
 
-@click.command("open", epilog=examples("runrig open", "xdg-open $(runrig open)"))
+@command("runrig open", "xdg-open $(runrig open)", name="open")
 @with_session
 def open_page(session: Session) -> None:
     """Print a one-time URL of the web page, signed in as you.

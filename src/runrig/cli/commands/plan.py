@@ -1,7 +1,6 @@
 """`runrig plan`: previews an edit, a loss of nodes or a submission. Changes nothing."""
 
 import shlex
-from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -9,13 +8,13 @@ import click
 from runrig.cli import completing, options
 from runrig.cli.commands.submit import default_pool, request
 from runrig.cli.commands.submit_options import Settings, submit_options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import say, tell, to_apply
 from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.clients import PLAN_S
+from runrig.client.caller import PLAN_S
 from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER
@@ -26,23 +25,14 @@ _ONE = (
 )
 
 
-@click.command(
-    epilog=examples(
-        "runrig plan -f cluster.yaml",
-        "runrig plan --pool vision --quota 96",
-        "runrig plan --drain n0 --drain n1",
-        "runrig plan --down zone-a/rack-3",
-        "runrig plan -s train.yaml --pool vision --priority LOW",
-    )
+@command(
+    "runrig plan -f cluster.yaml",
+    "runrig plan --pool vision --quota 96",
+    "runrig plan --drain n0 --drain n1",
+    "runrig plan --down zone-a/rack-3",
+    "runrig plan -s train.yaml --pool vision --priority LOW",
 )
-@click.option(
-    "-f",
-    "--file",
-    "file",
-    shell_complete=completing.files,
-    metavar="CLUSTER_FILE",
-    help="Preview `runrig apply -f FILE`; - reads stdin.",
-)
+@options.file(metavar="CLUSTER_FILE", help="Preview `runrig apply -f FILE`; - reads stdin.")
 @click.option("--prune", is_flag=True, help="With -f: preview `apply --prune`.")
 @click.option(
     "-s",
@@ -104,7 +94,7 @@ def plan(
         command = f"runrig node drain {shlex.join(drain)}{' --force' if force else ''}"
     else:
         body = {"down": down}
-    with nullcontext() if source is None else located(shown(source)):
+    with located(source and shown(source)):
         answer = client.call("POST", path("plan"), body=body, timeout_s=PLAN_S)
     if session.show(answer):
         return

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -14,14 +14,16 @@ from runrig.cli.commands import history, pool_changes, pool_warnings
 from runrig.cli.commands.default_pool import default
 from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
-from runrig.cli.lazy import examples
-from runrig.cli.quota_options import quota_options, request, setting_option, something
+from runrig.cli.lazy import command, group, together
+from runrig.cli.printed import pools as printed
+from runrig.cli.quota_options import edited, quota_options, request, setting_option
 from runrig.cli.rendering import balances, pool_table, sanitize
 from runrig.cli.rendering.output import say, to_apply, warn
 from runrig.cli.rendering.plan_text import print_plan
-from runrig.cli.rendering.tables import Table, facts, show, show_any
-from runrig.cli.rendering.times import local, utc_text
+from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.rendering.times import local
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.caller import PLAN_S
 from runrig.client.transport import path
 from runrig.domain.errors import RunrigError
 from runrig.domain.quantities import counted
@@ -29,10 +31,8 @@ from runrig.domain.settings import SETTINGS
 from runrig.osmo import pools as shaped
 from runrig.osmo.shape import naive, page
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-@click.group(epilog=examples("runrig pool list --wide", "runrig pool create vision --quota 8"))
+@group("runrig pool list --wide", "runrig pool create vision --quota 8")
 def pool() -> None:
     """Manage pools, the shares of GPUs that users submit to."""
 
@@ -40,15 +40,13 @@ def pool() -> None:
 pool.add_command(subpool)
 
 
-def _settings(command: F) -> F:
-    for setting in reversed(SETTINGS):
-        command = setting_option(setting, completing.cohorts if setting.name == "cohort" else None)(command)
-    return quota_options(command)
-
-
-@pool.command(
-    "list", epilog=examples("runrig pool list", "runrig pool list --pool team --wide", "runrig pool list -t json")
+_settings = together(
+    quota_options,
+    *(setting_option(each, completing.cohorts if each.name == "cohort" else None) for each in SETTINGS),
 )
+
+
+@command("runrig pool list", "runrig pool list --pool team --wide", "runrig pool list -t json", name="list", of=pool)
 @options.pools(help="Show only this pool (repeatable).")
 @click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="Show used or free amounts.")
 @click.option(
@@ -64,12 +62,11 @@ def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, 
     client = session.client
     found = list(client.items(path("pools"), {"name": pools, "archived": archived or None}))
     answer = shaped.pool_quota(found, shaped.platforms_of(session.flavors() if found else ()))
-    if not session.show(answer):
-        table = pool_table.table(answer, free=mode == "free", wide=wide, archived=archived)
-        show_any(table, "No pools yet. Create one with `runrig pool create NAME --quota GPUS`.")
+    table = pool_table.table(answer, free=mode == "free", wide=wide, archived=archived)
+    session.table(answer, table, "No pools yet. Create one with `runrig pool create NAME --quota GPUS`.")
 
 
-@pool.command("show", epilog=examples("runrig pool show vision", "runrig pool show vision --at '2026-01-31 13:00:00'"))
+@command("runrig pool show vision", "runrig pool show vision --at '2026-01-31 13:00:00'", name="show", of=pool)
 @click.argument("name", shell_complete=completing.pools)
 @history.at_option
 @with_session
@@ -88,13 +85,11 @@ pool.add_command(history.history)
 pool.add_command(default)
 
 
-@pool.command(
-    "create",
-    epilog=examples(
-        "runrig pool create vision --quota 8",
-        "runrig pool create batch --quota 4 --cohort research --borrowing-limit 8 --lending-limit 2",
-        "runrig pool create mixed --quota h100=8,b200=4",
-    ),
+@command(
+    "runrig pool create vision --quota 8",
+    "runrig pool create batch --quota 4 --cohort research --borrowing-limit 8 --lending-limit 2",
+    "runrig pool create mixed --quota h100=8,b200=4",
+    of=pool,
 )
 @click.argument("name")
 @_settings
@@ -107,15 +102,13 @@ def create(session: Session, name: str, **settings: Any) -> None:
         pool_warnings.warn_of(client, name, body)
 
 
-@pool.command(
-    "update",
-    epilog=examples(
-        "runrig pool update vision --quota 12",
-        "runrig pool update vision --borrowing-limit none",
-        "runrig pool update vision --default-run-time 4h --max-run-time 2d",
-        "runrig pool update vision --user-gpus 24 --user-waiting 20 --gpus-per-workflow 64",
-        "runrig pool update vision --budget 1000 --dry-run",
-    ),
+@command(
+    "runrig pool update vision --quota 12",
+    "runrig pool update vision --borrowing-limit none",
+    "runrig pool update vision --default-run-time 4h --max-run-time 2d",
+    "runrig pool update vision --user-gpus 24 --user-waiting 20 --gpus-per-workflow 64",
+    "runrig pool update vision --budget 1000 --dry-run",
+    of=pool,
 )
 @click.argument("name", shell_complete=completing.pools)
 @_settings
@@ -127,7 +120,7 @@ def update(session: Session, name: str, no_cohort: bool, dry_run: bool, **settin
 
     Omitted options keep their values. Running workflows are not stopped.
     """
-    body = something(request(**settings) | ({"cohort": None} if no_cohort else {}), "pool")
+    body = edited("pool", "cohort", settings, removed=no_cohort)
     client, route = session.client, path("pools", name)
     if dry_run:
         plan = _plan(session, name, edit=body)
@@ -146,7 +139,7 @@ def update(session: Session, name: str, no_cohort: bool, dry_run: bool, **settin
         pool_warnings.warn_of(client, name, changed)
 
 
-@pool.command("close", epilog=examples("runrig pool close vision --reason 'moves to the new racks on Friday'"))
+@command("runrig pool close vision --reason 'moves to the new racks on Friday'", of=pool)
 @click.argument("name", shell_complete=completing.pools)
 @click.option("--reason", default="", help="Reason to show to users whose submissions are refused.")
 @with_session
@@ -157,25 +150,24 @@ def close(session: Session, name: str, reason: str) -> None:
     """
     found = session.client.call("POST", path("pools", name, "close"), body={"reason": reason})
     session.say(
-        shaped.pool(found, shaped.platforms_of(session.flavors())),
+        printed.shown(found, session.flavors()),
         f"pool {name} is closed to submissions; queued workflows still start. Reopen it with `runrig pool open {name}`.",
     )
 
 
-@pool.command("open", epilog=examples("runrig pool open vision"))
+@command("runrig pool open vision", name="open", of=pool)
 @click.argument("name", shell_complete=completing.pools)
 @with_session
 def open_(session: Session, name: str) -> None:
     """Reopen a closed pool for submissions."""
     found = session.client.call("POST", path("pools", name, "open"))
-    session.say(shaped.pool(found, shaped.platforms_of(session.flavors())), f"pool {name} is open")
+    session.say(printed.shown(found, session.flavors()), f"pool {name} is open")
 
 
-@pool.command(
-    "pause",
-    epilog=examples(
-        "runrig pool pause vision --reason 'the file system is being checked'", "runrig pool pause vision --until 2h"
-    ),
+@command(
+    "runrig pool pause vision --reason 'the file system is being checked'",
+    "runrig pool pause vision --until 2h",
+    of=pool,
 )
 @click.argument("name", shell_complete=completing.pools)
 @click.option("--reason", default="", help="Reason to show to users whose workflows wait.")
@@ -199,7 +191,7 @@ def pause(session: Session, name: str, reason: str, until: str | None, dry_run: 
         return
     done = session.client.call("POST", path("pools", name, "pause"), body=body)
     found = done["pool"]
-    answer = shaped.pool(found, shaped.platforms_of(session.flavors()))
+    answer = printed.shown(found, session.flavors())
     if session.show(answer | {"waiting": done["waiting"], "running": done["running"]}):
         return
     end = f" until {local(found['paused_until'])}" if found["paused_until"] else ""
@@ -210,7 +202,7 @@ def pause(session: Session, name: str, reason: str, until: str | None, dry_run: 
     )
 
 
-@pool.command("resume", epilog=examples("runrig pool resume vision", "runrig pool resume vision --dry-run"))
+@command("runrig pool resume vision", "runrig pool resume vision --dry-run", of=pool)
 @click.argument("name", shell_complete=completing.pools)
 @options.dry_run
 @with_session
@@ -226,7 +218,7 @@ def resume(session: Session, name: str, dry_run: bool) -> None:
     with suppress(RunrigError):  # A pool can be resumed without a plan; the resume reports other errors.
         plan = None if session.as_json else _plan(session, name, act="resume") | {"changes": []}
     found = session.client.call("POST", path("pools", name, "resume"))
-    if session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
+    if session.show(printed.shown(found, session.flavors())):
         return
     say(f"pool {name} starts workflows again")
     if plan is not None:
@@ -235,8 +227,6 @@ def resume(session: Session, name: str, dry_run: bool) -> None:
 
 
 def _plan(session: Session, name: str, **edit: Any) -> dict[str, Any]:
-    from runrig.client.clients import PLAN_S  # Imports all models, which other commands do not need.
-
     asked = {each: value for each, value in edit.items() if value is not None}
     answer: dict[str, Any] = session.client.call("POST", path("plan"), body={"pool": name, **asked}, timeout_s=PLAN_S)
     return answer
@@ -259,15 +249,11 @@ def _in_utc(until: str) -> str:
     if "-" not in until[1:]:
         return until
     with suppress(ValueError, OverflowError, OSError):
-        return f"{utc_text(until, datetime.now(UTC))}Z"
+        return f"{options.utc_text(until, datetime.now(UTC))}Z"
     return until
 
 
-@pool.command(
-    "delete",
-    short_help="Delete a pool.",
-    epilog=examples("runrig pool delete vision", "runrig pool delete vision --yes"),
-)
+@command("runrig pool delete vision", "runrig pool delete vision --yes", of=pool)
 @click.argument("name", shell_complete=completing.pools)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session
@@ -278,13 +264,13 @@ def delete(session: Session, name: str, yes: bool) -> None:
     """
     confirmed(f"Delete pool {name}? Pending workflows are cancelled; running workflows finish.", yes=yes)
     deleted = session.client.call("DELETE", path("pools", name))
-    answer = shaped.pool(deleted["pool"], shaped.platforms_of(session.flavors())) | {"cancelled": deleted["cancelled"]}
+    answer = printed.deleted(deleted, session.flavors())
     session.say(answer, pool_changes.deleted(answer))
 
 
 def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str, Any]], str] | None = None) -> None:
     """*headline*: the line before the pool, about the change."""
-    answer = shaped.pool(found, shaped.platforms_of(session.flavors()))
+    answer = printed.shown(found, session.flavors())
     if session.show(answer):
         return
     if headline is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runrig.cli import completing
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.remote_program import timeout_option
 from runrig.cli.transport.session import Session, with_session
@@ -28,8 +28,6 @@ class Ports(click.ParamType[list[tuple[int, int]]]):
     name = "PORTS"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[tuple[int, int]]:
-        if isinstance(value, list):
-            return value
         pairs: list[tuple[int, int]] = []
         for part in str(value).split(","):
             local, _, remote = part.partition(":")
@@ -55,13 +53,10 @@ def _ports(text: str) -> list[int]:
     return list(range(first, last + 1))
 
 
-@click.command(
-    "port-forward",
-    epilog=examples(
-        "runrig workflow port-forward train-1 main --port 6006",
-        "runrig workflow port-forward train-1 main --port 8080:80,9000-9002",
-        "runrig workflow port-forward sim-1 main --port 47995-48012 --udp",
-    ),
+@command(
+    "runrig workflow port-forward train-1 main --port 6006",
+    "runrig workflow port-forward train-1 main --port 8080:80,9000-9002",
+    "runrig workflow port-forward sim-1 main --port 47995-48012 --udp",
 )
 @click.argument("id", shell_complete=completing.living_workflows)
 @click.argument("task", shell_complete=completing.tasks)

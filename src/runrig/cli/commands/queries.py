@@ -1,19 +1,21 @@
 """`runrig workflow list`, `query`, `events` and `spec`: show workflows."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.lazy import examples
+from runrig.cli.commands.events import print_event
+from runrig.cli.lazy import command
+from runrig.cli.options import Moment
 from runrig.cli.printed import workflows
-from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering import times
 from runrig.cli.rendering.array_text import parts, summary
 from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Column, Table, facts, show
+from runrig.cli.rendering.tables import Column, Table, facts, show, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Value, path
 from runrig.domain.errors import NotFound
@@ -23,28 +25,12 @@ from runrig.domain.workflow_status import WorkflowStatus
 _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
 
 
-class Moment(click.ParamType[str]):
-    """A time in the zone of this machine or with its own zone, or a duration before now."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return times.utc_text(str(value), datetime.now(UTC))
-        except (ValueError, OverflowError, OSError):
-            self.fail(
-                f"{value!r} is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday.", param, ctx
-            )
-
-
-@click.command(
-    "list",
-    epilog=examples(
-        "runrig list",
-        "runrig list --all --status RUNNING --pool vision",
-        "runrig list --label team=vision --label 'run=(a|b)*'",
-        "runrig list -t json",
-    ),
+@command(
+    "runrig list",
+    "runrig list --all --status RUNNING --pool vision",
+    "runrig list --label team=vision --label 'run=(a|b)*'",
+    "runrig list -t json",
+    name="list",
 )
 @click.option(
     "--count",
@@ -60,7 +46,6 @@ class Moment(click.ParamType[str]):
 @click.option(
     "--status",
     "-s",
-    "statuses",
     type=_STATUS,
     multiple=True,
     metavar="STATUS",
@@ -69,54 +54,42 @@ class Moment(click.ParamType[str]):
 @options.users(help="Show only this user (repeatable).")
 @click.option("--all", "-a", "all_users", is_flag=True, help="Include workflows of all users.")
 @options.pools(help="Show only this pool (repeatable).")
-@options.priority("priorities", multiple=True, help="Show only this priority (repeatable).")
+@options.priority(multiple=True, help="Show only this priority (repeatable).")
 @click.option(
     "--label",
-    "labels",
     multiple=True,
     metavar="K=V",
     help="Show only workflows with this label; V can contain * and (a|b) (repeatable).",
 )
 @click.option(
     "--no-label",
-    "no_labels",
     multiple=True,
     metavar="K",
     help="Show only workflows without this label key (repeatable).",
 )
-@click.option(
-    "--tag", "tags", multiple=True, metavar="TAG", help="Show only workflows with one of these tags (repeatable)."
-)
+@click.option("--tag", multiple=True, metavar="TAG", help="Show only workflows with one of these tags (repeatable).")
 @click.option("--submitted-after", type=Moment(), help="Show only workflows submitted at or after this time.")
 @click.option("--submitted-before", type=Moment(), help="Show only workflows submitted at or before this time.")
 @with_session
-def list_workflows(session: Session, count: int, offset: int, **filters: Any) -> None:
+def list_workflows(
+    session: Session,
+    count: int,
+    offset: int,
+    users: tuple[str, ...],
+    all_users: bool,
+    pools: tuple[str, ...],
+    **filters: Any,
+) -> None:
     """List your workflows, newest first."""
-    users, everybody = filters["users"], filters["all_users"]
-    query: dict[str, Value] = {
-        "user": () if everybody else users,
-        "mine": None if everybody or users else True,
-        "status": filters["statuses"],
-        "name": filters["name"],
-        "pool": filters["pools"],
-        "priority": filters["priorities"],
-        "label": filters["labels"],
-        "no_label": filters["no_labels"],
-        "tag": filters["tags"],
-        "submitted_after": filters["submitted_after"],
-        "submitted_before": filters["submitted_before"],
-        "why": True,
-    }
+    whose = {"user": () if all_users else users, "mine": None if all_users or users else True}
+    query: dict[str, Value] = {**filters, **whose, "pool": pools, "why": True}
     client = session.client
     found = list(client.items(path("workflows"), query, most=offset + count + 1))[offset:]
     entries = [workflows.listed(each, client.url) for each in found[:count]]
     more = len(found) > count
     if session.show({"workflows": entries, "more_entries": more}):
         return
-    if not entries:
-        say("no workflows" + ("" if filters["all_users"] else ": --all shows those of all users"))
-        return
-    show(table_of(entries))
+    show_any(table_of(entries), "no workflows" + ("" if all_users else ": --all shows those of all users"))
     if more:
         say(f"More results: use --count {count * 2} or --offset {offset + count}.")
 
@@ -174,7 +147,7 @@ def gpus_of(workflow: Mapping[str, Any]) -> str:
     return str(gpus) if gpus == asked else f"{gpus} of {asked}"
 
 
-@click.command(epilog=examples("runrig workflow query train-1", "runrig workflow query train-1 -t json"))
+@command("runrig workflow query train-1", "runrig workflow query train-1 -t json")
 @click.argument("id", shell_complete=completing.workflows)
 @with_session
 def query(session: Session, id: str) -> None:
@@ -276,7 +249,7 @@ def task_row(task: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
     )
 
 
-@click.command(epilog=examples("runrig workflow events train-1", "runrig workflow events train-1 -t json"))
+@command("runrig workflow events train-1", "runrig workflow events train-1 -t json")
 @click.argument("id", shell_complete=completing.workflows)
 @with_session
 def events(session: Session, id: str) -> None:
@@ -287,10 +260,10 @@ def events(session: Session, id: str) -> None:
     answer = workflows.events(session.client.items(path("workflows", id, "events")))
     if not session.show(answer):
         for event in answer:
-            say(f"{times.local(event['time'])}  {sanitize.line(event['text'])}")
+            print_event(event)
 
 
-@click.command(epilog=examples("runrig workflow spec train-1", "runrig workflow spec train-1 --template"))
+@command("runrig workflow spec train-1", "runrig workflow spec train-1 --template")
 @click.argument("id", shell_complete=completing.workflows)
 @click.option("--template", is_flag=True, help="Print the file as submitted, before rendering.")
 @with_session

@@ -1,14 +1,14 @@
 """`runrig workflow render`: prints a workflow as Kubernetes objects."""
 
-from dataclasses import asdict
 from typing import Any
 
 import click
+import yaml
 
 from runrig.cli import completing, options
-from runrig.cli.commands.submit import declared, default_pool, request, with_files_here
+from runrig.cli.commands.submit import default_pool, offline, request
 from runrig.cli.commands.submit_options import Settings, submit_options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
@@ -16,11 +16,9 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
 
-@click.command(
-    epilog=examples(
-        "runrig workflow render train.yaml --pool vision",
-        "runrig workflow render train.yaml --pool vision --cluster cluster.yaml --namespace jobs",
-    )
+@command(
+    "runrig workflow render train.yaml --pool vision",
+    "runrig workflow render train.yaml --pool vision --cluster cluster.yaml --namespace jobs",
 )
 @click.argument("file", shell_complete=completing.files)
 @options.pool(help="Target pool. Default: your default pool.")
@@ -48,12 +46,11 @@ def render(session: Session, file: str, pool: str | None, cluster: str | None, n
 def _offline(
     text: str, file: str, pool: str | None, cluster_file: str, namespace: str, settings: Settings
 ) -> list[dict[str, Any]]:
-    from runrig.wiring import up
+    from runrig.wiring.up import render
 
-    cluster, into = declared(cluster_file, pool)
+    cluster, _, submission = offline(text, file, pool, cluster_file, settings)
     with located(shown(file)):
-        submission = up.submission(with_files_here(text, file, settings), into, **asdict(settings))
-        return up.render(submission, cluster, namespace).objects
+        return render(submission, cluster, namespace).objects
 
 
 def _by_server(
@@ -67,21 +64,14 @@ def _by_server(
     return objects
 
 
+class _Plain(yaml.SafeDumper):
+    """No anchors: repeated parts are written in full, as users expect."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
 def as_yaml(objects: list[dict[str, Any]]) -> str:
     """Returns one document per object, with fields in their original order."""
-    import yaml
-
-    dumped = (yaml.dump(each, Dumper=_dumper(), sort_keys=False, width=1000, allow_unicode=True) for each in objects)
+    dumped = (yaml.dump(each, Dumper=_Plain, sort_keys=False, width=1000, allow_unicode=True) for each in objects)
     return "---\n".join(dumped).rstrip("\n")
-
-
-def _dumper() -> Any:
-    import yaml
-
-    class Plain(yaml.SafeDumper):
-        """No anchors: repeated parts are written in full, as users expect."""
-
-        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-            return True
-
-    return Plain

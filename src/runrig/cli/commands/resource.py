@@ -6,11 +6,12 @@ from typing import Any
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Column, Table, facts, show, show_any
+from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.quantities import parse_quantity, rounded_quantity
 from runrig.osmo.nodes import resource as resource_of
 from runrig.osmo.shape import page
 
@@ -28,12 +29,12 @@ _COLUMNS = (
 _HOLDERS = (Column("GPU"), Column("Workflow"), Column("Task", 0))
 
 
-@click.group(epilog=examples("runrig resource list", "runrig resource info n00"))
+@group("runrig resource list", "runrig resource info n00")
 def resource() -> None:
     """Show nodes and their usage."""
 
 
-@resource.command("list", epilog=examples("runrig resource list --pool vision", "runrig resource list --mode free"))
+@command("runrig resource list --pool vision", "runrig resource list --mode free", name="list", of=resource)
 @options.pools(help="Show only nodes of this pool (repeatable).")
 @click.option("--platform", "platforms", multiple=True, metavar="NAME", help="Show only this flavor (repeatable).")
 @click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="Show used or free amounts.")
@@ -45,8 +46,7 @@ def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, .
     """List nodes with used / capacity, or free amounts."""
     found = session.client.items(path("nodes"), {"pool": pools, "flavor": platforms})
     nodes = _with_pools(session, list(found), pools)
-    if not session.show({"resources": nodes}):
-        show_any(_table(nodes, free=mode == "free"), "no nodes")
+    session.table({"resources": nodes}, _table(nodes, free=mode == "free"), "no nodes")
 
 
 def _with_pools(session: Session, nodes: Sequence[Node], only: Collection[str] = ()) -> list[Node]:
@@ -85,23 +85,19 @@ def _used(node: Node, resource: str) -> str:
     """Returns ``used/capacity``; ``-`` for a resource that the node does not have."""
     capacity = node["allocatable_fields"].get(resource, "0")
     used = node["usage_fields"].get(resource, "0")
-    return "-" if capacity == "0" else "/".join(_rounded(resource, each) for each in (used, capacity))
-
-
-def _rounded(resource: str, amount: str) -> str:
-    from runrig.domain.quantities import parse_quantity, rounded_quantity
-
-    return rounded_quantity(resource, parse_quantity(resource, amount))
+    return (
+        "-"
+        if capacity == "0"
+        else "/".join(rounded_quantity(resource, parse_quantity(resource, each)) for each in (used, capacity))
+    )
 
 
 def _free(node: Node, resource: str) -> str:
-    from runrig.domain.quantities import rounded_quantity
-
     amount = node["free"].get(resource)
     return "-" if amount is None else rounded_quantity(resource, amount)
 
 
-@resource.command("info", epilog=examples("runrig resource info n00", "runrig resource info n00 -t json"))
+@command("runrig resource info n00", "runrig resource info n00 -t json", of=resource)
 @click.argument("node", shell_complete=completing.nodes)
 @with_session
 def info(session: Session, node: str) -> None:

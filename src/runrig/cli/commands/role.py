@@ -3,15 +3,17 @@
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
-from runrig.cli.rendering.tables import Column, Table, show_any
+from runrig.cli.rendering.tables import Column, Table
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
+_COLUMNS = (Column("User"), Column("Role"), Column("Granted", 1), Column("By", 0))
 
-@click.group(epilog=examples("runrig role list", "runrig role grant alice vision-user"))
+
+@group("runrig role list", "runrig role grant alice vision-user")
 def role() -> None:
     """Manage roles (administrators only).
 
@@ -20,7 +22,7 @@ def role() -> None:
     """
 
 
-@role.command("list", epilog=examples("runrig role list", "runrig role list --pool vision"))
+@command("runrig role list", "runrig role list --pool vision", name="list", of=role)
 @options.user(help="Show only this user.")
 @options.pool(help="Show only this pool.")
 @with_session
@@ -30,13 +32,11 @@ def list_roles(session: Session, user: str | None, pool: str | None) -> None:
     roles = [row(each) for each in found if pool in (None, each["pool"])]
     if not roles and pool is not None:
         session.client.get(path("pools", pool))  # An unknown pool is an error, not a pool without roles.
-    if session.show({"roles": roles}):
-        return
     rows = [(each["user"], each["role"], times.local(each["granted_at"]), each["granted_by"]) for each in roles]
-    show_any(Table((Column("User"), Column("Role"), Column("Granted", 1), Column("By", 0)), rows), "no roles")
+    session.table({"roles": roles}, Table(_COLUMNS, rows), "no roles")
 
 
-@role.command("grant", epilog=examples("runrig role grant alice vision-user", "runrig role grant root admin"))
+@command("runrig role grant alice vision-user", "runrig role grant root admin", of=role)
 @click.argument("user", shell_complete=completing.users)
 @click.argument("role")
 @with_session
@@ -49,7 +49,7 @@ def grant(session: Session, user: str, role: str) -> None:
     _tell(session, user)
 
 
-@role.command("revoke", epilog=examples("runrig role revoke alice vision-user"))
+@command("runrig role revoke alice vision-user", of=role)
 @click.argument("user", shell_complete=completing.users)
 @click.argument("role")
 @with_session

@@ -9,7 +9,7 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.commands.port_forward import listening
-from runrig.cli.lazy import LazyGroup, examples
+from runrig.cli.lazy import command, group
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.channel import Forwarder
@@ -21,18 +21,9 @@ _WORKSPACE = "/osmo/run/workspace"
 _KIB = 1024
 
 
-@click.group(
-    cls=LazyGroup,
-    lazy={
-        "upload": ("runrig.cli.commands.rsync:upload", "Copy files from this machine to a task."),
-        "download": ("runrig.cli.commands.rsync:download", "Copy files from a task to this machine."),
-        "status": ("runrig.cli.commands.rsync:status", "Report background copies; runrig has none."),
-        "stop": ("runrig.cli.commands.rsync:stop", "Stop background copies; runrig has none."),
-    },
-    epilog=examples(
-        "runrig workflow rsync upload train-1 ./src:/osmo/run/workspace",
-        "runrig workflow rsync download train-1 main /tmp/results:.",
-    ),
+@group(
+    "runrig workflow rsync upload train-1 ./src:/osmo/run/workspace",
+    "runrig workflow rsync download train-1 main /tmp/results:.",
 )
 def rsync() -> None:
     """Copy files to or from a running task.
@@ -53,11 +44,10 @@ _TIMEOUT = click.option(
 _QUIET = click.option("--no-progress", is_flag=True, help="Hide progress.")
 
 
-@click.command(
-    epilog=examples(
-        "runrig workflow rsync upload train-1 ./src:/osmo/run/workspace",
-        "runrig workflow rsync upload train-1 main data/:/data",
-    )
+@command(
+    "runrig workflow rsync upload train-1 ./src:/osmo/run/workspace",
+    "runrig workflow rsync upload train-1 main data/:/data",
+    of=rsync,
 )
 @click.argument("id", shell_complete=completing.living_workflows)
 @click.argument("task", required=False, shell_complete=completing.tasks)
@@ -89,16 +79,17 @@ def upload(
     task, local, remote = _parted(task, paths, "LOCAL:REMOTE")
     if not os.path.exists(local):
         raise InvalidInput.one(f"{local!r} does not exist on this machine", "LOCAL")
-    more = [] if bytes_s is None else [f"--bwlimit={max(1, bytes_s // _KIB)}"]
-    with_rsync = _Rsync(session.client, id, task, timeout_s, progress=not no_progress)
-    raise click.exceptions.Exit(with_rsync.run(lambda url: [*more, local, url], remote))
+    more = [
+        *([] if no_progress else ["--progress"]),
+        *([] if bytes_s is None else [f"--bwlimit={max(1, bytes_s // _KIB)}"]),
+    ]
+    raise click.exceptions.Exit(_copied(session.client, id, task, lambda url: [*more, local, url], remote, timeout_s))
 
 
-@click.command(
-    epilog=examples(
-        "runrig workflow rsync download train-1 /osmo/run/workspace/out:.",
-        "runrig workflow rsync download train-1 main /tmp/results/:results",
-    )
+@command(
+    "runrig workflow rsync download train-1 /osmo/run/workspace/out:.",
+    "runrig workflow rsync download train-1 main /tmp/results/:results",
+    of=rsync,
 )
 @click.argument("id", shell_complete=completing.living_workflows)
 @click.argument("task", required=False, shell_complete=completing.tasks)
@@ -116,8 +107,8 @@ def download(session: Session, id: str, task: str | None, paths: str | None, tim
     if os.path.exists(local) and not os.path.isdir(local):
         raise InvalidInput.one(f"{local!r} is not a folder. Name the folder to copy into.", "LOCAL")
     os.makedirs(local, exist_ok=True)
-    with_rsync = _Rsync(session.client, id, task, timeout_s, progress=not no_progress)
-    code = with_rsync.run(lambda url: [url, local], remote)
+    more = [] if no_progress else ["--progress"]
+    code = _copied(session.client, id, task, lambda url: [*more, url, local], remote, timeout_s)
     # If the path does not exist, rsync in the task reports it only on its own stderr.
     name = os.path.basename(remote)
     if not code and name not in ("", ".") and not os.path.lexists(os.path.join(local, name)):
@@ -128,7 +119,7 @@ def download(session: Session, id: str, task: str | None, paths: str | None, tim
 _NOTHING = "runrig has no background copies: each upload and download ends with its command"
 
 
-@click.command(epilog=examples("runrig workflow rsync status", "runrig workflow rsync status -t json"))
+@command("runrig workflow rsync status", "runrig workflow rsync status -t json", of=rsync)
 @with_session
 def status(session: Session) -> None:
     """Report background copies; runrig has none.
@@ -138,7 +129,7 @@ def status(session: Session) -> None:
     session.say([], _NOTHING)
 
 
-@click.command(epilog=examples("runrig workflow rsync stop", "runrig workflow rsync stop train-1 --task main"))
+@command("runrig workflow rsync stop", "runrig workflow rsync stop train-1 --task main", of=rsync)
 @click.argument("id", required=False)
 @click.option("--task", metavar="NAME", help="Stop only copies of this task.")
 def stop(id: str | None, task: str | None) -> None:  # noqa: ARG001 - there are never any
@@ -170,37 +161,30 @@ def _module(remote: str) -> str:
     return f"osmo{remote.removeprefix(_WORKSPACE)}" if below else f"root{remote}"
 
 
-class _Rsync:
-    def __init__(self, client: Transport, id: str, task: str | None, timeout_s: int, *, progress: bool) -> None:
-        self._client = client
-        self._id = id
-        self._task = task
-        self._timeout_s = timeout_s
-        self._progress = progress
+def _copied(
+    client: Transport, id: str, task: str | None, arguments: Callable[[str], list[str]], remote: str, timeout_s: int
+) -> int:
+    """Returns the exit code of rsync. *arguments*: its options and what to copy, given the URL of *remote*."""
+    module = _module(remote)
+    program = shutil.which("rsync")
+    if program is None:
+        raise InvalidInput.one("rsync is not installed on this machine. Install it first.")
+    answer = client.call("POST", path("workflows", id, "tasks", task or _lead(client, id)) + ":rsync")
+    with listening(_HOST, 0) as listener:
+        forwarder = Forwarder(client, answer, listener, timeout_s)
+        forwarder.start()
+        words = [program, "-av", *arguments(f"rsync://{_HOST}:{listener.getsockname()[1]}/{module}")]
+        code = subprocess.run(words, check=False).returncode  # noqa: S603 - runs rsync
+    if code and forwarder.failure is not None:
+        raise forwarder.failure
+    return code
 
-    def run(self, arguments: Callable[[str], list[str]], remote: str) -> int:
-        """Returns the exit code of rsync. *arguments*: what to copy, given the URL of *remote*."""
-        module = _module(remote)
-        program = shutil.which("rsync")
-        if program is None:
-            raise InvalidInput.one("rsync is not installed on this machine. Install it first.")
-        task = self._task or self._lead()
-        answer = self._client.call("POST", path("workflows", self._id, "tasks", task) + ":rsync")
-        with listening(_HOST, 0) as listener:
-            forwarder = Forwarder(self._client, answer, listener, self._timeout_s)
-            forwarder.start()
-            url = f"rsync://{_HOST}:{listener.getsockname()[1]}/{module}"
-            words = [program, "-av", *(["--progress"] if self._progress else []), *arguments(url)]
-            code = subprocess.run(words, check=False).returncode  # noqa: S603 - runs rsync
-        if code and forwarder.failure is not None:
-            raise forwarder.failure
-        return code
 
-    def _lead(self) -> str:
-        """Returns the lead task of the first group."""
-        groups = self._client.get(path("workflows", self._id))["groups"]
-        tasks = groups[0]["tasks"] if groups else []
-        found = next((task["name"] for task in tasks if task["lead"]), None)
-        if found is None:
-            raise InvalidInput.one(f"{self._id} has no lead task. Name a TASK.", "TASK")
-        return str(found)
+def _lead(client: Transport, id: str) -> str:
+    """Returns the lead task of the first group."""
+    groups = client.get(path("workflows", id))["groups"]
+    tasks = groups[0]["tasks"] if groups else []
+    found = next((task["name"] for task in tasks if task["lead"]), None)
+    if found is None:
+        raise InvalidInput.one(f"{id} has no lead task. Name a TASK.", "TASK")
+    return str(found)

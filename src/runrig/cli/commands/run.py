@@ -1,7 +1,6 @@
 """`runrig run`: one command as a workflow of one task group."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -9,34 +8,28 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.commands import attachment
-from runrig.cli.commands.run_options import Checked, Chosen, Command, pool_of, task_of, task_options, time_option
-from runrig.cli.commands.submit_options import AFTER, AFTER_HELP, ARRAY_HELP, MOST_HELP, RETRY_HELP
-from runrig.cli.lazy import examples
+from runrig.cli.commands.run_options import Chosen, CommandLine, pool_of, task_of, task_options, time_option
+from runrig.cli.commands.submit_options import array_options
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import say, warn, warn_of
 from runrig.cli.rendering.run_text import Asked, first_lines
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
-from runrig.domain.after import parse_after
 from runrig.domain.errors import RunrigError
-from runrig.domain.workflows import MOST_ELEMENTS
-from runrig.spec.arrays import parse_array, parse_sweep
 from runrig.spec.one_task import file_of, starts_once_per_node
-from runrig.spec.overrides import parse_retry
 
 _POSITIVE = click.IntRange(1, 10_000)
 
 
-@click.command(
-    cls=Command,
-    epilog=examples(
-        "runrig run -- python train.py",
-        "runrig run --gpus 8 --nodes 2 --time 4h -- torchrun train.py --lr 1e-4",
-        "runrig run --gpus 0 -- bash -c 'nvidia-smi; env'",
-        "id=$(runrig run -d -- python train.py); runrig wait $id",
-        "runrig run --array 0-9%3 -- python eval.py --seed '{{array_index}}'",
-        "runrig run --sweep lr=0.1,0.01 --sweep bs=16,32 -- python train.py --lr '{{lr}}'",
-        "runrig run --print -- python train.py > train.yaml",
-    ),
+@command(
+    "runrig run -- python train.py",
+    "runrig run --gpus 8 --nodes 2 --time 4h -- torchrun train.py --lr 1e-4",
+    "runrig run --gpus 0 -- bash -c 'nvidia-smi; env'",
+    "id=$(runrig run -d -- python train.py); runrig wait $id",
+    "runrig run --array 0-9%3 -- python eval.py --seed '{{array_index}}'",
+    "runrig run --sweep lr=0.1,0.01 --sweep bs=16,32 -- python train.py --lr '{{lr}}'",
+    "runrig run --print -- python train.py > train.yaml",
+    cls=CommandLine,
 )
 @task_options
 @click.option(
@@ -47,34 +40,7 @@ _POSITIVE = click.IntRange(1, 10_000)
 @click.option("--near", "preferred", metavar="LEVEL", help="Prefer one rack, spine or zone for all nodes.")
 @click.option("--name", metavar="NAME", help="Name. Default: the name of the script; train.py becomes train-1.")
 @time_option(None, "Time limit, such as 4h. Default: the pool's.")
-@click.option("--retry", type=Checked("N[:CODES]", parse_retry), metavar="N[:CODES]", help=RETRY_HELP)
-@click.option(
-    "--after",
-    type=Checked(AFTER, parse_after),
-    multiple=True,
-    metavar=AFTER,
-    help=AFTER_HELP,
-    shell_complete=completing.workflows,
-)
-@click.option(
-    "--array",
-    type=Checked("INDICES[%N]", parse_array),
-    metavar="INDICES[%N]",
-    help=ARRAY_HELP,
-)
-@click.option(
-    "--sweep",
-    type=Checked("NAME=V,V", parse_sweep),
-    metavar="NAME=V,V",
-    multiple=True,
-    help="Run it once for each value; {{NAME}} and the variable NAME have it (repeatable: every combination).",
-)
-@click.option(
-    "--most",
-    type=click.IntRange(1, MOST_ELEMENTS),
-    metavar="N",
-    help=MOST_HELP,
-)
+@array_options("NAME")
 @click.option("--fail-fast", is_flag=True, help="With --array or --sweep: cancel the rest when one fails.")
 @click.option("-d", "--detach", is_flag=True, help="Print the ID and return.")
 @click.option("--attached", is_flag=True, help=attachment.ATTACHED_HELP)
@@ -114,9 +80,9 @@ def run(
         say(file_of(task).rstrip("\n"))
         return
     client = session.client
-    asked = Asked(task.gpus, task.nodes, task.priority or "NORMAL", chosen.pool or pool()["name"], task.time)
-    if task.array is not None:
-        asked = replace(asked, elements=task.array.count, most=task.array.most)
+    array = (task.array.count, task.array.most) if task.array else ()
+    into = chosen.pool or pool()["name"]
+    asked = Asked(task.gpus, task.nodes, task.priority or "NORMAL", into, task.time, *array)
     body = {"pool": asked.pool, "file": file_of(task)}
     if dry_run:
         _show_dry_run(session, client, body, asked)

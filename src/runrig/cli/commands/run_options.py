@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from runrig.cli import options
 from runrig.cli.commands.submit import default_pool
+from runrig.cli.lazy import Command, F, once, together
+from runrig.cli.options import Checked
 from runrig.cli.transport import code, run_defaults
 from runrig.cli.transport.session import Session
 from runrig.client.transport import Transport, path
@@ -23,13 +25,12 @@ from runrig.spec.overrides import parse_retry
 from runrig.spec.task import ENVIRONMENT_NAME
 from runrig.spec.values import parse_duration, parse_size
 
-F = TypeVar("F", bound=Callable[..., Any])
 NO_CODE = "none"
 _MOST = 1_000_000
 _ENVIRONMENT = "runrig.toml env"
 
 
-class Command(click.Command):
+class CommandLine(Command):
     """Options end where the command begins. Defaults are those of ./runrig.toml."""
 
     allow_interspersed_args = False
@@ -84,8 +85,6 @@ class Gpus(click.ParamType[tuple[str | None, int]]):
     name = "[TYPE:]N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str | None, int]:
-        if isinstance(value, tuple):
-            return value
         platform, colon, text = str(value).rpartition(":")
         number = whole_number(text)
         if number is None or number > _MOST or (colon and not platform):
@@ -93,73 +92,51 @@ class Gpus(click.ParamType[tuple[str | None, int]]):
         return platform or None, number
 
 
-class Checked(click.ParamType[str]):
-    """Text that *parse* can read."""
-
-    def __init__(self, name: str, parse: Any) -> None:
-        self.name = name
-        self._parse = parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            if not self._parse(str(value)):
-                self.fail(f"{value!r} must be more than 0", param, ctx)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        return str(value)
-
-
-def task_options(command: F) -> F:
-    """The options of `Chosen` that `run` and `shell` share."""
-    for option in (
-        click.option(
-            "--code",
-            default=".",
-            metavar="DIR|none",
-            help="Folder to send along, in which the command starts. Default: the current one.",
-        ),
-        click.option(
-            "--secret",
-            metavar="NAME",
-            multiple=True,
-            help="Credential to pass as variables named like its keys (repeatable).",
-        ),
-        click.option(
-            "-e",
-            "--env",
-            metavar="K[=V]",
-            multiple=True,
-            help="Environment variable; without =V, your value (repeatable).",
-        ),
-        options.priority(
-            help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted. Default: NORMAL."
-        ),
-        options.pool(help="Pool to submit to. Default: your default pool."),
-        click.option(
-            "-i",
-            "--image",
-            metavar="IMAGE",
-            help="Image. Default: that of the pool, or run.image in run.yaml in your configuration folder.",
-        ),
-        click.option(
-            "--memory",
-            type=Checked("SIZE", parse_size),
-            metavar="SIZE",
-            help="Memory of each node, such as 64Gi. Default: no request.",
-        ),
-        click.option(
-            "--cpus", type=click.IntRange(1, _MOST), metavar="N", help="CPU cores of each node. Default: no request."
-        ),
-        click.option(
-            "-g", "--gpus", type=Gpus(), default="1", show_default=True, help="GPUs of each node; 0 for none."
-        ),
-    ):
-        command = option(command)
-    return command
+task_options = together(
+    click.option("-g", "--gpus", type=Gpus(), default="1", show_default=True, help="GPUs of each node; 0 for none."),
+    click.option(
+        "--cpus", type=click.IntRange(1, _MOST), metavar="N", help="CPU cores of each node. Default: no request."
+    ),
+    click.option(
+        "--memory",
+        type=Checked("SIZE", parse_size),
+        help="Memory of each node, such as 64Gi. Default: no request.",
+    ),
+    click.option(
+        "-i",
+        "--image",
+        metavar="IMAGE",
+        help="Image. Default: that of the pool, or run.image in run.yaml in your configuration folder.",
+    ),
+    options.pool(help="Pool to submit to. Default: your default pool."),
+    options.priority(
+        help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted. Default: NORMAL."
+    ),
+    click.option(
+        "-e",
+        "--env",
+        metavar="K[=V]",
+        multiple=True,
+        help="Environment variable; without =V, your value (repeatable).",
+    ),
+    click.option(
+        "--secret",
+        metavar="NAME",
+        multiple=True,
+        help="Credential to pass as variables named like its keys (repeatable).",
+    ),
+    click.option(
+        "--code",
+        default=".",
+        metavar="DIR|none",
+        help="Folder to send along, in which the command starts. Default: the current one.",
+    ),
+)
+"""The options of `Chosen` that `run` and `shell` share."""
 
 
 def time_option(default: str | None, help: str) -> Callable[[F], F]:
-    return click.option("--time", type=Checked("TIME", parse_duration), default=default, metavar="TIME", help=help)
+    return click.option("--time", type=Checked("TIME", parse_duration), default=default, help=help)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,12 +259,13 @@ def _check_text(command: Iterable[str]) -> None:
 
 
 def _environment(of_folder: Mapping[str, str], said: Iterable[str]) -> dict[str, str]:
-    found = dict(of_folder)
+    given = []
     for each in said:
         name, sign, value = each.partition("=")
         if not sign and name not in os.environ:
             raise InvalidInput.one(f"-e {name}: it is not set here. Use -e {name}=VALUE")
-        found[name] = value if sign else os.environ[name]
+        given.append((name, value if sign else os.environ[name]))
+    found = dict(of_folder) | once("-e", given)
     _check_text(found.values())
     for name in found:
         if not ENVIRONMENT_NAME.fullmatch(name):

@@ -2,9 +2,9 @@
 
 import click
 
-from runrig.cli import completing, options
+from runrig.cli import options
 from runrig.cli.commands.doctor import lines, problems
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.config_file import read_config
 from runrig.cli.transport.failure import located
@@ -15,20 +15,12 @@ from runrig.domain.findings import Verdict
 from runrig.spec.serve_settings import KubernetesSpec
 
 
-@click.command(
-    epilog=examples(
-        "runrig serve --config /etc/runrig/serve.yaml --check",
-        "runrig serve --config /etc/runrig/serve.yaml --init-admin alice",
-        "runrig serve --config /etc/runrig/serve.yaml",
-    )
+@command(
+    "runrig serve --config /etc/runrig/serve.yaml --check",
+    "runrig serve --config /etc/runrig/serve.yaml --init-admin alice",
+    "runrig serve --config /etc/runrig/serve.yaml",
 )
-@click.option(
-    "--config",
-    required=True,
-    shell_complete=completing.files,
-    metavar="FILE",
-    help="Config file (see docs/production.md).",
-)
+@options.config(required=True, help="Config file (see docs/production.md).")
 @click.option("--check", is_flag=True, help="Check the config file and exit.")
 @click.option("--init-admin", metavar="NAME", help="Create the first administrator, print a token and exit.")
 @options.no_mirror

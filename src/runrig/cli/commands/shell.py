@@ -8,9 +8,9 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.commands import attachment
-from runrig.cli.commands.run_options import Chosen, Command, pool_of, task_of, task_options, time_option
+from runrig.cli.commands.run_options import Chosen, CommandLine, pool_of, task_of, task_options, time_option
 from runrig.cli.confirm import asks
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import warn
 from runrig.cli.rendering.run_text import Asked, first_lines
 from runrig.cli.transport.session import Session, with_session
@@ -19,10 +19,7 @@ from runrig.spec.one_task import file_of
 from runrig.spec.shell_task import waiting_for
 
 
-@click.command(
-    cls=Command,
-    epilog=examples("runrig shell", "runrig shell --gpus 2 --time 30m", "runrig shell -g 0 -- python3"),
-)
+@command("runrig shell", "runrig shell --gpus 2 --time 30m", "runrig shell -g 0 -- python3", cls=CommandLine)
 @task_options
 @time_option("8h", "Time limit. Default: 8h.")
 @click.option("--name", default="shell", metavar="NAME", help="Name. Default: shell.")

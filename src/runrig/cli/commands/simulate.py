@@ -2,15 +2,15 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import Command, command
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
 from runrig.cli.transport.files import read_text, shown
@@ -28,7 +28,7 @@ _FAIR, _FAILED = "--fair-sharing", 2
 _SILENT_S, _BETWEEN_S = 2.0, 0.2
 
 
-class _OptionalValue(click.Command):
+class _OptionalValue(Command):
     """``--fair-sharing`` takes a value only after ``=``, so that a FILE can follow it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -36,15 +36,13 @@ class _OptionalValue(click.Command):
         return super().parse_args(ctx, [f"{_FAIR}=" if arg == _FAIR else arg for arg in args[:end]] + args[end:])
 
 
-@click.command(
+@command(
+    "runrig simulate cohort.yaml",
+    "runrig simulate --cycles 0 manifests/*.yaml",
+    "runrig simulate --fair-sharing=LessThanInitialShare --feature-gates PartialAdmission=false cohort.yaml",
+    "kubectl get clusterqueues,cohorts,localqueues,resourceflavors,workloads -A -o json | runrig simulate - -t json",
+    "runrig simulate -f manifests -f new-job.yaml",
     cls=_OptionalValue,
-    epilog=examples(
-        "runrig simulate cohort.yaml",
-        "runrig simulate --cycles 0 manifests/*.yaml",
-        "runrig simulate --fair-sharing=LessThanInitialShare --feature-gates PartialAdmission=false cohort.yaml",
-        "kubectl get clusterqueues,cohorts,localqueues,resourceflavors,workloads -A -o json | runrig simulate - -t json",
-        "runrig simulate -f manifests -f new-job.yaml",
-    ),
 )
 @click.argument("files", nargs=-1, metavar="FILE...", shell_complete=completing.files)
 @click.option(
@@ -94,20 +92,21 @@ def simulate(
     Each FILE (- reads stdin) is a separate scenario: Kueue manifests, or a cluster file with workflows that
     arrive. Needs no server and changes nothing.
     """
+    from runrig.cli.rendering.simulate_text import tell
     from runrig.wire.simulate import as_line, error_line
 
     if not files and not together:
         raise click.UsageError("Name a FILE, or a file or folder with -f.")
     chosen = _options(cycles, fair_sharing, feature_gates, as_peer=as_peer)
     failed = told = False
-    scenarios: list[tuple[str, tuple[str, ...]]] = [
-        (shown(file) if file == "-" else Path(file).name, (file,)) for file in files
+    scenarios: list[tuple[str, Callable[[str, Options], Outcome]]] = [
+        (shown(file) if file == "-" else Path(file).name, partial(_run, file)) for file in files
     ]
     if together:
-        scenarios.append((", ".join(Path(path).name or path for path in together), together))
-    for at, (scenario, paths) in enumerate(scenarios):
+        scenarios.append((", ".join(Path(path).name or path for path in together), partial(_run_together, together)))
+    for scenario, run in scenarios:
         try:
-            outcome = _run(paths[0], scenario, chosen) if at < len(files) else _run_together(paths, scenario, chosen)
+            outcome = run(scenario, chosen)
         except RunrigError as error:
             failed = True
             problems = _problems(scenario, error)
@@ -118,9 +117,11 @@ def simulate(
             continue
         if as_json:
             click.echo(as_line(outcome))
-        else:
-            _tell(outcome, first=not told)
-            told = True
+            continue
+        if told:
+            click.echo()
+        tell(outcome)
+        told = True
     if failed:
         raise click.exceptions.Exit(_FAILED)
 
@@ -153,9 +154,17 @@ def _run_together(paths: tuple[str, ...], scenario: str, options: "Options") -> 
 
 
 def _outcome(run: "Run", scenario: str) -> "Outcome":
-    with _progress(scenario) as tell:
+    """Runs it, and shows the number of cycles so far on stderr after a while."""
+    started = told = time.monotonic()
+    try:
         for cycles in run.steps():
-            tell(cycles)
+            now = time.monotonic()
+            if now - started > _SILENT_S and now - told > _BETWEEN_S and sys.stderr.isatty():
+                told = now
+                click.echo(f"\r\x1b[K{sanitize.line(scenario)}: {counted(cycles, 'cycle')}", err=True, nl=False)
+    finally:
+        if told != started:
+            click.echo("\r\x1b[K", err=True, nl=False)
     return run.outcome()
 
 
@@ -203,33 +212,3 @@ def _workflow(folder: Path, name: str) -> str:
     from runrig.spec.template import render
 
     return inlined(render(text), file.parent)
-
-
-# ---------------------------------------------------------------- while it runs
-
-
-@contextmanager
-def _progress(scenario: str) -> Iterator[Any]:
-    """Yields a function that takes the number of cycles so far, and shows it on stderr after a while."""
-    started = told = time.monotonic()
-
-    def tell(cycles: int) -> None:
-        nonlocal told
-        now = time.monotonic()
-        if now - started > _SILENT_S and now - told > _BETWEEN_S and sys.stderr.isatty():
-            told = now
-            click.echo(f"\r\x1b[K{sanitize.line(scenario)}: {counted(cycles, 'cycle')}", err=True, nl=False)
-
-    try:
-        yield tell
-    finally:
-        if told != started:
-            click.echo("\r\x1b[K", err=True, nl=False)
-
-
-def _tell(outcome: "Outcome", *, first: bool) -> None:
-    from runrig.cli.rendering.simulate_text import tell
-
-    if not first:
-        click.echo()
-    tell(outcome)

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
-
-import click
 
 from runrig.cli.commands.queries import gpus_of, nodes_of
 from runrig.cli.commands.screen import MOST, repeated, watching
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering import times
 from runrig.cli.rendering.array_text import summary
 from runrig.cli.rendering.nearest_limit import left_s, nearest_limit
@@ -41,7 +39,7 @@ _WORK = (
 )
 
 
-@click.command(epilog=examples("runrig status", "runrig status -w", "runrig status -t json"))
+@command("runrig status", "runrig status -w", "runrig status -t json")
 @watching
 @with_session
 def status(session: Session, watch: bool) -> None:
@@ -77,12 +75,7 @@ def _asked(client: Transport) -> dict[str, Any]:
 
 def _today(ended: str | None) -> bool:
     """Whether *ended* is today in the zone of this machine."""
-    return ended is not None and _local(ended).date() == datetime.now().astimezone().date()
-
-
-def _local(text: str) -> datetime:
-    at = datetime.fromisoformat(text)
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone()
+    return ended is not None and times.local(ended)[:10] == f"{datetime.now().astimezone():%Y-%m-%d}"
 
 
 def _tell(answer: Answer) -> None:
@@ -127,6 +120,6 @@ def _details(entry: Answer) -> Iterator[str]:
         if waited_s := entry["times"]["waited_s"]:  # It begins when it is in the queue, not while it waits for others.
             yield f"waited {times.span(waited_s)}"
     else:
-        yield f"ended {_local(entry['end_time']):%H:%M}, ran {times.span(entry['times']['running_s'])}"
+        yield f"ended {times.local(entry['end_time'])[11:16]}, ran {times.span(entry['times']['running_s'])}"
         if why := entry["cause"]["sentence"] if cause_tells(entry) else entry["message"]:
             yield why

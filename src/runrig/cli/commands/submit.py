@@ -12,12 +12,12 @@ import click
 from runrig.cli import completing, options
 from runrig.cli.commands import submit_many
 from runrig.cli.commands.submit_options import Settings, submit_options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.printed import workflows
 from runrig.cli.rendering.output import say, warn, warn_of
+from runrig.cli.transport.config_file import read_cluster_file
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
-from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.localpath import KEY, inlined
 from runrig.client.transport import Transport, path
@@ -61,14 +61,12 @@ def only_pool(names: Iterable[str], none: str, default: str = "") -> str:
     raise InvalidInput.one(none)
 
 
-@click.command(
-    epilog=examples(
-        "runrig submit train.yaml",
-        "runrig submit train.yaml --pool vision --priority LOW --set epochs=3 --set-env MODE=fast",
-        "runrig submit - --dry-run < train.yaml",
-        "runrig submit eval.yaml --array 0-9%3",
-        "runrig submit sweep/*.yaml --pool vision --all-or-nothing",
-    )
+@command(
+    "runrig submit train.yaml",
+    "runrig submit train.yaml --pool vision --priority LOW --set epochs=3 --set-env MODE=fast",
+    "runrig submit - --dry-run < train.yaml",
+    "runrig submit eval.yaml --array 0-9%3",
+    "runrig submit sweep/*.yaml --pool vision --all-or-nothing",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=completing.files)
 @options.pool(help="Pool to submit to. Default: your default pool.")
@@ -159,12 +157,10 @@ def _submitted(answer: dict[str, Any], what: str) -> None:
     warn_of(answer)
 
 
-@click.command(
-    epilog=examples(
-        "runrig workflow validate train.yaml",
-        "runrig workflow validate train.yaml --pool vision",
-        "runrig workflow validate train.yaml --pool vision --priority LOW --cluster cluster.yaml",
-    )
+@command(
+    "runrig workflow validate train.yaml",
+    "runrig workflow validate train.yaml --pool vision",
+    "runrig workflow validate train.yaml --pool vision --priority LOW --cluster cluster.yaml",
 )
 @click.argument("file", shell_complete=completing.files)
 @options.pool(help="Also ask the server whether this pool could ever run it.")
@@ -217,37 +213,30 @@ def _checked_offline(
 ) -> tuple[str, dict[str, Any]]:
     """Returns (the pool, the answer of a server of the cluster in *cluster_file*)."""
     from runrig.wire.json import to_plain
-    from runrig.wiring import up
+    from runrig.wiring.up import check
 
-    cluster, into = declared(cluster_file, pool)
+    cluster, into, submission = offline(text, file, pool, cluster_file, settings)
     with located(shown(file)):
-        submission = up.submission(with_files_here(text, file, settings), into, **asdict(settings))
-        return into, validated(to_plain(up.check(submission, cluster)))
+        return into, validated(to_plain(check(submission, cluster)))
 
 
-def declared(cluster_file: str, pool: str | None) -> "tuple[ClusterSpec, str]":
-    """Returns the cluster of the file, and *pool* or its only one."""
-    from runrig.spec.cluster import read_cluster
-
-    text = read_text(cluster_file)
-    with located(shown(cluster_file)):
-        cluster = read_cluster(text)
-    none = f"{shown(cluster_file)} has no pools. Add pools: [{{name: NAME, quota: GPUS}}]"
-    return cluster, pool or only_pool((each.name for each in cluster.pools), none)
-
-
-def with_files_here(text: str, file: str, settings: Settings) -> str:
-    """Returns *text* with its ``localpath`` files included, rendered if necessary."""
+def offline(
+    text: str, file: str, pool: str | None, cluster_file: str, settings: Settings
+) -> "tuple[ClusterSpec, str, Any]":
+    """Returns the cluster of *cluster_file*, *pool* or its only one, and the submission of *text*, with its ``localpath`` files, to it."""
     from runrig.spec.template import render
+    from runrig.wiring.up import submission
 
-    if KEY not in text:
-        return text
-    return inlined(render(text, settings.variables, settings.string_variables), _folder(file))
+    cluster = read_cluster_file(cluster_file)
+    none = f"{shown(cluster_file)} has no pools. Add pools: [{{name: NAME, quota: GPUS}}]"
+    into = pool or only_pool((each.name for each in cluster.pools), none)
+    with located(shown(file)):
+        if KEY in text:
+            text = inlined(render(text, settings.variables, settings.string_variables), _folder(file))
+        return cluster, into, submission(text, into, **asdict(settings))
 
 
-@click.command(
-    epilog=examples("runrig restart", "runrig restart train-1 --failed --code .", "runrig restart train-1 --pool batch")
-)
+@command("runrig restart", "runrig restart train-1 --failed --code .", "runrig restart train-1 --pool batch")
 @click.argument("id", required=False, shell_complete=completing.workflows)
 @click.option(
     "--failed",
@@ -265,7 +254,7 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
 @with_session
 def restart(session: Session, id: str | None, keep: bool, folder: str | None, pool: str | None) -> None:
     """Submit a failed workflow again, as a new one. Without ID: your latest workflow."""
-    client, id = session.client, or_latest(session, id)
+    client, id = session.client, session.or_latest(id)
     old = client.get(path("workflows", id)) if keep or pool is None else {}
     body: dict[str, Any] = {"pool": pool or old["pool"], "keep_completed" if keep else "failed_only": True}
     if folder is not None:

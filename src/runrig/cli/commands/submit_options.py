@@ -1,24 +1,20 @@
-"""The options of a submission, except its file: `submit`, `validate`, `render` and `plan -s` have them."""
+"""The options of a submission, except its file: `submit`, `validate`, `render` and `plan -s` have them, and `run` some."""
 
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from runrig.cli import completing, options
+from runrig.cli.lazy import F, once, together
+from runrig.cli.options import Checked
+from runrig.client.calls.submission import settings
+from runrig.domain.after import parse_after
 from runrig.domain.workflows import MOST_ELEMENTS
-
-RETRY_HELP = "Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0."
-AFTER = "ID[:ok|any|fail]"
-AFTER_HELP = (
-    "Wait until workflow ID, or the element ID/INDEX of an array, has ended: completed (ok, the default), failed, or "
-    "either (any) (repeatable)."
-)
-ARRAY_HELP = "Run it once for each index, such as 0-9; %N: at most N at a time. {{array_index}} and RUNRIG_ARRAY_INDEX have the index."
-MOST_HELP = "With --array or --sweep: run at most N at a time."
-F = TypeVar("F", bound=Callable[..., Any])
+from runrig.spec.arrays import parse_array, parse_sweep
+from runrig.spec.overrides import parse_retry
 
 
 class Pair(click.ParamType[str]):
@@ -48,14 +44,16 @@ class Settings:
     sweep: tuple[str, ...]
     most: int | None
 
+    def __post_init__(self) -> None:
+        once("--set", _pairs((*self.variables, *self.string_variables)))
+        once("--set-env", _pairs(self.environment))
+        once("--label", _pairs(self.labels))
+
     def whole(self, pool: str) -> dict[str, Any]:
         """Returns the fields of a request for all files, which go to *pool*."""
-        always = {"pool": pool, "priority": self.priority}
-        by_name = {"environment": _by_name(self.environment), "labels": _by_name(self.labels)}
-        lists = {"after": list(self.after), "sweep": list(self.sweep)}
-        others = {"retry": self.retry, "array": self.array, "most": self.most}
-        given = {name: value for name, value in (lists | others).items() if value not in ([], None)}
-        return always | by_name | given
+        environment, labels = dict(_pairs(self.environment)), dict(_pairs(self.labels))
+        again = self.retry, self.after, self.array, self.sweep, self.most
+        return {"pool": pool} | settings(self.priority, environment, labels, *again)
 
     def options(self) -> tuple[str, ...]:
         """Returns the options as words of a command line."""
@@ -82,41 +80,63 @@ class Settings:
         return {"file": text, "variables": list(self.variables), "string_variables": list(self.string_variables)}
 
 
-def _by_name(pairs: Iterable[str]) -> dict[str, str]:
-    """Returns ``K=V`` pairs as a map; the last value of a key wins."""
-    return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
+def _pairs(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Returns ``K=V`` texts as pairs."""
+    return [(key, value) for key, _, value in (text.partition("=") for text in texts)]
 
 
-def submit_options(command: F) -> F:
-    """The options of `Settings`."""
-    for option in (
-        click.option("--most", type=click.IntRange(1, MOST_ELEMENTS), metavar="N", help=MOST_HELP),
+def array_options(placeholder: str) -> Callable[[F], F]:
+    """Options that run a file or a command again. *placeholder*: how it names a value of --sweep."""
+    return together(
+        click.option(
+            "--retry",
+            type=Checked("N[:CODES]", parse_retry),
+            help="Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0.",
+        ),
+        click.option(
+            "--after",
+            type=Checked("ID[:ok|any|fail]", parse_after),
+            multiple=True,
+            shell_complete=completing.workflows,
+            help="Wait until workflow ID, or the element ID/INDEX of an array, has ended: completed (ok, the default), "
+            "failed, or either (any) (repeatable).",
+        ),
+        click.option(
+            "--array",
+            type=Checked("INDICES[%N]", parse_array),
+            help="Run it once for each index, such as 0-9; %N: at most N at a time. {{array_index}} and "
+            "RUNRIG_ARRAY_INDEX have the index.",
+        ),
         click.option(
             "--sweep",
+            type=Checked("NAME=V,V", parse_sweep),
             multiple=True,
-            metavar="NAME=V,V",
-            help="Run it once for each value; {{array:NAME}} and the variable NAME have it (repeatable: every combination).",
-        ),
-        click.option("--array", metavar="INDICES[%N]", help=ARRAY_HELP),
-        click.option("--after", multiple=True, metavar=AFTER, help=AFTER_HELP, shell_complete=completing.workflows),
-        click.option("--retry", metavar="N[:CODES]", help=RETRY_HELP),
-        click.option("--label", "labels", type=Pair(), multiple=True, help="Label; overrides the file's (repeatable)."),
-        click.option(
-            "--set-env",
-            "environment",
-            type=Pair(),
-            multiple=True,
-            help="Environment variable for all tasks (repeatable).",
+            help=f"Run it once for each value; {{{{{placeholder}}}}} and the variable NAME have it (repeatable: every "
+            "combination).",
         ),
         click.option(
-            "--set-string",
-            "string_variables",
-            type=Pair(),
-            multiple=True,
-            help="Like --set, but the value is always a string (repeatable).",
+            "--most",
+            type=click.IntRange(1, MOST_ELEMENTS),
+            metavar="N",
+            help="With --array or --sweep: run at most N at a time.",
         ),
-        click.option("--set", "variables", type=Pair(), multiple=True, help="Template variable (repeatable)."),
-        options.priority(),
-    ):
-        command = option(command)
-    return command
+    )
+
+
+submit_options = together(
+    options.priority(),
+    click.option("--set", "variables", type=Pair(), multiple=True, help="Template variable (repeatable)."),
+    click.option(
+        "--set-string",
+        "string_variables",
+        type=Pair(),
+        multiple=True,
+        help="Like --set, but the value is always a string (repeatable).",
+    ),
+    click.option(
+        "--set-env", "environment", type=Pair(), multiple=True, help="Environment variable for all tasks (repeatable)."
+    ),
+    click.option("--label", "labels", type=Pair(), multiple=True, help="Label; overrides the file's (repeatable)."),
+    array_options("array:NAME"),
+)
+"""The options of `Settings`."""

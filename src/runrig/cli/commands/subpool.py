@@ -8,16 +8,15 @@ import click
 from runrig.cli import completing, options
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
+from runrig.cli.printed import pools as printed
 from runrig.cli.quota_options import Gpus
 from runrig.cli.rendering import pool_table, sanitize
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import GPU, amount_in_words
-from runrig.osmo import pools as shaped
 
 Pool = Mapping[str, Any]
 
@@ -35,30 +34,26 @@ _quota = click.option(
 )
 
 
-@click.group(epilog=examples("runrig pool subpool list team", "runrig pool subpool create team a --quota 30"))
+@group("runrig pool subpool list team", "runrig pool subpool create team a --quota 30")
 def subpool() -> None:
     """Manage subpools, guaranteed slices of a pool."""
 
 
-@subpool.command("list", epilog=examples("runrig pool subpool list team", "runrig pool subpool list team --all"))
+@command("runrig pool subpool list team", "runrig pool subpool list team --all", name="list", of=subpool)
 @click.argument("parent", shell_complete=completing.pools)
 @click.option("--all", "archived", is_flag=True, help="Include ARCHIVED subpools.")
 @with_session
 def list_subpools(session: Session, parent: str, archived: bool) -> None:
     """List the subpools of a pool with quota and usage in GPUs."""
     found = session.client.items(path("pools"), {"name": parent, "archived": archived or None})
-    platforms = shaped.platforms_of(session.flavors())
-    answer = {"subpools": [shaped.pool(each, platforms) for each in found if each["parent"] == parent]}
-    if not session.show(answer):
-        way_out = f"runrig pool subpool create {parent} NAME --quota GPUS"
-        nothing = f"pool {parent} has no subpools. Create one with `{way_out}`."
-        show_any(pool_table.of_subpools(answer["subpools"]), nothing)
+    flavors = session.flavors()
+    answer = {"subpools": [printed.shown(each, flavors) for each in found if each["parent"] == parent]}
+    way_out = f"runrig pool subpool create {parent} NAME --quota GPUS"
+    nothing = f"pool {parent} has no subpools. Create one with `{way_out}`."
+    session.table(answer, pool_table.of_subpools(answer["subpools"]), nothing)
 
 
-@subpool.command(
-    "create",
-    epilog=examples("runrig pool subpool create team a --quota 30", "runrig pool subpool create team b --quota 25%"),
-)
+@command("runrig pool subpool create team a --quota 30", "runrig pool subpool create team b --quota 25%", of=subpool)
 @click.argument("parent", shell_complete=completing.pools)
 @click.argument("subpool")
 @_quota
@@ -71,12 +66,12 @@ def create(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
     """
     body = {"parent": parent, "name": subpool, "quota": quota}
     found = session.client.call("POST", path("pools"), body=body, query={"dry_run": dry_run or None})
-    answer = shaped.pool(found, shaped.platforms_of(session.flavors()))
+    answer = printed.shown(found, session.flavors())
     done = "would be created" if dry_run else "created"
     _tell(session, parent, answer, f"{done} with {pool_changes.given(answer['quotas'])}", dry_run=dry_run)
 
 
-@subpool.command("update", epilog=examples("runrig pool subpool update team a --quota 40"))
+@command("runrig pool subpool update team a --quota 40", of=subpool)
 @click.argument("parent", shell_complete=completing.pools)
 @click.argument("subpool", shell_complete=completing.subpools)
 @_quota
@@ -90,18 +85,15 @@ def update(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
     client, route = session.client, _route(parent, subpool)
     before = {} if session.as_json else client.get(route)
     found = client.call("PATCH", route, body={"quota": quota}, query={"dry_run": dry_run or None})
-    answer = shaped.pool(found, shaped.platforms_of(session.flavors()))
-    if session.as_json:
-        session.show(answer)
-        return
-    changes = pool_changes.resized(before["quotas"], answer["quotas"])
+    answer = printed.shown(found, session.flavors())
+    changes = pool_changes.resized(before.get("quotas", {}), answer["quotas"])
     _tell(session, parent, answer, ("would change: " if dry_run else "") + changes, dry_run=dry_run)
 
 
-@subpool.command(
-    "delete",
-    short_help="Delete a subpool.",
-    epilog=examples("runrig pool subpool delete team a", "runrig pool subpool delete team a --dry-run"),
+@command(
+    "runrig pool subpool delete team a",
+    "runrig pool subpool delete team a --dry-run",
+    of=subpool,
 )
 @click.argument("parent", shell_complete=completing.pools)
 @click.argument("subpool", shell_complete=completing.subpools)
@@ -117,7 +109,7 @@ def delete(session: Session, parent: str, subpool: str, dry_run: bool, yes: bool
     question = f"Delete {parent}--{subpool}? Workflows that have not started are cancelled; others finish."
     confirmed(question, yes=yes or dry_run)
     deleted = session.client.call("DELETE", _route(parent, subpool), query={"dry_run": dry_run or None})
-    answer = shaped.pool(deleted["pool"], shaped.platforms_of(session.flavors())) | {"cancelled": deleted["cancelled"]}
+    answer = printed.deleted(deleted, session.flavors())
     session.say(answer, pool_changes.deleted(answer, dry_run=dry_run))
 
 

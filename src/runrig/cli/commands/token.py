@@ -1,6 +1,5 @@
 """`runrig token`: manages access tokens."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
@@ -9,14 +8,14 @@ import click
 
 from runrig.cli import options
 from runrig.cli.confirm import confirmed
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
-from runrig.cli.rendering.tables import Column, Table, show_any
+from runrig.cli.rendering.tables import Column, Table
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
-from runrig.domain.instants import UNITS_S
+from runrig.domain.instants import seconds_of
 
 _COLUMNS = (
     Column("Name"),
@@ -28,7 +27,6 @@ _COLUMNS = (
     Column("Roles", 1, prose=True),
     Column("Description", 1, prose=True),
 )
-_SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
 
 
 class Lifetime(click.ParamType[float | None]):
@@ -37,12 +35,11 @@ class Lifetime(click.ParamType[float | None]):
     name = "TIME|never"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
-        if value is None or isinstance(value, float) or value == "never":
-            return None if value == "never" else value
-        found = _SPAN.fullmatch(str(value))
-        if found is None:
+        if value == "never":
+            return None
+        if (found := seconds_of(str(value))) is None:
             self.fail(f"{sanitize.line(value)!r} is not a lifetime. Use for example 90d, 12h or never.", param, ctx)
-        return float(int(found[1]) * UNITS_S[found[2]])
+        return float(found)
 
 
 _roles = click.option(
@@ -57,25 +54,34 @@ _description = click.option("--description", metavar="TEXT", help="Purpose of th
 _user = options.user(help="Act on another user's token (administrators only).")
 
 
-@click.group(epilog=examples("runrig token list", "runrig token create laptop --expires 30d"))
+@group("runrig token list", "runrig token create laptop --expires 30d")
 def token() -> None:
     """Manage access tokens."""
 
 
-@token.command("list", epilog=examples("runrig token list", "runrig token list --user alice --all"))
+@command("runrig token list", "runrig token list --user alice --all", name="list", of=token)
 @_user
 @click.option("--all", "-a", "ended", is_flag=True, help="Include expired and revoked tokens.")
 @with_session
 def list_tokens(session: Session, user: str | None, ended: bool) -> None:
     """List your tokens with their roles, expiry and last use."""
     answer = {"tokens": [row(each) for each in session.client.items(_route(user), {"ended": ended or None})]}
-    if session.show(answer):
-        return
     rows = [
-        (each["name"], each["user"], each["state"], *_times(each), _gives(each), each["description"])
+        (
+            each["name"],
+            each["user"],
+            _state(each),
+            *_times(each),
+            _gives(each),
+            each["description"],
+        )
         for each in answer["tokens"]
     ]
-    show_any(Table(_COLUMNS, rows), "no tokens")
+    session.table(answer, Table(_COLUMNS, rows), "no tokens")
+
+
+def _state(each: Mapping[str, Any]) -> str:
+    return "valid" if each["state"] == "good" else str(each["state"])
 
 
 def _gives(each: Mapping[str, Any]) -> str:
@@ -87,13 +93,11 @@ def _times(each: Mapping[str, Any]) -> tuple[str, str, str]:
     return times.local(each["created_at"]), expires, times.local(each["last_used_at"])
 
 
-@token.command(
-    "create",
-    epilog=examples(
-        "runrig token create laptop",
-        "runrig token create ci --expires 30d --user builds > token",
-        "runrig token create nightly --role vision-user --description 'the nightly run'",
-    ),
+@command(
+    "runrig token create laptop",
+    "runrig token create ci --expires 30d --user builds > token",
+    "runrig token create nightly --role vision-user --description 'the nightly run'",
+    of=token,
 )
 @click.argument("name")
 @click.option(
@@ -125,10 +129,7 @@ def create(
     say(answer["token"])
 
 
-@token.command(
-    "update",
-    epilog=examples("runrig token update nightly --role vision-viewer", "runrig token update nightly --all-roles"),
-)
+@command("runrig token update nightly --role vision-viewer", "runrig token update nightly --all-roles", of=token)
 @click.argument("name")
 @_roles
 @click.option("--all-roles", is_flag=True, help="Grant all roles of the user.")
@@ -152,7 +153,7 @@ def update(
     session.say(answer, sanitize.line(f"token {answer['name']} of {answer['user']} grants: {_gives(answer)}"))
 
 
-@token.command("delete", epilog=examples("runrig token delete laptop", "runrig token delete ci --user builds --yes"))
+@command("runrig token delete laptop", "runrig token delete ci --user builds --yes", of=token)
 @click.argument("name")
 @_user
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")

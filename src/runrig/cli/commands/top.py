@@ -8,7 +8,7 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.commands.screen import MOST, repeated, watching
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say, tell
 from runrig.cli.rendering.tables import Column, Table, show
@@ -33,7 +33,7 @@ _COLUMNS = (
 )
 
 
-@click.command(epilog=examples("runrig top", "runrig top train-1", "runrig top -w", "runrig top -t json"))
+@command("runrig top", "runrig top train-1", "runrig top -w", "runrig top -t json")
 @click.argument("id", required=False, shell_complete=completing.workflows)
 @watching
 @with_session

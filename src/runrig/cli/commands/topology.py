@@ -3,26 +3,25 @@
 import click
 
 from runrig.cli import options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.rendering import topology_map
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
 
-@click.group(epilog=examples("runrig topology show", "runrig topology show --pool vision --size 64"))
+@group("runrig topology show", "runrig topology show --pool vision --size 64")
 def topology() -> None:
     """Show free capacity by zone, spine and rack."""
 
 
-@topology.command(
-    "show",
-    epilog=examples(
-        "runrig topology show",
-        "runrig topology show --pool vision --size 64",
-        "runrig topology show --size 8x8 --level rack",
-        "runrig topology show --pool vision --nodes -t json",
-    ),
+@command(
+    "runrig topology show",
+    "runrig topology show --pool vision --size 64",
+    "runrig topology show --size 8x8 --level rack",
+    "runrig topology show --pool vision --nodes -t json",
+    name="show",
+    of=topology,
 )
 @options.pool(help="Show nodes and topology keys of this pool. Default: all nodes, by their keys.")
 @click.option(

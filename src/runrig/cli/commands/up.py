@@ -1,11 +1,9 @@
 """`runrig up`: starts a server. Imports it only when it runs."""
 
-from contextlib import nullcontext
-
 import click
 
 from runrig.cli import options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.client.server_address import ServerAddress
@@ -16,13 +14,12 @@ DEFAULT_PORT = 8700
 DRAIN_SWEEP_S = 900
 
 
-@click.command(
-    epilog=examples(
-        "runrig up",
-        "runrig up --gpus 4 --port 0",
-        "runrig up --backend simulated --cluster cluster.yaml --data /tmp/lab",
-        "runrig up --dev-login dev",
-    )
+@command(
+    "runrig up",
+    "runrig up --gpus 4 --port 0",
+    "runrig up --backend simulated --cluster cluster.yaml --data /tmp/lab",
+    "runrig up --dev-login dev",
+    cls=click.Command,  # Wrappers set options that a later one replaces.
 )
 @click.option(
     "--backend",
@@ -62,9 +59,9 @@ DRAIN_SWEEP_S = 900
     ),
 )
 @options.no_mirror
-@click.pass_context
+@click.pass_obj
 def up(
-    context: click.Context,
+    address: ServerAddress,
     backend: str | None,
     cluster: str | None,
     data: str | None,
@@ -80,15 +77,14 @@ def up(
     """
     from runrig.wiring.port import LOOPBACK, bound
 
-    before = context.find_object(ServerAddress) or ServerAddress()
-    folder = ServerAddress(data=data or before.data).data_folder()
+    folder = address.or_else(data=data).data_folder()
     text = None if cluster is None else read_text(cluster)
     taken = bound(LOOPBACK, port, "choose another with --port (0 picks a free one)")
     click.echo(f"Starting a server on port {taken.getsockname()[1]}, data {folder}", err=True)
     from runrig.wiring.up import up as run  # Takes seconds on a busy machine.
 
     # Without a file, only an option can be wrong.
-    with taken, nullcontext() if cluster is None else located(shown(cluster)):
+    with taken, located(cluster and shown(cluster)):
         run(
             backend=backend,
             cluster=text,

@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 import click
 
 from runrig.cli import options
-from runrig.cli.commands.queries import Moment
-from runrig.cli.lazy import LazyGroup, examples
+from runrig.cli.lazy import group
+from runrig.cli.options import Moment, Words
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
@@ -23,25 +24,21 @@ Row = Mapping[str, Any]
 
 KEYS = ("user", "pool", "flavor", "priority")
 _AMOUNTS = {
-    "capacity": "Capacity",
-    "quota": "Quota",
-    "held": "Held",
-    "free": "Free",
-    "down": "Down",
-    "idle_asked": "Idle while requested",
-    "guaranteed": "Guaranteed",
-    "drawn": "Drawn",
-    "borrowed": "Borrowed",
-    "lent": "Lent",
-    "waited": "Waited",
-    "lost": "Lost",
+    "capacity": Column("Capacity", 3),
+    "quota": Column("Quota", 5),
+    "held": Column("Held"),
+    "free": Column("Free", 2),
+    "down": Column("Down", 1),
+    "idle_asked": Column("Idle while requested"),
+    "guaranteed": Column("Guaranteed", 4),
+    "drawn": Column("Drawn", 0),
+    "borrowed": Column("Borrowed"),
+    "lent": Column("Lent"),
+    "waited": Column("Waited", 6),
+    "lost": Column("Lost"),
 }
-_IMPORTANCE = {
-    name: at for at, name in enumerate(("Drawn", "Down", "Free", "Capacity", "Guaranteed", "Quota", "Waited"))
-}
-"""The others are never dropped."""
-_OF_HELD = ("Portion lost", "lost", "held")
-_OF_CAPACITY = ("In use", "held", "capacity")
+_OF_HELD = (Column("Portion lost"), "lost", "held")
+_OF_CAPACITY = (Column("In use"), "held", "capacity")
 _HOUR_S = 3600.0
 _BEHIND_S = 10.0
 _OTHERS = "others"
@@ -49,33 +46,19 @@ _ITSELF = "without subpools"
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
 
 
-class _Keys(click.ParamType[tuple[str, ...]]):
-    """Names, separated by commas."""
-
-    name = "KEYS"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        found = tuple(dict.fromkeys(each.strip().lower() for each in str(value).split(",")))
-        for each in found:
-            if each not in KEYS:
-                self.fail(f"unknown key {each!r:.80}. Use any of {', '.join(KEYS)}, separated by commas.", param, ctx)
-        return found
-
-
-@click.group(
-    cls=LazyGroup,
+@group(
+    "runrig usage",
+    "runrig usage --by user,pool --since 30d --every week",
+    "runrig usage --tree --since 30d",
+    "runrig usage --by flavor --since 2026-10-01 --until 2026-11-01",
+    "runrig usage --by user,pool,flavor,priority --since 30d -t csv",
+    "runrig usage report --month 2026-10 --html october.html",
     invoke_without_command=True,
     lazy={"report": ("runrig.cli.commands.usage_report:report", "Write a report on the usage of a month.")},
-    epilog=examples(
-        "runrig usage",
-        "runrig usage --by user,pool --since 30d --every week",
-        "runrig usage --tree --since 30d",
-        "runrig usage --by flavor --since 2026-10-01 --until 2026-11-01",
-        "runrig usage --by user,pool,flavor,priority --since 30d -t csv",
-        "runrig usage report --month 2026-10 --html october.html",
-    ),
 )
-@click.option("--by", type=_Keys(), default="pool", show_default=True, help="Group by user, pool, flavor, priority.")
+@click.option(
+    "--by", type=Words("key", KEYS), default="pool", show_default=True, help="Group by user, pool, flavor, priority."
+)
 @click.option("--since", type=Moment(), help="From the beginning of this hour. Default: 7 days before --until.")
 @click.option("--until", type=Moment(), help="Until the end of this hour. Default: now.")
 @click.option(
@@ -142,8 +125,8 @@ def _table(answer: Row) -> Table:
     keys = [*(["From"] if answer["every"] else []), *(each.capitalize() for each in answer["by"])]
     columns, cells = [Column(key) for key in keys], list[list[str]]()
     for title, column in amounts:
-        width = max(map(len, (title, *column)))
-        columns.append(Column(title.rjust(width), _IMPORTANCE.get(title)))
+        width = max(map(len, (title.name, *column)))
+        columns.append(replace(title, name=title.name.rjust(width)))
         cells.append([cell.rjust(width) for cell in column])
     parents = {row["pool"] for row in rows if row["subtree"]}
     names = [_names(row, answer["by"], parents, every=answer["every"]) for row in rows]

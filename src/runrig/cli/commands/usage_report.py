@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runrig.cli import options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import tell
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -30,11 +30,9 @@ def _month(_: click.Context, __: click.Parameter, typed: str) -> tuple[datetime,
     return begin, begin.replace(year=year + month // 12, month=month % 12 + 1)
 
 
-@click.command(
-    epilog=examples(
-        "runrig usage report --month 2026-10 --html october.html",
-        "runrig usage report --month 2026-10 --pool vision --html vision.html",
-    )
+@command(
+    "runrig usage report --month 2026-10 --html october.html",
+    "runrig usage report --month 2026-10 --pool vision --html vision.html",
 )
 @click.option("--month", required=True, metavar="YYYY-MM", callback=_month, help="The month, in UTC.")
 @click.option(

@@ -7,10 +7,10 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.confirm import confirmed
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command, group
 from runrig.cli.printed import access
 from runrig.cli.rendering import sanitize, times
-from runrig.cli.rendering.tables import Column, Table, facts, show_any
+from runrig.cli.rendering.tables import Column, Table, facts
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
@@ -18,22 +18,21 @@ _COLUMNS = (Column("User"), Column("State", 1), Column("Roles", prose=True), Col
 _HISTORY = (Column("Time"), Column("By", 0), Column("User", 3), Column("What"), Column("Which", 2))
 
 
-@click.group(epilog=examples("runrig user list", "runrig user create alice --role vision-user"))
+@group("runrig user list", "runrig user create alice --role vision-user")
 def user() -> None:
     """Manage users (administrators only)."""
 
 
-@user.command("list", epilog=examples("runrig user list", "runrig user list -t json"))
+@command("runrig user list", "runrig user list -t json", name="list", of=user)
 @with_session
 def list_users(session: Session) -> None:
     """List users and their roles."""
     answer = {"users": [access.row(each) for each in session.client.items(path("users"))]}
-    if not session.show(answer):
-        rows = [(each["name"], _state(each), _roles(each), times.local(each["created_at"])) for each in answer["users"]]
-        show_any(Table(_COLUMNS, rows), "no users")
+    rows = [(each["name"], _state(each), _roles(each), times.local(each["created_at"])) for each in answer["users"]]
+    session.table(answer, Table(_COLUMNS, rows), "no users")
 
 
-@user.command("show", epilog=examples("runrig user show alice"))
+@command("runrig user show alice", name="show", of=user)
 @click.argument("name", shell_complete=completing.users)
 @with_session
 def show_user(session: Session, name: str) -> None:
@@ -50,9 +49,7 @@ def show_user(session: Session, name: str) -> None:
         )
 
 
-@user.command(
-    "create", epilog=examples("runrig user create alice --role vision-user", "runrig user create root --role admin")
-)
+@command("runrig user create alice --role vision-user", "runrig user create root --role admin", of=user)
 @click.argument("name")
 @click.option(
     "--role", "-r", "roles", multiple=True, metavar="ROLE", help="Role to grant, such as vision-user (repeatable)."
@@ -67,7 +64,7 @@ def create(session: Session, name: str, roles: tuple[str, ...]) -> None:
     _tell(session, made, "created")
 
 
-@user.command("disable", epilog=examples("runrig user disable alice"))
+@command("runrig user disable alice", of=user)
 @click.argument("name", shell_complete=completing.users)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session
@@ -80,7 +77,7 @@ def disable(session: Session, name: str, yes: bool) -> None:
     _tell(session, session.client.call("PATCH", path("users", name), body={"disabled": True}), "disabled")
 
 
-@user.command("enable", epilog=examples("runrig user enable alice"))
+@command("runrig user enable alice", of=user)
 @click.argument("name", shell_complete=completing.users)
 @with_session
 def enable(session: Session, name: str) -> None:
@@ -91,7 +88,7 @@ def enable(session: Session, name: str) -> None:
     _tell(session, session.client.call("PATCH", path("users", name), body={"disabled": False}), "enabled")
 
 
-@user.command("history", epilog=examples("runrig user history", "runrig user history alice -t json"))
+@command("runrig user history", "runrig user history alice -t json", of=user)
 @click.argument("name", required=False, shell_complete=completing.users)
 @options.limit
 @with_session
@@ -102,13 +99,11 @@ def history(session: Session, name: str | None, limit: int) -> None:
     """
     found = list(session.client.items(path("access-events"), {"user": name}, most=limit + 1))
     answer = access.events(found[:limit], more=len(found) > limit)
-    if session.show(answer):
-        return
     rows = [
         (times.local(each["time"]), each["actor"], each["user"], each["what"], each["subject"] or "-")
         for each in answer["events"]
     ]
-    show_any(Table(_HISTORY, rows), "nothing was changed")
+    session.table(answer, Table(_HISTORY, rows), "nothing was changed")
 
 
 def _tell(session: Session, found: Mapping[str, Any], what: str) -> None:

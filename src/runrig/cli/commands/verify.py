@@ -7,20 +7,18 @@ from pathlib import Path
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import say
 from runrig.client.server_address import ServerAddress
 from runrig.domain.errors import InvalidInput
 
 
-@click.command(
-    epilog=examples(
-        "runrig verify",
-        "runrig verify runrig-monday.backup --from 1200",
-        "runrig verify runrig.db --law P4,R3 -t json",
-        "runrig verify --live --textfile /var/lib/node_exporter/runrig.prom",
-        "runrig verify events.jsonl --head 3f9c0a7e51b2d8c64e90f1a3b7d5c28e6a04f9b1d3c7e582a60b94f8d1e3c57a",
-    )
+@command(
+    "runrig verify",
+    "runrig verify runrig-monday.backup --from 1200",
+    "runrig verify runrig.db --law P4,R3 -t json",
+    "runrig verify --live --textfile /var/lib/node_exporter/runrig.prom",
+    "runrig verify events.jsonl --head 3f9c0a7e51b2d8c64e90f1a3b7d5c28e6a04f9b1d3c7e582a60b94f8d1e3c57a",
 )
 @click.argument("file", required=False, shell_complete=completing.files)
 @click.option(
@@ -41,9 +39,9 @@ from runrig.domain.errors import InvalidInput
     type=click.Path(path_type=Path, dir_okay=False),
     help="With --live: write metrics for Prometheus to this file.",
 )
-@click.pass_context
+@click.pass_obj
 def verify(
-    context: click.Context,
+    address: ServerAddress,
     file: str | None,
     since: int,
     laws: str,
@@ -61,7 +59,7 @@ def verify(
     from runrig.verify.reading import Unreadable
     from runrig.verify.verify import check, known_hash, known_laws
 
-    path = file or str((context.find_object(ServerAddress) or ServerAddress()).database())
+    path = file or str(address.database())
     try:
         chosen, noted = known_laws(laws), known_hash(head)
         if live:

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import click
-
 from runrig import __version__
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -14,7 +12,7 @@ from runrig.domain.errors import ServerFault
 _ANSWER_S = 5.0
 
 
-@click.command(epilog=examples("runrig version", "runrig version -t json"))
+@command("runrig version", "runrig version -t json")
 @with_session
 def version(session: Session) -> None:
     """Print the versions of this program and of the server, if one is running."""

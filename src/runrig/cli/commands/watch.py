@@ -11,7 +11,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.commands.follow import ENDED_OTHERWISE, ending, finished
 from runrig.cli.commands.queries import as_of, task_row
-from runrig.cli.lazy import examples
+from runrig.cli.lazy import command
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
@@ -35,7 +35,7 @@ _SHOWN = (0, 2, 4, 5, 7, 8)
 Answer = Mapping[str, Any]
 
 
-@click.command(epilog=examples("runrig watch train-1"))
+@command("runrig watch train-1")
 @click.argument("id", shell_complete=completing.workflows)
 @with_session
 def watch(session: Session, id: str) -> None:

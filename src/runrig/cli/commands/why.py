@@ -1,19 +1,18 @@
 """`runrig why`: the summary first, then all blockers, tier by tier, then earlier preemptions."""
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
-from runrig.cli import completing
-from runrig.cli.lazy import examples
+from runrig.cli import completing, options
+from runrig.cli.lazy import command
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import times, would_start
 from runrig.cli.rendering.array_text import parts
 from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say, warn
-from runrig.cli.transport.latest import or_latest
+from runrig.cli.rendering.tables import wrapped
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import Unavailable
@@ -23,7 +22,6 @@ from runrig.domain.reason_lines import domain_line, part_line
 from runrig.domain.reasons import CLOSEST, IN_USE_BY, Code, Part
 from runrig.osmo.shape import page
 
-WIDTH = 80
 TIERS = {
     "submission": "submitted",
     "order": "order",
@@ -40,22 +38,15 @@ _ALWAYS_TOLD = ("order", "quota", "shape")
 Answer = Mapping[str, Any]
 
 
-@click.command(
-    epilog=examples(
-        "runrig why",
-        "runrig why train-1 train-2",
-        "runrig why sweep-4/7",
-        "runrig why train-1 -t json",
-        "runrig why --pool vision",
-    )
+@command(
+    "runrig why",
+    "runrig why train-1 train-2",
+    "runrig why sweep-4/7",
+    "runrig why train-1 -t json",
+    "runrig why --pool vision",
 )
 @click.argument("ids", metavar="[ID...]", nargs=-1, shell_complete=completing.workflows)
-@click.option(
-    "--pool",
-    metavar="NAME",
-    shell_complete=completing.pools,
-    help="Explain all waiting workflows of this pool instead of IDs.",
-)
+@options.pool(help="Explain all waiting workflows of this pool instead of IDs.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show changes by others, and everything that was tried.")
 @click.option(
     "--depth", type=click.IntRange(1, 2), metavar="N", default=1, help="Maximum number of your changes to combine."
@@ -72,7 +63,7 @@ def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool
     if ids and pool is not None:
         raise click.UsageError("IDs and --pool exclude each other. Use one or the other.")
     if pool is None:
-        _explain(session, ids or (or_latest(session, None),), verbose=verbose, depth=depth)
+        _explain(session, ids or (session.or_latest(None),), verbose=verbose, depth=depth)
         return
     if verbose or depth > 1:
         raise click.UsageError("--verbose and --depth need a workflow ID: they cannot be used with --pool")
@@ -132,9 +123,9 @@ def pool_lines(answer: Answer) -> Iterator[str]:
     for held in answer["held"]:
         yield ""
         reason, others = held["reason"], held["gangs"] - len(held["first"])
-        yield from _wrapped(f"{_sentence(reason)} {cited(reason['law'])}", f"{held['gangs']:5}  ", 7)
+        yield from wrapped(f"{_sentence(reason)} {cited(reason['law'])}", f"{held['gangs']:5}  ", 7)
         more = f" and {others} more" if others else ""
-        yield from _wrapped(f"{', '.join(held['first'])}{more}", " " * 7, 7)
+        yield from wrapped(f"{', '.join(held['first'])}{more}", " " * 7, 7)
     if answer["unasked"]:
         yield f"\n{answer['unasked']:5}  not evaluated: too many different gangs"
 
@@ -151,7 +142,7 @@ def _gpus(amount: int) -> str:
 
 def lines(answer: Answer) -> Iterator[str]:
     yield f"{answer['workflow']}  {answer['status']}"
-    yield from _wrapped(answer["sentence"], "", 0)
+    yield from wrapped(answer["sentence"])
     yield from last_lines(answer["cause"])
     for group in answer["groups"]:
         alone = len(answer["groups"]) == 1
@@ -179,7 +170,7 @@ def _group(group: Answer, *, alone: bool) -> Iterator[str]:
         for reason in group["reasons"]:
             yield from _row("", f"{_sentence(reason)} {cited(reason['law'])}")
     for preemption in group["preempted"]:
-        yield from _wrapped(preemption["sentence"], f"  {times.local(preemption['at'])}  ", 4)
+        yield from wrapped(preemption["sentence"], f"  {times.local(preemption['at'])}  ", 4)
 
 
 def _position(group: Answer) -> str:
@@ -235,19 +226,7 @@ def _blocker(blocker: Answer) -> Iterator[str]:
 
 
 def _row(tier: str, text: str) -> list[str]:
-    return _wrapped(text, f"  {tier:11}", 13)
-
-
-def _wrapped(text: str, first: str, indent: int) -> list[str]:
-    """Returns *text* in lines; *first* precedes it, and *indent* spaces the other lines. Never breaks names."""
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(text, f"  {tier:11}", 13)
 
 
 def _sentence(reason: Answer) -> str:

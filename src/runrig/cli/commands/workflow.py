@@ -1,12 +1,11 @@
 """`runrig workflow`: the group; other modules contain its commands."""
 
-import click
-
-from runrig.cli.lazy import LazyGroup, examples
+from runrig.cli.lazy import group
 
 
-@click.group(
-    cls=LazyGroup,
+@group(
+    "runrig workflow query train-1",
+    "runrig workflow hold train-1",
     lazy={
         "submit": ("runrig.cli.commands.submit:submit", "Submit a workflow file."),
         "validate": ("runrig.cli.commands.submit:validate", "Check a workflow file."),
@@ -29,7 +28,6 @@ from runrig.cli.lazy import LazyGroup, examples
         "watch": ("runrig.cli.commands.watch:watch", "Follow a workflow until it ends."),
         "why": ("runrig.cli.commands.why:why", "Explain why a workflow is waiting or was preempted."),
     },
-    epilog=examples("runrig workflow query train-1", "runrig workflow hold train-1"),
 )
 def workflow() -> None:
     """Submit, follow and change workflows."""

@@ -1,10 +1,11 @@
 """The history of pools, and the quota tree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.settings import SETTINGS
+from runrig.osmo import pools
 from runrig.osmo.shape import naive
 
 Answer = Mapping[str, Any]
@@ -32,6 +33,16 @@ def _declared(answer: Answer) -> dict[str, Any]:
         "subpool_name": answer["name"].partition(SUBPOOL_DELIMITER)[2] if subpool else None,
         "subpool_state": answer["state"] if subpool else None,
     }
+
+
+def shown(answer: Answer, flavors: Iterable[Answer]) -> dict[str, Any]:
+    """A pool, in the shape of the osmo client. *flavors*: all of the cluster."""
+    return pools.pool(answer, pools.platforms_of(flavors))
+
+
+def deleted(answer: Answer, flavors: Iterable[Answer]) -> dict[str, Any]:
+    """A pool that is deleted, or would be, with the workflows that are cancelled."""
+    return shown(answer["pool"], flavors) | {"cancelled": answer["cancelled"]}
 
 
 def history(name: str, entries: Sequence[Answer], *, more: bool) -> dict[str, Any]:

@@ -5,18 +5,16 @@ from typing import Any
 
 from runrig.cli.rendering import changes
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Column, Table, folded, show
+from runrig.cli.rendering.tables import Column, Table, show, wrapped
 from runrig.cli.rendering.times import local
 from runrig.domain.laws import OF_PREEMPTIONS, cited
 from runrig.domain.quantities import GPU, amount_in_words, counted, few
 
 Answer = Mapping[str, Any]
 
-WIDTH = 80
 MOST_NAMED = 10
 """Maximum lines in a list."""
 
-_INDENT = 15
 _COLUMNS = (
     Column("Pool"),
     Column("Quota", 6),
@@ -35,7 +33,7 @@ def print_plan(answer: Answer) -> None:
     for change in edited:
         say("\n".join(changes.lines(change)))
     if answer["nodes"]:
-        say("\n".join(_wrapped("- nodes", ", ".join(answer["nodes"]), 8)))
+        say("\n".join(wrapped(", ".join(answer["nodes"]), "- nodes  ", 9)))
     if answer["pools"]:
         _gap(bool(edited or answer["nodes"]))
         show(_table(answer))
@@ -46,7 +44,7 @@ def print_plan(answer: Answer) -> None:
     if not (found or answer["pools"]):
         say("No workflow or pool is affected.")
     if answer.get("budget"):
-        say("\n".join(folded(f"Budget: {answer['budget']['sentence']}.", WIDTH)))
+        say("\n".join(wrapped(f"Budget: {answer['budget']['sentence']}.")))
     if not answer["rests"]:
         say(
             f"Stopped after {counted(answer['cycles'], 'cycle')}, before the cluster settled. Later effects are not shown."
@@ -80,12 +78,12 @@ def _turned(pool: Answer, field: str) -> str:
 def _lists(answer: Answer) -> Iterator[str]:
     kinds: Sequence[tuple[str, str, Callable[[Answer], str]]] = (
         ("starts", "starts", _start),
-        ("waits", "waits", _who),
+        ("waits", "waits", who),
         ("preempted", "preempted", _preempted),
         ("kept", "spared", _preempted),
-        ("moves", "moves", _who),
+        ("moves", "moves", who),
         ("stopped", "loses", _loss),
-        ("cancelled", "cancels", _who),
+        ("cancelled", "cancels", who),
         ("keeps running", "stays", _stays),
         ("preemptible", "exposed", _exposed),
         ("can never start", "never", _never),
@@ -97,33 +95,28 @@ def _lists(answer: Answer) -> Iterator[str]:
         items += [f"and {left} more (use -t json to see all)"] if left > 0 else []
         items += [_others(answer["others"][name])] if name in answer["others"] else []
         for at, item in enumerate(items):
-            yield from _wrapped("" if at else label, item, _INDENT)
+            yield from wrapped(item, f"{'' if at else label:15} ", 16)
 
 
-def _wrapped(label: str, text: str, indent: int) -> Iterator[str]:
-    for at, line in enumerate(folded(text, WIDTH - indent - 1)):
-        yield f"{'' if at else label:{indent}} {line}".rstrip()
-
-
-def _who(gang: Answer) -> str:
+def who(gang: Answer) -> str:
     return f"{gang['gang']} ({gang['pool']}, {gang['priority']}, {_gpus(gang['gpus'])})"
 
 
 def _start(gang: Answer) -> str:
-    return _who(gang) + (f" on {few(gang['nodes'], 3)}" if gang["nodes"] else "")
+    return who(gang) + (f" on {few(gang['nodes'], 3)}" if gang["nodes"] else "")
 
 
 def _preempted(gang: Answer) -> str:
     again = "; restarts elsewhere" if gang["again"] else ""
-    return f"{_who(gang)} by {gang['by']} {cited(OF_PREEMPTIONS[gang['law']])}{again}"
+    return f"{who(gang)} by {gang['by']} {cited(OF_PREEMPTIONS[gang['law']])}{again}"
 
 
 def _loss(gang: Answer) -> str:
-    return f"{_who(gang)}: {_THEN.get(gang['then'], gang['then'])}"
+    return f"{who(gang)}: {_THEN.get(gang['then'], gang['then'])}"
 
 
 def _stays(gang: Answer) -> str:
-    return f"{_who(gang)}: until it finishes; use --force to stop it"
+    return f"{who(gang)}: until it finishes; use --force to stop it"
 
 
 def _exposed(excess: Answer) -> str:
@@ -135,7 +128,7 @@ def _exposed(excess: Answer) -> str:
 
 
 def _never(gang: Answer) -> str:
-    return f"{_who(gang)}: {gang['why']}"
+    return f"{who(gang)}: {gang['why']}"
 
 
 def _drain(pool: Answer) -> str:

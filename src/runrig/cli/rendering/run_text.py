@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runrig.cli.rendering import times
+from runrig.cli.rendering.tables import text_width
 from runrig.domain.quantities import counted, few
 from runrig.domain.spans import format_duration
 
 Answer = Mapping[str, Any]
-_SCREEN = 80
 _WIDTH = 9
 """Minimum width of the ID, below which further lines begin."""
 
@@ -83,7 +83,7 @@ def last_lines(workflow: Answer) -> Iterator[str]:
     if workflow["code"]:
         again += " --code ."  # Without it, the stored code would run, and fail, again.
     margin, output, again = " " * len(name), f"all output: runrig logs {id}", f"again: {again}"
-    if len(line := f"{margin}{output}    {again}") <= _SCREEN:
+    if len(line := f"{margin}{output}    {again}") <= text_width():
         yield line
     else:  # A terminal would break a command that users paste.
         yield margin + output

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,8 @@ import click
 from runrig.cli.rendering import sanitize
 
 T = TypeVar("T")
+WIDTH = 80
+"""Maximum columns of texts that are not tables, also in a pipe."""
 _GAP = "  "
 _NARROWEST_PROSE = 24
 """Minimum characters of a text column while other columns can be dropped."""
@@ -78,6 +81,10 @@ def on_terminal() -> bool:
 
 def terminal() -> os.terminal_size:
     return shutil.get_terminal_size()
+
+
+def text_width() -> int:
+    return min(WIDTH, terminal().columns) if on_terminal() else WIDTH
 
 
 def show(table: Table) -> None:
@@ -240,6 +247,18 @@ def folded(text: str, width: int) -> list[str]:
         else:
             lines[-1] = longer
     return lines
+
+
+def wrapped(text: str, first: str = "", indent: int = 0) -> list[str]:
+    """Returns *text* in lines of `text_width` columns; *first* precedes it, and *indent* spaces the other lines. Never breaks names."""
+    return textwrap.wrap(
+        text,
+        text_width(),
+        initial_indent=first,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _widths(table: Table) -> list[int]:

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 from runrig.domain import spans
-from runrig.domain.instants import instant
 
 
 def moment(text: str | None) -> datetime | None:
@@ -18,14 +17,6 @@ def local(text: str | None) -> str:
     """Returns ``2026-01-31 13:00:00`` in local time; ``-`` without a time."""
     at = moment(text)
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "-"
-
-
-def utc_text(text: str, now: datetime) -> str:
-    """Returns a time as typed by a user (local, unless it has a zone) as naive UTC for the server.
-
-    As `instant`. Raises ValueError.
-    """
-    return instant(text, now.astimezone()).astimezone(UTC).replace(tzinfo=None).isoformat()
 
 
 def span(seconds: float | None) -> str:

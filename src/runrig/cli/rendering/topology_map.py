@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runrig.cli.rendering import sanitize
-from runrig.cli.rendering.tables import Column, Table, fitting, on_terminal, plain
+from runrig.cli.rendering.tables import Column, Table, fitting, folded, on_terminal, plain, wrapped
 from runrig.domain.natural_order import natural
 from runrig.domain.quantities import counted, few
 
@@ -38,11 +38,12 @@ _PARTS = (
 _LEGEND = "  ".join(f"{mark} {meaning}" for _, mark, meaning in _PARTS)
 _COLOURS = {"█": "blue", "▒": "yellow", "·": "green"}
 _FITS = (("Now", "now"), ("After LOW", "after_low"), ("Ever", "ever"))
-_WHAT_FITS = """\
-Now        on free GPUs
-After LOW  once all LOW workflows are preempted and stopping ones have ended
-Ever       on empty nodes, with all nodes ready
-Only GPUs are counted. Quota, CPU and memory may allow fewer."""
+_WHAT_FITS = (
+    ("Now        ", "on free GPUs"),
+    ("After LOW  ", "once all LOW workflows are preempted and stopping ones have ended"),
+    ("Ever       ", "on empty nodes, with all nodes ready"),
+    ("", "Only GPUs are counted. Quota, CPU and memory may allow fewer."),
+)
 
 
 def show(answer: Mapping[str, Any], *, everything: bool, nodes: bool) -> None:
@@ -52,9 +53,9 @@ def show(answer: Mapping[str, Any], *, everything: bool, nodes: bool) -> None:
     for found in maps:
         flat = nodes or len(maps) == 1
         lines += [*_page(found, answer["size"], width, everything=everything, flat=flat), ""]
-    lines.append(_LEGEND)
-    if answer["size"] is not None:
-        lines.append(_WHAT_FITS)
+    lines += folded(_LEGEND, width)
+    for first, text in _WHAT_FITS if answer["size"] is not None else ():
+        lines += wrapped(text, first, len(first))
     text = sanitize.block("\n".join(lines))
     click.echo(_painted(text) if on_terminal() and not os.environ.get("NO_COLOR") else text)
 
@@ -74,16 +75,17 @@ def _page(
     pools = f"pool{'s' if len(found['pools']) > 1 else ''} {few(found['pools'], MOST_POOLS)}"
     if keys:
         rows, left_out = _shown(found, everything=everything)
-        lines = [f"{' > '.join(keys)} of {pools}"]
+        lines = folded(f"{' > '.join(keys)} of {pools}", width)
     else:
         rows, left_out = _flat(whole, everything=everything, flat=flat)
         has = "has" if len(found["pools"]) == 1 else "have"
-        lines = [f"{pools} {has} no topology keys: pods may be placed anywhere; topology requests are not available"]
-    lines += ["", *_tree(rows, found, width), *left_out]
+        none = "no topology keys: pods may be placed anywhere; topology requests are not available"
+        lines = folded(f"{pools} {has} {none}", width)
+    lines += ["", *_tree(rows, found, width), *(part for line in left_out for part in folded(line, width))]
     if size is not None:
         lines += ["", *_gangs(found, size)]
     if found["apart"]:
-        lines += ["", *_apart(found["apart"], whole=everything)]
+        lines += ["", *_apart(found["apart"], width, whole=everything)]
     return lines
 
 
@@ -234,10 +236,11 @@ def _gangs(found: Mapping[str, Any], size: Mapping[str, int]) -> list[str]:
     return plain(Table((Column(what), *(Column(name) for name, _ in _FITS)), rows))
 
 
-def _apart(apart: Sequence[Mapping[str, Any]], *, whole: bool) -> list[str]:
-    lines = [
-        "Nodes without the labels of the topology keys; gangs with topology requirements cannot use them (rule T1):"
-    ]
+def _apart(apart: Sequence[Mapping[str, Any]], width: int, *, whole: bool) -> list[str]:
+    lines = folded(
+        "Nodes without the labels of the topology keys; gangs with topology requirements cannot use them (rule T1):",
+        width,
+    )
     ordered = sorted(apart, key=lambda each: natural(each["node"]["path"][-1]))
     shown = ordered if whole else ordered[:MOST_APART]
     rows = []

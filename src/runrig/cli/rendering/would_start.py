@@ -1,12 +1,11 @@
 """Shows what would start a workflow, as text in 80 columns: who can make the change, the change, and its effect."""
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from runrig.cli.rendering.tables import wrapped
 from runrig.domain.quantities import counted, listed
 
-WIDTH = 80
 _WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
 
 Answer = Mapping[str, Any]
@@ -69,7 +68,5 @@ def _none(dials: Sequence[Answer], label: str, why: str) -> Iterator[str]:
         yield from _row(label, f"{', '.join(dict.fromkeys(each['dial'] for each in dials))}: {why}")
 
 
-def _row(label: str, text: str) -> Iterator[str]:
-    lines = textwrap.wrap(text, WIDTH - 9, break_long_words=False, break_on_hyphens=False)
-    for number, line in enumerate(lines):
-        yield f"  {label if number == 0 else '':6} {line}"
+def _row(label: str, text: str) -> list[str]:
+    return wrapped(text, f"  {label:6} ", 9)

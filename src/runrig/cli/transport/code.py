@@ -33,6 +33,7 @@ from runrig.domain.code import (
     sha256,
 )
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
+from runrig.domain.quantities import counted
 
 UPLOAD_S = 600.0
 """Longest time for sending everything."""
@@ -51,11 +52,6 @@ class Chosen:
     @property
     def id(self) -> str:
         return self.manifest.id
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return sum(file.size for file in self.manifest.files)
 
 
 def choose(folder: Path) -> Chosen:
@@ -118,8 +114,7 @@ def _sent(client: Transport, chosen: Chosen) -> str:
         body = _packed(line, chosen.folder, sent)
         _post(client, body)
         count, size = sum(file.sha256 in missing for file in chosen.manifest.files), shown_size(len(body))
-        noun = "file" if count == 1 else "files"
-        click.echo(f"Sent {count:,} {noun} ({size}) of {len(chosen.manifest.files):,}", err=True)
+        click.echo(f"Sent {counted(count, 'file')} ({size}) of {len(chosen.manifest.files):,}", err=True)
     return id
 
 

@@ -1,4 +1,4 @@
-"""Reads the config file of `runrig serve`, or ``-`` for stdin. Imports its rules only when it does."""
+"""Reads the config file of `runrig serve`, and cluster files; ``-`` is stdin. Imports their rules only when it does."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,7 @@ from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 
 if TYPE_CHECKING:
+    from runrig.domain.cluster import ClusterSpec
     from runrig.spec.serve_settings import ServeSpec
 
 
@@ -19,3 +20,12 @@ def read_config(name: str) -> "ServeSpec":
     folder, mode = (Path.cwd(), 0o600) if name == "-" else folder_and_mode(Path(name))
     with located(shown(name)):
         return read_serve(text, folder, os.environ, mode=mode)
+
+
+def read_cluster_file(name: str) -> "ClusterSpec":
+    """Raises InvalidInput if it cannot be read or is wrong."""
+    from runrig.spec.cluster import read_cluster
+
+    text = read_text(name)
+    with located(shown(name)):
+        return read_cluster(text)

@@ -24,12 +24,12 @@ def _as_data(problem: Problem) -> dict[str, object]:
 
 
 @contextmanager
-def located(source: str) -> Iterator[None]:
-    """Adds the file *source* to the positions of errors raised inside."""
+def located(source: str | None) -> Iterator[None]:
+    """Adds the file *source* to the positions of errors raised inside; None: they are not about a file."""
     try:
         yield
     except InvalidInput as error:
-        if not error.problems:  # An error that is not about the file.
+        if source is None or not error.problems:  # An error that is not about the file.
             raise
         raise FileProblems(source, error.problems) from None
 

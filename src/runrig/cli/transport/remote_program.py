@@ -10,6 +10,7 @@ import threading
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import click
 
@@ -37,24 +38,24 @@ Sink = Callable[[int, bytes], None]
 Feed = Callable[[Channel], None]
 
 
+@dataclass(frozen=True, slots=True)
 class RemoteProgram:
     """*command* in *task* of workflow *id*."""
 
-    def __init__(self, client: Transport, id: str, task: str, command: list[str], timeout_s: float) -> None:
-        self.task = task
-        self._client = client
-        self._id = id
-        self._command = command
-        self._timeout_s = timeout_s
+    client: Transport
+    id: str
+    task: str
+    command: list[str]
+    timeout_s: float
 
     def run(self, sink: Sink, feed: Feed, size: os.terminal_size | None = None) -> int:
         """Returns the exit code; *feed* runs in a thread. Raises the server's error, ServerFault if the connection breaks."""
         terminal = None if size is None else {"rows": size.lines or 24, "columns": size.columns or 80}
-        asked = path("workflows", self._id, "tasks", self.task) + ":exec"
-        answer = self._client.call(
-            "POST", asked, body={"command": self._command, "terminal": terminal}, timeout_s=self._timeout_s
+        asked = path("workflows", self.id, "tasks", self.task) + ":exec"
+        answer = self.client.call(
+            "POST", asked, body={"command": self.command, "terminal": terminal}, timeout_s=self.timeout_s
         )
-        with connected(self._client, path("sessions", answer["key"]), self._timeout_s) as connection:
+        with connected(self.client, path("sessions", answer["key"]), self.timeout_s) as connection:
             channel = Channel(connection)
             threading.Thread(target=feed, args=(channel,), daemon=True).start()
             for stream, data in channel.read():

@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from runrig.cli.rendering import sanitize
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.tables import Table, show_any
 from runrig.client.server_address import ServerAddress
 from runrig.client.sign_in import SignIn
 from runrig.client.transport import Transport, path, patience
-from runrig.domain.errors import ServerFault
+from runrig.domain.errors import InvalidInput, ServerFault
 
 Command = Callable[..., None]
 TEXT, JSON, CSV = "text", "json", "csv"
@@ -39,6 +40,18 @@ class Session:
         """Returns all flavors, which only JSON needs; none in text mode."""
         return list(self.client.items(path("flavors"))) if self.as_json else ()
 
+    def or_latest(self, id: str | None) -> str:
+        """Returns *id*, or the user's latest workflow, whose id goes to stderr. Raises InvalidInput if there is none."""
+        if id is not None:
+            return id
+        for latest in self.client.items(path("workflows"), {"mine": True}, most=1):
+            found = str(latest["id"])
+            warn(f"{found} (your latest workflow)")
+            return found
+        raise InvalidInput.one(
+            "you have no workflow yet. Start one with `runrig run -- COMMAND`, or give the ID of another workflow"
+        )
+
     def show(self, answer: Any) -> bool:
         """Prints *answer* in JSON mode; returns True if it did."""
         if self.as_json:
@@ -49,6 +62,11 @@ class Session:
         """Prints *answer* in JSON mode, else *words*."""
         if not self.show(answer):
             say(words)
+
+    def table(self, answer: Any, table: Table, nothing: str) -> None:
+        """Prints *answer* in JSON mode, else *table*; *nothing* if it has no rows."""
+        if not self.show(answer):
+            show_any(table, nothing)
 
 
 def _format(*formats: str) -> Callable[[Command], Command]:
@@ -70,11 +88,8 @@ def with_session(command: Command, *, formats: tuple[str, ...] = (TEXT, JSON)) -
 
     @wraps(command)
     def run(**kwargs: Any) -> None:
-        context = click.get_current_context()
-        before = context.find_object(ServerAddress) or ServerAddress()
-        server, data = kwargs.pop("server", None), kwargs.pop("data", None)
-        server_address = ServerAddress(server or before.server, data or before.data)
-        session = Session(server_address, format=kwargs.pop("format_type", TEXT))
+        address = click.get_current_context().obj.or_else(kwargs.pop("server"), kwargs.pop("data"))
+        session = Session(address, format=kwargs.pop("format_type"))
         try:
             command(session, **kwargs)
         except KeyError as error:

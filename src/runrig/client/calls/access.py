@@ -1,23 +1,21 @@
 """Users, roles, tokens, and your own credentials."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 from runrig.client import models
-from runrig.client.caller import Request
 from runrig.client.paths import path
-from runrig.client.ways import Calls, W, call, matching, said, stream
+from runrig.client.ways import Calls, W, call, said, stream
 
 CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
 
 
 class TokenCalls(Calls[W]):
     @stream
-    async def list(self, *, user: str | None = None, ended: bool = False) -> AsyncGenerator["models.Token", None]:
+    def list(self, *, user: str | None = None, ended: bool = False) -> AsyncGenerator["models.Token", None]:
         """Yields your tokens, or those of *user*, oldest first. *ended*: include expired and revoked ones."""
-        async for token in self._all(models.Token, _tokens(user), {"ended": ended or None}):
-            yield token
+        return self._all(models.Token, _tokens(user), {"ended": ended or None})
 
     @call
     async def create(
@@ -34,7 +32,7 @@ class TokenCalls(Calls[W]):
         *roles*: the user's roles that it grants; None: all.
         """
         body = {"name": name, "expires_in_s": expires_in_s, "description": description, "roles": roles}
-        return await self._ask(models.TokenMade, Request("POST", _tokens(user), body=body, key=str(uuid4())))
+        return await self._ask(models.TokenMade, "POST", _tokens(user), body, key=str(uuid4()))
 
     @call
     async def get(self, name: str, *, user: str | None = None) -> "models.Token":
@@ -49,21 +47,19 @@ class TokenCalls(Calls[W]):
 
         *if_match*: an `etag`. Raises Changed if the token was edited since.
         """
-        request = Request("PATCH", _tokens(user, name), body=said(edit), headers=matching(if_match))
-        return await self._ask(models.Token, request)
+        return await self._ask(models.Token, "PATCH", _tokens(user, name), said(edit), if_match=if_match)
 
     @call
     async def revoke(self, name: str, *, user: str | None = None, if_match: str | None = None) -> None:
         """Revokes a token; it stops working with the next request. *if_match*: as in `update`."""
-        await self._caller.answer(Request("DELETE", _tokens(user, name), headers=matching(if_match)))
+        await self._send("DELETE", _tokens(user, name), if_match=if_match)
 
 
 class UserCalls(Calls[W]):
     @stream
-    async def list(self) -> AsyncGenerator["models.User", None]:
+    def list(self) -> AsyncGenerator["models.User", None]:
         """Yields users, sorted by name."""
-        async for user in self._all(models.User, path("users")):
-            yield user
+        return self._all(models.User, path("users"))
 
     @call
     async def get(self, name: str) -> "models.User":
@@ -74,31 +70,29 @@ class UserCalls(Calls[W]):
     async def create(self, name: str, roles: Sequence[str] = ()) -> "models.User":
         """Creates a user."""
         body = {"name": name, "roles": [*roles]}
-        return await self._ask(models.User, Request("POST", path("users"), body=body, key=str(uuid4())))
+        return await self._ask(models.User, "POST", path("users"), body, key=str(uuid4()))
 
     @call
     async def disable(self, name: str, *, if_match: str | None = None) -> "models.User":
         """Disables a user: their tokens stop working, their workflows keep running. Returns the user."""
-        return await self._ask(models.User, _edit(name, if_match, disabled=True))
+        return await self._ask(models.User, "PATCH", path("users", name), {"disabled": True}, if_match=if_match)
 
     @call
     async def enable(self, name: str, *, if_match: str | None = None) -> "models.User":
         """Enables a user, so that their tokens work again. Returns the user."""
-        return await self._ask(models.User, _edit(name, if_match, disabled=False))
+        return await self._ask(models.User, "PATCH", path("users", name), {"disabled": False}, if_match=if_match)
 
     @stream
-    async def changes(self, *, user: str | None = None) -> AsyncGenerator["models.AccessEvent", None]:
+    def changes(self, *, user: str | None = None) -> AsyncGenerator["models.AccessEvent", None]:
         """Yields changes of users, roles and tokens, newest first. *user*: only those about this user."""
-        async for event in self._all(models.AccessEvent, path("access-events"), {"user": user}):
-            yield event
+        return self._all(models.AccessEvent, path("access-events"), {"user": user})
 
 
 class RoleCalls(Calls[W]):
     @stream
-    async def list(self, *, user: str | None = None) -> AsyncGenerator["models.Role", None]:
+    def list(self, *, user: str | None = None) -> AsyncGenerator["models.Role", None]:
         """Yields which user has which role."""
-        async for role in self._all(models.Role, path("roles"), {"user": user}):
-            yield role
+        return self._all(models.Role, path("roles"), {"user": user})
 
     @call
     async def get(self, user: str, role: str) -> "models.Role":
@@ -109,20 +103,19 @@ class RoleCalls(Calls[W]):
     async def grant(self, user: str, role: str) -> "models.Role":
         """Grants *role* to *user*. Returns the existing grant if there is one."""
         body = {"user": user, "role": role}
-        return await self._ask(models.Role, Request("POST", path("roles"), body=body, key=str(uuid4())))
+        return await self._ask(models.Role, "POST", path("roles"), body, key=str(uuid4()))
 
     @call
     async def revoke(self, user: str, role: str, *, if_match: str | None = None) -> None:
         """Revokes *role* from *user*. *if_match*: an `etag`. Raises Changed if it was granted again since."""
-        await self._caller.answer(Request("DELETE", path("roles", user, role), headers=matching(if_match)))
+        await self._send("DELETE", path("roles", user, role), if_match=if_match)
 
 
 class CredentialCalls(Calls[W]):
     @stream
-    async def list(self) -> AsyncGenerator["models.Credential", None]:
+    def list(self) -> AsyncGenerator["models.Credential", None]:
         """Yields your credentials by name, without values."""
-        async for credential in self._all(models.Credential, path("credentials")):
-            yield credential
+        return self._all(models.Credential, path("credentials"))
 
     @call
     async def get(self, name: str) -> "models.Credential":
@@ -135,18 +128,13 @@ class CredentialCalls(Calls[W]):
     ) -> "models.Credential":
         """Creates your credential *name*, or replaces it completely. *if_match*: an `etag`."""
         body = {"type": type, "values": dict(values)}
-        request = Request("PUT", path("credentials", name), body=body, headers=matching(if_match))
-        return await self._ask(models.Credential, request)
+        return await self._ask(models.Credential, "PUT", path("credentials", name), body, if_match=if_match)
 
     @call
     async def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Deletes your credential *name*. *if_match*: an `etag`."""
-        await self._caller.answer(Request("DELETE", path("credentials", name), headers=matching(if_match)))
+        await self._send("DELETE", path("credentials", name), if_match=if_match)
 
 
 def _tokens(user: str | None, *name: str) -> str:
     return path("tokens", *name) if user is None else path("users", user, "tokens", *name)
-
-
-def _edit(name: str, if_match: str | None, **fields: Any) -> Request:
-    return Request("PATCH", path("users", name), body=fields, headers=matching(if_match))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runrig.client import models
-from runrig.client.caller import Request, Value
+from runrig.client.caller import Value
 from runrig.client.following import followed
 from runrig.client.paths import path
 from runrig.client.ways import Calls, W, call, stream
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
 class NodeCalls(Calls[W]):
     @stream
-    async def list(
-        self, *, pool: Sequence[str] = (), flavor: Sequence[str] = ()
-    ) -> AsyncGenerator["models.Node", None]:
+    def list(self, *, pool: Sequence[str] = (), flavor: Sequence[str] = ()) -> AsyncGenerator["models.Node", None]:
         """Yields nodes by name, with their resources and usage. *pool*: only nodes that these pools can use."""
-        async for node in self._all(models.Node, path("nodes"), {"pool": pool, "flavor": flavor}):
-            yield node
+        return self._all(models.Node, path("nodes"), {"pool": pool, "flavor": flavor})
 
     @call
     async def get(self, name: str) -> "models.Node":
@@ -43,16 +40,15 @@ class NodeCalls(Calls[W]):
     async def drain(self, nodes: Sequence[str], *, force: bool = False) -> "models.NodesDrained":
         """Cordons *nodes* and requeues the LOW workflows there. *force*: also HIGH and NORMAL workflows. Raises NotFound."""
         body = {"nodes": list(nodes), "force": force}
-        return await self._ask(models.NodesDrained, Request("POST", path("nodes") + ":drain", body=body))
+        return await self._ask(models.NodesDrained, "POST", path("nodes") + ":drain", body)
 
     async def _mark(self, address: str, nodes: Sequence[str]) -> "models.NodesMarked":
-        return await self._ask(models.NodesMarked, Request("POST", address, body={"nodes": list(nodes)}))
+        return await self._ask(models.NodesMarked, "POST", address, {"nodes": list(nodes)})
 
     @stream
-    async def flavors(self) -> AsyncGenerator["models.Flavor", None]:
+    def flavors(self) -> AsyncGenerator["models.Flavor", None]:
         """Yields flavors, in the order of the cluster file."""
-        async for flavor in self._all(models.Flavor, path("flavors")):
-            yield flavor
+        return self._all(models.Flavor, path("flavors"))
 
     @call
     async def topology(self, *, pool: str | None = None, size: int | None = None) -> "models.TopologyAnswer":
@@ -75,7 +71,7 @@ class Commit:
 
 class EventCalls(Calls[W]):
     @stream
-    async def list(
+    def list(
         self,
         *,
         after: int | None = None,
@@ -98,8 +94,7 @@ class EventCalls(Calls[W]):
             "until": None if until is None else until.isoformat(),
             **_filter(pool, kind, user, node, workflow),
         }
-        async for event in self._all(models.ClusterEvent, path("events"), query):
-            yield event
+        return self._all(models.ClusterEvent, path("events"), query)
 
     @stream
     async def stream(

@@ -5,18 +5,16 @@ from datetime import datetime
 from uuid import uuid4
 
 from runrig.client import models
-from runrig.client.caller import Request
 from runrig.client.paths import path
 from runrig.client.paths import time as as_time
-from runrig.client.ways import Calls, W, call, matching, said, stream
+from runrig.client.ways import Calls, W, call, said, stream
 
 
 class PoolCalls(Calls[W]):
     @stream
-    async def list(self, *, name: Sequence[str] = (), archived: bool = False) -> AsyncGenerator["models.Pool", None]:
+    def list(self, *, name: Sequence[str] = (), archived: bool = False) -> AsyncGenerator["models.Pool", None]:
         """Yields pools by name, parents before their subpools. *name*: only these pools and their subpools."""
-        async for pool in self._all(models.Pool, path("pools"), {"name": name, "archived": archived or None}):
-            yield pool
+        return self._all(models.Pool, path("pools"), {"name": name, "archived": archived or None})
 
     @call
     async def get(self, name: str) -> "models.Pool":
@@ -26,8 +24,7 @@ class PoolCalls(Calls[W]):
     @call
     async def create(self, pool: "models.PoolCreate", *, dry_run: bool = False) -> "models.Pool":
         """Creates a pool, or with *parent* a subpool. *dry_run*: only returns what would be created."""
-        request = Request("POST", path("pools"), _dry(dry_run), said(pool), key=str(uuid4()))
-        return await self._ask(models.Pool, request)
+        return await self._ask(models.Pool, "POST", path("pools"), said(pool), query=_dry(dry_run), key=str(uuid4()))
 
     @call
     async def update(
@@ -37,20 +34,20 @@ class PoolCalls(Calls[W]):
 
         *if_match*: an `etag`. Raises Changed if the pool was edited since.
         """
-        request = Request("PATCH", path("pools", name), _dry(dry_run), said(edit), headers=matching(if_match))
-        return await self._ask(models.Pool, request)
+        return await self._ask(
+            models.Pool, "PATCH", path("pools", name), said(edit), query=_dry(dry_run), if_match=if_match
+        )
 
     @call
     async def close(self, name: str, *, reason: str = "", if_match: str | None = None) -> "models.Pool":
         """Closes a pool and its subpools to submissions. Queued workflows still start."""
         body = {"reason": reason}
-        request = Request("POST", path("pools", name, "close"), body=body, headers=matching(if_match))
-        return await self._ask(models.Pool, request)
+        return await self._ask(models.Pool, "POST", path("pools", name, "close"), body, if_match=if_match)
 
     @call
     async def open(self, name: str, *, if_match: str | None = None) -> "models.Pool":
         """Reopens a pool for submissions."""
-        return await self._ask(models.Pool, Request("POST", path("pools", name, "open"), headers=matching(if_match)))
+        return await self._ask(models.Pool, "POST", path("pools", name, "open"), if_match=if_match)
 
     @call
     async def pause(
@@ -59,22 +56,22 @@ class PoolCalls(Calls[W]):
         """Starts nothing new in a pool and its subpools. Running workflows continue. *until*: when the pause ends by
         itself, or a duration from now such as ``2h``; None: until the pool is resumed."""
         body = {"reason": reason, "until": as_time(until) if isinstance(until, datetime) else until}
-        request = Request("POST", path("pools", name, "pause"), body=body, headers=matching(if_match))
-        return await self._ask(models.PoolPaused, request)
+        return await self._ask(models.PoolPaused, "POST", path("pools", name, "pause"), body, if_match=if_match)
 
     @call
     async def resume(self, name: str, *, if_match: str | None = None) -> "models.Pool":
         """Resumes a paused pool; its workflows keep their queue positions."""
-        return await self._ask(models.Pool, Request("POST", path("pools", name, "resume"), headers=matching(if_match)))
+        return await self._ask(models.Pool, "POST", path("pools", name, "resume"), if_match=if_match)
 
     @call
     async def delete(self, name: str, *, if_match: str | None = None, dry_run: bool = False) -> "models.PoolDeleted":
         """Deletes a pool. Returns its new state and the pending workflows that were cancelled."""
-        request = Request("DELETE", path("pools", name), _dry(dry_run), headers=matching(if_match))
-        return await self._ask(models.PoolDeleted, request)
+        return await self._ask(
+            models.PoolDeleted, "DELETE", path("pools", name), query=_dry(dry_run), if_match=if_match
+        )
 
     @stream
-    async def history(
+    def history(
         self,
         name: str,
         *,
@@ -85,8 +82,7 @@ class PoolCalls(Calls[W]):
     ) -> AsyncGenerator["models.PoolChange", None]:
         """Yields changes of a pool and its subpools, newest first. *pool*: only this subpool."""
         query = {"since": as_time(since), "until": as_time(until), "by": by, "pool": pool}
-        async for change in self._all(models.PoolChange, path("pools", name, "history"), query):
-            yield change
+        return self._all(models.PoolChange, path("pools", name, "history"), query)
 
     @call
     async def why(self, name: str) -> "models.PoolWhy":
@@ -101,10 +97,9 @@ class PoolCalls(Calls[W]):
 
 class CohortCalls(Calls[W]):
     @stream
-    async def list(self) -> AsyncGenerator["models.Cohort", None]:
+    def list(self) -> AsyncGenerator["models.Cohort", None]:
         """Yields cohorts, sorted by name."""
-        async for cohort in self._all(models.Cohort, path("cohorts")):
-            yield cohort
+        return self._all(models.Cohort, path("cohorts"))
 
     @call
     async def tree(self) -> "models.QuotaTree":
@@ -119,45 +114,43 @@ class CohortCalls(Calls[W]):
     @call
     async def create(self, cohort: "models.CohortCreate") -> "models.Cohort":
         """Creates a cohort."""
-        return await self._ask(models.Cohort, Request("POST", path("cohorts"), body=said(cohort), key=str(uuid4())))
+        return await self._ask(models.Cohort, "POST", path("cohorts"), said(cohort), key=str(uuid4()))
 
     @call
     async def update(self, name: str, edit: "models.CohortEdit", *, if_match: str | None = None) -> "models.Cohort":
         """Updates the fields set in *edit* and returns the cohort. *if_match*: as for pools."""
-        request = Request("PATCH", path("cohorts", name), body=said(edit), headers=matching(if_match))
-        return await self._ask(models.Cohort, request)
+        return await self._ask(models.Cohort, "PATCH", path("cohorts", name), said(edit), if_match=if_match)
 
     @call
     async def delete(self, name: str, *, leave_children: bool = False, if_match: str | None = None) -> None:
         """Deletes a cohort. *leave_children*: even if it has children, which stay under its name."""
         query = {"leave_children": leave_children or None}
-        await self._caller.answer(Request("DELETE", path("cohorts", name), query, headers=matching(if_match)))
+        await self._send("DELETE", path("cohorts", name), query=query, if_match=if_match)
 
 
 class LimitCalls(Calls[W]):
     @stream
-    async def list(
-        self, *, users: Sequence[str] = (), pools: Sequence[str] = ()
-    ) -> AsyncGenerator["models.Limit", None]:
+    def list(self, *, users: Sequence[str] = (), pools: Sequence[str] = ()) -> AsyncGenerator["models.Limit", None]:
         """Yields limits of users, with what counts towards them. *users*, *pools*: only theirs."""
-        async for limit in self._all(models.Limit, path("limits"), {"user": users, "pool": pools}):
-            yield limit
+        return self._all(models.Limit, path("limits"), {"user": users, "pool": pools})
 
     @call
     async def set_for_user(
         self, user: str, edit: "models.LimitsEdit", *, dry_run: bool = False
     ) -> "models.LimitsChange":
         """Limits *user* over all pools, and returns what changes. *dry_run*: change nothing."""
-        request = Request("PATCH", path("limits", "users", user), _dry(dry_run), body=said(edit))
-        return await self._ask(models.LimitsChange, request)
+        return await self._ask(
+            models.LimitsChange, "PATCH", path("limits", "users", user), said(edit), query=_dry(dry_run)
+        )
 
     @call
     async def set_for_pool(
         self, pool: str, edit: "models.LimitsEdit", *, dry_run: bool = False
     ) -> "models.LimitsChange":
         """Limits each user of *pool* and its subpools, and returns what changes. *dry_run*: change nothing."""
-        request = Request("PATCH", path("limits", "pools", pool), _dry(dry_run), body=said(edit))
-        return await self._ask(models.LimitsChange, request)
+        return await self._ask(
+            models.LimitsChange, "PATCH", path("limits", "pools", pool), said(edit), query=_dry(dry_run)
+        )
 
 
 def _dry(dry_run: bool) -> dict[str, bool | None]:

@@ -13,7 +13,7 @@ from runrig.client.caller import ANSWER_S, Request
 from runrig.client.calls.submission import file_fields, settings
 from runrig.client.paths import path
 from runrig.client.paths import time as as_time
-from runrig.client.ways import Calls, W, call, matching, stream
+from runrig.client.ways import Calls, W, call, stream
 from runrig.domain.errors import InvalidInput
 from runrig.domain.workflow_status import WorkflowStatus
 
@@ -55,9 +55,7 @@ class WorkflowCalls(Calls[W]):
         """
         body = file_fields(file, variables) | settings(priority, environment, labels, retry, after, array, sweep, most)
         body["pool"] = pool or await self._default_pool()
-        return await self._ask(
-            models.WorkflowSubmitted, Request("POST", path("workflows"), body=body, key=key or str(uuid4()))
-        )
+        return await self._ask(models.WorkflowSubmitted, "POST", path("workflows"), body, key=key or str(uuid4()))
 
     @call
     async def submit_many(
@@ -84,7 +82,7 @@ class WorkflowCalls(Calls[W]):
             "pool": pool or await self._default_pool(),
         }
         return await self._ask(
-            models.WorkflowOutcomes, Request("POST", path("workflows") + ":batch", body=body, key=key or str(uuid4()))
+            models.WorkflowOutcomes, "POST", path("workflows") + ":batch", body, key=key or str(uuid4())
         )
 
     @call
@@ -99,7 +97,7 @@ class WorkflowCalls(Calls[W]):
         """Returns what a submission would return, with the rendered file. Stores nothing. Raises as `submit`."""
         body = file_fields(file, variables) | settings(priority)
         body["pool"] = pool or await self._default_pool()
-        return await self._ask(models.WorkflowChecked, Request("POST", path("workflows") + ":check", body=body))
+        return await self._ask(models.WorkflowChecked, "POST", path("workflows") + ":check", body)
 
     @call
     async def render(
@@ -114,8 +112,7 @@ class WorkflowCalls(Calls[W]):
         """Returns the workflow's Kubernetes objects. Stores nothing. *namespace* None: that of the server."""
         body = file_fields(file, variables) | settings(priority)
         body |= {"pool": pool or await self._default_pool()} | ({"namespace": namespace} if namespace else {})
-        request = Request("POST", path("workflows") + ":render", body=body)
-        return (await self._ask(models.RenderAnswer, request)).objects
+        return (await self._ask(models.RenderAnswer, "POST", path("workflows") + ":render", body)).objects
 
     async def _default_pool(self) -> str:
         me = await self._get(models.Me, path("me"))
@@ -148,8 +145,7 @@ class WorkflowCalls(Calls[W]):
         body = {"pool": pool, "priority": priority, "failed_only": failed_only}
         body |= {"keep_completed": keep_completed, "code": code}
         return await self._ask(
-            models.WorkflowSubmitted,
-            Request("POST", path("workflows", id, "repeat"), body=body, key=key or str(uuid4())),
+            models.WorkflowSubmitted, "POST", path("workflows", id, "repeat"), body, key=key or str(uuid4())
         )
 
     @call
@@ -160,25 +156,25 @@ class WorkflowCalls(Calls[W]):
         where = path("workflows", id, "cancel")
         if element is not None:
             where = path("workflows", id, "elements", str(element), "cancel")
-        await self._ask(models.WorkflowCancelled, Request("POST", where, body={"message": message}))
+        await self._ask(models.WorkflowCancelled, "POST", where, {"message": message})
 
     @call
     async def set_most(self, id: str, most: int, *, dry_run: bool = False) -> "models.WorkflowArrayChanged":
         """Lets *most* elements of an array run at a time. *dry_run*: only returns how many would enter or leave the queue."""
         body = {"most": most, "dry_run": dry_run}
-        return await self._ask(models.WorkflowArrayChanged, Request("POST", path("workflows", id, "array"), body=body))
+        return await self._ask(models.WorkflowArrayChanged, "POST", path("workflows", id, "array"), body)
 
     @call
     async def hold(self, id: str) -> None:
         """Puts a workflow on hold: groups that have not started leave the queue. Raises Conflict if all have started or
         it is on hold.
         """
-        await self._ask(models.WorkflowNamed, Request("POST", path("workflows", id, "hold")))
+        await self._ask(models.WorkflowNamed, "POST", path("workflows", id, "hold"))
 
     @call
     async def release(self, id: str) -> None:
         """Releases a workflow that is on hold; it keeps its submit time. Raises Conflict if it is not on hold."""
-        await self._ask(models.WorkflowNamed, Request("POST", path("workflows", id, "release")))
+        await self._ask(models.WorkflowNamed, "POST", path("workflows", id, "release"))
 
     @call
     async def reassign(
@@ -190,10 +186,10 @@ class WorkflowCalls(Calls[W]):
         work, and Conflict if it is stopping, or has started in another pool.
         """
         body = {"pool": pool, "priority": priority, "dry_run": dry_run}
-        return await self._ask(models.WorkflowReassigned, Request("POST", path("workflows", id, "reassign"), body=body))
+        return await self._ask(models.WorkflowReassigned, "POST", path("workflows", id, "reassign"), body)
 
     @stream
-    async def list(
+    def list(
         self,
         *,
         user: Sequence[str] = (),
@@ -224,8 +220,7 @@ class WorkflowCalls(Calls[W]):
             "submitted_after": as_time(submitted_after),
             "submitted_before": as_time(submitted_before),
         }
-        async for entry in self._all(models.WorkflowEntry, path("workflows"), query):
-            yield entry
+        return self._all(models.WorkflowEntry, path("workflows"), query)
 
     @call
     async def get(self, id: str) -> "models.Workflow":
@@ -278,8 +273,8 @@ class WorkflowCalls(Calls[W]):
             begun = time.monotonic()
             left = LONGEST_QUESTION_S if until is None else max(0.0, min(LONGEST_QUESTION_S, until - begun))
             query = {"for": status, "timeout": f"{left:.3f}"}
-            request = Request("GET", path("workflows", id, "wait"), query, timeout_s=left + ANSWER_S)
-            found = await self._ask(models.Workflow, request)
+            asked = path("workflows", id, "wait")
+            found = await self._ask(models.Workflow, "GET", asked, query=query, timeout_s=left + ANSWER_S)
             if found.status == status or found.status not in _ALIVE:
                 return found
             now = time.monotonic()
@@ -289,13 +284,12 @@ class WorkflowCalls(Calls[W]):
             await self._caller.network.sleep(max(0.0, begun + SHORTEST_QUESTION_S - now))
 
     @stream
-    async def events(
+    def events(
         self, id: str, *, task: str | None = None, attempt: int | None = None
     ) -> AsyncGenerator["models.WorkflowEvent", None]:
         """Yields the events of a workflow in order. *attempt* None: of all attempts."""
         query = {"task": task, "attempt": attempt}
-        async for event in self._all(models.WorkflowEvent, path("workflows", id, "events"), query):
-            yield event
+        return self._all(models.WorkflowEvent, path("workflows", id, "events"), query)
 
     @call
     async def spec(self, id: str, *, template: bool = False) -> str:
@@ -347,8 +341,7 @@ class WorkflowCalls(Calls[W]):
         *if_match*: the `etag` of the workflow or of its tags. Raises Changed if its tags were changed since.
         """
         body = {"add": [*add], "remove": [*remove]}
-        request = Request("PATCH", path("workflows", id, "tags"), body=body, headers=matching(if_match))
-        return await self._ask(models.WorkflowTags, request)
+        return await self._ask(models.WorkflowTags, "PATCH", path("workflows", id, "tags"), body, if_match=if_match)
 
     @call
     async def tags(self) -> Sequence[str]:
