@@ -143,10 +143,6 @@ class Court:
             self._quotas[name] = Quota(self.world, partial(ask, node, key, layer), firm=firm)
         return self._quotas[name]
 
-    def beyond_promise(self, way: Way) -> bool:
-        """P2 does not allow it."""
-        return any(each.firm and need > each.most() for each, need in way.needs)
-
     def way(self, gang: Gang, flavors: Sequence[str], counts: Sequence[int], layers: tuple[int, ...] = LAYERS) -> Way:
         needs = self._of_quota(gang, self.world.asked(gang, as_placement(flavors, counts)), layers)
         depth = shared_levels(self.world, gang)
@@ -173,12 +169,13 @@ class Court:
         return self.barrier(gang, way, layers) is None
 
     def ways_if_stopped(self, gang: Gang) -> list[Way]:
-        """How its smallest size could start where others stop for it."""
+        """How its smallest size could start where others stop for it, as far as P2 allows that."""
         queue = self._asked(gang)
         if queue.if_stopped is None:
             least = gang.sizes[-1]
             queue.if_stopped = [self.way(gang, each, least, (CHARGED,)) for each in choices(self.world, gang)]
-        return list(queue.if_stopped)
+        ways: list[Way] = queue.if_stopped
+        return [way for way in ways if not any(each.firm and need > each.most() for each, need in way.needs)]
 
     def renew(self) -> None:
         """Called before questions: after an edit of pools, everything is asked again."""

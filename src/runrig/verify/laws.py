@@ -134,7 +134,7 @@ def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
     waiting = [world.waiting.get((pool, True), {}) for pool, low in world.low.items() if low]
     for queue in [each for queues in waiting for each in queues if each.vain != world.loosened]:
         # LOW work makes no difference to the guarantee.
-        ways = [way for way in court.ways_if_stopped(queue.row[0][1]) if not court.beyond_promise(way)]
+        ways = court.ways_if_stopped(queue.row[0][1])
         gang = court.first(queue, refused=False) if ways else None
         if not ways:
             queue.vain = world.loosened

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from .chain import Chain, Snapshot
+from .chain import Chain
 from .court import Commit
 from .reading import Item, Joined
-from .verify import CHAIN, CHANGED, LAWFUL, SNAPSHOT, UNLAWFUL, Checker, Report
+from .verify import LAWFUL, UNLAWFUL, Checker, Report, of_chain
 
 PAUSE_S = 0.5
 
@@ -35,7 +35,10 @@ def follow(
     try:
         while not found:
             for commit in joined.commits(read(joined.last or begin)):
-                found += _judged(checker, chain, commit)
+                found += checker.take(commit)
+                if isinstance(commit, Commit) and commit.gap:
+                    found, checker.not_proven = [], checker.decisions
+                found += of_chain(chain)
                 if found:
                     break
             if textfile is not None:
@@ -49,14 +52,6 @@ def follow(
     if not as_json:
         say(checker.numbers.text(len(found)))
     return UNLAWFUL if found else LAWFUL
-
-
-def _judged(checker: Checker, chain: Chain, commit: Commit | Snapshot) -> list[Report]:
-    found = list(checker.take(commit))
-    if isinstance(commit, Commit) and commit.gap:
-        found, checker.not_proven = [], checker.decisions
-    found += [Report(at, CHAIN, "", CHANGED) for at in chain.broken]
-    return [*found, *(Report(at, CHAIN, "", SNAPSHOT) for at in chain.altered)]
 
 
 def _write(path: Path, checker: Checker, unlawful: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from .gang import Gang
 from .world import World
 
+_OF_GANGS = ("pool", "priority", "submitted", "request", "refused", "state", "placement")
 _OF_WORKFLOWS = ("pool", "priority", "status", "submit_time", "submitted_by", "upstream", "most")
 
 
@@ -30,21 +31,15 @@ def _tables(world: World) -> dict[str, dict[str, dict[str, Any]]]:
         "cohort": world.cohorts,
         "pool": world.pools,
         "limits of": {user: row for user, row in world.limits.items() if set(row.values()) - {None, user}},
-        "workflow": {row["id"]: _workflow(row) for row in alive},
+        "workflow": {
+            row["id"]: {name: row.get(name) for name in _OF_WORKFLOWS}
+            | {"held": bool(row["aside"] or row.get("held_by"))}
+            for row in alive
+        },
         "gang": {gang.id: _gang(world, gang) for gang in world.gangs.values()},
     }
 
 
-def _workflow(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row.get(name) for name in _OF_WORKFLOWS} | {"held": bool(row["aside"] or row.get("held_by"))}
-
-
 def _gang(world: World, gang: Gang) -> dict[str, Any]:
     waits_for = sorted(name for name in gang.targets if name in world.gangs and world.gangs[name].layers)
-    return {
-        **{
-            name: getattr(gang, name)
-            for name in ("pool", "priority", "submitted", "request", "refused", "state", "placement")
-        },
-        "waits_for": waits_for,
-    }
+    return {name: getattr(gang, name) for name in _OF_GANGS} | {"waits_for": waits_for}

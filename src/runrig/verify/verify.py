@@ -25,8 +25,6 @@ from .snapshots import difference
 from .table import AT_REST, CODES, EDITS, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
 
 ENGINE, CHAIN = "engine", "chain"
-CHANGED = "this commit or an earlier one was changed"
-SNAPSHOT = "the snapshot of this revision was changed"
 PART, PER_PROCESSOR = 50_000, 4
 """Events that are worth a part, and parts per processor: some take longer than others."""
 REWRITTEN = "The log was rewritten, or it is a different log"
@@ -214,6 +212,11 @@ class Judged(NamedTuple):
     hashes: Chain
 
 
+def of_chain(hashes: Chain) -> list[Report]:
+    changed = [Report(at, CHAIN, "", "this commit or an earlier one was changed") for at in hashes.broken]
+    return changed + [Report(at, CHAIN, "", "the snapshot of this revision was changed") for at in hashes.altered]
+
+
 def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upto: int) -> Judged:
     """Judges the commits after revision *after*, beginning with its snapshot, up to *upto*. Raises Unreadable."""
     hashes, checker = Chain(head), Checker(since=since, laws=laws)
@@ -230,9 +233,7 @@ def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upt
     finally:
         if collects:
             gc.enable()
-    found += [Report(at, CHAIN, "", CHANGED) for at in hashes.broken]
-    found += [Report(at, CHAIN, "", SNAPSHOT) for at in hashes.altered]
-    return Judged(found, checker.numbers, after, hashes)
+    return Judged(found + of_chain(hashes), checker.numbers, after, hashes)
 
 
 def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: bool, say: Callable[[str], None]) -> int:
