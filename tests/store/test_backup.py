@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import sqlite3
 import stat
 import threading
 from contextlib import closing
@@ -247,10 +248,16 @@ def test_missing_database_is_reported(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_database_of_another_version_is_unchanged(tmp_path: Path) -> None:
-    with desk(tmp_path / "made") as it, it.store.transactions.writing() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
-    with pytest.raises(ServerFault, match=f"has schema 0001, but this version of runrig needs {HEAD}"):
+@pytest.mark.parametrize(
+    ("version", "also"), [("0001", ", or start this version on it once to migrate it"), ("9999", "")]
+)
+def test_database_of_another_version_is_unchanged(tmp_path: Path, version: str, also: str) -> None:
+    with desk(tmp_path / "made"):
+        pass
+    with closing(sqlite3.connect(tmp_path / "made" / "runrig.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
+    said = f"has schema {version}, but this version of runrig needs {HEAD}. Use the version that wrote it{also}$"
+    with pytest.raises(ServerFault, match=said):
         write_backup(tmp_path / "made" / "runrig.db", None, tmp_path / "out", log_files=True)
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 

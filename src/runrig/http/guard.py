@@ -172,9 +172,9 @@ class Guard:
     def _check_place(self, headers: Headers) -> None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            raise NotAllowed(f"Host {', '.join(hosts)!r} is not a name of this server. Use {min(self._hosts)}")
+            raise NotAllowed(f"Host {', '.join(hosts)!r:.80} is not a name of this server. Use {min(self._hosts)}")
         if any(origin.lower() not in self._origins for origin in origins):
-            raise NotAllowed(f"pages of {', '.join(origins)!r} may not call this server")
+            raise NotAllowed(f"pages of {', '.join(origins)!r:.80} may not call this server")
 
 
 def _check_path(path: str, raw: bytes) -> None:

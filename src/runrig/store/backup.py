@@ -144,9 +144,10 @@ def check_tables(connection: Connection) -> None:
     """Raises ServerFault if the tables are not those of this version."""
     found = found_tables(connection)
     if found != schema.HEAD:
+        older = "" if found and found > schema.HEAD else ", or start this version on it once to migrate it"
         raise ServerFault(
             f"the database has schema {found or 'none'}, but this version of runrig needs {schema.HEAD}. "
-            "Back it up with the version that uses it, or start this version on it once to migrate it"
+            f"Use the version that wrote it{older}"
         )
 
 

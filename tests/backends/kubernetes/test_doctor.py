@@ -1,8 +1,11 @@
 """`runrig doctor` and clocks that differ: the API server sends its time in whole seconds with each answer."""
 
+import json
 import re
 import time
 from email.utils import formatdate
+from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -10,6 +13,8 @@ import pytest
 from runrig.backends.kubernetes.cluster import Cluster, Timeouts
 from runrig.backends.kubernetes.doctor import _clock
 from runrig.domain.findings import Verdict
+from tests.cli.canned_server import serving
+from tests.worlds.command_line import runrig
 
 
 def clock(ahead_s: float) -> tuple[Verdict, str, str]:
@@ -40,3 +45,22 @@ def test_clocks_that_are_closer_are_fine(ahead_s: float) -> None:
     """An answer may take a while, which is no difference."""
     message = "The clocks of the API server and this machine are less than 10 s apart"
     assert clock(ahead_s) == (Verdict.OK, message, "")
+
+
+def test_another_program_and_a_refusal_are_reported(tmp_path: Path) -> None:
+    """A kubeconfig can name any address, and something in between can refuse."""
+    said: dict[str, list[tuple[int, Any]]] = {
+        "is not a Kubernetes API server. Correct the server in the kubeconfig": [(200, {}), (200, [])],
+        "returned invalid JSON": [(200, "[" * 100_000)],
+        "refused the request (403 Unknown): by a proxy": [(403, {"message": "by a proxy"})],
+    }
+    with serving({"GET /version": [each for answers in said.values() for each in answers]}) as server:
+        file = tmp_path / "kubeconfig"
+        parts = {"cluster": {"server": server.url}, "context": {"cluster": "c", "user": "c"}, "user": {}}
+        named = {f"{part}s": [{"name": "c", part: value}] for part, value in parts.items()}
+        file.write_text(json.dumps({"current-context": "c", **named}))
+        for words, answers in said.items():
+            for _ in answers:
+                done = runrig("doctor", "--kubeconfig", str(file))
+                assert done.err.startswith("Error: ")
+                assert words in done.err

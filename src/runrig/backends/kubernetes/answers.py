@@ -133,7 +133,7 @@ def lean(each: Object) -> Object:
 def decoded(content: bytes) -> Any:
     try:
         return json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Unavailable(f"the API server returned invalid JSON: {content[:80]!r}") from None
 
 
@@ -144,7 +144,7 @@ def refused(response: httpx2.Response) -> RunrigError | ApiRefusal:
     """Returns the error in a response as a RunrigError or ApiRefusal."""
     try:
         said = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
     if not isinstance(said, Mapping):
         said = {"message": response.text.strip()}

@@ -22,7 +22,7 @@ from runrig.backends.kubernetes import answers
 from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Event, Stream, unless
 from runrig.backends.kubernetes.login import in_words, logins, look_at_files, no_login, unsendable
 from runrig.backends.kubernetes.names import Object
-from runrig.domain.errors import InvalidInput, Unavailable
+from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
 
 __all__ = [
     "CONFIG_MAP", "EVENT", "NAMESPACE", "NODE", "POD", "POD_GROUP", "PRIORITY_CLASS", "QUEUE", "SECRET", "SERVICE", "TOPOLOGY",
@@ -100,8 +100,11 @@ class Cluster:
     # ------------------------------------------------------------ questions
 
     def version(self) -> str:
-        """The version of the API server, e.g. `v1.35.0`."""
-        return str(self._call("GET", "version")["gitVersion"])
+        """The version of the API server, e.g. `v1.35.0`. Raises ServerFault if it is another program."""
+        found = self._call("GET", "version")
+        if not isinstance(found, Mapping) or "gitVersion" not in found:
+            raise ServerFault(f"{self.url} is not a Kubernetes API server. Correct the server in the kubeconfig")
+        return str(found["gitVersion"])
 
     def account(self) -> str:
         """The user name that the API server knows this login by."""
