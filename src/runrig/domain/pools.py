@@ -214,6 +214,11 @@ def top_level(pool: str) -> str:
     return pool.partition(SUBPOOL_DELIMITER)[0]
 
 
+def family(pools: Mapping[str, Pool], name: str) -> list[Pool]:
+    """The pool *name* and its subpools, in any state."""
+    return [pool for pool in pools.values() if name in (pool.name, pool.parent)]
+
+
 def gpus_of(quotas: Quotas) -> dict[str, int]:
     """Flavor → nominal quota in GPUs."""
     return {key.flavor: quota.nominal for key, quota in quotas.items() if key.resource == GPU}

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 GPU = "gpu"
 CPU = "cpu"
@@ -176,6 +176,17 @@ def requests_of(amounts: Mapping[str, int]) -> Requests:
 @lru_cache(maxsize=10_000)
 def gpus_in(requests: Requests) -> int:
     return dict(requests).get(GPU, 0)
+
+
+K = TypeVar("K")
+
+
+def totals(parts: Iterable[tuple[K, int]]) -> dict[K, int]:
+    """The sum of the amounts of each key, in the order of the keys."""
+    found: dict[K, int] = {}
+    for key, amount in parts:
+        found[key] = found.get(key, 0) + amount
+    return found
 
 
 def of_one_pod(requests: Requests) -> Requests:

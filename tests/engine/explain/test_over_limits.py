@@ -30,27 +30,19 @@ def held(world: World, priority: Priority, gpus: int) -> World:
     return world
 
 
-def test_a_pool_above_its_borrowing_limit_names_the_excess() -> None:
-    world = held(World({"a": Pool("a", gpu_quota(1, borrowing=3)), "b": 4}, {"n0": 8}), LOW, 4)
-    world.do(PutPool(Pool("a", gpu_quota(1, borrowing=1))))
-    assert over(world) == [
-        (
-            "needs 2 GPUs, but pool a is 2 GPUs over its borrowing limit",
-            "borrowing limit: pool a is 2 GPUs over, needs 2",
-        )
-    ]
+@pytest.mark.parametrize("who", ["pool a", "cohort k"])
+def test_a_pool_or_cohort_above_its_borrowing_limit_names_the_excess(who: str) -> None:
+    def limited(most: int) -> PutPool | PutCohort:
+        if who == "pool a":
+            return PutPool(Pool("a", gpu_quota(1, borrowing=most)))
+        return PutCohort(Cohort("k", None, gpu_quota(0, borrowing=most)))
 
-
-def test_a_cohort_above_its_borrowing_limit_names_the_excess() -> None:
-    cohort = Cohort("k", None, gpu_quota(0, borrowing=3))
-    world = held(World({"a": Pool("a", gpu_quota(1), cohort="k"), "b": 4}, {"n0": 8}, (cohort,)), LOW, 4)
-    world.do(PutCohort(Cohort("k", None, gpu_quota(0, borrowing=1))))
-    assert over(world) == [
-        (
-            "needs 2 GPUs, but cohort k is 2 GPUs over its borrowing limit",
-            "borrowing limit: cohort k is 2 GPUs over, needs 2",
-        )
-    ]
+    world = World({"a": Pool("a", gpu_quota(1), cohort="k" if who == "cohort k" else None), "b": 4}, {"n0": 8})
+    world.do(limited(3))
+    held(world, LOW, 4)
+    world.do(limited(1))
+    sentence = f"needs 2 GPUs, but {who} is 2 GPUs over its borrowing limit"
+    assert over(world) == [(sentence, f"borrowing limit: {who} is 2 GPUs over, needs 2")]
 
 
 def test_a_pool_above_its_quota_names_the_excess() -> None:

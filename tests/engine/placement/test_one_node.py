@@ -11,8 +11,8 @@ from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.best_fit import BestFit
 from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
-from runrig.engine.placement.demand import PodRequest, assign_to_pod_sets, demand_of, shapes_of
-from runrig.engine.placement.place import Asked, Layout, has_place, place
+from runrig.engine.placement.demand import PodRequest, assign_to_pod_sets
+from runrig.engine.placement.place import Asked, Layout, has_place, needs_of, place
 from runrig.engine.placement.trial_capacity import TrialCapacity
 from runrig.engine.quota.quota_node import CHARGED, LAYERS
 
@@ -38,14 +38,13 @@ def cluster(rng: Random) -> ClusterNodes:
 
 
 def best_fit(
-    nodes: ClusterNodes, request: PodRequest, layers: tuple[int, ...], constraints: PlacementConstraints, within: Domain
+    nodes: ClusterNodes, asked: Asked, layers: tuple[int, ...], within: Domain
 ) -> tuple[tuple[NodeShare, ...], ...] | None:
-    shapes = shapes_of([request])
-    root = demand_of(constraints.root, [request], shapes)
-    capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
+    shapes, root = needs_of(asked)
+    capacity = TrialCapacity(nodes, asked.constraints.labels, shapes, layers)
     search = BestFit(capacity, root, {})
     found = search.put(root, within)
-    return assign_to_pod_sets(capacity.topology, root, [request], search.placements) if found else None
+    return assign_to_pod_sets(capacity.topology, root, asked.requests, search.placements) if found else None
 
 
 def test_a_gang_that_fits_on_one_node_gets_the_choice_of_best_fit() -> None:
@@ -62,7 +61,7 @@ def test_a_gang_that_fits_on_one_node_gets_the_choice_of_best_fit() -> None:
         constraints = PlacementConstraints(labels, ConstraintNode(-1, False, ((0, request.pods),)), False)
         layers = rng.choice(((CHARGED,), LAYERS))
         asked = Asked((request,), constraints)
-        expected = best_fit(nodes, request, layers, constraints, within or topology.whole(labelled=False))
+        expected = best_fit(nodes, asked, layers, within or topology.whole(labelled=False))
         assert place(nodes, asked, layers, within) == Layout(expected), seed
         assert has_place(nodes, asked, layers, within) == (expected is not None), seed
         on_one += expected is not None and len(expected[0]) == 1

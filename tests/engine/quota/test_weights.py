@@ -138,31 +138,23 @@ def test_queue_positions_follow_the_shares() -> None:
 # ---------------------------------------------------------------- the order of returning
 
 
-def test_the_largest_share_is_reclaimed_first_whatever_started_last() -> None:
+@pytest.mark.parametrize(
+    ("weights", "first"),
+    [((1, 2, 1), ["small1", "small2", "large1"]), ((2, 2, 2), ["large1", "large2", "large3"])],
+    ids=["different", "equal"],
+)
+def test_the_largest_share_is_reclaimed_first_and_of_equal_weights_the_last_started(
+    weights: tuple[int, int, int], first: list[str]
+) -> None:
     """R3; the example of docs/preemption.md."""
-    pools = {"small": weighted("small", 1), "large": weighted("large", 2), "firm": weighted("firm", 1, 4)}
+    small, large, firm = weights
+    pools = {"small": weighted("small", small), "large": weighted("large", large), "firm": weighted("firm", firm, 4)}
     world = World(pools, {"n0": 8})
     for pool, gangs in (("small", 4), ("large", 4)):
         submit_many(world, pool, gangs)
         world.cycle()
     world.submit("back", "firm", NORMAL, 3)
-    assert world.cycle() == [
-        "nominate back", "preempt small1 for back (RECLAIM)", "preempt small2 for back (RECLAIM)",
-        "preempt large1 for back (RECLAIM)",
-    ]  # fmt: skip
-
-
-def test_with_equal_weights_the_last_started_is_reclaimed_first() -> None:
-    pools = {"small": weighted("small", 2), "large": weighted("large", 2), "firm": weighted("firm", 2, 4)}
-    world = World(pools, {"n0": 8})
-    for pool, gangs in (("small", 4), ("large", 4)):
-        submit_many(world, pool, gangs)
-        world.cycle()
-    world.submit("back", "firm", NORMAL, 3)
-    assert world.cycle() == [
-        "nominate back", "preempt large1 for back (RECLAIM)", "preempt large2 for back (RECLAIM)",
-        "preempt large3 for back (RECLAIM)",
-    ]  # fmt: skip
+    assert world.cycle() == ["nominate back", *(f"preempt {each} for back (RECLAIM)" for each in first)]
 
 
 def test_a_stored_weight_of_zero_from_an_earlier_release_counts_as_one() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from runrig.domain.gangs import GangState, nodes_of
 from runrig.domain.nodes import Node
 from runrig.domain.pools import Pool, PoolState
-from runrig.domain.quantities import GPU, amount_in_words, counted
+from runrig.domain.quantities import GPU, amount_in_words, counted, totals
 from runrig.domain.shown.pools import PoolGpus
 from runrig.domain.shown.sentence import Holding
 from runrig.domain.value import NO_AMOUNTS, Amounts
@@ -18,7 +18,7 @@ from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import borrowed, lent
 from runrig.engine.quota.pool_tree import QuotaTree, has_subpools
-from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaLeaf, QuotaNode, left_of_promise
+from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaNode, left_of_promise
 from runrig.engine.state.state import State
 
 
@@ -62,13 +62,14 @@ def _summed(tree: QuotaTree, pool: Pool, subtree_lends: Sequence[int], subtree_u
         lows += cheap
         total += node.usage[REAL][index]
         drawn += draws
-        left += _shared_left(firm, index)
+        left += 0 if firm.twin is None else left_of_promise(firm, index, REAL) - max(0, firm.balance(index))
         borrows += max(0, high + cheap - own - draws)
         # The pool's own LOW work comes first: only what others use beyond it counts as lent.
         taken = subtree_lent + sum([max(0, -child.balance(index)) for child in node.children])
         lends += max(0, min(taken, own - high) - cheap)
     deleting = pool.state is PoolState.DELETING
     unallocated = 0 if deleting else unallocated
+    shared = totals(each for index in tree.gpus for each in shared_by(firm, index)) if firm.twin is not None else {}
     return PoolGpus(
         quota=0 if deleting else promised,
         unallocated=unallocated,
@@ -77,7 +78,7 @@ def _summed(tree: QuotaTree, pool: Pool, subtree_lends: Sequence[int], subtree_u
         subtree_used=subtree_used,
         total=total,
         available=unallocated - used + drawn,
-        shared=NO_AMOUNTS if deleting else _shared(firm, tree.gpus),
+        shared=Amounts(shared) if shared and not deleting else NO_AMOUNTS,
         drawn=drawn,
         shared_left=0 if deleting else left,
         borrowed=borrows,
@@ -90,19 +91,6 @@ def _summed(tree: QuotaTree, pool: Pool, subtree_lends: Sequence[int], subtree_u
 def gpus_by_flavor(state: State) -> Mapping[str, GpusByState]:
     """Flavors with ready nodes. Usage on other nodes does not count."""
     return {name: each for name, each in state.ledger.nodes.gpus(REAL).items() if each.ready}
-
-
-def _shared(firm: QuotaLeaf, indices: Iterable[int]) -> Amounts:
-    """`shared_by` over several flavors, nearest cohort first."""
-    amounts: dict[str, int] = {}
-    for index in indices:
-        for cohort, amount in shared_by(firm, index):
-            amounts[cohort] = amounts.get(cohort, 0) + amount
-    return Amounts(amounts) if amounts else NO_AMOUNTS
-
-
-def _shared_left(firm: QuotaLeaf, index: int) -> int:
-    return 0 if firm.twin is None else left_of_promise(firm, index, REAL) - max(0, firm.balance(index))
 
 
 @dataclass(frozen=True, slots=True)

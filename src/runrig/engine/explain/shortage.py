@@ -84,7 +84,7 @@ def _best(capacity: TrialCapacity, need: Demand, whole: Domain, fitting: Ints) -
     """The closest domains: most pods first, then the smallest relative lack, then by name."""
     first, _ = capacity.topology.inside(whole, need.level)
     order = np.argsort(-fitting, kind="stable")[:MOST_COMPARED]
-    asked = _asked(capacity, need)
+    asked = capacity.asked(need.demand)
     rooms = [
         _room(capacity, need, capacity.topology.domain(need.level, first + int(offset)), int(fitting[offset]))
         for offset in order
@@ -99,17 +99,8 @@ def _best(capacity: TrialCapacity, need: Demand, whole: Domain, fitting: Ints) -
     return tuple(rooms[:MOST_NAMED])
 
 
-def _asked(capacity: TrialCapacity, need: Demand) -> dict[str, int]:
-    """Resource → total request of all pods of *need*."""
-    asked: dict[str, int] = {}
-    for shape, pods in need.demand:
-        for resource, amount in capacity.shapes[shape].requests:
-            asked[resource] = asked.get(resource, 0) + amount * pods
-    return asked
-
-
 def _room(capacity: TrialCapacity, need: Demand, domain: Domain, have: int) -> DomainRoom:
-    asked = _asked(capacity, need)
+    asked = capacity.asked(need.demand)
     free, closed = dict.fromkeys(asked, 0), 0
     flavors = {capacity.shapes[shape].flavor for shape, _ in need.demand}
     counts = [capacity.counts(shape) for shape, _ in need.demand]

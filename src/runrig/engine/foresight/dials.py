@@ -33,7 +33,7 @@ from runrig.domain.changes import (
 from runrig.domain.gangs import Gang, PodSet, Priority, Requirement
 from runrig.domain.nodes import REPELLING_EFFECTS, Node
 from runrig.domain.plan import Decision, PutCohort, PutLimits, PutNode, PutPool, Queue, Release
-from runrig.domain.pools import HOSTNAME, Cohort, Pool, PoolState, Queueing, Quota
+from runrig.domain.pools import HOSTNAME, Cohort, Pool, PoolState, Queueing, Quota, family
 from runrig.domain.quantities import GPU, LARGEST, FlavorResource
 from runrig.engine.foresight.on_trial import TrialEdit
 from runrig.engine.ledger.ledger import Ledger
@@ -272,11 +272,9 @@ def edits_of(
                 declared = ledger.users.limits_of(user)
                 edits.append(PutLimits(replace(declared, gpus=after), declared))
             case MoreGpusOfUser(_, name, _, after):
-                own = [pool for pool in ledger.pools.values() if name in (pool.name, pool.parent)]
-                edits += [PutPool(replace(pool, user_gpus=after)) for pool in own]
+                edits += [PutPool(replace(pool, user_gpus=after)) for pool in family(ledger.pools, name)]
             case BestEffort(name):
-                own = [pool for pool in ledger.pools.values() if name in (pool.name, pool.parent)]
-                live = (pool for pool in own if pool.state is not PoolState.ARCHIVED)
+                live = (pool for pool in family(ledger.pools, name) if pool.state is not PoolState.ARCHIVED)
                 edits += [PutPool(replace(pool, queueing=Queueing.BEST_EFFORT_FIFO)) for pool in live]
             case NodeBack(name):
                 edits.append(PutNode(back(ledger.nodes.by_name[name].node)))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runrig.domain.gangs import Placement
+from runrig.domain.quantities import totals
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import asked_of_nodes, options
 from runrig.engine.ledger.queue import Bucket, Entry
@@ -224,11 +225,8 @@ class Ahead(NamedTuple):
 
     def and_then(self, request: Request) -> Request:
         """*request*, including the requests of all of them."""
-        total = {index: amount * (1 + self.alike) for index, amount in request}
-        for asked, gangs in self.less:
-            for index, amount in asked:
-                total[index] = total.get(index, 0) + amount * gangs
-        return tuple(total.items())
+        every = ((request, 1 + self.alike), *self.less)
+        return tuple(totals((index, amount * gangs) for asked, gangs in every for index, amount in asked).items())
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement
-from runrig.domain.pools import PoolState
+from runrig.domain.pools import PoolState, family
 from runrig.domain.quantities import GPU
 from runrig.domain.shown.plans import PlanDrain, PlanExposed, PlanGang, PlanPoolRow
 from runrig.domain.value import at
@@ -114,8 +114,8 @@ def excesses(state: State) -> dict[tuple[str, str], PlanExposed]:
 
 def _low_work(state: State, node: QuotaNode, index: int) -> list[Entry]:
     """Preemptible gangs below *node* that use the resource at *index*, in the order of rule R3."""
-    pools = [name for name, pool in state.pools.items() if node.name in (name, pool.parent)]
-    candidates = [each for name in pools for each in state.ledger.preemptible.get(name, ())]
+    pools = family(state.pools, node.name)
+    candidates = [each for pool in pools for each in state.ledger.preemptible.get(pool.name, ())]
     return [entry for _, entry in sorted(candidates) if any(held == index for held, _ in entry.request)]
 
 

@@ -45,10 +45,6 @@ class Sleepers:
         self._deaf = False
         self._at_source: dict[Hashable, dict[Barrier, None]] = {}
 
-    def __bool__(self) -> bool:
-        """Whether any bucket sleeps."""
-        return bool(self.asleep)
-
     def left_alone(self, bucket: Bucket) -> bool:
         """Whether the next cycle would skip *bucket*."""
         return bucket.asleep is not None or bucket.parked == self.changes

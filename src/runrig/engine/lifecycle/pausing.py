@@ -12,7 +12,7 @@ from itertools import islice
 from runrig.domain.budgets import Owner, Scope
 from runrig.domain.errors import At, Conflict, InvalidInput
 from runrig.domain.plan import Action, Plan, PutPool, Queue, Unqueue
-from runrig.domain.pools import Pool, PoolState, paused_through
+from runrig.domain.pools import Pool, PoolState, family, paused_through
 from runrig.domain.value import at, utc
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import UNDER_WAY, Group, Status, Workflow
@@ -117,7 +117,7 @@ def queued(state: State, workflow: Workflow, groups: Sequence[Group] | None = No
 
 def _workflows(state: State, pool: str) -> list[Workflow]:
     """The workflows of *pool* and its subpools that have not ended, in the order of submission."""
-    names = {each.name for each in state.pools.values() if pool in (each.name, each.parent)}
+    names = {each.name for each in family(state.pools, pool)}
     found = [each for each in state.workflows.values() if each.pool in names and not each.status.finished]
     return sorted(found, key=lambda each: (each.submit_time, each.id))
 

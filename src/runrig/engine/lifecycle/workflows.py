@@ -102,7 +102,8 @@ def digest(state: State, observed: Observation) -> Iterator[Action | None]:
                 yield from _started(state, task, by_itself=fact.by_itself)
             if fact.phase is Phase.ENDED:
                 if state.on_nodes((task.workflow, task.group)) == 1:
-                    yield from repeat(None, _pods_held(state, task) // PODS_PER_STEP)
+                    placement = state.ledger.entries[f"{task.workflow}/{task.group}"].placement
+                    yield from repeat(None, sum(each.count for each in placement) // PODS_PER_STEP)
                 yield from _ended(state, task, fact, lost)
         yield None
 
@@ -133,11 +134,6 @@ def _refused(state: State, refused: Mapping[str, str]) -> Iterator[Action | None
         if entry is not None and entry.state is GangState.ADMITTED and entry.gang.workflow not in state.aside:
             yield Refuse(gang, said or _SILENT, Status.FAILED_BACKEND_ERROR)
             yield None
-
-
-def _pods_held(state: State, task: Task) -> int:
-    """How many pods the gang of *task* was granted."""
-    return sum(each.count for each in state.ledger.entries[state.groups[task.workflow, task.group].gang_id].placement)
 
 
 def _ran(fact: TaskFact) -> bool:
@@ -203,24 +199,25 @@ def _start_again(state: State, task: Task, code: int, message: str) -> Iterator[
 
 def _end_before_stop(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
     """Keeps the end of *task*, which ended before the stop of its group. If a lead has completed, so has the group (rule R6)."""
-    if exit_action(state, task, code) is not ExitAction.COMPLETE:
-        yield MoveTask(task.key, _OWN_FAILURES.get(code, Status.FAILED), code, message or f"exit code {code}")
-        return
-    yield MoveTask(task.key, Status.COMPLETED, code, message)
+    failed = exit_action(state, task, code) is not ExitAction.COMPLETE
+    yield _own_end(task, code, message, failed=failed)
     key = (task.workflow, task.group)
-    if task.lead and state.groups[key].stopping in FOR_OTHERS and _live_siblings(state, task):
+    if not failed and task.lead and state.groups[key].stopping in FOR_OTHERS and _live_siblings(state, task):
         yield from _stop_group(state, key, failed=False, by=task)
+
+
+def _own_end(task: Task, code: int, message: str, *, failed: bool) -> MoveTask:
+    if not failed:
+        return MoveTask(task.key, Status.COMPLETED, code, message)
+    return MoveTask(task.key, _OWN_FAILURES.get(code, Status.FAILED), code, message or f"exit code {code}")
 
 
 def _end(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
     action = exit_action(state, task, code)
     if action is ExitAction.RESCHEDULE and (limit := limit_reached(state, task, code)):
         message = f"{message} exit code {code}: not restarted, because {limit}".strip()
-    if action is ExitAction.COMPLETE:
-        yield MoveTask(task.key, Status.COMPLETED, code, message)
-    else:
-        yield MoveTask(task.key, _OWN_FAILURES.get(code, Status.FAILED), code, message or f"exit code {code}")
     failed = action is not ExitAction.COMPLETE
+    yield _own_end(task, code, message, failed=failed)
     if (task.lead or (failed and concerns_all(state, task))) and _live_siblings(state, task):
         yield from _stop_group(state, (task.workflow, task.group), failed=failed, by=task)
 

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from runrig.domain.gangs import NodeShare
-from runrig.domain.quantities import GPU, Requests
+from runrig.domain.quantities import GPU, Requests, totals
 from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.topology import TopologyIndex
 from runrig.engine.placement.constraint_tree import ConstraintNode
@@ -83,10 +83,7 @@ class Demand:
         """`pods` of all leaves, in pod order, merged per pod set."""
         if not self.parts:
             return self.pods
-        counts: dict[tuple[int, int], int] = {}
-        for part in self.parts:
-            for pod_set, shape, pods in part.pod_counts:
-                counts[pod_set, shape] = counts.get((pod_set, shape), 0) + pods
+        counts = totals(((pod_set, shape), pods) for part in self.parts for pod_set, shape, pods in part.pod_counts)
         return tuple((*key, pods) for key, pods in counts.items())
 
     @cached_property
@@ -124,12 +121,8 @@ def demand_of(node: ConstraintNode, requests: Sequence[PodRequest], shapes: Sequ
     pods = tuple(
         (pod_set, shape_index[requests[pod_set].shape], count) for pod_set, count in node.pods if requests[pod_set].pods
     )
-    total: dict[int, int] = {}
-    for shape, count in [
-        *((shape, count) for _, shape, count in pods),
-        *(pair for part in parts for pair in part.demand),
-    ]:
-        total[shape] = total.get(shape, 0) + count
+    own = ((shape, count) for _, shape, count in pods)
+    total = totals((*own, *(pair for part in parts for pair in part.demand)))
     return Demand(node.level, node.required, tuple(sorted(total.items())), parts, pods, node.group)
 
 

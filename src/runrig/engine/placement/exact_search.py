@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from runrig.domain.quantities import totals
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.demand import Demand, PodPlacement, ShapeCounts
 from runrig.engine.placement.packing import pack
@@ -47,29 +48,13 @@ class SearchResult(NamedTuple):
     proven: bool
 
 
-def required_groups(root: Demand) -> tuple[list[RequiredGroup], list[Demand]]:
-    """All required groups, parents before children and hardest first, and the need of each group."""
-    groups: list[RequiredGroup] = []
-    needs: list[Demand] = []
-    _add(root, -1, groups, needs)
-    return groups, needs
-
-
 def _add(need: Demand, parent: int, groups: list[RequiredGroup], needs: list[Demand]) -> None:
+    """Adds the required groups of *need*, parents before children and hardest first, and the need of each group."""
     leaves, inner = _split(need)
-    own: dict[int, int] = {}
-    for leaf in leaves:
-        for shape, pods in leaf.demand:
-            own[shape] = own.get(shape, 0) + pods
+    own = totals(each for leaf in leaves for each in leaf.demand)
     index = len(groups)
-    twin = next(
-        (
-            earlier
-            for earlier in range(index - 1, -1, -1)
-            if groups[earlier].parent == parent and _alike(needs[earlier], need)
-        ),
-        None,
-    )
+    siblings = (earlier for earlier in range(index - 1, -1, -1) if groups[earlier].parent == parent)
+    twin = next((earlier for earlier in siblings if _alike(needs[earlier], need)), None)
     groups.append(RequiredGroup(need.level, parent, need.demand, tuple(sorted(own.items())), tuple(leaves), twin))
     needs.append(need)
     for part in sorted(inner, key=lambda part: (part.level, part.size, _form(part))):
@@ -118,7 +103,8 @@ class ExactSearch:
         self._topology = capacity.topology
         self._whole = whole
         self._budget = BUDGET
-        self._groups, self._needs = required_groups(root)
+        self._groups, self._needs = list[RequiredGroup](), list[Demand]()
+        _add(root, -1, self._groups, self._needs)
         self._load: dict[tuple[int, int], dict[int, int]] = {}
         self._sums: dict[tuple[int, int], dict[str, int]] = {}
         self._proven = True
@@ -222,11 +208,7 @@ class ExactSearch:
             return False
         if len(load) < 2:
             return True
-        total: dict[str, int] = {}
-        for shape, pods in load.items():
-            for resource, amount in self._capacity.shapes[shape].requests:
-                total[resource] = total.get(resource, 0) + amount * pods
-        free = self._sum(domain)
+        free, total = self._sum(domain), self._capacity.asked(load.items())
         return all(amount <= free.get(resource, amount) for resource, amount in total.items())
 
     def _sum(self, domain: Domain) -> dict[str, int]:

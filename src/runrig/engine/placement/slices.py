@@ -52,7 +52,7 @@ class Slices:
     def put(self) -> Slice | None:
         """Places one more slice; None if it does not fit."""
         for at in self._best_first():
-            taken = self._in_domain(at)
+            taken = self._spread(at) if self._part is None else self._in_parts(at, self._part)
             if taken is not None:
                 self._take(at, taken)
                 return taken
@@ -95,9 +95,6 @@ class Slices:
                 break
         self._pieces[at] = pieces
         return pieces
-
-    def _in_domain(self, at: int) -> Slice | None:
-        return self._spread(at) if self._part is None else self._in_parts(at, self._part)
 
     def _spread(self, at: int) -> Slice:
         """Uses one node if it has room for all; otherwise the roomiest nodes, and for the rest the tightest that holds it."""

@@ -3,7 +3,7 @@
 Pods can be removed in reverse order. The nodes themselves never change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -80,11 +80,15 @@ class TrialCapacity:
         """Whether all of *demand*, (shape, pods), fits together on one node."""
         if not all(self._counts[shape].takes[node] for shape, _ in demand):
             return False
+        return pods_in(self.free(node), tuple(self.asked(demand).items())) >= 1
+
+    def asked(self, demand: Iterable[tuple[int, int]]) -> dict[str, int]:
+        """Resource → total request of *demand*, (shape, pods)."""
         total: dict[str, int] = {}
         for shape, pods in demand:
             for resource, amount in self.shapes[shape].requests:
                 total[resource] = total.get(resource, 0) + amount * pods
-        return pods_in(self.free(node), tuple(total.items())) >= 1
+        return total
 
     def free(self, node: int) -> dict[str, int]:
         """Resource → amount left on *node*. Read-only."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from runrig.domain.pools import MOST_WEIGHT, Cohort, Pool, PoolState, Quota
-from runrig.domain.quantities import GPU, FlavorResource, Requests
+from runrig.domain.quantities import GPU, FlavorResource, Requests, totals
 from runrig.engine.quota.guarantees import guarantees
 from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaLeaf, QuotaNode, Request, note_borrowed
 from runrig.engine.quota.tree import TreeBuilder, hang
@@ -161,11 +161,7 @@ class QuotaTree:
 
 
 def summed(parts: Iterable[Request]) -> Request:
-    total: dict[int, int] = {}
-    for part in parts:
-        for index, amount in part:
-            total[index] = total.get(index, 0) + amount
-    return tuple(sorted(total.items()))
+    return tuple(sorted(totals(each for part in parts for each in part).items()))
 
 
 def keys_of(uses: Mapping[FlavorResource, int], capacity: Mapping[FlavorResource, int]) -> set[FlavorResource]:

@@ -114,15 +114,12 @@ class _Looked:
 
     def opens_again(self) -> bool:
         """Whether the head of a STRICT_FIFO pool no longer counts: since it failed, its user has reached a limit elsewhere."""
-        opened = [pool for pool, entry in self.limited.items() if _waits_for_its_user(self._ledger, entry)]
+        waiting = {pool: entry for pool, entry in self.limited.items() if entry.state is GangState.PENDING}
+        opened = [pool for pool, entry in waiting.items() if self._ledger.user_holds_too_much(entry.bucket)]
         for pool in opened:
             self._closed.discard(pool)
             del self.limited[pool]
         return bool(opened)
-
-
-def _waits_for_its_user(ledger: Ledger, entry: Entry) -> bool:
-    return entry.state is GangState.PENDING and ledger.user_holds_too_much(entry.bucket)
 
 
 def strict_and_waiting(ledger: Ledger) -> dict[str, Order]:
