@@ -5,8 +5,9 @@ So the classes add up to the total.
 
 import enum
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from runrig.domain.replacing import replace
 from runrig.domain.workflow_status import WorkflowStatus
 
 FOLLOWS = "follows from the log"

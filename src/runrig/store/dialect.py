@@ -33,12 +33,13 @@ from runrig.domain.errors import ServerFault
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.postgresql import MIGRATION_KEY
 from runrig.store.rows import Row
+from runrig.store.schema.base import FIXED
 from runrig.store.text import bytes_of, checked, checked_dumps, text_of
 
 ROWS_AT_ONCE = 5_000
 """So that no parameter exceeds a few megabytes."""
 MANY = 12
-"""From this number of rows on, PostgreSQL gets columns."""
+"""From this number of rows on, values are encoded column by column, and PostgreSQL gets columns."""
 
 Encoder = Callable[[Any], Any]
 
@@ -49,7 +50,7 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
 
 
 def put_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Inserts *rows*, or overwrites all columns if the key exists."""
+    """Inserts *rows*, or overwrites all columns that can change if the key exists."""
     _execute(connection, table, rows, "update")
 
 
@@ -98,7 +99,9 @@ def _execute(
         return
     if connection.dialect.name == "sqlite":
         encoders = _nested(table) if plain else _for_sqlite(table)
-        _driver(connection).executemany(_sqlite(table, conflict), [_encoded(row, encoders) for row in rows])
+        few = len(rows) < MANY
+        encoded = [_encoded(row, encoders) for row in rows] if few else zip(*_columns(rows, encoders), strict=True)
+        _driver(connection).executemany(_sqlite(table, conflict), encoded)
         return
     for statement, values in statements(table, rows, conflict, plain=plain):
         connection.exec_driver_sql(statement, values)
@@ -115,9 +118,7 @@ def statements(
             objects = [dict(zip(names, _encoded(row, encoders), strict=True)) for row in some]
             yield _postgresql(table, conflict), {"rows": checked_dumps(objects)}
             continue
-        columns: list[Sequence[Any]] = list(zip(*some, strict=True))
-        for index, encoder in encoders:
-            columns[index] = [None if value is None else encoder(value) for value in columns[index]]
+        columns = _columns(some, encoders)
         yield (
             _of_columns(table, conflict),
             {f"c{index}": checked_dumps(values) for index, values in enumerate(columns)},
@@ -182,7 +183,11 @@ def _resolved(statement: Any, table: Table, conflict: str | None) -> Any:
     if conflict == "nothing":
         return statement.on_conflict_do_nothing(index_elements=key)
     if conflict == "update":
-        fresh = {each.name: statement.excluded[each.name] for each in table.columns if not each.primary_key}
+        fresh = {
+            each.name: statement.excluded[each.name]
+            for each in table.columns
+            if not each.primary_key and each.name not in table.info.get(FIXED, ())
+        }
         return statement.on_conflict_do_update(index_elements=key, set_=fresh)
     return statement
 
@@ -190,12 +195,23 @@ def _resolved(statement: Any, table: Table, conflict: str | None) -> Any:
 # ---------------------------------------------------------------- values
 
 
-def _encoded(row: Row, encoders: Sequence[tuple[int, Encoder]]) -> list[Any]:
+def _encoded(row: Sequence[Any], encoders: Sequence[tuple[int, Encoder]]) -> list[Any]:
     values = list(row)
     for index, encoder in encoders:
         if values[index] is not None:
             values[index] = encoder(values[index])
     return values
+
+
+def _columns(rows: Sequence[Row], encoders: Sequence[tuple[int, Encoder]]) -> list[Sequence[Any]]:
+    """Returns the encoded values column by column, which takes half the time for many rows."""
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    for index, encoder in encoders:
+        if encoder is not checked:
+            columns[index] = [None if value is None else encoder(value) for value in columns[index]]
+        elif "\0" in "".join(filter(None, columns[index])):
+            columns[index] = _encoded(columns[index], [(at, checked) for at in range(len(rows))])
+    return columns
 
 
 @cache

@@ -34,7 +34,10 @@ def filled(store: Store) -> Store:
     """The history, with eval-1 submitted a second before train-1."""
     fill(store)
     other = replace(workflow("eval", 1, pool="team--a", submitted_by="bob"), labels={"example.com/Team": "Vision.1"})
-    make_commit(6, (), put(replace(other, submit_time=T0))).to(store)
+    make_commit(6, (), put(other)).to(store)
+    assert isinstance(store, SqlStore)
+    with store.transactions.writing() as connection:  # No commit changes when a workflow was submitted.
+        connection.execute(update(schema.workflows).values(submit_time=T0).where(schema.workflows.c.id == other.id))
     store.tags.change("train-4", {"paper", "best"}, (), 2)
     return store
 
@@ -225,6 +228,7 @@ def test_pages_in_each_order_miss_and_repeat_nothing_that_stays_while_others_com
             query = replace(query, behind=place_of(page[-1], order, moment_of(query.behind, order, NOW)))
             revision, number = revision + 1, number + 1
             new, changed = drawn(chance, 1_000 + revision), replace(drawn(chance, 150), name="c", id="c-150")
+            changed = replace(changed, submitted_by="ann", submit_time=T0)  # These stay.
             make_commit(revision, (), put(new), put(changed)).to(store)
             others.append(new.id)
             if len(others) > 2:

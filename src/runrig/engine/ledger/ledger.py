@@ -9,7 +9,6 @@ gang (`take_out`, `put_back`).
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 
 from runrig.domain import plan
 from runrig.domain.gangs import Gang, GangState, Placement, Priority
@@ -18,6 +17,7 @@ from runrig.domain.plan import Decision, Queue
 from runrig.domain.pools import Pool, PoolState
 from runrig.domain.quantities import LARGEST
 from runrig.domain.records import GangRow
+from runrig.domain.replacing import replace
 from runrig.domain.subjects import gang_id_of
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.accounts import Accounts

@@ -1,8 +1,7 @@
 """The next attempts of the pods of a group."""
 
-from dataclasses import replace
-
 from runrig.domain.gangs import Placement
+from runrig.domain.replacing import replace
 from runrig.domain.workflows import Group, GroupKey, Status, Task
 from runrig.engine.placement.pod_slots import PodSlot, slots_of
 from runrig.engine.state.tables import Tables

@@ -5,13 +5,13 @@ A lookup per gang that starts or ends, and two additions where a budget applies;
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from runrig.domain.budgets import Owner, Scope, Spent, month_of, next_month
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Action, Declaration, OwnerMove, PutLimits, PutPool, SetSpent
 from runrig.domain.pools import BudgetReached, Pool, PoolState, paused_through, top_level
 from runrig.domain.records import Loaded
+from runrig.domain.replacing import replace
 from runrig.domain.workflows import Workflow
 from runrig.engine.ledger.queue import Entry
 

@@ -1,9 +1,9 @@
 """Which workflows wait for others, or for elements of arrays, to end (rule W5). Follows from `Workflow.after`, so it is not stored."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from runrig.domain.after import After
+from runrig.domain.replacing import replace
 from runrig.domain.workflows import Group, Status, Workflow
 from runrig.engine.state.tables import Tables
 

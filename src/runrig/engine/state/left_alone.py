@@ -3,10 +3,10 @@
 `lifecycle.setting_aside` decides about its gangs.
 """
 
-from dataclasses import replace
 from heapq import heappush
 
 from runrig.domain.plan import Abandon
+from runrig.domain.replacing import replace
 from runrig.domain.workflows import Status
 from runrig.engine.state.deadlines import deadlines_of
 from runrig.engine.state.tables import Tables

@@ -1,7 +1,5 @@
 """Computes the new record of a group, task or workflow after an action. Raises IllegalStep if the tables do not allow it."""
 
-from dataclasses import replace
-
 from runrig.domain.plan import (
     Abandon,
     Admit,
@@ -20,6 +18,7 @@ from runrig.domain.plan import (
     Unqueue,
     WorkflowMove,
 )
+from runrig.domain.replacing import replace
 from runrig.domain.transitions import GROUP, TASK, check
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import THE_SERVER, Group, Status, Task, Workflow
@@ -61,8 +60,15 @@ def workflow_moved(workflow: Workflow, action: WorkflowMove, at: float) -> Workf
         case SetAside():
             return replace(workflow, held_by=THE_SERVER, held_since=at)
         case Abandon(_, by, message):
-            workflow = replace(workflow, held_by=None, held_since=None, cancelled_by=by, failure_message=message)
-            return replace(workflow, status=WorkflowStatus.FAILED_CANCELED, end_time=at)
+            return replace(
+                workflow,
+                held_by=None,
+                held_since=None,
+                cancelled_by=by,
+                failure_message=message,
+                status=WorkflowStatus.FAILED_CANCELED,
+                end_time=at,
+            )
         case Reassign(_, pool, priority):
             return replace(workflow, pool=pool, priority=priority)
         case SetMost(_, most):
@@ -85,8 +91,15 @@ def group_decided(group: Group, action: Decision, at: float) -> Group:
     """Returns *group* itself if the decision changes only its gang."""
     match action:
         case Queue(gang):
-            moved = replace(group, status=Status.SCHEDULING, attempt=gang.attempt, stopping=None)
-            moved = replace(moved, queued_time=at, start_time=None, end_time=None)
+            moved = replace(
+                group,
+                status=Status.SCHEDULING,
+                attempt=gang.attempt,
+                stopping=None,
+                queued_time=at,
+                start_time=None,
+                end_time=None,
+            )
         case Unqueue():
             moved = replace(group, status=Status.WAITING, queued_time=None)
         case Admit():

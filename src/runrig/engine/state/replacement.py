@@ -7,10 +7,11 @@ pods can, and a preference is first tried near the remaining pods.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from runrig.domain.gangs import NodeShare, Placement
 from runrig.domain.nodes import NO_FLAVOR
+from runrig.domain.replacing import replace
 from runrig.engine.ledger.fit import layers_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry

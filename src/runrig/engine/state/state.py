@@ -6,7 +6,6 @@ disagree. It records which rows an action changes, for the next commit.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from heapq import heappush
 
 from runrig.domain.errors import At
@@ -39,6 +38,7 @@ from runrig.domain.plan import (
 )
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Loaded, RowChange
+from runrig.domain.replacing import replace
 from runrig.domain.subjects import gang_id_of, workflow_of
 from runrig.domain.transitions import TASK, check
 from runrig.domain.workflows import Group, GroupKey, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, left_out

@@ -1,10 +1,10 @@
 """The attempts of all pods, by key. Saves memory: most of 100,000 waiting workflows have one task without any data of its own."""
 
 from collections.abc import Iterator, MutableMapping
-from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 
+from runrig.domain.replacing import replace
 from runrig.domain.workflows import Status, Task, TaskKey
 
 WAITS = (Status.WAITING, Status.SCHEDULING)

@@ -1,9 +1,9 @@
 """How a workflow spends its time, updated by actions that change what it does (`domain.times`)."""
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from runrig.domain.plan import Abandon, Admit, EndHold, Hold, MoveGroup, MoveWorkflow, Queue, SetAside, Submit, Unqueue
+from runrig.domain.replacing import replace
 from runrig.domain.times import Moment, Times, as_far_as_known, moment_of
 from runrig.domain.workflows import ExitCode, Status, Workflow
 

@@ -18,6 +18,9 @@ metadata = MetaData(
 # Leaves space on each page for new versions of rows, so that PostgreSQL writes no index for such an update.
 ROOM = {"fillfactor": 50}
 
+# In a table's info: the names of columns that keep their first value. An update that does not name them leaves their indices alone.
+FIXED = "fixed"
+
 Texts = tuple[str, ...]
 Labels = Mapping[str, str]
 

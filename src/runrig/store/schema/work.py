@@ -8,7 +8,7 @@ from runrig.domain.times import Times
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
-from runrig.store.schema.base import ROOM, Labels, Texts, key, metadata, needed, optional
+from runrig.store.schema.base import FIXED, ROOM, Labels, Texts, key, metadata, needed, optional
 from runrig.store.schema.computed import IsArray, Ran, Waited
 
 specifications = Table(
@@ -48,6 +48,7 @@ workflows = Table(
     Index(None, "end_time"),
     Index(None, "spec_hash"),
     Index(None, "parent"),
+    info={FIXED: ("uuid", "name", "number", "submitted_by", "submit_time", "spec_hash", "parent")},
 )
 
 # Sums over workflows, kept in the transactions that change them (`store.sums`). In milliseconds; *waiting*, *running*: how many
@@ -97,6 +98,7 @@ tasks = Table(
     *optional(start_time=UtcDateTime, end_time=UtcDateTime),
     *needed(restarting=Boolean),
     ForeignKeyConstraint(["workflow", "group"], ["groups.workflow", "groups.name"]),
+    info={FIXED: ("group", "spec", "index", "lead")},
     postgresql_with=ROOM,
 )
 
@@ -117,5 +119,6 @@ gangs = Table(
     ),
     *optional(admitted_at=UtcDateTime, preempted_by=Words, law=OneOf(Law)),
     Column("refused", Prose, nullable=False, server_default=""),
+    info={FIXED: ("workflow",)},
     postgresql_with=ROOM,
 )
