@@ -84,11 +84,7 @@ def test_more_than_a_thousand_files_are_sent_in_parts_with_progress(tmp_path: Pa
     assert done.code == 1
     assert len(done.out.splitlines()) == 2 + 1000
     said = done.err.splitlines()
-    assert said == [
-        "1,000 of 1,002 files sent",
-        *[f"{a}: not now"] * 2,
-        "1,000 of 1,002 files submitted",
-    ]
+    assert said == ["1,000 of 1,002 files sent", *[f"{a}: not now"] * 2, "1,000 of 1,002 files submitted"]
 
 
 def test_all_or_nothing_batch_is_never_split(tmp_path: Path) -> None:

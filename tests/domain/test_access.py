@@ -150,10 +150,7 @@ def test_role_names_contain_the_kind_and_the_pool(grant: Grant) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "boss",
-            "'boss' is not a role: use admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
-        ),
+        ("boss", "'boss' is not a role: use admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user"),
         (
             "team--a-user",
             "'team--a' is a subpool, but roles are granted on top-level pools and cover their subpools. Grant it on 'team'",

@@ -356,10 +356,7 @@ def test_within_its_guarantee_it_shows_which_low_work_is_safe() -> None:
     world.do(PutNode(Node("n1", {GPU: 4}, ready=False)))
     world.submit("w", "a", NORMAL, 3)
     world.cycle()
-    assert blocked(world, "w") == [
-        ("shape", "NoRoomOnNodes", "", 0, 1),
-        ("preemption", "NoTargets", "pool a", 0, 3),
-    ]
+    assert blocked(world, "w") == [("shape", "NoRoomOnNodes", "", 0, 1), ("preemption", "NoTargets", "pool a", 0, 3)]
     assert concerned(world, "w")[1] == [("safe", "b", 4)]
 
 

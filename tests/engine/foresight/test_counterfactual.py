@@ -10,17 +10,7 @@ import pytest
 from runrig.domain.blockers import Verdict
 from runrig.domain.changes import Change, Ended, Fate, FewerPods, MoreNominal, MoveToPool
 from runrig.domain.gangs import GangState
-from runrig.domain.plan import (
-    Admit,
-    Decision,
-    Nominate,
-    Preempt,
-    PutCohort,
-    PutLimits,
-    PutNode,
-    PutPool,
-    Withdraw,
-)
+from runrig.domain.plan import Admit, Decision, Nominate, Preempt, PutCohort, PutLimits, PutNode, PutPool, Withdraw
 from runrig.domain.pools import PoolState
 from runrig.domain.shown.changes import TriedDial
 from runrig.engine.foresight.counterfactual import Counterfactual, Foreseen, Search
