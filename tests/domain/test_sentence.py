@@ -31,6 +31,7 @@ BEHIND = GroupWhy("i", Status.WAITING, verdict=Verdict.WAITS, reasons=(UPSTREAM,
 STARTS = GroupWhy("g", Status.SCHEDULING, 1, 0, Verdict.STARTS)
 AFTER = replace(STARTS, verdict=Verdict.STARTS_AFTER_STOPS, stops=("x-1", "y-1"))
 STOPS = GroupWhy("g", Status.RUNNING, preempted_by="x-1")
+LATE = GroupWhy("g", Status.RUNNING, stopping="ran longer than its time limit")
 
 HOLDING = Holding(2, ("n0", "n1"), preemptible=True, borrower=None, borrowed={}, subpools=False)
 BORROWS = replace(HOLDING, borrower="a", borrowed={FlavorResource("f", "gpu"): 1, FlavorResource("f", "cpu"): 500})
@@ -63,6 +64,12 @@ STANDS = Standstill(at(3600), "no disk")
             "retry it with `runrig workflow release w-1`, or end it with `runrig workflow cancel w-1`.",
         ),
         ({"workflow": RUNS, "groups": (STOPS,), "holding": HOLDING}, "w-1 is stopping: preempted by x-1."),
+        ({"workflow": RUNS, "groups": (LATE, BEHIND)}, "w-1 is stopping: ran longer than its time limit."),
+        (
+            {"workflow": RUNS, "groups": (LATE,), "holding": MANY},
+            "w-1 is RUNNING on 5 nodes (no GPUs). Group g is stopping: ran longer than its time limit. "
+            "It cannot be preempted (priority HIGH).",
+        ),
         (
             {"workflow": RUNS, "groups": (BEHIND,), "holding": HOLDING},
             "w-1 is RUNNING on n0 and n1 (2 GPUs). "

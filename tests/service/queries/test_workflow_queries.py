@@ -46,6 +46,31 @@ def test_running_guaranteed_work_is_never_preempted(tmp_path: Path) -> None:
         assert said(it, "b-1") == "b-1 is RUNNING on n0 (1 GPU). It cannot be preempted (priority HIGH)."
 
 
+def told(it: Desk, id: str) -> tuple[str, str, str]:
+    """What `why`, the list and the workflow itself say."""
+    queries = it.service.workflow_queries
+    (entry,) = queries.with_headlines(queries.workflows(WorkflowQuery(name=id))[0])
+    return said(it, id), "" if entry.why is None else entry.why.headline, queries.workflow(id).message
+
+
+def test_work_that_is_stopping_says_so_and_why(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        text = one_task("late").replace("  tasks:", "  timeout: {exec_timeout: 10s}\n  tasks:")
+        it.submit("late", "pool2", gpus=2, text=text)
+        it.submit("a", gpus=2)
+        it.submit("low", priority=LOW)
+        it.later(0)
+        assert told(it, "late-1")[1:] == ("", "")
+        do(it.service, it.service.submissions.cancelling("a-1", user="bob"))
+        it.submit("b", "pool2", HIGH)
+        it.later(10)
+        for id, why in (
+            ("late-1", "ran longer than its time limit of 10s (--time, or exec_timeout)"),
+            ("a-1", "cancelled by bob"),
+        ):
+            assert told(it, id) == (f"{id} is stopping: {why}.", f"stopping: {why}", f"stopping: {why}")
+
+
 def test_running_low_work_reports_whether_it_can_be_reclaimed(tmp_path: Path) -> None:
     """R1, R2."""
     with desk(tmp_path) as it:

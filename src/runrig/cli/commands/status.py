@@ -104,7 +104,9 @@ def _row(entry: Answer) -> Sequence[str]:
 def _details(entry: Answer) -> Iterator[str]:
     if entry.get("array"):
         yield summary(entry["array"])
-    if entry["status"] == "RUNNING":
+    if entry["status"] == "RUNNING" and entry["why"]:
+        yield entry["why"]["headline"]
+    elif entry["status"] == "RUNNING":
         yield f"on {nodes_of(entry)}" if entry["node"] else "starting"
         yield f"ran {times.span(entry['times']['running_s'])}"
         if (left := left_s(entry)) is not None:

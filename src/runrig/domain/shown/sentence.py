@@ -74,17 +74,18 @@ def _standing(facts: Facts) -> list[str]:
     workflow, groups, holding = facts.workflow, facts.groups, facts.holding
     if workflow.set_aside:
         return [f"{workflow.id} is waiting: {reason_set_aside(workflow)}"]
-    group = first_of([group for group in groups if holding is None or not _waits_for_upstream(group)])
+    ending = first_stopping(groups)
+    group = first_of(groups if holding is None and ending is None else not_upstream(groups))
     if group is not None and group.reasons:
         return _waiting(workflow, group, alone=len(groups) == 1)
     if group is not None:
         return [f"{workflow.id} {starts(group.stops)}"]
-    preemptor = next((group.preempted_by for group in groups if group.preempted_by), None)
-    if preemptor is not None:
-        return [f"{workflow.id} is stopping: preempted by {preemptor}"]
+    if ending is not None and (holding is None or ending.preempted_by):
+        return [f"{workflow.id} is {stopping(ending)}"]
     if holding is not None:
         status = workflow.status.value if workflow.status is WorkflowStatus.RUNNING else "starting"
-        return [f"{workflow.id} is {status}{_held(holding)}", _safety(workflow, holding)]
+        part = [] if ending is None else [f"Group {ending.group} is {stopping(ending)}"]
+        return [f"{workflow.id} is {status}{_held(holding)}", *part, _safety(workflow, holding)]
     code = None if facts.cause is None else facts.cause.exit_code
     told = code is not None and workflow.failure_message == f"exit code {code}"  # the cause has more details
     said = "" if told else workflow.failure_message
@@ -143,8 +144,21 @@ def first_of(groups: Sequence[GroupWhy]) -> GroupWhy | None:
     return next(iter((*queued, *starting, *upstream)), None)
 
 
-def _waits_for_upstream(group: GroupWhy) -> bool:
-    return bool(group.reasons) and group.reasons[0].code in _INSIDE
+def not_upstream(groups: Sequence[GroupWhy]) -> list[GroupWhy]:
+    """Leaves out the groups that wait for others of the workflow."""
+    return [group for group in groups if not group.reasons or group.reasons[0].code not in _INSIDE]
+
+
+def first_stopping(groups: Sequence[GroupWhy]) -> GroupWhy | None:
+    """The first group that was preempted, otherwise the first that is stopping for another reason."""
+    preempted = [group for group in groups if group.preempted_by]
+    return next(iter((*preempted, *(group for group in groups if group.stopping is not None))), None)
+
+
+def stopping(group: GroupWhy) -> str:
+    """``stopping: preempted by x-1``."""
+    why = f"preempted by {group.preempted_by}" if group.preempted_by else group.stopping
+    return f"stopping: {why}" if why else "stopping"
 
 
 def _held(holding: Holding) -> str:

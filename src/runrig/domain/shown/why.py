@@ -58,7 +58,7 @@ class GroupWhy(Shown):
     Gangs in pools that you cannot see appear as `work of another pool`, or as a count.
     """
 
-    UNTOLD = ("preempted_by", "queued_time")
+    UNTOLD = ("preempted_by", "stopping", "queued_time")
 
     group: str
     state: Status
@@ -75,6 +75,8 @@ class GroupWhy(Shown):
     preempted: tuple[Preemption, ...] = ()
     preempted_by: str | None = None
     """The gang that preempted it; None if it was not preempted."""
+    stopping: str | None = None
+    """Why it is stopping, for other reasons; None if it is not."""
     queued_time: float | None = None
     """When it was queued, in seconds since the epoch; None if it is not queued."""
 

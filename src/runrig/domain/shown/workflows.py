@@ -139,10 +139,10 @@ _HEAD: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class WorkflowHeadline(Shown):
-    """The first reason why a workflow is waiting: as a short *headline* and as a *sentence*.
+    """The first reason why a workflow is waiting, or why it is stopping: as a short *headline* and as a *sentence*.
 
-    *verdict*: the effect of the next cycle: STARTS, STARTS_AFTER_STOPS or WAITS; null if gangs ahead of it have not
-    been evaluated yet. *code* and *law* are empty if it starts.
+    *verdict*: the effect of the next cycle: STARTS, STARTS_AFTER_STOPS or WAITS; null if it is stopping, or if gangs ahead
+    of it have not been evaluated yet. *code* and *law* are empty if it starts or is stopping.
     """
 
     verdict: Verdict | None
@@ -168,7 +168,7 @@ class WorkflowEntry(WorkflowHead):
     """*gpus*: in use now; before it runs, requested by all pods; after that, of the pods that were admitted.
     *gpus_asked*: of all its tasks at full count. Both are null if its file is no longer stored.
 
-    *why* null: none of it is waiting, some of it is running, or it was not requested. *node*: the first by name of the
+    *why* null: none of it is waiting or stopping, some of it is running, or it was not requested. *node*: the first by name of the
     *nodes* that run its tasks; null if there are none. *ends_by*: when the first of its running groups reaches the run
     time limit; null if there is no limit, or none is running.
     """

@@ -92,7 +92,8 @@ def why_of(
     if entry is None:
         return GroupWhy(group.name, group.status)
     if entry.state not in (GangState.PENDING, GangState.NOMINATED):
-        return GroupWhy(group.name, group.status, preempted_by=entry.preempted_by)
+        stopping = None if group.stopping is None else group.failure_message
+        return GroupWhy(group.name, group.status, preempted_by=entry.preempted_by, stopping=stopping)
     turn = yield from next_turn(state.ledger, entry)
     if entry.state is GangState.NOMINATED:
         left = tuple(name for name in entry.waits_for if name in state.ledger.entries)

@@ -107,11 +107,13 @@ class Names:
             waits_for=self.several(group.waits_for),
             stops=self.several(group.stops),
             preempted_by=None if group.preempted_by is None else self.one(group.preempted_by),
+            stopping=None if group.stopping is None else self.text(group.stopping),
         )
 
     def headline(self, found: Headline) -> Headline:
         reason = None if found.reason is None else self._hidden(found.reason)
-        return Headline(found.verdict, reason, self.several(found.stops))
+        ending = None if found.ending is None else self.why(found.ending)
+        return Headline(found.verdict, reason, self.several(found.stops), ending)
 
     def reason(self, reason: Reason) -> Reason:
         """Removes hidden names from *reason*. The sentence is created last, so it does not have them either."""

@@ -207,17 +207,26 @@ def _group(
 
 
 def as_it_runs(stored: StoredWorkflow) -> StoredWorkflow:
-    """Removes from *stored* the messages of running work: they describe an earlier attempt, and are shown with that
-    attempt.
+    """Replaces in *stored* the messages of running work: they describe an earlier attempt, and are shown with that
+    attempt. The message of the workflow is why it is stopping, unless a part of it keeps running.
     """
     workflow = stored.workflow
     if workflow.status is WorkflowStatus.RUNNING:
-        workflow = replace(workflow, failure_message="")
+        workflow = replace(workflow, failure_message=_stopping(stored.groups))
     groups = tuple(
         replace(each, failure_message="") if each.status is Status.RUNNING and each.stopping is None else each
         for each in stored.groups
     )
     return replace(stored, workflow=workflow, groups=groups)
+
+
+def _stopping(groups: Sequence[Group]) -> str:
+    """Returns ``stopping: ran longer than …``; "" if some of *groups* on nodes continue."""
+    on_nodes = [each for each in groups if each.status in (Status.INITIALIZING, Status.RUNNING)]
+    if not on_nodes or any(each.stopping is None for each in on_nodes):
+        return ""
+    preempted = on_nodes[0].stopping is Status.FAILED_PREEMPTED
+    return f"stopping: {'preempted' if preempted else on_nodes[0].failure_message}"
 
 
 def _task(it: workflows.Workflow, task: Task) -> TaskAttempt:
