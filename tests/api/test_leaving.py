@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from runrig.api.app import create_app
-from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries import would_start
 from tests.api.client import AUTHORIZED, TOKEN
 from tests.patience import PATIENCE_S, until
@@ -25,7 +24,7 @@ def test_disconnect_ends_a_wait(tmp_path: Path) -> None:
         with listening(lambda port: create_app(it.service, token=TOKEN, port=port, user="ann")) as port:
             with ExitStack() as others:
                 for _ in range(would_start.AT_ONCE):
-                    others.enter_context(turns.one(Leaving()))
+                    others.enter_context(turns.turn())
                 asker = http.client.HTTPConnection(f"127.0.0.1:{port}")
                 asker.request("GET", PATH, headers=AUTHORIZED)
                 until(lambda: len(turns._waiting) == 1, 15)

@@ -6,7 +6,7 @@ from pathlib import Path
 from select import select
 from threading import Event, Thread
 
-from runrig.service.runtime.turns import AT_ONCE, OF_ONE_USER
+from runrig.service.mirror.turns import AT_ONCE, OF_ONE_USER
 from tests.attack.target import TREASURE, Target, serve
 from tests.attack.wire import request, wire
 
@@ -58,7 +58,7 @@ def test_80_slow_templates_of_one_user_do_not_delay_others(tmp_path: Path) -> No
         assert len(answers) < MANY  # other requests were served while these were still waiting
         refused = [answer for answer in answers if answer.status == 503]
         assert len(refused) >= MANY - 3 * OF_ONE_USER
-        assert {answer.headers["retry-after"] for answer in refused} == {"1"}
+        assert {answer.headers["retry-after"] for answer in refused} == {"2"}
         assert (
             refused[0]
             .json["message"]

@@ -1,6 +1,5 @@
 """docs/plan.md shows a plan as it is printed: its cluster is built here, and the plan is made."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from runrig.cli.rendering.plan_text import print_plan
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
-from runrig.service.commands.declared import declared_change
 from runrig.service.foresight.questions import OfFile
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries.visibility import ALL
@@ -45,7 +43,7 @@ def test_plan_on_the_page_is_the_printed_one(tmp_path: Path, capsys: pytest.Capt
         submit(it, "eval", "nlp", pods=1)
         submit(it, "vit-big", "vision", pods=4)
         found = it.service.plans.plan(OfFile(AFTER, True), user="ann", visibility=ALL, leaving=Leaving())
-    print_plan(to_plain(replace(found.plan, changes=tuple(map(declared_change, found.changes)))))
+    print_plan(to_plain(found))
     printed = capsys.readouterr().out
     assert (
         f"$ runrig plan -f cluster.yaml --prune\n{printed}Nothing was changed. To apply: " in PAGES["docs/plan.md"]

@@ -50,7 +50,7 @@ def held(draw: st.DrawFn, number: int) -> tuple[Gang, GangState, tuple[Assignmen
 def looks(draw: st.DrawFn, revision: int = 1) -> Look:
     gangs = [draw(held(number)) for number in sorted(draw(st.sets(st.integers(0, 9), max_size=6)))]
     queued = draw(st.lists(st.tuples(st.sampled_from(POOLS), st.integers(1, 3), st.integers(0, 9)), max_size=4))
-    keys = tuple((pool, key, key) for pool in POOLS for key in ("zone", "rack"))
+    keys = tuple((pool, (("zone", "zone"), ("rack", "rack"))) for pool in POOLS)
     return Look(revision, NODES, frozenset({"n10"}), keys, tuple(gangs), tuple(queued))
 
 
@@ -120,7 +120,7 @@ def test_board_layout_is_small_and_in_topology_order() -> None:
     nodes = tuple(
         Node(f"n{i:04}", {GPU: 8}, labels={"zone": f"z{i // 500}", "rack": f"r{i // 10}"}) for i in range(1000)
     )
-    keys = (("a", "zone", "zone"), ("a", "rack", "rack"))
+    keys = (("a", (("zone", "zone"), ("rack", "rack"))),)
     found = layout(board(Look(1, nodes, frozenset({"n0003"}), keys, (), ()), ALL))
     assert (found["levels"], found["names"], found["gpus"], found["closed"]) == (
         ["zone", "rack"],

@@ -14,7 +14,6 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.shown.plans import Plan, PlanPreempted
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight import plans
-from runrig.service.queries.history import HistoryQuery
 from runrig.web.forms import Done
 from runrig.web.planned import plan_view
 from runrig.wire.base import example_of
@@ -56,7 +55,7 @@ def quota(it: Site, name: str) -> int:
 
 
 def changes(it: Site, name: str) -> list[tuple[str, tuple[str, ...]]]:
-    found = it.desk.service.history.changes(name, HistoryQuery(limit=100)).entries
+    found, _ = it.desk.service.history.changes(name, limit=100)
     return [(each.by, tuple(each.what)) for each in found]
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from runrig.service.mirror.leaving import Leaving
 from runrig.service.past.past import MOST_AT_ONCE
 from runrig.service.queries.visibility import ALL
 from tests import patience
@@ -159,7 +158,7 @@ def test_excess_queries_about_the_past_get_a_retry_time(tmp_path: Path) -> None:
         visitor, at = it.visitor(), it.desk.revision
         with ExitStack() as turns:
             for _ in range(MOST_AT_ONCE):
-                turns.enter_context(it.desk.service.past._turns.one(Leaving()))
+                turns.enter_context(it.desk.service.past._turns.turn())
             for path in (f"/map?at={at}", f"/page/state?at={at}"):
                 answer = visitor.get(path)
                 assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")

@@ -1,7 +1,7 @@
 """Storage of users, roles, tokens and their audit trail."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from runrig.domain.access import BrowserSession, GrantRow, Profile, TokenRow, User
@@ -19,7 +19,7 @@ class AccessRows:
     credentials: tuple[Credential, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AccessChange:
     """Rows to write and events for the audit trail. *grants* and *withdrawn* refer to users that exist or are in
     *users*.
@@ -27,13 +27,13 @@ class AccessChange:
     *dropped*: deleted credentials. The store numbers the events.
     """
 
-    events: Sequence[AccessEvent]
-    users: Sequence[User] = ()
-    grants: Sequence[GrantRow] = ()
-    withdrawn: Sequence[GrantRow] = ()
-    tokens: Sequence[TokenRow] = ()
-    credentials: Sequence[Credential] = ()
-    dropped: Sequence[Credential] = ()
+    events: list[AccessEvent] = field(default_factory=list)
+    users: list[User] = field(default_factory=list)
+    grants: list[GrantRow] = field(default_factory=list)
+    withdrawn: list[GrantRow] = field(default_factory=list)
+    tokens: list[TokenRow] = field(default_factory=list)
+    credentials: list[Credential] = field(default_factory=list)
+    dropped: list[Credential] = field(default_factory=list)
 
 
 class AccessStore(Protocol):

@@ -68,6 +68,12 @@ class ClusterAt:
     gangs: tuple[GangRow, ...]
     waiting: Waiting = NOBODY
 
+    def rows(self) -> Iterator[GangRow]:
+        """Yields every gang once."""
+        known = {row.gang.id for row in self.gangs}
+        yield from self.gangs
+        yield from (GangRow.waiting(gang) for gang in self.waiting.gangs() if gang.id not in known)
+
 
 @dataclass(frozen=True, slots=True)
 class Present:

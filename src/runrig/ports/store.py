@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from runrig.domain.gangs import Priority
 from runrig.domain.records import Event, Loaded, Note, RowChange
 from runrig.domain.tags import Expected
+from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, LabelSelector, Status, Task, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.code import CodeStore
@@ -30,6 +31,8 @@ class SpecText:
 NOTHING: Mapping[int, Any] = MappingProxyType({})
 
 ORDERS = ("submitted", "waited", "ran", "workflow")
+ALIVE = tuple(status.value for status in WorkflowStatus if not status.finished)
+"""The statuses of workflows that have not ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,16 @@
 If a user may not see something, the error is the same as if it did not exist.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from runrig.domain.access import OF_OWNERS, Identity, Permission, allows
 from runrig.domain.errors import Conflict, NotAllowed
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
 from runrig.domain.settings import PROMISED
+from runrig.domain.workflows import Workflow
 from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.queries.visibility import Visibility
-from runrig.service.queries.workflow_queries import Place
 from runrig.service.service import Service
 
 
@@ -42,14 +42,14 @@ class Asker:
         self.visibility = Visibility(identity)
         self.service = service
 
-    def place(self, id: str) -> Place:
+    def head(self, id: str) -> Workflow:
         """Raises NotFound, also if the user may not see the workflow."""
-        return self.service.workflow_queries.place(id, self.visibility)
+        return self.service.workflow_queries.head(id, self.visibility)
 
     def workflow(self, id: str) -> About:
-        """Returns the workflow's pool and owner. Raises as `place`."""
-        place = self.place(id)
-        return About(place.pool, place.id, place.owner)
+        """Returns the workflow's pool and owner. Raises as `head`."""
+        head = self.head(id)
+        return About(head.pool, head.id, head.submitted_by)
 
     def may(self, permission: Permission, about: About | None = None) -> bool:
         if about is None:
@@ -135,34 +135,27 @@ def seeing_as_much(stays: Stays, visibility: Visibility) -> Callable[[], Visibil
 
 # ---------------------------------------------------------------- in words
 
-_DOING = {
-    Permission.READ_POOL: "see pool {pool}",
-    Permission.SUBMIT: "submit to pool {pool}",
-    Permission.SEND_CODE: "send code",
-    Permission.READ_WORKFLOW: "see workflows of pool {pool}",
-    Permission.CHANGE_WORKFLOW: "cancel, hold or restart workflow {workflow} of {owner}, or read its code",
-    Permission.EXEC_WORKFLOW: "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
-    Permission.CHANGE_SUBPOOLS: "change the subpools of pool {top}",
-    Permission.CHANGE_POOL: "change the settings of pool {pool}",
-    Permission.READ_CLUSTER: "see the nodes",
-    Permission.READ_EVERYTHING: "see data about all pools",
-    Permission.CHANGE_CLUSTER: "change cohorts, flavors, top-level pools and their quotas",
-    Permission.ACCESS: "manage users, roles and the tokens of others",
+_SAID: Mapping[Permission, tuple[str, Sequence[str]]] = {
+    Permission.READ_POOL: ("see pool {pool}", ("{top}-user", "{top}-viewer")),
+    Permission.SUBMIT: ("submit to pool {pool}", ("{top}-user", "{top}-admin")),
+    Permission.SEND_CODE: ("send code", ("{top}-user", "{top}-admin")),
+    Permission.READ_WORKFLOW: ("see workflows of pool {pool}", ("{top}-user", "{top}-viewer")),
+    Permission.CHANGE_WORKFLOW: (
+        "cancel, hold or restart workflow {workflow} of {owner}, or read its code",
+        ("{top}-admin",),
+    ),
+    Permission.EXEC_WORKFLOW: (
+        "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
+        ("{top}-admin",),
+    ),
+    Permission.CHANGE_SUBPOOLS: ("change the subpools of pool {top}", ("{top}-admin",)),
+    Permission.CHANGE_POOL: ("change the settings of pool {pool}", ("{top}-admin",)),
+    Permission.READ_CLUSTER: ("see the nodes", ("POOL-user", "viewer")),
+    Permission.READ_EVERYTHING: ("see data about all pools", ("viewer", "admin")),
+    Permission.CHANGE_CLUSTER: ("change cohorts, flavors, top-level pools and their quotas", ("admin",)),
+    Permission.ACCESS: ("manage users, roles and the tokens of others", ("admin",)),
 }
-_WITH = {
-    Permission.READ_POOL: ("{top}-user", "{top}-viewer"),
-    Permission.SUBMIT: ("{top}-user", "{top}-admin"),
-    Permission.SEND_CODE: ("{top}-user", "{top}-admin"),
-    Permission.READ_WORKFLOW: ("{top}-user", "{top}-viewer"),
-    Permission.CHANGE_WORKFLOW: ("{top}-admin",),
-    Permission.EXEC_WORKFLOW: ("{top}-admin",),
-    Permission.CHANGE_SUBPOOLS: ("{top}-admin",),
-    Permission.CHANGE_POOL: ("{top}-admin",),
-    Permission.READ_CLUSTER: ("POOL-user", "viewer"),
-    Permission.READ_EVERYTHING: ("viewer", "admin"),
-    Permission.CHANGE_CLUSTER: ("admin",),
-    Permission.ACCESS: ("admin",),
-}
+"""The action of each permission in words, and the roles that have it, the smallest first."""
 
 
 def _not_allowed(identity: Identity, permission: Permission, about: About | None, doing: str | None) -> NotAllowed:
@@ -180,10 +173,10 @@ def _not_allowed(identity: Identity, permission: Permission, about: About | None
     top = pool.partition(SUBPOOL_DELIMITER)[0]
     words = {"pool": pool, "top": top, "workflow": about and about.workflow, "owner": about and about.owner}
     own = permission in OF_OWNERS and about is not None and about.owner == identity.user
-    roles = [each.format(top=top or "POOL") for each in _WITH[Permission.SUBMIT if own else permission]]
+    roles = [each.format(top=top or "POOL") for each in _SAID[Permission.SUBMIT if own else permission][1]]
     details: dict[str, object] = {"permission": permission.value, "roles": roles}
     return NotAllowed(
-        f"{identity.user} cannot {doing or _DOING[permission].format(**words)}. Required role: {' or '.join(roles)}. "
+        f"{identity.user} cannot {doing or _SAID[permission][0].format(**words)}. Required role: {' or '.join(roles)}. "
         f"An administrator can grant it: `runrig role grant {identity.user} {roles[0]}`",
         details | ({"pool": pool} if pool else {}),
     )

@@ -25,13 +25,12 @@ from runrig.backends.clock import ServerClock
 from runrig.domain.cluster import BACKENDS
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.domain.quantities import counted
-from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http import crowd
 from runrig.ports.disk import is_full
-from runrig.ports.store import Store, WorkflowQuery
+from runrig.ports.store import ALIVE, Store, WorkflowQuery
 from runrig.service.commands import code
+from runrig.service.mirror import turns
 from runrig.service.queries import would_start
-from runrig.service.runtime import turns
 
 SHUTDOWN_S = 2
 """Seconds to wait for open streams."""
@@ -121,8 +120,7 @@ def server_clock(store: Store, folder: Path) -> ServerClock:
 
 def going_on(store: Store, clock: ServerClock) -> ServerClock:
     """Returns *clock*, set to continue where the log ends."""
-    live = tuple(status.value for status in WorkflowStatus if not status.finished)
-    clock.resume(store.log.last_time(), busy=bool(store.workflows(WorkflowQuery(statuses=live, limit=1))[0]))
+    clock.resume(store.log.last_time(), busy=bool(store.workflows(WorkflowQuery(statuses=ALIVE, limit=1))[0]))
     return clock
 
 
@@ -278,8 +276,8 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.when_ready: Callable[[], None] = _nothing
-        self.when_told: Callable[[], None] = _nothing
+        self.when_ready: Callable[[], None] = lambda: None
+        self.when_told: Callable[[], None] = lambda: None
         self._signal: int | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -318,10 +316,6 @@ class Server(uvicorn.Server):
         """Serves until a signal; True if it was SIGINT."""
         self.run(sockets=[listener])
         return self._signal == signal.SIGINT
-
-
-def _nothing() -> None:
-    """The default callback: does nothing."""
 
 
 def announce(verb: str, url: str, details: str) -> None:

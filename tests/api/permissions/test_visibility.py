@@ -210,8 +210,8 @@ def test_number_of_concurrent_searches_is_limited(tmp_path: Path) -> None:
             leaving = [Leaving() for _ in range(would_start.MOST_WAIT)]
             with ExitStack() as others:
                 for _ in range(would_start.AT_ONCE):
-                    others.enter_context(turns.one(Leaving()))
-                waiting = [threads.submit(others.enter_context, turns.one(each)) for each in leaving]
+                    others.enter_context(turns.turn())
+                waiting = [threads.submit(others.enter_context, turns.turn(leaving=each)) for each in leaving]
                 until(lambda: len(turns._waiting) == len(waiting))
                 refused = it.api.http.get(address)
                 assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")

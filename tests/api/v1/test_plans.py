@@ -174,7 +174,7 @@ def test_number_of_concurrent_plans_is_limited(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         with ExitStack() as others:
             for _ in range(plans.AT_ONCE):
-                others.enter_context(it.desk.service.plans._turns.one(Leaving()))
+                others.enter_context(it.desk.service.plans._turns.turn())
             refused = it.http.post("/api/v1/plan", json={"pool": "pool1", "quota": 1})
             problem(refused, 503, "UNAVAILABLE")
             assert refused.headers["retry-after"] == "2"
@@ -190,7 +190,7 @@ def test_disconnect_stops_the_computation_and_frees_its_slot(tmp_path: Path) -> 
         with pytest.raises(GivenUp):
             it.service.plans.plan(question, user="ann", visibility=ALL, leaving=gone)
         found = it.service.plans.plan(question, user="ann", visibility=ALL, leaving=Leaving())
-        assert found.plan.rests
+        assert found.rests
 
 
 def test_plan_after_a_restart_is_the_same(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def put(it: People, user: str = "bob", name: str = "wandb") -> None:
 def tampered(it: People, **changes: Any) -> None:
     """Somebody who can write the database changes the row of bob's credential."""
     (row,) = it.store.access.load().credentials
-    it.store.access.write(AccessChange((), credentials=(replace(row, **changes),)))
-    it.access = Access(it.store.access, now=lambda: it.time[0], credential_key=it.access.credentials._keys._path)
+    it.store.access.write(AccessChange(credentials=[replace(row, **changes)]))
+    it.access = Access(it.store.access, now=lambda: it.time[0], credential_key=it.access.credentials._keys)
 
 
 def test_stored_credential_can_be_opened_after_a_restart(any_store: str, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_sealed_value_moved_to_another_row_does_not_open(tmp_path: Path, changes
         put(it)
         (row,) = it.store.access.load().credentials
         moved = replace(row, **changes)
-        it.store.access.write(AccessChange((), dropped=(row,), credentials=(moved,)))
+        it.store.access.write(AccessChange(dropped=[row], credentials=[moved]))
         later = Access(it.store.access, credential_key=tmp_path / "key")
         with pytest.raises(Conflict, match="cannot be decrypted"):
             later.credentials.opened(moved.user, moved.name)

@@ -39,8 +39,8 @@ class World:
 
     def open(self, identity: Identity = ANN) -> Ticket:
         task = self.sessions.running(self.id, "main")
-        place = self.desk.service.workflow_queries.place(self.id)
-        asked = Ticket(EXEC, task, place, identity, program=Program(("ls",)), names=(self.id,))
+        workflow = self.desk.service.workflow_queries.head(self.id)
+        asked = Ticket(EXEC, task, workflow, identity, program=Program(("ls",)), names=(self.id,))
         return self.sessions.open(asked, user=identity.user)
 
 

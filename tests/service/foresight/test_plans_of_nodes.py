@@ -23,6 +23,6 @@ def test_workflow_waiting_for_nodes_that_its_pool_loses_can_never_start(tmp_path
             it.later(0)
         question = OfFile(CLUSTER.replace("flavors: [big, small]", "flavors: [small]").replace("big: 2, ", ""))
         plan = it.service.plans.plan(question, user="u", visibility=ALL, leaving=Leaving())
-        (never,) = plan.plan.never
+        (never,) = plan.never
         assert (never.gang, never.gpus) == ("b-1", 2)
         assert "even on empty nodes" in never.why

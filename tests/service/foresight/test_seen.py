@@ -25,13 +25,13 @@ def test_preview_of_a_preempting_submission_has_the_number_and_not_the_names(tmp
         it.service.settle()
         question = OfSubmission(read(Submission(one_task("mine", gpus=2), "pool2", "tom")))
         whole = it.service.plans.plan(question, user="tom", visibility=ALL, leaving=Leaving())
-        assert len(whole.plan.preempted) == 2
+        assert len(whole.preempted) == 2
         found = it.service.plans.plan(question, user="tom", visibility=TOM, leaving=Leaving())
         assert "secret" in repr(whole)
         assert "secret" not in repr(found)
-        assert found.plan.others == {"preempted": PlanUnseen(2, 2)}
-        assert [each.gang for each in found.plan.starts] == ["mine-?"]
-        assert [each.pool for each in found.plan.pools] == ["pool2"]
+        assert found.others == {"preempted": PlanUnseen(2, 2)}
+        assert [each.gang for each in found.starts] == ["mine-?"]
+        assert [each.pool for each in found.pools] == ["pool2"]
 
 
 def test_owner_does_not_learn_which_hidden_work_preempted_theirs(tmp_path: Path) -> None:
@@ -40,6 +40,6 @@ def test_owner_does_not_learn_which_hidden_work_preempted_theirs(tmp_path: Path)
         it.service.settle()
         it.submit("secret", "pool1", gpus=2)
         quota = OfEdit("pool1", PoolEdit(amounts(quota=1)))
-        found = it.service.plans.plan(quota, user="ada", visibility=ALL, leaving=Leaving()).plan
+        found = it.service.plans.plan(quota, user="ada", visibility=ALL, leaving=Leaving())
         (spared,) = seen(found, TOM).spared
         assert (spared.gang, spared.by) == ("mine-1", ANOTHER)

@@ -14,7 +14,8 @@ from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, Tas
 from runrig.ports.backend import LogFile, Output
 from runrig.ports.store import StoredWorkflow
 from runrig.service.access.access import Access
-from runrig.service.queries.failures import SHOWN, Failures, Specs
+from runrig.service.queries.failures import SHOWN, Failures
+from runrig.service.queries.of_specs import Specs
 from tests.service.access.people import people
 from tests.worlds.service import KEYS, T0
 

@@ -23,7 +23,7 @@ from runrig.domain.shown.history import PoolChange, PoolFieldEdit
 from runrig.domain.value import at as moment
 from runrig.ports.store import ChangesQuery
 from runrig.service.commands.edits import CohortEdit, PoolEdit
-from runrig.service.queries.history import HistoryQuery, change_of
+from runrig.service.queries.history import change_of
 from runrig.store import SqlStore, schema
 from runrig.wire.json import to_plain
 from tests.store import make_dump
@@ -39,7 +39,7 @@ TEAM = "pools: [{name: team, quota: 4, subpools: [{name: a, quota: 2}, {name: b,
 
 def trail(it: Desk, name: str, **query: Any) -> tuple[PoolChange, ...]:
     """Oldest first."""
-    return it.service.history.changes(name, HistoryQuery(**query)).entries[::-1]
+    return it.service.history.changes(name, **query)[0][::-1]
 
 
 def short(it: Desk, name: str, **query: Any) -> list[tuple[str, str, str, str]]:
@@ -216,18 +216,17 @@ def test_pages_are_consecutive_even_within_one_revision(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         for quota in (2, 1, 2):
             edit(it, "team--b", quota=quota)
-        whole = it.service.history.changes("team", HistoryQuery())
-        assert (len(whole.entries), whole.next) == (6, None)
+        whole, more = it.service.history.changes("team")
+        assert (len(whole), more) == (6, False)
         for limit in (1, 2, 3, 5, 6):
             found: list[PoolChange] = []
-            after = None
-            while True:
-                page = it.service.history.changes("team", HistoryQuery(limit=limit, after=after))
-                found += page.entries
-                assert len(page.entries) <= limit
-                if (after := page.next) is None:
-                    break
-            assert tuple(found) == whole.entries
+            before, more = None, True
+            while more:
+                page, more = it.service.history.changes("team", limit=limit, before=before)
+                found += page
+                assert len(page) <= limit
+                before = (page[-1].revision, page[-1].seq)
+            assert tuple(found) == whole
 
 
 def test_unknown_names_are_reported(tmp_path: Path) -> None:
@@ -250,7 +249,7 @@ def test_unknown_names_are_reported(tmp_path: Path) -> None:
 def test_cost_of_a_history_query_depends_on_the_changes_of_the_pool_and_not_on_the_log(tmp_path: Path) -> None:
     """Events are found by an index on their pool, and never by looking at all of them."""
     with desk(tmp_path, cluster=TEAM) as it, statements() as seen:
-        trail(it, "team", by="ann", since=T0, until=T0 + 9, after=(9, 9))
+        trail(it, "team", by="ann", since=T0, until=T0 + 9, before=(9, 9))
         trail(it, "team", subpool="a")
         it.service.history.pool_at("team", T0)
         steps_of_each = plans(it.store, [each for each in seen if "FROM events" in each[0]])

@@ -227,7 +227,7 @@ def test_the_server_prunes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with desk(tmp_path) as it:
         run(it, "old")
         gone = threading.Event()
-        monkeypatch.setattr(it.service.metrics, "pruned", lambda workflows: gone.set())
+        monkeypatch.setattr(it.service.metrics.pruned, "inc", lambda _: gone.set())
         it.service.retention.thread.start()
         it.time[0] += PERIOD + 1
         assert gone.wait(PATIENCE_S)
@@ -243,7 +243,7 @@ def test_retention_survives_a_store_failure(tmp_path: Path, monkeypatch: pytest.
         with it.store.transactions.writing() as connection:
             connection.exec_driver_sql("ALTER TABLE pruned RENAME TO gone")
         gone = threading.Event()
-        monkeypatch.setattr(it.service.metrics, "pruned", lambda workflows: gone.set())
+        monkeypatch.setattr(it.service.metrics.pruned, "inc", lambda _: gone.set())
         it.service.retention.thread.start()
         assert not gone.wait(0.1)
         with it.store.transactions.writing() as connection:

@@ -99,7 +99,7 @@ def plugin_configs() -> wire.PluginConfigsAnswer:
 
 def _ticket(asker: Asker, id: str, kind: SessionKind, task: Task, **more: Any) -> Ticket:
     """Returns a request for a session in *task* of the workflow *id*."""
-    return Ticket(kind, task, asker.place(id), asker.identity, names=(id,), **more)
+    return Ticket(kind, task, asker.head(id), asker.identity, names=(id,), **more)
 
 
 def router_answer(ticket: Ticket, base: str) -> wire.RouterAnswer:

@@ -60,8 +60,8 @@ def list_subpools(
     archived: Annotated[bool, Query(description="ARCHIVED ones too")] = False,
 ) -> Shape:
     """List the subpools of a pool by name."""
-    views = service.queries.subpools(parent, archived=archived, visibility=visibility)
-    return {"subpools": [_answer(service, view) for view in views]}
+    views = service.queries.pools(names=(parent,), below=True, archived=archived, visibility=visibility)
+    return {"subpools": [_answer(service, view) for view in views if view.pool.parent == parent]}
 
 
 @router(

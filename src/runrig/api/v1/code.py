@@ -119,12 +119,12 @@ def get_workflow_code(service: Serving, asker: Asking, id: str) -> Response:
     A tar file, compressed with gzip. Like the values and files in `spec`, only the owner and the pool's admins can
     read it.
     """
-    place = asker.place(id)
-    code = service.workflow_queries.spec(place.id).spec.code
+    head = asker.head(id)
+    code = service.workflow_queries.spec(head.id).spec.code
     if code is None:
-        raise NotFound(f"{place.id} has no code: none was sent with it")
-    found = service.codes.code(place.owner, code)
+        raise NotFound(f"{head.id} has no code: none was sent with it")
+    found = service.codes.code(head.submitted_by, code)
     for hash in found.manifest.contents:
         found.read(hash)  # Damage is reported before the response begins.
-    headers = {"content-disposition": f'attachment; filename="{place.id}.tar.gz"'}
+    headers = {"content-disposition": f'attachment; filename="{head.id}.tar.gz"'}
     return StreamingResponse(archive(found.manifest, found.read), media_type=GZIP, headers=headers)

@@ -19,7 +19,6 @@ from runrig.domain.tags import tag_of
 from runrig.http.permissions import Asking, Seeing, Sent, named, needs
 from runrig.http.routing import IdempotencyKey, IfMatch, Serving, User, quoted, reply
 from runrig.service.queries import history
-from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
 from runrig.spec.quota import share_from_json
@@ -218,21 +217,22 @@ def list_pool_changes(
     if by is not None and not by.isprintable():
         raise InvalidInput.one(f"invalid user name {by!r:.80}. Use printable characters only", "by")
     after = place_of(cursor, int, int)
-    query = HistoryQuery(
+    found, more = service.history.changes(
+        name,
+        asker.visibility,
         subpool=pool,
         by=by,
         since=since,
         until=until,
-        after=None if after is None else (after[0], after[1]),
+        before=None if after is None else (after[0], after[1]),
         limit=limit,
     )
-    found = service.history.changes(name, query, asker.visibility)
-    if by is not None and not found.entries and by not in (*asker.known_users(user), history.RUNRIG):
-        ever = service.history.changes(name, HistoryQuery(by=by, limit=1), asker.visibility)
-        if not ever.entries:
+    if by is not None and not found and by not in (*asker.known_users(user), history.RUNRIG):
+        ever, _ = service.history.changes(name, asker.visibility, by=by, limit=1)
+        if not ever:
             raise NotFound(f"user {by!r} has not changed pool {name}. To see who has, use `runrig pool history {name}`")
-    following = None if found.next is None else cursor_of(found.next)
-    return PoolChangePage(following, tuple(found.entries))
+    following = cursor_of((found[-1].revision, found[-1].seq)) if more else None
+    return PoolChangePage(following, found)
 
 
 @router("GET /api/v1/pools/{name}/why", _READ)

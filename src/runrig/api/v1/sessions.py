@@ -59,6 +59,6 @@ def start_rsync(service: Serving, asker: Asking, user: User, id: str, task: str)
 
 def _begun(service: Service, asker: Asker, user: str, id: str, task: str, **what: Any) -> Response:
     running = service.sessions.running(id, task)
-    ticket = Ticket(task=running, place=asker.place(id), identity=asker.identity, names=(id,), **what)
+    ticket = Ticket(task=running, workflow=asker.head(id), identity=asker.identity, names=(id,), **what)
     key = service.sessions.open(ticket, user=user).key
     return reply(Session(key), 201, location=f"/api/v1/sessions/{key}")

@@ -20,7 +20,6 @@ from runrig.service.access.dev_login import DevLogin
 from runrig.service.access.in_browsers import InBrowsers
 from runrig.service.access.logins import FailedLogins
 from runrig.service.access.oidc.sign_ins import SignIns
-from runrig.service.access.sealing import KeyFile
 from runrig.service.access.tokens import Tokens
 from runrig.service.access.users import Users
 from runrig.spec.serve_settings import OidcSpec
@@ -50,7 +49,7 @@ class Access:
         self.dev_login = DevLogin(accounts, self.users)
         self.authentication = Authentication(accounts, store, self.uses, FailedLogins(), self.dev_login)
         self.tokens = Tokens(accounts, self.users, self.uses)
-        self.credentials = Credentials(accounts, KeyFile(credential_key))
+        self.credentials = Credentials(accounts, credential_key)
         self._sign_ins = None if oidc is None else SignIns(oidc, accounts, self.authentication.key)
         self.authentication.sign_ins = None if self._sign_ins is None else self._sign_ins.latest
         self.browsers = BrowserSessions(store, accounts, self.authentication, self._sign_ins)

@@ -81,36 +81,23 @@ class AccountRows:
         }
 
 
-class AccessDraft:
+@dataclass(slots=True, kw_only=True)
+class AccessDraft(AccessChange):
     """A command in progress: its writes and audit entries."""
 
-    def __init__(self, actor: str, now: float) -> None:
-        self.actor = actor
-        self.now = now
-        self.events: list[AccessEvent] = []
-        self._users: dict[str, User] = {}
-        self._grants: list[GrantRow] = []
-        self._withdrawn: list[GrantRow] = []
-        self._tokens: list[TokenRow] = []
-        self.credentials: list[Credential] = []
-        self._dropped: list[Credential] = []
-
-    def rows(self) -> AccessChange:
-        users = tuple(self._users.values())
-        return AccessChange(
-            self.events, users, self._grants, self._withdrawn, self._tokens, self.credentials, self._dropped
-        )
+    actor: str
+    now: float
 
     def user(self, user: User, kind: AccessEventKind) -> None:
-        self._users[user.name] = user
+        self.users.append(user)
         self.tell(kind, user.name)
 
     def grant(self, user: str, grant: Grant) -> None:
-        self._grants.append(GrantRow(user, grant, self.now, self.actor))
+        self.grants.append(GrantRow(user, grant, self.now, self.actor))
         self.tell(AccessEventKind.ROLE_GRANTED, user, str(grant))
 
     def withdraw(self, row: GrantRow) -> None:
-        self._withdrawn.append(row)
+        self.withdrawn.append(row)
         self.tell(AccessEventKind.ROLE_REVOKED, row.user, str(row.grant))
 
     def token(
@@ -121,28 +108,24 @@ class AccessDraft:
         # Whole seconds, because people read it.
         expires_at = None if expires_in_s is None else float(ceil(self.now + expires_in_s))
         row = TokenRow(secrets.token_hex(8), name, user, hash_of(text), self.now, expires_at, **more)
-        self._tokens.append(row)
+        self.tokens.append(row)
         self.tell(AccessEventKind.TOKEN_CREATED, user, name)
         return MadeToken(row, text)
 
     def changed(self, token: TokenRow) -> None:
-        self._tokens.append(token)
+        self.tokens.append(token)
         self.tell(AccessEventKind.TOKEN_CHANGED, token.user, token.name)
 
     def revoke(self, token: TokenRow) -> None:
-        self._tokens.append(replace(token, revoked_at=self.now))
+        self.tokens.append(replace(token, revoked_at=self.now))
         self.tell(AccessEventKind.TOKEN_REVOKED, token.user, token.name)
 
     def credential(self, made: Credential) -> None:
-        self.resealed(made)
+        self.credentials.append(made)
         self.tell(AccessEventKind.CREDENTIAL_SET, made.user, made.name)
 
-    def resealed(self, credential: Credential) -> None:
-        """Keeps the values."""
-        self.credentials.append(credential)
-
     def drop(self, gone: Credential) -> None:
-        self._dropped.append(gone)
+        self.dropped.append(gone)
         self.tell(AccessEventKind.CREDENTIAL_DELETED, gone.user, gone.name)
 
     def tell(self, kind: AccessEventKind, user: str, subject: str = "") -> None:
@@ -174,20 +157,19 @@ class Accounts:
     def changing(self, actor: str) -> Iterator[AccessDraft]:
         """Yields a draft, which is written at the end if it has an event. One at a time."""
         with self._lock:
-            change = AccessDraft(actor, self.now())
+            change = AccessDraft(actor=actor, now=self.now())
             yield change
             if change.events:
                 self._write(change)
 
     def _write(self, change: AccessDraft) -> None:
-        rows = change.rows()
         try:
-            self._store.write(rows)
+            self._store.write(change)
         except Exception:
             with suppress(RunrigError):  # It is unknown whether it was stored, so the store decides.
                 self.rows = AccountRows(self._store.load())
             raise
-        self.rows = self.rows.after(rows)
+        self.rows = self.rows.after(change)
         for event in change.events:
             about = {"actor": event.actor, "kind": event.what.value, "user": event.user, "subject": event.subject}
             _log.info("%s", logs.line("access", **about))

@@ -155,8 +155,7 @@ class Authentication:
             latest = (self.sign_ins or {}).get(identity.user, identity.sign_in)
             found = self._signed_in(identity.user, max(identity.sign_in, latest, key=lambda each: each.ends_at), now)
         else:
-            row = self._accounts.rows.tokens.get(identity.token)
-            found = "unknown" if row is None else self._behind(row, now)
+            found = self._behind(self._accounts.rows.tokens.get(identity.token), now)
         return None if isinstance(found, str) else found
 
     def derived(self, actor: str, key: str) -> str:
@@ -184,8 +183,7 @@ class Authentication:
             good = owner is not None and session.token == OWNED + owner.hash and session.user == owner.identity.user
             return owner.identity if good and owner is not None else None
         else:
-            row = self._accounts.rows.tokens.get(session.token)
-            found = "unknown" if row is None else self._behind(row, now)
+            found = self._behind(self._accounts.rows.tokens.get(session.token), now)
         return None if isinstance(found, str) else found
 
     def root_of(self, identity: Identity) -> tuple[str, tuple[str, ...] | None]:
@@ -220,10 +218,12 @@ class Authentication:
             if owner is not None and hmac.compare_digest(digest, owner.hash):
                 return owner.identity
             row = rows.by_hash.get(digest)
-        return "unknown" if row is None else self._behind(row, now)
+        return self._behind(row, now)
 
-    def _behind(self, row: TokenRow, now: float) -> Identity | str:
+    def _behind(self, row: TokenRow | None, now: float) -> Identity | str:
         """Returns who is behind a token, or why it is not valid."""
+        if row is None:
+            return "unknown"
         problem = row.problem(now)
         if problem is not None:
             return f"token {row.id} of {row.user} is {problem}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from runrig.domain.credentials import (
     Credential,
@@ -17,14 +18,16 @@ from runrig.domain.quantities import few
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.domain.trail import AccessEventKind
 from runrig.service.access.accounts import Accounts
-from runrig.service.access.sealing import KeyFile, opened, seal
+from runrig.service.access.sealing import keys_in, opened, seal
 
 MOST = 100
 """Maximum number of credentials of a user."""
 
 
 class Credentials:
-    def __init__(self, accounts: Accounts, keys: KeyFile) -> None:
+    """*keys*: the file with the keys; None: credentials are disabled."""
+
+    def __init__(self, accounts: Accounts, keys: Path | None) -> None:
         self._accounts = accounts
         self._keys = keys
 
@@ -55,7 +58,7 @@ class Credentials:
         if problem is not None:
             raise InvalidInput.one(problem, "name")
         check_values(kind, values)
-        keys = self._keys.keys()
+        keys = keys_in(self._keys)
         with self._accounts.changing(actor) as change:
             before = self._accounts.rows.credentials.get((user, name))
             if expected is not None:
@@ -77,7 +80,7 @@ class Credentials:
 
     def opened(self, user: str, name: str) -> Mapping[str, str]:
         """Returns the values, for a task of *user*. Raises NotFound, Conflict, ServerFault."""
-        return opened(self._keys.keys(), self.get(user, name))
+        return opened(keys_in(self._keys), self.get(user, name))
 
     def handed(self, user: str, uses: Iterable[CredentialUse], since: float) -> Collection[str]:
         """Returns the secrets that *uses* gave to tasks of *user* after *since*.
@@ -89,7 +92,7 @@ class Credentials:
             credential = self.get(user, use.name)
             if credential.changed_at >= since:
                 raise Conflict(f"credential {use.name!r} of {user} has changed")
-            found |= secrets_of(credential.kind, opened(self._keys.keys(), credential), use)
+            found |= secrets_of(credential.kind, opened(keys_in(self._keys), credential), use)
         return found
 
     def pulls(self, user: str) -> Mapping[str, str]:
@@ -102,14 +105,14 @@ class Credentials:
 
         Raises Conflict, ServerFault.
         """
-        keys = self._keys.keys()
+        keys = keys_in(self._keys)
         with self._accounts.changing(actor) as change:
             for each in self._accounts.rows.credentials.values():
                 try:
                     values = opened(keys, each)
                 except Conflict:
                     continue
-                change.resealed(replace(each, sealed=seal(keys, values, each)))
+                change.credentials.append(replace(each, sealed=seal(keys, values, each)))
             if change.credentials:
                 change.tell(AccessEventKind.CREDENTIALS_RESEALED, actor, str(len(change.credentials)))
             return len(change.credentials), len(self._accounts.rows.credentials) - len(change.credentials)

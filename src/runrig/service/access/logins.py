@@ -7,6 +7,7 @@ valid token is accepted even if its address has too many failures.
 import ipaddress
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
@@ -27,65 +28,55 @@ ALL_SOURCES = Limit(200, 0.3)
 
 
 class _Bucket:
-    """The remaining attempts within a limit."""
+    """The remaining attempts within *limit*."""
 
-    __slots__ = ("at", "left")
+    __slots__ = ("at", "left", "limit")
 
-    def __init__(self, limit: Limit, now: float) -> None:
+    def __init__(self, limit: Limit) -> None:
+        self.limit = limit
         self.left = float(limit.at_once)
-        self.at = now
+        self.at = float("-inf")
 
-    def refill(self, limit: Limit, now: float) -> None:
-        self.left = min(float(limit.at_once), self.left + max(0.0, now - self.at) / limit.every_s)
-        self.at = now
-
-    def missing_s(self, limit: Limit) -> float:
+    def missing_s(self, now: float) -> float:
         """Returns the seconds until another failure is allowed; 0 if it is allowed now."""
-        return max(0.0, (1.0 - self.left) * limit.every_s)
+        self.left = min(float(self.limit.at_once), self.left + max(0.0, now - self.at) / self.limit.every_s)
+        self.at = now
+        return max(0.0, (1.0 - self.left) * self.limit.every_s)
 
 
 class FailedLogins:
     """Thread-safe, with bounded memory."""
 
     def __init__(self, one: Limit = ONE_SOURCE) -> None:
-        self._one, self._all = one, ALL_SOURCES
+        self._one = one
         self._lock = threading.Lock()
-        self._total: _Bucket | None = None
+        self._total = _Bucket(ALL_SOURCES)
         self._by_source: OrderedDict[str, _Bucket] = OrderedDict()
 
     def count(self, source: str, now: float) -> int | None:
-        """Counts a failure from the address *source*. Returns None within the limits, else the seconds until the next
-        attempt is accepted.
-        """
+        """Counts a failure from the address *source*, within the limits. Returns as `wait_s`."""
+        network = network_of(source)
         with self._lock:
-            total = self._total = self._total or _Bucket(self._all, now)
-            bucket = self._bucket(network_of(source), now)
-            total.refill(self._all, now)
-            bucket.refill(self._one, now)
-            wait_s = max(bucket.missing_s(self._one), total.missing_s(self._all))
-            if wait_s > 0:
-                return max(1, ceil(wait_s))
-            bucket.left -= 1
-            total.left -= 1
-            return None
+            bucket = self._by_source.setdefault(network, _Bucket(self._one))
+            self._by_source.move_to_end(network)
+            if len(self._by_source) > MOST_SOURCES:
+                self._by_source.popitem(last=False)
+            wait_s = _wait_s((bucket, self._total), now)
+            if wait_s is None:
+                bucket.left -= 1
+                self._total.left -= 1
+            return wait_s
 
     def wait_s(self, source: str, now: float) -> int | None:
         """Returns the seconds until another failure of *source* is allowed; None if it is allowed now. Counts nothing."""
         with self._lock:
-            total, bucket = self._total, self._by_source.get(network_of(source))
-            missing_s = 0.0
-            for each, limit in ((total, self._all), (bucket, self._one)):
-                if each is not None:
-                    each.refill(limit, now)
-                    missing_s = max(missing_s, each.missing_s(limit))
-            return max(1, ceil(missing_s)) if missing_s > 0 else None
+            bucket = self._by_source.get(network_of(source))
+            return _wait_s((self._total, bucket or self._total), now)
 
-    def _bucket(self, network: str, now: float) -> _Bucket:
-        bucket = self._by_source.setdefault(network, _Bucket(self._one, now))
-        self._by_source.move_to_end(network)
-        if len(self._by_source) > MOST_SOURCES:
-            self._by_source.popitem(last=False)
-        return bucket
+
+def _wait_s(buckets: Iterable[_Bucket], now: float) -> int | None:
+    missing_s = max(each.missing_s(now) for each in buckets)
+    return max(1, ceil(missing_s)) if missing_s > 0 else None
 
 
 def network_of(source: str) -> str:

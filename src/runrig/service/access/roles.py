@@ -36,8 +36,3 @@ def changes(access: Access, declared: Sequence[tuple[str, Grant]], *, prune: str
             "grant it to someone else first: `runrig role grant USER admin`"
         )
     return RoleChanges(granted, tuple(gone), tuple(key for key in wanted if key in granted_rows))
-
-
-def carry_out(access: Access, found: RoleChanges, *, actor: str) -> None:
-    if found.granted or found.withdrawn:
-        access.users.change_roles(found.granted, found.withdrawn, actor)

@@ -22,35 +22,31 @@ _FORMAT = "1"
 _NONCE_BYTES = 12
 
 
-class KeyFile:
-    """Read each time, so that a new key takes effect immediately. *path* None: credentials are disabled."""
+def keys_in(path: Path | None) -> tuple[bytes, ...]:
+    """Returns the keys, newest first. Reads the file each time, so that a new key takes effect immediately.
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-
-    def keys(self) -> tuple[bytes, ...]:
-        """Returns the keys, newest first. Raises Conflict if there is no file, ServerFault if it is not usable."""
-        path = self._path
-        if path is None:
-            raise Conflict(
-                "credentials are not enabled on this server. An administrator can set credential_key in the server file to a key file"
-            )
-        try:
-            with path.open("rb") as file:
-                found = os.fstat(file.fileno())
-                if not stat.S_ISREG(found.st_mode) or found.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
-                    raise ServerFault(
-                        f"key file {path} must be a regular file that only its owner can read. Run `chmod 600` on it"
-                    )
-                return read_keys(file.read(64 * 1024).decode("ascii"))
-        except FileNotFoundError:
-            raise ServerFault(
-                f"key file {path} not found. Restore it, or create one with `runrig admin credential-key {path}`"
-            ) from None
-        except OSError as error:
-            raise ServerFault(f"key file {path} cannot be read ({error.strerror})") from None
-        except ValueError as error:
-            raise ServerFault(f"key file {path} cannot be used: {error}") from None
+    Raises Conflict if there is no file, ServerFault if it is not usable.
+    """
+    if path is None:
+        raise Conflict(
+            "credentials are not enabled on this server. An administrator can set credential_key in the server file to a key file"
+        )
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
+                raise ServerFault(
+                    f"key file {path} must be a regular file that only its owner can read. Run `chmod 600` on it"
+                )
+            return read_keys(file.read(64 * 1024).decode("ascii"))
+    except FileNotFoundError:
+        raise ServerFault(
+            f"key file {path} not found. Restore it, or create one with `runrig admin credential-key {path}`"
+        ) from None
+    except OSError as error:
+        raise ServerFault(f"key file {path} cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise ServerFault(f"key file {path} cannot be used: {error}") from None
 
 
 def seal(keys: tuple[bytes, ...], values: Mapping[str, str], about: Credential) -> str:

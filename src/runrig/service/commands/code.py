@@ -14,7 +14,7 @@ from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.code import CodeStore, StoredCode
 from runrig.service.commands.packed_code import PackedCode
-from runrig.service.runtime.turns import Turns
+from runrig.service.mirror.turns import Turns
 
 MOST_AT_ONCE = 16
 """Codes being received or waiting, each in its own thread; more are refused. The same for pods that fetch code."""

@@ -15,7 +15,7 @@ from runrig.domain.limits import LimitValues
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import BudgetReached, Cohort, Pool, PoolState
 from runrig.domain.records import Said
-from runrig.domain.shown.limits import BudgetPreview, LimitsChange
+from runrig.domain.shown.limits import LimitsChange
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.engine.lifecycle import budgets, closing, limits, pausing, pools
 from runrig.engine.state.state import State
@@ -59,23 +59,16 @@ class Paused(NamedTuple):
     running: int
 
 
+@dataclass(eq=False)
 class Declarations:
-    def __init__(
-        self,
-        transactor: Transactor,
-        store: Store,
-        backend: Backend,
-        reconciler: Reconciler,
-        access: Access,
-        held_before: Callable[[Collection[Scope]], HeldBefore | None],
-    ) -> None:
-        """*held_before*: as in `Reconciler`."""
-        self._held_before = held_before
-        self._transactor = transactor
-        self._store = store
-        self._access = access
-        self._backend = backend
-        self._reconciler = reconciler
+    """*_held_before*: as in `Reconciler`."""
+
+    _transactor: Transactor
+    _store: Store
+    _backend: Backend
+    _reconciler: Reconciler
+    _access: Access
+    _held_before: Callable[[Collection[Scope]], HeldBefore | None]
 
     # ------------------------------------------------------------ one by one
 
@@ -189,13 +182,9 @@ class Declarations:
             before = live_pool(writing.state, name)
             pool = edited_pool(before, edit, writing.state)
             done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
-            values = LimitValues.of_pool(pool)
-            over = limit_queries.above(writing.state, values, name, now=writing.now)
+            values = LimitValues.of_pool(before), LimitValues.of_pool(pool)
             reached = pool.budget_reached or BudgetReached.STOP
-            spent = (
-                _preview(writing, (Owner.POOL, name), (before.budget, pool.budget), reached, held) if dry_run else None
-            )
-        return LimitsChange(None, name, LimitValues.of_pool(before), values, over, spent)
+            return _limits_change(writing, (Owner.POOL, name), values, (reached, held), dry_run=dry_run)
 
     def update_user_limits(self, user: str, edit: Mapping[str, Any], *, by: str, dry_run: bool) -> LimitsChange:
         """Changes the limits of *user* over all pools (rule W6). *edit*: the fields of `Limits` to change.
@@ -206,14 +195,12 @@ class Declarations:
         held = self._held_before({scope}) if dry_run and "budget" in edit else None
         with self.editing(by) as writing:
             before = writing.state.ledger.users.limits_of(user)
-            plan = limits.put_limits(writing.state, after := replace(before, **edit))
-            if plan.actions and not dry_run:
+            after = replace(before, **edit)
+            plan = limits.put_limits(writing.state, after)
+            if not dry_run:
                 writing.commit(plan)
-            values = LimitValues.of(after)
-            over = limit_queries.above(writing.state, values, None, [user], now=writing.now)
-            turn = before.budget, after.budget
-            spent = _preview(writing, scope, turn, BudgetReached.STOP, held) if dry_run else None
-        return LimitsChange(user, None, LimitValues.of(before), values, over, spent)
+            values = LimitValues.of(before), LimitValues.of(after)
+            return _limits_change(writing, scope, values, (BudgetReached.STOP, held), dry_run=dry_run)
 
     def roll_back(self, wanted: Sequence[Pool], *, user: str, said: Said | None = None) -> RolledBack:
         """Makes the ACTIVE pools equal to *wanted*, all or none (rule Q7).
@@ -303,7 +290,7 @@ class Declarations:
                     by_hand.check(differences)
                 writing.commit(plan)
         if not dry_run:
-            roles.carry_out(self._access, role_changes, actor=actor)
+            self._access.users.change_roles(role_changes.granted, role_changes.withdrawn, actor)
         return (*differences, *of_roles(role_changes))
 
     def _check_fixed(self, state: State, spec: ClusterSpec) -> None:
@@ -355,14 +342,24 @@ class Declarations:
             self._reconciler.wake()
 
 
-def _preview(
-    writing: Writing, scope: Scope, turn: tuple[int | None, int | None], reached: BudgetReached, held: HeldBefore | None
-) -> BudgetPreview | None:
-    """*turn*: the budget before and after."""
-    before, after = turn
-    if after is None or before == after:
-        return None
-    return budgets.preview(writing.state, scope, (after, reached), writing.now, held)
+def _limits_change(
+    writing: Writing,
+    scope: Scope,
+    values: tuple[LimitValues, LimitValues],
+    budget: tuple[BudgetReached, HeldBefore | None],
+    *,
+    dry_run: bool,
+) -> LimitsChange:
+    """*values*: before and after. *budget*: what a reached one does, and what was held before. *dry_run*: also foresees its effect."""
+    of, name = scope
+    user, pool = (name, None) if of == Owner.USER else (None, name)
+    before, after = values
+    over = limit_queries.above(writing.state, after, pool, () if user is None else (user,), now=writing.now)
+    spent = None
+    if dry_run and after.budget is not None and before.budget != after.budget:
+        reached, held = budget
+        spent = budgets.preview(writing.state, scope, (after.budget, reached), writing.now, held)
+    return LimitsChange(user, pool, before, after, over, spent)
 
 
 def end_of_pause(until: str | None, now: float) -> float | None:

@@ -9,8 +9,7 @@ import threading
 
 from runrig.domain.attached import LOST_S, TAG
 from runrig.domain.errors import Conflict, NotFound
-from runrig.domain.workflow_status import WorkflowStatus
-from runrig.ports.store import Store, WorkflowQuery
+from runrig.ports.store import ALIVE, Store, WorkflowQuery
 from runrig.service.commands.submissions import Submissions
 from runrig.service.runtime import logs
 from runrig.service.runtime.background import Background
@@ -20,7 +19,6 @@ TICK_S = 5.0
 TICKS = round(LOST_S / TICK_S) + 1
 """A renewal may come just before a tick."""
 _MOST = 10_000
-_ALIVE = tuple(status.value for status in WorkflowStatus if not status.finished)
 _MESSAGE = f"the command that it was attached to has not responded for {LOST_S} s"
 
 _log = logging.getLogger(__name__)
@@ -75,6 +73,6 @@ class Leases:
 
     def _leases(self) -> dict[str, int]:
         if self._left is None:
-            page, _ = self._store.workflows(WorkflowQuery(tags=(TAG,), statuses=_ALIVE, limit=_MOST))
+            page, _ = self._store.workflows(WorkflowQuery(tags=(TAG,), statuses=ALIVE, limit=_MOST))
             self._left = {workflow.id: TICKS for workflow in page}
         return self._left

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from runrig.domain.errors import Changed, InvalidInput
-from runrig.domain.plan import Action, DropCohort, PutCohort, PutPool, SetFlavors
+from runrig.domain.plan import Action, Plan, SetFlavors
 from runrig.engine.state.state import State
 from runrig.ports.store import EventLog
-from runrig.service.commands.differences import Difference
+from runrig.service.commands.differences import Difference, of_plan
 
 
 def check_not_moved(log: EventLog, state: State, differences: Sequence[Difference], revision: int) -> None:
@@ -23,7 +23,7 @@ def check_not_moved(log: EventLog, state: State, differences: Sequence[Differenc
     touched: set[tuple[str, str]] = {(each.kind, each.name) for each in differences}
     touched |= {above for each in differences for above in _above(state, each)}
     for event in log.declarations(after=revision):
-        kind, name = _declared(event.action)
+        kind, name = _subject(state, event.action)
         if (kind, name) in touched or (kind == "flavor" and touched):
             what = "the flavors were" if kind == "flavor" else f"{kind} {name} was"
             raise Changed(
@@ -47,14 +47,9 @@ def _above(state: State, difference: Difference) -> Iterator[tuple[str, str]]:
         cohort = state.cohorts[cohort].parent if cohort in state.cohorts else None
 
 
-def _declared(action: Action) -> tuple[str, str]:
-    """Returns (kind, name) as in `Difference`."""
-    match action:
-        case PutPool(pool):
-            return "pool", pool.name
-        case PutCohort(cohort):
-            return "cohort", cohort.name
-        case DropCohort(before):
-            return "cohort", before.name
-    assert isinstance(action, SetFlavors), "nothing else is asked of the log"
-    return "flavor", ""
+def _subject(state: State, action: Action) -> tuple[str, str]:
+    """Returns (kind, name) as in `Difference`; no name for flavors."""
+    if isinstance(action, SetFlavors):
+        return "flavor", ""
+    (found,) = of_plan(state, Plan((action,)))
+    return found.kind, found.name

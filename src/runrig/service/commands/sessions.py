@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, TooMany, Unavailable
 from runrig.domain.trail import AccessEventKind
-from runrig.domain.workflows import Status, Task
+from runrig.domain.workflows import Status, Task, Workflow
 from runrig.ports.backend import Backend, Passage, Program
 from runrig.service.access.access import Access
-from runrig.service.queries.workflow_queries import Place, WorkflowQueries
+from runrig.service.queries.workflow_queries import WorkflowQueries
 from runrig.service.runtime.session_metrics import TOO_MANY, SessionMetrics
 from runrig.spec import strict_json
 
@@ -32,18 +32,11 @@ CLOSED = "this server is stopping or is no longer the leader"
 
 
 class SessionKind(enum.Enum):
-    """The last part of the osmo client's path for the request."""
+    """Each is the last part of the osmo client's path for the request, and has the name of its `AccessEventKind`."""
 
     EXEC = "exec"
     PORT_FORWARD = "portforward"
     RSYNC = "rsync"
-
-
-_IN_THE_TRAIL = {
-    SessionKind.EXEC: AccessEventKind.EXEC,
-    SessionKind.PORT_FORWARD: AccessEventKind.PORT_FORWARD,
-    SessionKind.RSYNC: AccessEventKind.RSYNC,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +50,7 @@ class Ticket:
 
     kind: SessionKind
     task: Task
-    place: Place
+    workflow: Workflow
     identity: Identity
     program: Program | None = field(default=None, repr=False)
     port: int | None = None
@@ -134,7 +127,8 @@ class Sessions:
             )
         ticket = self._add(replace(asked, key=f"{asked.kind.name}-{secrets.token_urlsafe(16)}"))
         try:
-            self._access.note(_IN_THE_TRAIL[ticket.kind], actor=user, user=ticket.place.owner, subject=ticket.name)
+            kind = AccessEventKind[ticket.kind.name]
+            self._access.note(kind, actor=user, user=ticket.workflow.submitted_by, subject=ticket.name)
         except BaseException:
             self.leave(ticket)
             raise
@@ -218,9 +212,9 @@ class Sessions:
         identity = self._access.authentication.present(ticket.identity)
         if identity is None:
             return "its token is no longer valid"
-        place = ticket.place
-        if not allows(identity, Permission.EXEC_WORKFLOW, pool=place.pool, owner=place.owner):
-            return f"{identity.user} no longer has permission to enter {place.id}"
+        workflow = ticket.workflow
+        if not allows(identity, Permission.EXEC_WORKFLOW, pool=workflow.pool, owner=workflow.submitted_by):
+            return f"{identity.user} no longer has permission to enter {workflow.id}"
         return None
 
     def runs(self, ticket: Ticket) -> bool:

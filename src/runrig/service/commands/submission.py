@@ -17,8 +17,8 @@ from runrig.engine.lifecycle.limits import NOBODY
 from runrig.engine.state.state import State
 from runrig.ports.store import SpecText
 from runrig.service.commands.backend_limits import warnings_of
+from runrig.service.mirror.turns import Turns
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.service.runtime.turns import Turns
 from runrig.spec import template, workflow
 from runrig.spec.arrays import NO_ARRAY, Given
 from runrig.spec.labels import with_labels
@@ -130,6 +130,11 @@ class ParsedSubmission:
         spec = self.spec.spec
         warnings, gangs = tuple(warnings_of(backend, spec)), first_gangs(submit.workflow, spec)
         return WorkflowSubmitted(submit.workflow.id, warnings, self.spec.text, gangs, elements_of(spec))
+
+
+def key_in_batch(key: str, at: int) -> str:
+    """Returns the uuid of the workflow at this position of a batch with the Idempotency-Key *key*."""
+    return str(uuid.uuid5(uuid.UUID(key), str(at)))
 
 
 def elements_of(spec: WorkflowSpec) -> int:

@@ -4,13 +4,13 @@ Nothing is stored, and the state of the server is only read.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from runrig.domain.budgets import HeldBefore, Owner, Scope
 from runrig.domain.errors import RunrigError, Unavailable
-from runrig.domain.gangs import Gang
 from runrig.domain.plan import PutPool, Submit
 from runrig.domain.pools import BudgetReached, Pool
+from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.shown.limits import BudgetPreview
 from runrig.domain.shown.plans import Plan
 from runrig.engine.foresight.branch import Budget, Edit, StateBranch
@@ -22,7 +22,6 @@ from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.declared import declared_change
-from runrig.service.commands.differences import Difference
 from runrig.service.commands.submission import elements_of
 from runrig.service.commands.submissions import Submissions
 from runrig.service.foresight.dry_runs import DryRuns
@@ -40,19 +39,6 @@ AT_ONCE = 2
 
 LONGEST_S = 600.0
 """A branch that takes longer is stuck: its budget limits work, not time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """*changes*: the edit, as `apply` shows it. *plan*: its effects, as far as the user may see them.
-
-    *queued*: the gangs of a submission that do not wait for others of it; empty for any other edit. *elements*: of its array.
-    """
-
-    changes: tuple[Difference, ...]
-    plan: Plan
-    queued: tuple[Gang, ...] = ()
-    elements: int = 0
 
 
 class Plans:
@@ -74,28 +60,23 @@ class Plans:
         self._asker = asker
         self._reader = Reader(declarations, submissions)
         self._dry_runs = dry_runs
-        self._turns = Turns(AT_ONCE, "plans")
+        self._turns = Turns("plans", at_once=AT_ONCE, of_all=AT_ONCE)
 
     def shown(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Plan | None:
-        """Returns the plan for *question* as it is shown; None if the client disconnected.
-
-        Raises as `plan`, and Unavailable if it takes too long.
-        """
+        """As `plan`; None if the client disconnected. Raises Unavailable if it takes too long."""
         try:
-            found = self.plan(question, user=user, visibility=visibility, leaving=leaving)
-            verdict = self._dry_runs.of(found.queued, visibility, found.elements) if found.queued else None
+            return self.plan(question, user=user, visibility=visibility, leaving=leaving)
         except GivenUp:
             if leaving.left:
                 return None
             raise Unavailable("the plan took too long. Ask for a smaller change") from None
-        return replace(found.plan, changes=tuple(map(declared_change, found.changes)), verdict=verdict)
 
-    def plan(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Planned:
+    def plan(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Plan:
         """Returns the effects of *question*, limited to *visibility*.
 
         Raises the errors of the command itself; Unavailable if too many are waiting; GivenUp if the client disconnects.
         """
-        with self._turns.one(leaving):
+        with self._turns.turn(leaving=leaving):
             now = self._clock.now()
             with self._transactor.reading() as state:
                 revision = state.revision
@@ -112,13 +93,26 @@ class Plans:
                     f"the cluster changed in the meantime ({with_it}). Run the plan again", {"retry_after_s": 1}
                 )
             differ = consequences(without, with_it)
-            asked = deed.names if isinstance(deed, OfDrain | OfNodes) else ()
             as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)
             with self._transactor.reading() as state:
                 shown = with_names(as_seen, lambda id: _groups(state, id, deed) == 1)
                 budget = _budget(state, deed, edit, now, held)
-            elements = elements_of(deed.parsed.spec.spec) if isinstance(deed, OfSubmission) else 0
-            return Planned(changes, replace(shown, nodes=asked, budget=budget), _first_gangs(edit, deed), elements)
+        return replace(
+            shown,
+            changes=tuple(map(declared_change, changes)),
+            nodes=deed.names if isinstance(deed, OfDrain | OfNodes) else (),
+            verdict=self._verdict(edit, deed, visibility),
+            budget=budget,
+        )
+
+    def _verdict(self, edit: Edit, deed: Deed, visibility: Visibility) -> WorkflowDryRun | None:
+        """Returns the result of the next cycle for a submission; None for any other edit."""
+        match edit.actions, deed:
+            case (Submit(workflow), *_), OfSubmission(parsed):
+                spec = parsed.spec.spec
+                if gangs := first_gangs(workflow, spec):
+                    return self._dry_runs.of(gangs, visibility, elements_of(spec))
+        return None
 
 
 def _budget(state: State, deed: Deed, edit: Edit, now: float, held: HeldBefore | None) -> BudgetPreview | None:
@@ -129,13 +123,6 @@ def _budget(state: State, deed: Deed, edit: Edit, now: float, held: HeldBefore |
             if (pool.budget, reached) != (old.budget, old.budget_reached or BudgetReached.STOP):
                 return budgets.preview(state, (Owner.POOL, pool.name), (pool.budget, reached), now, held)
     return None
-
-
-def _first_gangs(edit: Edit, deed: Deed) -> tuple[Gang, ...]:
-    match edit.actions, deed:
-        case (Submit(workflow), *_), OfSubmission(parsed):
-            return first_gangs(workflow, parsed.spec.spec)
-    return ()
 
 
 def _groups(state: State, id: str, deed: Deed) -> int:

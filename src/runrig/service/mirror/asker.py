@@ -31,10 +31,6 @@ class NoBranches(Unavailable):
     """The question needs its own state, which only a mirror has."""
 
 
-def _nobody(_: Asked[Any]) -> None:
-    """The default callback: does nothing."""
-
-
 class Asker:
     """*mirror* None: the server always answers itself.
 
@@ -74,7 +70,7 @@ class Asker:
         with self._transactor.reading() as state:
             return drained((here or ask)(state, *args)), state.revision
 
-    def ask_branches(self, *calls: Call[T], within_s: float, sent: Sent = _nobody) -> tuple[list[T], int]:
+    def ask_branches(self, *calls: Call[T], within_s: float, sent: Sent = lambda _: None) -> tuple[list[T], int]:
         """Returns the result of each of *calls*, which may change its own state.
 
         Raises GivenUp if the mirror takes longer than *within_s*, or the asker hung up. Raises NoBranches if there is
@@ -138,7 +134,7 @@ class Asker:
         except GivenUp:
             return None
 
-    def _of_mirror(self, question: Question[T], within_s: float, sent: Sent = _nobody) -> tuple[T, int] | None:
+    def _of_mirror(self, question: Question[T], within_s: float, sent: Sent = lambda _: None) -> tuple[T, int] | None:
         """Returns the mirror's answer; None without a mirror. Raises GivenUp."""
         if self._mirror is not None:
             try:
@@ -148,9 +144,9 @@ class Asker:
             except Absent:
                 pass
             else:
-                self._metrics.explained("mirror")
+                self._metrics.answers.labels("mirror").inc()
                 return found
-        self._metrics.explained("server")
+        self._metrics.answers.labels("server").inc()
         return None
 
     def close(self) -> None:

@@ -1,6 +1,8 @@
-"""Limits how many slow questions of a kind run at the same time: each has a branch of the state, and a processor."""
+"""Limits how much heavy work of one kind, such as template renderings or plans, runs at the same time."""
 
+import os
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,59 +10,91 @@ from runrig.domain.errors import Unavailable
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
 
+AT_ONCE = max(2, (os.cpu_count() or 1) // 2)
+OF_ONE_USER = 16
+OF_ALL = 32
+"""Maximum of those that run or wait, each in its own thread; more are refused."""
+
 RETRY_S = 2
 
 
 class Turns:
-    """Up to *most* of *what* ("plans") at the same time. *waiting*: how many can wait, in order of arrival, for up to
-    *within_s*. Thread-safe.
+    """First come, first served. Of turns that belong to users, one is always reserved for other users.
+
+    *what*: for messages, such as "template renderings". *advice*: how to do without, as the rest of a sentence, if there is
+    a way. *within_s*: how long each can wait; None: any time.
     """
 
-    def __init__(self, most: int, what: str, *, waiting: int = 0, within_s: float = 0.0) -> None:
-        self._most, self._what, self._room, self._within_s = most, what, most + waiting, within_s
+    def __init__(
+        self,
+        what: str,
+        advice: str = "",
+        *,
+        at_once: int = AT_ONCE,
+        of_one_user: int = OF_ONE_USER,
+        of_all: int = OF_ALL,
+        within_s: float | None = None,
+    ) -> None:
+        self._what = what
+        self._advice = advice
+        self._at_once = at_once
+        self._of_one_user = of_one_user
+        self._of_all = of_all
+        self._within_s = within_s
         self._changed = threading.Condition()
-        self._waiting: list[object] = []
-        self._under_way = 0
+        self._waiting: list[tuple[str | None, object]] = []
+        self._running: Counter[str | None] = Counter()
 
     @contextmanager
-    def one(self, leaving: Leaving) -> Iterator[None]:
-        """Waits for a turn. Raises Unavailable if too many wait or it takes too long, GivenUp if the client disconnects."""
-        self._wait(leaving)
+    def turn(self, user: str | None = None, leaving: Leaving | None = None) -> Iterator[None]:
+        """Waits for a turn, which belongs to *user*. Raises Unavailable if too many wait or it takes too long, GivenUp if the client
+        disconnects.
+        """
+        ticket = (user, object())
+        with self._changed:
+            self._check_room(user)
+            self._waiting.append(ticket)
+            try:
+                self._wait(ticket, leaving or Leaving())
+                self._running[user] += 1
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()  # There may be room for the next one too.
         try:
             yield
         finally:
             with self._changed:
-                self._under_way -= 1
+                self._running[user] -= 1
                 self._changed.notify_all()
 
-    def _wait(self, leaving: Leaving) -> None:
-        mine = object()
-        with self._changed:
-            if self._under_way + len(self._waiting) >= self._room:
-                raise self._refusal()
-            self._waiting.append(mine)
-            leaving.then(self._look_again)
-            try:
-                self._changed.wait_for(lambda: leaving.left or self._is_next(mine), self._within_s)
-                if leaving.left:
-                    raise GivenUp("the client has disconnected")
-                if not self._is_next(mine):
-                    raise self._refusal()
-                self._under_way += 1
-            finally:
-                self._waiting.remove(mine)
-                self._changed.notify_all()
-
-    def _is_next(self, ticket: object) -> bool:
-        return self._waiting[0] is ticket and self._under_way < self._most
+    def _wait(self, ticket: tuple[str | None, object], leaving: Leaving) -> None:
+        leaving.then(self._look_again)
+        self._changed.wait_for(lambda: leaving.left or self._next() is ticket, self._within_s)
+        if leaving.left:
+            raise GivenUp("the client has disconnected")
+        if self._next() is not ticket:
+            raise self._refusal("", self._of_all)
 
     def _look_again(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
-    def _refusal(self) -> Unavailable:
-        wait = f", and {self._room - self._most} waiting" if self._room > self._most else ""
+    def _next(self) -> tuple[str | None, object] | None:
+        """Returns the next one that can begin, if any."""
+        if self._running.total() >= self._at_once:
+            return None
+        may = (each for each in self._waiting if each[0] is None or self._running[each[0]] < self._at_once - 1)
+        return next(may, None)
+
+    def _check_room(self, user: str | None) -> None:
+        waiting = Counter(each for each, _ in self._waiting) + self._running
+        if user is not None and waiting[user] >= self._of_one_user:
+            raise self._refusal(f" by {user}", self._of_one_user)
+        if waiting.total() >= self._of_all:
+            raise self._refusal("", self._of_all)
+
+    def _refusal(self, whose: str, most: int) -> Unavailable:
         return Unavailable(
-            f"too many {self._what} in progress (limit {self._most}{wait}). Try again in a few seconds",
+            f"too many {self._what} in progress{whose} (limit {most}). Try again in a few seconds{self._advice}",
             {"retry_after_s": RETRY_S},
         )

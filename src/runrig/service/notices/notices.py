@@ -13,6 +13,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from runrig.domain.access import Identity, User
@@ -29,6 +30,7 @@ from runrig.ports.store import Store
 from runrig.service.notices.mail import Final, Letter, Mail, letter_of
 from runrig.service.notices.webhook import Webhook
 from runrig.service.queries.events import preempted_in_words
+from runrig.service.queries.lookup import pool_of
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime import logs
@@ -125,7 +127,7 @@ class Notices:
         setting = self._settings.get(user)
         if setting is None:
             return "notices are off. Turn them on with `runrig notify --to https://HOST/PATH`, or your mail address"
-        body = self._body({"event": "test", "user": user, "at": at(time.time()).isoformat()})
+        body = _body({"event": "test", "user": user, "at": at(time.time()).isoformat()})
         with self._lock:
             if user in self._testing:
                 raise Conflict("your last test notice is still being delivered. Wait a few seconds, and try again")
@@ -181,21 +183,21 @@ class Notices:
             return
         if event.revision <= setting.position or _too_short(workflow, happened, setting.min_run_s):
             return
-        body = self._body(self._told(event, happened, workflow))
+        body = _body(self._told(event, happened, workflow))
         yield Delivery(str(uuid.uuid4()), setting.user, body, 0, time.time())
 
     def _told(self, event: Event, happened: When, workflow: Workflow) -> dict[str, Any]:
         owner = self._user_named(workflow.submitted_by)
         # Only the owner of `up`, who sees everything, and users for whom they act have no row.
         visibility = ALL if owner is None else Visibility(Identity(owner.name, owner.grants))
-        action, cause = event.action, ""
+        action, cause, pool = event.action, "", partial(pool_of, self._store)
         if isinstance(action, Preempt):
-            shown = Names(visibility, self._pool_of).event(event).action
+            shown = Names(visibility, pool).event(event).action
             assert isinstance(shown, Preempt)
             cause = preempted_in_words(shown)
         elif isinstance(action, MoveWorkflow | Abandon):
             found = self._store.log.events(workflow=workflow.id, actions=(Preempt.__name__,))
-            cause = Names(visibility, self._pool_of, preemptors(found)).text(action.message)
+            cause = Names(visibility, pool, preemptors(found)).text(action.message)
         return {
             "event": happened.value,
             "id": workflow.id,
@@ -207,15 +209,6 @@ class Notices:
             "at": at(event.time).isoformat(),
             "address": f"{self._address}/workflow/{workflow.id}",
         }
-
-    def _body(self, told: Mapping[str, Any]) -> str:
-        return json.dumps(told, separators=(",", ":"))
-
-    def _pool_of(self, workflow: str) -> str | None:
-        try:
-            return self._store.head(workflow).pool
-        except NotFound:
-            return None
 
     # ------------------------------------------------------------ to the receivers
 
@@ -314,12 +307,16 @@ class Notices:
             result += " (given up)" if over else f" (attempt {attempt + 1} of {len(PAUSES_S) + 1})"
         due = None if over else time.time() + PAUSES_S[attempt]
         self._store.notices.tried(notices, time.time(), result, due)
-        self._metrics.notified("delivered" if delivered else "given_up" if over else "failed")
+        self._metrics.notices.labels("delivered" if delivered else "given_up" if over else "failed").inc()
 
     def _step(self) -> None:
         self.collect()
         if self._settings:
             self.send()
+
+
+def _body(told: Mapping[str, Any]) -> str:
+    return json.dumps(told, separators=(",", ":"))
 
 
 def _is_mail(to: str) -> bool:
@@ -341,14 +338,16 @@ def _happened(event: Event) -> When | None:
 
 def _status(event: Event) -> WorkflowStatus:
     """Returns the status of the workflow after *event*, for which the row of the workflow can be too new."""
-    match event.action:
-        case MoveWorkflow(status=status):
-            return status
-        case Abandon():
-            return WorkflowStatus.FAILED_CANCELED
-        case Admit():
-            return WorkflowStatus.RUNNING
-    return WorkflowStatus.PENDING
+    if isinstance(event.action, MoveWorkflow):
+        return event.action.status
+    return _AFTER[type(event.action)]
+
+
+_AFTER = {
+    Abandon: WorkflowStatus.FAILED_CANCELED,
+    Admit: WorkflowStatus.RUNNING,
+    Preempt: WorkflowStatus.PENDING,
+}
 
 
 def _too_short(workflow: Workflow, happened: When, min_run_s: int) -> bool:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from runrig.domain import value
@@ -25,14 +25,13 @@ from runrig.ports.backend import Backend, Output
 from runrig.ports.clock import Clock
 from runrig.ports.past import Moment
 from runrig.ports.store import Store
-from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.turns import Turns
 from runrig.service.past.series import Series, series
 from runrig.service.past.standing import Stood, moved
 from runrig.service.past.work import StoreThen
 from runrig.service.queries.board import Boards
 from runrig.service.queries.feed import Feed
-from runrig.service.queries.history import SLACK_S, ChangePage, History, HistoryQuery
+from runrig.service.queries.history import SLACK_S, History
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.topology import Topology
 from runrig.service.queries.visibility import Visibility
@@ -63,7 +62,7 @@ class Past:
         self._feed = feed
         self._history = history
         self._lock = threading.Lock()
-        self._turns = Turns(MOST_AT_ONCE, "requests for past states")
+        self._turns = Turns("requests for past states", at_once=MOST_AT_ONCE, of_all=MOST_AT_ONCE)
         self._stood: Stood | None = None
         self._boards: Boards | None = None
         self._looked = time.monotonic()
@@ -99,7 +98,7 @@ class Past:
     @contextmanager
     def at(self, moment: Moment) -> Iterator["Then"]:
         """Yields the cluster at *moment*, one caller at a time. Raises Unavailable if too many wait."""
-        with self._turns.one(Leaving()), self._lock:
+        with self._turns.turn(), self._lock:
             stood, self._stood = self._stood, None  # Discarded if the move fails half-way.
             stood = moved(
                 stood,
@@ -117,7 +116,7 @@ class Past:
 
     def series(self, begin: float, end: float, points: int) -> Series:
         """Returns usage and demand from *begin* to *end*, in at most *points* points."""
-        with self._turns.one(Leaving()):
+        with self._turns.turn():
             return series(self._store.past, begin, end, points)
 
     def rest(self) -> None:
@@ -152,7 +151,7 @@ class Then:
         self.queries = ResourceQueries(self, backend.name)
         self.topology = Topology(self)
         self.workflow_queries = WorkflowQueries(self, self._store, _BackendThen(backend), self, self, lambda *_: ())
-        self.history = _HistoryThen(history, moment.revision)
+        self.history = history
 
     # Queries use these as parts of a server: a state, an asker, a clock, and its troubles.
 
@@ -180,17 +179,11 @@ class Then:
         alone = [self._store.alone(id)[0] for id in ids]
         live = [state for state in alone if not next(iter(state.workflows.values())).status.finished]
         rows = Loaded(
-            self.moment.revision,
-            (),
-            (),
-            (),
-            (),
-            tuple(each for state in live for each in state.workflows.values()),
-            tuple(each for state in live for each in state.groups.values()),
-            tuple(task for state in live for _, task in sorted(state.tasks.items())),
-            (),
-            {hash: spec for state in live for hash, spec in state.specs.items()},
-            {},
+            *(self.moment.revision, (), (), (), ()),
+            workflows=tuple(each for state in live for each in state.workflows.values()),
+            groups=tuple(each for state in live for each in state.groups.values()),
+            tasks=tuple(task for state in live for _, task in sorted(state.tasks.items())),
+            specs={hash: spec for state in live for hash, spec in state.specs.items()},
         )
         found = State.load(rows, fixed_nodes=self._state.fixed_nodes, topology=self._state.topology)
         found.ledger, found.nodes = self._state.ledger, self._state.nodes
@@ -230,12 +223,3 @@ class _BackendThen:
 
     def gpu_minutes(self, node: str, gpus: Sequence[int], since: float, until: float) -> tuple[GpuMinute, ...]:  # noqa: ARG002
         return ()
-
-
-class _HistoryThen:
-    def __init__(self, history: History, upto: int) -> None:
-        self._history = history
-        self._upto = upto
-
-    def changes(self, name: str, query: HistoryQuery, visibility: Visibility) -> ChangePage:
-        return self._history.changes(name, replace(query, after=(self._upto + 1, 0)), visibility)

@@ -1,6 +1,6 @@
 """The state of the cluster at a revision: the engine's own state, changed by its own actions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from runrig.domain.errors import ServerFault
 from runrig.domain.gangs import GangState
@@ -68,11 +68,7 @@ class Stood:
         ids = {gang.id for workflow in waiting for gang in self._waiting.of(workflow)} | self._moved
         there = waiting | {id.partition("/")[0] for id in ids}
         wanted: dict[str, GangRow | None] = dict.fromkeys(sorted(ids))
-        wanted |= {
-            gang.id: GangRow(gang, GangState.PENDING)
-            for workflow in sorted(there)
-            for gang in base.waiting.of(workflow)
-        }
+        wanted |= {gang.id: GangRow.waiting(gang) for workflow in sorted(there) for gang in base.waiting.of(workflow)}
         return wanted | {row.gang.id: row for row in base.gangs}
 
 
@@ -94,28 +90,8 @@ def moved(stood: Stood | None, store: PastStore, revision: int, *, fixed_nodes: 
 
 
 def loaded_of(base: ClusterAt) -> Loaded:
-    declared = base.declared
-    return Loaded(
-        base.revision,
-        declared.flavors,
-        declared.nodes,
-        declared.cohorts,
-        declared.pools,
-        (),
-        (),
-        (),
-        tuple(_rows(base)),
-        {},
-        {},
-        declared.limits,
-    )
-
-
-def _rows(base: ClusterAt) -> Iterator[GangRow]:
-    """Yields every gang once."""
-    known = {row.gang.id for row in base.gangs}
-    yield from base.gangs
-    yield from (GangRow(gang, GangState.PENDING) for gang in base.waiting.gangs() if gang.id not in known)
+    it, gangs = base.declared, tuple(base.rows())
+    return Loaded(base.revision, it.flavors, it.nodes, it.cohorts, it.pools, gangs=gangs, limits=it.limits)
 
 
 def _declare(state: State, declared: Declared, at: float) -> None:

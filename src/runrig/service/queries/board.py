@@ -63,6 +63,8 @@ class Board:
 
 
 Held = tuple[Gang, GangState, Placement]
+Keys = tuple[str, tuple[tuple[str, str], ...]]
+"""A pool, and (name, label) of its topology keys, coarse to fine."""
 
 
 class Look(NamedTuple):
@@ -74,7 +76,7 @@ class Look(NamedTuple):
     revision: int
     nodes: tuple[Node, ...]
     closed: frozenset[str]
-    keys: tuple[tuple[str, str, str], ...]
+    keys: tuple[Keys, ...]
     held: tuple[Held, ...]
     queued: tuple[tuple[str, int, int], ...]
 
@@ -189,9 +191,7 @@ def _held_by(row: Record | None) -> Held | None:
     return (row.gang, row.state, row.placement) if isinstance(row, GangRow) and row.placement else None
 
 
-def _declared(
-    state: State, last: Look | None
-) -> tuple[tuple[Node, ...], frozenset[str], tuple[tuple[str, str, str], ...]]:
+def _declared(state: State, last: Look | None) -> tuple[tuple[Node, ...], frozenset[str], tuple[Keys, ...]]:
     """Returns nodes, closed nodes and topology keys; unchanged ones as the same object. O(nodes + pools)."""
     nodes, closed = (
         tuple(state.nodes.values()),
@@ -220,11 +220,10 @@ def _is_closed(state: State, node: Node) -> bool:
     return not node.open or node.flavor == NO_FLAVOR or bool(node.taints and not state.ledger.nodes.tolerated(node))
 
 
-def _keys(state: State) -> Iterator[tuple[str, str, str]]:
-    """Yields (pool, key, label) of the topology keys of each pool, coarse to fine."""
+def _keys(state: State) -> Iterator[Keys]:
     for name, pool in sorted(state.pools.items()):
         if pool.state is not PoolState.ARCHIVED:
-            yield from ((name, key.key, key.label) for key in settings_of(state, pool).topology_keys)
+            yield name, tuple((key.key, key.label) for key in settings_of(state, pool).topology_keys)
 
 
 def _queued(state: State) -> Iterator[tuple[str, int, int]]:
@@ -324,13 +323,9 @@ def _nodes(look: Look, labels: tuple[str, ...]) -> Iterator[BoardNode]:
         yield BoardNode(node.name, node.resources.get(GPU, 0), node.name not in look.closed, path)
 
 
-def _levels(look: Look, visibility: Visibility) -> list[tuple[str, str]]:
+def _levels(look: Look, visibility: Visibility) -> tuple[tuple[str, str], ...]:
     """Returns (name, label) of the keys of the visible pool with the most keys."""
-    by_pool: dict[str, list[tuple[str, str]]] = {}
-    for pool, key, label in look.keys:
-        if visibility.sees(pool):
-            by_pool.setdefault(pool, []).append((key, label))
-    return max(by_pool.values(), key=len, default=[])
+    return max((keys for pool, keys in look.keys if visibility.sees(pool)), key=len, default=())
 
 
 def _shares(gang: Gang, placement: Placement) -> Iterator[Share]:

@@ -1,7 +1,7 @@
 """Why a workflow failed, according to the last output of its tasks."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.errors import RunrigError
@@ -11,6 +11,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, WorkflowSpec
 from runrig.engine.explain.cause import MOST_LINES, Cause, cause_of, in_words, is_after
 from runrig.ports.store import StoredWorkflow
+from runrig.service.queries.of_specs import Specs
 from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, one_by_one, text_of
 from runrig.service.queries.sources import Says
 
@@ -24,8 +25,6 @@ _LAST_CODE = 255
 """Codes above it are runrig's: the attempt was not ended by its program."""
 _TOLD_TO_STOP = (Status.FAILED_CANCELED, Status.FAILED_PREEMPTED, Status.FAILED_UPSTREAM)
 
-Specs = Callable[[Collection[str]], Mapping[str, WorkflowSpec]]
-"""As `WorkflowReads.specs`."""
 Handed = Callable[[str, Iterable[CredentialUse], float], Collection[str]]
 """As `Credentials.handed`."""
 

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
+from operator import attrgetter
 
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Preempt
 from runrig.domain.records import Event
@@ -21,6 +22,8 @@ from runrig.service.queries.events import in_words, ruled_out_of, unnumbered
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.transactor import Transactor
+
+_REVISION = attrgetter("revision")
 
 KEPT = 5_000
 """Latest events in memory."""
@@ -108,11 +111,11 @@ class Feed:
         with self._lock:
             self._take_in(end)
             if after >= self._from:
-                first = bisect_right(self._kept, after, key=_revision)
-                return _whole(self._kept[first : bisect_right(self._kept, end, key=_revision)], most)
+                first = bisect_right(self._kept, after, key=_REVISION)
+                return _whole(self._kept[first : bisect_right(self._kept, end, key=_REVISION)], most)
         log = self._store.log
         found = log.events(after=after, limit=most, workflow=query.workflow, actions=query.actions)
-        return list(found[: bisect_right(found, end, key=_revision)])
+        return list(found[: bisect_right(found, end, key=_REVISION)])
 
     def _take_in(self, newest: int) -> None:
         """Replaces the list instead of changing it, because others may be reading it."""
@@ -178,10 +181,6 @@ def _in_words(event: Event, workflow: str | None, pool: str | None) -> ClusterEv
         by,
         ruled_out,
     )
-
-
-def _revision(event: Event) -> int:
-    return event.revision
 
 
 def _whole(found: list[Event], most: int) -> list[Event]:

@@ -5,7 +5,7 @@ the later revision counts.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -45,49 +45,38 @@ _STATE_WORDS: Mapping[tuple[PoolState, PoolState], tuple[What, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePage:
-    """*next*: (revision, seq) of the last entry if more follow, else None."""
-
-    entries: tuple[PoolChange, ...]
-    next: tuple[int, int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryQuery:
-    """Changes of a pool and its subpools, newest first. *subpool*: only this one, by its short or full name, or the
-    pool alone by its own name. *since*, *until*: inclusive. *after*: only entries older than this one.
-    """
-
-    subpool: str | None = None
-    by: str | None = None
-    since: float | None = None
-    until: float | None = None
-    after: tuple[int, int] | None = None
-    limit: int = 50
-
-
 class History:
     def __init__(self, transactor: Transactor, store: Store, clock: Clock) -> None:
         self._transactor = transactor
         self._store = store
         self._clock = clock
 
-    def changes(self, name: str, query: HistoryQuery, visibility: Visibility = ALL) -> ChangePage:
-        """Returns a page of changes, also of an ARCHIVED pool. Raises NotFound; InvalidInput if *since* is after
-        *until*.
+    def changes(
+        self,
+        name: str,
+        visibility: Visibility = ALL,
+        *,
+        subpool: str | None = None,
+        by: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        before: tuple[int, int] | None = None,
+        limit: int = 50,
+    ) -> tuple[tuple[PoolChange, ...], bool]:
+        """Returns (a page of changes of a pool and its subpools, newest first, also of an ARCHIVED pool; whether there are more).
+
+        *subpool*: only this one, by its short or full name, or the pool alone by its own name. *since*, *until*: inclusive.
+        *before*: only entries older than this (revision, seq). Raises NotFound; InvalidInput if *since* is after *until*.
         """
-        pool, alone = self._known(name, visibility).name, False
-        if query.subpool is not None:
-            pool, alone = self._chosen(pool, query.subpool), True
-        since, until = query.since, query.until
+        pool = self._known(name, visibility).name
+        if subpool is not None:
+            pool = self._chosen(pool, subpool)
         if since is not None and until is not None and since > until:
             raise InvalidInput.one(f"since ({_utc(since)}) must be before until ({_utc(until)})", "since")
         page, more = self._store.log.pool_changes(
-            ChangesQuery(pool, alone, _actors(query.by), since, until, query.after, query.limit)
+            ChangesQuery(pool, subpool is not None, _actors(by), since, until, before, limit)
         )
-        entries = tuple(change_of(event) for event in page)
-        return ChangePage(entries, (entries[-1].revision, entries[-1].seq) if more else None)
+        return tuple(map(change_of, page)), more
 
     def pool_at(self, name: str, at: float, visibility: Visibility = ALL) -> PoolPast:
         """Returns the pool *name* at the time *at*, after everything committed at exactly that time.

@@ -74,6 +74,14 @@ def unknown_workflow(store: WorkflowReads, id: str, visibility: Visibility) -> N
     return no_workflow(id, [*named, *ids(WorkflowQuery(limit=MOST_LOOKED_AT))])
 
 
+def pool_of(store: WorkflowReads, workflow: str) -> str | None:
+    """Returns the pool of the workflow with this id; None if retention deleted it."""
+    try:
+        return store.head(workflow).pool
+    except NotFound:
+        return None
+
+
 def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:
     """Limits *query* to *visibility*; None if nothing is left."""
     if visibility.whole:

@@ -89,19 +89,6 @@ class ResourceQueries:
         with self._transactor.reading() as state:
             (live_pool if live else known_pool)(state, name, visibility)
 
-    def subpools(self, parent: str, *, archived: bool = False, visibility: Visibility = ALL) -> tuple[PoolView, ...]:
-        """Returns the subpools of *parent*, by name. *archived*: also ARCHIVED ones, and those of an ARCHIVED parent.
-        Raises NotFound.
-        """
-        with self._transactor.reading() as state:
-            (known_pool if archived else live_pool)(state, parent, visibility)
-            shown = [
-                pool
-                for pool in state.pools.values()
-                if pool.parent == parent and (archived or pool.state is not PoolState.ARCHIVED)
-            ]
-            return tuple(sorted(_views(state, shown), key=lambda view: view.pool.name))
-
     def subpool(self, parent: str, short: str, visibility: Visibility = ALL) -> PoolView:
         """Returns the subpool *short* in any state. Raises NotFound."""
         with self._transactor.reading() as state:

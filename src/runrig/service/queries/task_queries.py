@@ -1,7 +1,7 @@
 """Queries about the tasks of many workflows, and the sums of their requests."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from runrig.domain.gangs import Priority
@@ -9,9 +9,8 @@ from runrig.domain.quantities import Requests
 from runrig.domain.workflows import Task, Workflow, WorkflowSpec
 from runrig.ports.store import Store, TaskCount, TaskQuery
 from runrig.service.queries.lookup import within
+from runrig.service.queries.of_specs import OfSpecs
 from runrig.service.queries.visibility import ALL, Visibility
-
-_MOST_REMEMBERED = 10_000
 
 Amounts = Mapping[str, int]
 """Resource → amount, in the unit of the resource."""
@@ -40,17 +39,19 @@ class TaskSum:
 class TaskQueries:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._asked: dict[str, Mapping[str, Requests]] = {}
+        self._asked = OfSpecs(store.specs, _requests)
 
     def tasks(self, query: TaskQuery, visibility: Visibility = ALL) -> tuple[ListedTask, ...]:
         """Returns a page: waiting, starting and running tasks first, then by start time, newest first."""
         seen = _seen(query, visibility)
         page = () if seen is None else self._store.tasks.page(seen)
-        asked = self._asked_by({workflow.spec_hash for _, workflow in page})
-        return tuple(ListedTask(task, whose, dict(asked[whose.spec_hash].get(task.spec, ()))) for task, whose in page)
+        asked = self._asked.by_hash({workflow.spec_hash for _, workflow in page})
+        return tuple(
+            ListedTask(task, whose, dict(asked.get(whose.spec_hash, {}).get(task.spec, ()))) for task, whose in page
+        )
 
     def task(self, task: Task, workflow: Workflow) -> ListedTask:
-        asked = self._asked_by({workflow.spec_hash})[workflow.spec_hash]
+        asked = self._asked.by_hash({workflow.spec_hash}).get(workflow.spec_hash, {})
         return ListedTask(task, workflow, dict(asked.get(task.spec, ())))
 
     def sums(self, query: TaskQuery, *, by_workflow: bool = False, visibility: Visibility = ALL) -> tuple[TaskSum, ...]:
@@ -70,28 +71,14 @@ class TaskQueries:
     def _summed(self, counts: Iterable[TaskCount]) -> Iterator[TaskSum]:
         """In the order in which *counts* first names users, pools, priorities and workflows."""
         counts = tuple(counts)
-        asked = self._asked_by({count.spec_hash for count in counts})
+        asked = self._asked.by_hash({count.spec_hash for count in counts})
         sums: dict[tuple[str, str, Priority, str | None], Counter[str]] = {}
         for each in counts:
             amounts = sums.setdefault((each.user, each.pool, each.priority, each.workflow), Counter())
-            for resource, amount in asked[each.spec_hash].get(each.task, ()):
+            for resource, amount in asked.get(each.spec_hash, {}).get(each.task, ()):
                 amounts[resource] += amount * each.pods
         for (user, pool, priority, workflow), amounts in sums.items():
             yield TaskSum(user, pool, priority, amounts, workflow)
-
-    def _asked_by(self, hashes: Collection[str]) -> Mapping[str, Mapping[str, Requests]]:
-        """Returns requests by hash of the specification and name of the task as written. Cached, because the content of
-        a hash never changes.
-        """
-        asked = {hash: found for hash in hashes if (found := self._asked.get(hash)) is not None}
-        unknown = set(hashes) - asked.keys()
-        if unknown:
-            read = {hash: _requests(spec) for hash, spec in self._store.specs(unknown).items()}
-            asked |= {hash: {} for hash in unknown} | read
-            if len(self._asked) > _MOST_REMEMBERED:
-                self._asked = {}
-            self._asked |= read
-        return asked
 
 
 def _requests(spec: WorkflowSpec) -> Mapping[str, Requests]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.ports.store import Store, WorkflowQuery, WorkflowTotals
+from runrig.ports.store import ALIVE, Store, WorkflowQuery, WorkflowTotals
 from runrig.service.queries.lookup import within
 from runrig.service.queries.sources import Tells
 from runrig.service.queries.visibility import Visibility
@@ -27,8 +27,7 @@ class Totals:
 
     def gpus(self, query: WorkflowQuery, visibility: Visibility) -> tuple[int, int] | None:
         """Returns the GPUs that running and that pending matches have or want; None if there are too many of them."""
-        alive = [each.value for each in WorkflowStatus if not each.finished]
-        statuses = tuple(each for each in alive if not query.statuses or each in query.statuses)
+        statuses = tuple(each for each in ALIVE if not query.statuses or each in query.statuses)
         if not statuses:
             return 0, 0
         page = replace(query, statuses=statuses, limit=MOST_ALIVE, offset=0, order="", behind=None)

@@ -4,7 +4,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -29,8 +29,9 @@ from runrig.service.queries.alive import alive_here, alive_in
 from runrig.service.queries.events import unnumbered
 from runrig.service.queries.failures import Failures, Handed
 from runrig.service.queries.gpu_use import gpu_history, gpu_use
-from runrig.service.queries.lookup import no_workflow, unknown_workflow, within
-from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
+from runrig.service.queries.lookup import no_workflow, pool_of, unknown_workflow, within
+from runrig.service.queries.of_specs import OfSpecs
+from runrig.service.queries.pod_counts import gpus_asked
 from runrig.service.queries.pool_deletions import deletion_of
 from runrig.service.queries.pool_why import seen, waiting_in
 from runrig.service.queries.preemptions import with_preemptions
@@ -48,18 +49,8 @@ MOST_PASSED = 1_000
 """Maximum number of counted workflows that overtook another."""
 MOST_TAGS = 1_000
 """Maximum number of listed tags."""
-_MOST_REMEMBERED = 10_000
 _MAY_WAIT = (WorkflowStatus.PENDING, WorkflowStatus.RUNNING)
 _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The pool and the owner of a workflow."""
-
-    id: str
-    pool: str
-    owner: str
 
 
 class WorkflowQueries:
@@ -72,15 +63,10 @@ class WorkflowQueries:
         self._clock = clock
         self._reconciler = reconciler
         self._failures = Failures(backend, store.specs, handed)
-        self._asked: dict[str, GpusAsked] = {}
+        self._asked = OfSpecs(store.specs, gpus_asked)
 
-    def place(self, id: str, visibility: Visibility = ALL) -> Place:
-        """Returns the pool and owner of a workflow, by id or uuid. Raises NotFound."""
-        workflow = self.head(id, visibility)
-        return Place(workflow.id, workflow.pool, workflow.submitted_by)
-
-    def head(self, id: str, visibility: Visibility) -> Workflow:
-        """Reads from the store, where no query waits for the lock. Raises NotFound."""
+    def head(self, id: str, visibility: Visibility = ALL) -> Workflow:
+        """*id*: may be a uuid. Reads from the store, where no query waits for the lock. Raises NotFound."""
         try:
             workflow = self._store.head(id)
         except NotFound:
@@ -89,24 +75,17 @@ class WorkflowQueries:
             raise unknown_workflow(self._store, id, visibility)
         return workflow
 
-    def pool_of(self, id: str) -> str | None:
-        """Returns None if it was deleted by retention."""
-        try:
-            return self._store.head(id).pool
-        except NotFound:
-            return None
-
     def names(
         self, visibility: Visibility, preemptors: Iterable[str] = (), *, gpus: Mapping[str, int] | None = None
     ) -> Names:
         """Returns the displayed names of gangs in reasons."""
-        return Names(visibility, self.pool_of, preemptors, gpus=gpus, alone=self._alone)
+        return Names(visibility, partial(pool_of, self._store), preemptors, gpus=gpus, alone=self._alone)
 
     def _alone(self, id: str) -> bool:
         """Whether the workflow *id* has one group; False if it was deleted."""
         with suppress(NotFound):
             hash = self._store.head(id).spec_hash
-            return hash in (asked := self._asked_by({hash})) and asked[hash].groups == 1
+            return hash in (asked := self._asked.by_hash({hash})) and asked[hash].groups == 1
         return False
 
     def record(self, id: str, visibility: Visibility, most: int) -> Record:
@@ -212,7 +191,7 @@ class WorkflowQueries:
 
         Counts pods only of workflows that use GPUs now or may have been admitted with fewer pods.
         """
-        asked_by_hash = self._asked_by({each.spec_hash for each in page})
+        asked_by_hash = self._asked.by_hash({each.spec_hash for each in page})
         shrinking = {hash for hash, asked in asked_by_hash.items() if asked.per_pod}
         pods = self._store.pods([each.id for each in page if each.spec_hash in shrinking])
         running = [each.id for each in page if each.status is WorkflowStatus.RUNNING]
@@ -232,19 +211,6 @@ class WorkflowQueries:
             yield shown_workflows.entry(
                 each, now, gpus, total, nodes.get(each.id, ("", 0)), ends_by, statuses.get(each.id)
             )
-
-    def _asked_by(self, hashes: Collection[str]) -> Mapping[str, GpusAsked]:
-        """Returns the requests of each specification, by hash. Each is read once, because the content of a hash never
-        changes.
-        """
-        asked_by_hash = {hash: asked for hash in hashes if (asked := self._asked.get(hash)) is not None}
-        unknown = set(hashes) - asked_by_hash.keys()
-        if unknown:
-            asked_by_hash |= {hash: gpus_asked(spec) for hash, spec in self._store.specs(unknown).items()}
-            if len(self._asked) > _MOST_REMEMBERED:
-                self._asked = {}
-            self._asked |= asked_by_hash
-        return asked_by_hash
 
     def now(self) -> float:
         return self._clock.now()

@@ -41,8 +41,7 @@ Searched = tuple[Foresight, dict[str, int], tuple[FirstStart, ...]]
 class ChangeQueries:
     def __init__(self, asker: Asker, workflows: WorkflowQueries, clock: Clock) -> None:
         self._asker, self._workflows, self._clock = asker, workflows, clock
-        what = "searches for changes"
-        self._turns = Turns(AT_ONCE, what, waiting=MOST_WAIT, within_s=WAIT_S)
+        self._turns = Turns("searches for changes", at_once=AT_ONCE, of_all=AT_ONCE + MOST_WAIT, within_s=WAIT_S)
 
     def would_start(
         self, id: str, identity: Identity, *, others: bool, depth: int, leaving: Leaving | None = None
@@ -56,10 +55,10 @@ class ChangeQueries:
         """
         leaving = leaving or Leaving()
         visibility = Visibility(identity)
-        workflow = self._workflows.place(id, visibility).id
+        workflow = self._workflows.head(id, visibility).id
         who = tuple(Who) if others else (Who.OWNER,)
         try:
-            with self._turns.one(leaving):
+            with self._turns.turn(leaving=leaving):
                 answer, revision = self._search(workflow, identity, who, depth, leaving)
         except GivenUp as error:
             raise Unavailable(

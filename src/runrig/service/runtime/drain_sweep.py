@@ -8,13 +8,11 @@ a restart, whose first round begins with a sweep.
 import logging
 
 from runrig.domain.pools import PoolState
-from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.clock import Clock
-from runrig.ports.store import Store, WorkflowQuery
+from runrig.ports.store import ALIVE, Store, WorkflowQuery
 from runrig.service.runtime.transactor import Transactor
 
 EVERY_S = 900.0
-_ALIVE = tuple(status.value for status in WorkflowStatus if not status.finished)
 
 _log = logging.getLogger(__name__)
 
@@ -47,5 +45,5 @@ class DrainSweep:
         self._due = self._clock.now() + self._every_s
 
     def _alive_in_store(self, pool: str) -> bool:
-        page, _ = self._store.workflows(WorkflowQuery(pools=(pool,), statuses=_ALIVE, limit=1))
+        page, _ = self._store.workflows(WorkflowQuery(pools=(pool,), statuses=ALIVE, limit=1))
         return bool(page)

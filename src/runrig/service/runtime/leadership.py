@@ -95,7 +95,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
         self._has_led = False
         self.standing = STARTING
         """Short public reason why it does not lead."""
-        self.when_led: Callable[[AnyLeaderTerm], None] = _nothing
+        self.when_led: Callable[[AnyLeaderTerm], None] = lambda _: None
         self.when_failed: Callable[[], None] = lambda: None
         self.failure: RunrigError | None = None
         """Why this process can never lead; set only if it never did."""
@@ -199,7 +199,3 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
     def _say(self, standing: str) -> None:
         if not self._stopped.is_set():
             self.standing = standing
-
-
-def _nothing(_: object) -> None:
-    """The default callback: does nothing."""

@@ -45,7 +45,7 @@ class Metrics:
         timed = partial(Histogram, registry=registry, buckets=_SECONDS)
         build = gauge("runrig_build_info", "The version of this server; always 1.", ["version"])
         build.labels(__version__).set(1)
-        self._cycle = timed("runrig_cycle_seconds", "Duration of one part of a scheduling cycle.")
+        self.cycle = timed("runrig_cycle_seconds", "Duration of one part of a scheduling cycle.")
         self._lock = timed("runrig_lock_seconds", "Time that the state lock was held.")
         self._longest = Longest()
         longest = "Longest time that the state lock was held, in the last five to ten minutes."
@@ -57,15 +57,15 @@ class Metrics:
         )
         waits = "Time from the submission of a gang to its admission."
         self._waits = timed("runrig_wait_seconds", waits, ["pool", "priority"], buckets=_WAITS)
-        self._failed_rounds = counted("runrig_failed_rounds", "Scheduling rounds that failed and were retried.")
-        self._aside = gauge(
+        self.failed_rounds = counted("runrig_failed_rounds", "Scheduling rounds that failed and were retried.")
+        self.aside = gauge(
             "runrig_budgets_set_aside", "Pools and users with a pause or budget that the server set aside."
         )
-        self._notices = counted(
+        self.notices = counted(
             "runrig_notices", "Attempts to deliver a notice, by result: delivered, failed, given_up.", ["result"]
         )
-        self._pruned = counted("runrig_pruned_workflows", "Finished workflows removed after their retention.")
-        self._answers = counted(
+        self.pruned = counted("runrig_pruned_workflows", "Finished workflows removed after their retention.")
+        self.answers = counted(
             "runrig_answers", "Queries of the state, by who answered: the mirror or the server.", ["by"]
         )
         self._failed_logins = counted("runrig_failed_logins", "Requests without a valid token.")
@@ -92,14 +92,6 @@ class Metrics:
         return generate_latest(self.registry) + _written((*_of_state(self._source), *used))
 
     # ------------------------------------------------------------ what happens
-
-    def part(self, seconds: float) -> None:
-        """Records the seconds taken by one part of a cycle."""
-        self._cycle.observe(seconds)
-
-    def explained(self, by: str) -> None:
-        """Records an answered question about the state, by the mirror or by the server."""
-        self._answers.labels(by).inc()
 
     def lock_held(self, seconds: float) -> None:
         """Records for how many seconds the state lock was held."""
@@ -133,20 +125,6 @@ class Metrics:
         if entry is not None:
             waited = self._waits.labels(entry.gang.pool, entry.gang.priority.value)
             waited.observe(max(0.0, now - entry.gang.submitted_at))
-
-    def round_failed(self) -> None:
-        self._failed_rounds.inc()
-
-    def aside(self, owners: int) -> None:
-        """Records how many pools and users have a pause or budget that is set aside."""
-        self._aside.set(owners)
-
-    def notified(self, result: str) -> None:
-        """Counts an attempt to deliver a notice. *result*: delivered, failed (and tried again) or given_up."""
-        self._notices.labels(result).inc()
-
-    def pruned(self, workflows: int) -> None:
-        self._pruned.inc(workflows)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Counts a request. *route*: the template of the route, never the requested path."""
@@ -255,16 +233,12 @@ def _tree(snapshot: MonitorSnapshot) -> Iterable[_Gauge]:
         (_labels(node=share.node, kind=share.kind, flavor=share.key.flavor, resource=share.key.resource), share)
         for share in snapshot.shares
     ]
-    nominal = [(labels, each.nominal) for labels, each in rows]
-    usage = [(labels, each.usage) for labels, each in rows]
-    headroom = [(labels, each.headroom) for labels, each in rows]
-    yield _Gauge("runrig_quota_nominal", "Nominal quota of a node in the quota tree.", nominal)
-    yield _Gauge("runrig_quota_usage", "Usage by all gangs below it.", usage)
-    yield _Gauge(
-        "runrig_quota_headroom",
-        "Headroom of a node in the quota tree; negative: over-committed.",
-        headroom,
-    )
+    for name, about in (
+        ("nominal", "Nominal quota of a node in the quota tree."),
+        ("usage", "Usage by all gangs below it."),
+        ("headroom", "Headroom of a node in the quota tree; negative: over-committed."),
+    ):
+        yield _Gauge(f"runrig_quota_{name}", about, [(labels, getattr(each, name)) for labels, each in rows])
 
 
 # ---------------------------------------------------------------- usage

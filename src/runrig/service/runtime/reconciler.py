@@ -153,7 +153,7 @@ class Reconciler:
                         writing.commit(Plan((SetOwnerAside(of, name, type(failed.__cause__).__name__),)))
             else:
                 break
-        self._metrics.aside(len(self._aside))
+        self._metrics.aside.set(len(self._aside))
 
     def _uncounted(self, state: State) -> frozenset[Scope]:
         return frozenset(state.budgets.uncounted - self._aside.keys())
@@ -257,7 +257,7 @@ class Reconciler:
         told = str(error) if isinstance(error, (Unavailable, ServerFault)) else FAULT
         self.standstill = Standstill(since, told, unreachable)
         self.failure = f"{type(error).__name__}: {error}"
-        self._metrics.round_failed()
+        self._metrics.failed_rounds.inc()
         self._synced, self._repeat_nodes = None, True
         _log.error(
             "event=round_failed retry_in_s=%s error=%r",

@@ -64,6 +64,6 @@ class Retention:
         gone = self._store.retention.prune(self._due, ROWS_AT_ONCE).workflows
         del self._due[:gone]
         if gone:
-            self._metrics.pruned(gone)
+            self._metrics.pruned.inc(gone)
             _log.info("%s", logs.line("pruned", workflows=gone))
         return True

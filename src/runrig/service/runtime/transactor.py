@@ -233,7 +233,7 @@ class Transactor:
     def _part(self, running: CycleInParts, budget: int) -> Revision | None:
         began = time.perf_counter()
         plan = running.part(budget)
-        self._metrics.part(time.perf_counter() - began)
+        self._metrics.cycle.observe(time.perf_counter() - began)
         if not plan.actions:
             return None
         part = Revision.of(running.state, plan, running.now, ENGINE)

@@ -21,7 +21,7 @@ from runrig.domain.workflows import Status, Task, TaskKey, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.explain.why import explain, outside
 from runrig.engine.ledger.queue import Bucket, Entry
-from runrig.engine.lifecycle import pools, submission_gate
+from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.arrays import check_element
 from runrig.engine.lifecycle.workflows import next_deadline
 from runrig.engine.quota.numbers import balance_of
@@ -30,7 +30,7 @@ from runrig.engine.quota.share import Shares
 from runrig.engine.scheduling.queue_order import waiting_in_order
 from runrig.engine.state.state import State
 from runrig.kueue.options import Options
-from runrig.service.simulate.scenario import USER, Arrival, Scenario
+from runrig.service.simulate.scenario import Arrival, Scenario
 from runrig.wire.simulate import COHORT, Admitted, Cycle, Moment, Numbers, Outcome, PodSetStarted, Quotas
 from runrig.wire.simulate import TreeNode as Shown
 
@@ -152,17 +152,8 @@ class ClusterRun:
         # Each is one tick later, so that equal times keep the order of the file.
         self._submitted = max(arrival.at, math.nextafter(self._submitted, math.inf))
         try:
-            plan = submission_gate.submit(
-                state,
-                spec.spec,
-                spec_hash=spec.hash,
-                pool=parsed.pool,
-                priority=parsed.priority,
-                user=USER,
-                uuid="",
-                now=self._submitted,
-                after=tuple(map(self._as_it_is, spec.spec.after)),
-            )
+            after = tuple(map(self._as_it_is, spec.spec.after))
+            plan = replace(parsed, after=after).plan(state, self._submitted)
         except (Conflict, Refused, NotFound) as error:
             self._warnings.append(Warned(1, arrival.path, f"refused: {error.message}"))
             return

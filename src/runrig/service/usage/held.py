@@ -6,9 +6,10 @@ from collections.abc import Collection
 
 from runrig.domain.budgets import HeldBefore, Owner, Scope, month_of
 from runrig.domain.pools import top_level
-from runrig.domain.usage import COLUMNS, HOUR_S, KEYS, MICROSECONDS, WORK
+from runrig.domain.usage import COLUMNS, HOUR_S, MICROSECONDS, WORK
 from runrig.ports.usage import SumsQuery, UsageStore
 from runrig.service.usage.follower import Follower
+from runrig.service.usage.summed import summed
 
 MOST_STEPS = 50
 """Parts of the log that are folded for a new budget. If there are more, it is not in force before the follower has caught up."""
@@ -40,14 +41,6 @@ def _held(store: UsageStore, follower: Follower, scopes: Collection[Scope]) -> H
             names = tuple(sorted(name for owner, name in scopes if owner == of))
             pools, users = (names, ()) if of == Owner.POOL else ((), names)
             others = {"user": users} if users else {}
-            for _, (name,), sums in store.sums(SumsQuery(WORK, begin, end, (of,), None, pools, others)):
-                found[_scope(of, name)] += sums[_HELD]
-            for hour in known[0]:
-                for key, amount in hour.sums.items() if hour.begin >= begin else ():
-                    if key[0] == WORK and key[-1] == COLUMNS[WORK][_HELD]:
-                        found[_scope(of, key[1 + KEYS[WORK].index(of)])] += amount
+            for _, (name,), sums in summed(store, known[0], SumsQuery(WORK, begin, end, (of,), None, pools, others)):
+                found[of, top_level(name) if of == Owner.POOL else name] += sums[_HELD]
     return HeldBefore(until, {scope: found[scope] for scope in scopes})
-
-
-def _scope(of: str, name: str) -> Scope:
-    return of, top_level(name) if of == Owner.POOL else name

@@ -1,13 +1,14 @@
 """The GPUs of a pool over time, for a picture of it: from the sums per hour and day, and the last hour by minute."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from runrig.domain.gangs import Priority
-from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.domain.usage import COLUMNS, HOUR_S, KEYS, MICROSECONDS, MINUTE_S, QUOTA, TREE, WORK, Hour, Key
-from runrig.ports.usage import SumsQuery, UsageStore
+from runrig.domain.usage import COLUMNS, HOUR_S, MICROSECONDS, MINUTE_S, QUOTA, TREE, WORK
+from runrig.ports.usage import Summed, SumsQuery, UsageStore
 from runrig.service.usage.follower import Follower
+from runrig.service.usage.summed import in_memory, summed
 
 DAY_S = 24 * HOUR_S
 Parts = dict[str, int]
@@ -57,17 +58,15 @@ def over_time(store: UsageStore, follower: Follower, pool: str, span: tuple[int,
     known = follower.open_hours()
     if known is None:
         return PoolOverTime(begin, end, ())
-    hours, until, since = known[0], known[1] / MICROSECONDS, known[2] / MICROSECONDS
+    until, since = known[1] / MICROSECONDS, known[2] / MICROSECONDS
     length = max(step_s, HOUR_S)
-    first = begin - begin % length
-    sums = _stored(store, pool, first, end, length)
-    for hour in hours:
-        if hour.begin >= first:
-            _add(sums.setdefault(hour.begin - hour.begin % length, {}), hour, pool)
+    first, last = begin - begin % length, -(-end // HOUR_S) * HOUR_S
+    sums = _parts(partial(summed, store, known[0]), pool, (first, last), length)
     if step_s >= HOUR_S:
         return PoolOverTime(begin, end, tuple(_points(sums, range(begin, end, step_s), step_s, since, until)))
     counted, minutes = follower.minutes()
-    even, exact = _by_minute(sums, pool, minutes, (since, counted, until))
+    exact = _parts(partial(in_memory, minutes), pool, (first, last), MINUTE_S)
+    even = _spread(sums, exact, (since, counted, until))
     steps = range(begin, end, step_s)
     points = [
         *_points(even, (at for at in steps if at < counted), MINUTE_S, since, until),
@@ -76,49 +75,31 @@ def over_time(store: UsageStore, follower: Follower, pool: str, span: tuple[int,
     return PoolOverTime(begin, end, tuple(points), counted if counted > max(begin, since) else None)
 
 
-def _stored(store: UsageStore, pool: str, begin: int, end: int, length: int) -> dict[int, Parts]:
+def _parts(
+    sums: Callable[[SumsQuery], Iterable[Summed]], pool: str, span: tuple[int, int], length: int
+) -> dict[int, Parts]:
+    """The sums of *pool* and its subpools in buckets of *length* seconds, by their begin."""
     found: dict[int, Parts] = {}
-    last = -(-end // HOUR_S) * HOUR_S
-    for start, (priority,), sums in store.sums(SumsQuery(WORK, begin, last, ("priority",), length, (pool,))):
-        of = dict(zip(COLUMNS[WORK], sums, strict=True))
-        _put(found.setdefault(start, {}), priority, of)
-    for start, _, sums in store.sums(SumsQuery(QUOTA, begin, last, (), length, (pool,))):
-        found.setdefault(start, {}).update(zip(COLUMNS[QUOTA], sums, strict=True))
-    for start, _, sums in store.sums(SumsQuery(TREE, begin, last, (), length, (pool,))):
-        names = (f"{TREE} {column}" for column in COLUMNS[TREE])
-        found.setdefault(start, {}).update(zip(names, sums, strict=True))
+    for table, by in ((WORK, ("priority",)), (QUOTA, ()), (TREE, ())):
+        for start, names, amounts in sums(SumsQuery(table, *span, by, length, (pool,))):
+            of = dict(zip(COLUMNS[table], amounts, strict=True))
+            if names == (Priority.LOW.value,):
+                of["low"] = of["held"]
+            parts = found.setdefault(start, {})
+            for column, amount in of.items():
+                name = f"{TREE} {column}" if table == TREE else column
+                parts[name] = parts.get(name, 0) + amount
     return found
 
 
-def _put(parts: Parts, priority: str, of: Mapping[str, int]) -> None:
-    for column, amount in of.items():
-        parts[column] = parts.get(column, 0) + amount
-    if priority == Priority.LOW.value:
-        parts["low"] = parts.get("low", 0) + of.get("held", 0)
-
-
-def _add(parts: Parts, hour: Hour, pool: str) -> None:
-    for key, amount in hour.sums.items():
-        if _is_of(key, pool):
-            column = f"{TREE} {key[-1]}" if key[0] == TREE else key[-1]
-            _put(parts, key[1 + KEYS[WORK].index("priority")] if key[0] == WORK else "", {column: amount})
-
-
-def _is_of(key: Key, pool: str) -> bool:
-    return key[0] in (WORK, QUOTA, TREE) and (key[1] == pool or key[1].startswith(f"{pool}{SUBPOOL_DELIMITER}"))
-
-
-def _by_minute(
-    hours: Mapping[int, Parts], pool: str, minutes: Iterable[Hour], known: tuple[float, int, float]
-) -> tuple[dict[int, Parts], dict[int, Parts]]:
-    """Returns the minutes before *counted*, and those after it. The rest of an hour is spread evenly.
+def _spread(
+    hours: Mapping[int, Parts], exact: Mapping[int, Parts], known: tuple[float, int, float]
+) -> dict[int, Parts]:
+    """Returns the minutes of *hours* before *counted*: what their *exact* minutes leave is spread evenly.
 
     *known*: since when usage is known, *counted*: since when minutes are, and until when.
     """
     since, counted, until = known
-    exact: dict[int, Parts] = {}
-    for minute in minutes:
-        _add(exact.setdefault(minute.begin, {}), minute, pool)
     even: dict[int, Parts] = {}
     for hour, parts in hours.items():
         rest = dict(parts)
@@ -130,7 +111,7 @@ def _by_minute(
             covered = min(at + MINUTE_S, last) - max(at, first)
             if covered > 0:
                 even[at] = {column: round(amount * covered / (last - first)) for column, amount in rest.items()}
-    return even, exact
+    return even
 
 
 def _points(

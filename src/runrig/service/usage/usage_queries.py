@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
 
 from runrig.domain.access import Permission, allows
 from runrig.domain.errors import InvalidInput
-from runrig.domain.pools import SUBPOOL_DELIMITER, top_level
+from runrig.domain.pools import top_level
 from runrig.domain.shown.usage import Usage, UsageRow
 from runrig.domain.usage import COLUMNS, FLAVOR, HOUR_S, KEYS, MICROSECONDS, QUOTA, TREE, WORK, Hour
 from runrig.domain.value import at
@@ -18,6 +19,7 @@ from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.visibility import Visibility
 from runrig.service.usage.follower import Follower
 from runrig.service.usage.over_time import PoolOverTime, over_time
+from runrig.service.usage.summed import summed
 
 DAY_S = 24 * HOUR_S
 USUAL_S = 7 * DAY_S
@@ -125,19 +127,14 @@ class UsageQueries:
                 yield FLAVOR
 
     def _summed(self, ask: "_Ask", starts: Sequence[int], end: int, hours: Iterable[Hour]) -> Iterator[Summed]:
-        """From the tables, and from the hours that are not in them yet."""
         every = ask.query.every
         if every in (Every.HOUR, Every.DAY):
-            length = HOUR_S if every is Every.HOUR else DAY_S
-            for start, keys, sums in self._store.sums(ask.sums_query(starts[0], end, length)):
-                yield max(start, starts[0]), keys, sums
+            queries = [ask.sums_query(starts[0], end, HOUR_S if every is Every.HOUR else DAY_S)]
         else:
-            for first, last in pairwise((*starts, end)):
-                yield from self._store.sums(ask.sums_query(first, last, None))
-        for hour in hours:
-            if starts[0] <= hour.begin < end:
-                start = max(each for each in starts if each <= hour.begin)
-                yield from ask.of_hour(start, hour)
+            queries = [ask.sums_query(first, last, None) for first, last in pairwise((*starts, end))]
+        for query in queries:
+            for start, keys, sums in summed(self._store, hours, query):
+                yield max(start, starts[0]), keys, sums
 
 
 class _Ask:
@@ -160,22 +157,6 @@ class _Ask:
             self.query.pools,
             {name: values for name, values in others.items() if values},
         )
-
-    def of_hour(self, start: int, hour: Hour) -> Iterator[Summed]:
-        names, columns = KEYS[self.table], COLUMNS[self.table]
-        places = [1 + names.index(name) for name in self._by]
-        for key, amount in hour.sums.items():
-            if key[0] == self.table and self._counts(dict(zip(names, key[1:-1], strict=True))):
-                sums = tuple(amount if column == key[-1] else 0 for column in columns)
-                yield start, tuple(key[place] for place in places), sums
-
-    def _counts(self, of: dict[str, str]) -> bool:
-        """The filters of the store, for hours in memory."""
-        query = self.query
-        if (query.users and of.get("user") not in query.users) or (query.flavors and of["flavor"] not in query.flavors):
-            return False
-        pool = of.get("pool", "")
-        return not query.pools or pool in query.pools or pool.partition(SUBPOOL_DELIMITER)[0] in query.pools
 
     def group(self, start: int, keys: tuple[str, ...]) -> Group | None:
         """Returns None if the user asked for what they may not see."""
@@ -225,28 +206,10 @@ def _row(group: Group, by: tuple[By, ...], sums: dict[str, int], *, subtree: boo
     seconds = {column: amount / MICROSECONDS for column, amount in sums.items()}
     if "borrowed" in sums:
         seconds["guaranteed"] = (sums.get("held", 0) - sums["drawn"] - sums["borrowed"]) / MICROSECONDS
-    return UsageRow(
-        time=at(start),
-        pool=names.get("pool"),
-        flavor=names.get("flavor"),
-        priority=names.get("priority"),
-        user=names.get("user"),
-        others=others,
-        subtree=subtree,
-        held=seconds.get("held", 0.0),
-        waited=seconds.get("waited", 0.0),
-        lost_preempted=seconds.get("lost_preempted", 0.0),
-        lost_other=seconds.get("lost_other", 0.0),
-        quota=seconds.get("quota"),
-        guaranteed=seconds.get("guaranteed"),
-        drawn=seconds.get("drawn"),
-        borrowed=seconds.get("borrowed"),
-        lent=seconds.get("lent"),
-        capacity=seconds.get("capacity"),
-        free=seconds.get("free"),
-        down=seconds.get("down"),
-        idle_asked=seconds.get("idle_asked"),
-    )
+    work: dict[str, Any] = dict.fromkeys(COLUMNS[WORK], 0.0)
+    rest: dict[str, Any] = dict.fromkeys((*COLUMNS[QUOTA], "guaranteed", *COLUMNS[FLAVOR]))
+    named: dict[str, Any] = dict.fromkeys(each.value for each in By) | names
+    return UsageRow(at(start), others=others, subtree=subtree, **named, **(work | rest | seconds))
 
 
 # ---------------------------------------------------------------- time

@@ -20,7 +20,6 @@ from runrig.http.permissions import named, needs
 from runrig.http.routing import Route
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight.questions import OfDeletion, OfEdit, OfPause, OfResume, OfSubpool, Question
-from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.rights import About, Asker
 from runrig.service.service import Service
@@ -86,7 +85,7 @@ def _shown(
 
 def _changed(service: Service, name: str) -> str:
     own = None if SUBPOOL_DELIMITER in name else name  # Changes of its subpools are left out.
-    newest = service.history.changes(name, HistoryQuery(subpool=own, limit=1)).entries
+    newest, _ = service.history.changes(name, subpool=own, limit=1)
     by = "".join(f" by {each.by} at {moment(each.time)} UTC" for each in newest)
     return f"pool {name} was changed{by}, after you opened it. Check the current values and preview again"
 

@@ -53,7 +53,7 @@ def find(
 def _exact(asker: Asker, word: str) -> Iterator[str]:
     service, visibility = asker.service, asker.visibility
     with suppress(NotFound):
-        yield f"/workflow/{quote(asker.place(word).id)}"
+        yield f"/workflow/{quote(asker.head(word).id)}"
     if word in (pool.name for pool in service.queries.declared(visibility)):
         yield f"/pool/{quote(word)}"
     if asker.may(Permission.READ_CLUSTER):

@@ -19,7 +19,6 @@ from runrig.http.permissions import Asking, named, needs
 from runrig.http.routing import Route, Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
-from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import Asker
@@ -88,7 +87,8 @@ def _pool(
     rows = [row for row in tree if row.kind == "pool" and (row.name == name or row.name in shown.subpools)]
     family = [name, *shown.subpools]
     whys = reasons.whys(family, visibility)
-    history = views.history.changes(name, HistoryQuery(limit=CHANGES), visibility)
+    before = (views.moment.revision + 1, 0) if isinstance(views, Then) else None
+    changes, _ = views.history.changes(name, visibility, before=before, limit=CHANGES)
     return {
         "it": shown,
         "limits": [*limits_of(shown), *budget_of(None if isinstance(views, Then) else service, shown, visibility)],
@@ -102,7 +102,7 @@ def _pool(
         "running": _listed(views, visibility, family, "RUNNING"),
         "places": _places(views, visibility, whys),
         "most": RUNNING,
-        "changes": history.entries,
+        "changes": changes,
     }
 
 

@@ -271,5 +271,5 @@ def follow_output(service: Serving, stays: Staying, id: str, task: TaskName = ""
 def download_output(service: Serving, stays: Staying, id: str, task: TaskName = "", attempt: Number = "") -> Response:
     """All output up to now, as a file."""
     sent = logs.stream(service, request_of(id, Wanted(task, _attempt(attempt))), stays)
-    headers = {"Content-Disposition": f'attachment; filename="{service.workflow_queries.place(id).id}.txt"'}
+    headers = {"Content-Disposition": f'attachment; filename="{service.workflow_queries.head(id).id}.txt"'}
     return StreamingResponse(sent, media_type="text/plain; charset=utf-8", headers=headers)

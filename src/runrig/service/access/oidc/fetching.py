@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,9 @@ from runrig.domain.errors import Unavailable
 
 LARGEST = 512 * 1024
 """Maximum bytes of a response."""
+
+_FAILURES = (OSError, ValueError, http.client.HTTPException)
+"""A ValueError: a host or form that cannot be sent."""
 
 
 class ProviderSilent(Unavailable):
@@ -35,64 +39,49 @@ class Fetched:
 
 def fetch(url: str, form: Mapping[str, str] | None, timeout_s: float) -> Fetched:
     """Returns the response to a GET, or to a POST of *form*. Raises ProviderSilent after *timeout_s* at the latest."""
-    exchange = _Exchange(url, form, timeout_s)
-    exchange.start()
-    exchange.join(timeout_s)
-    if exchange.answer is not None:
-        return exchange.answer
-    why = exchange.failure or f"no complete response within {timeout_s:.1f} s"
-    exchange.hang_up()
+    connection = _connection(url, timeout_s + 1)  # The waiting side times out first and reports it.
+    found: Future[Fetched] = Future()
+    # In its own thread, because a DNS lookup or a slow response cannot be interrupted otherwise.
+    threading.Thread(target=_ask, args=(connection, url, form, found), name="provider", daemon=True).start()
+    try:
+        return found.result(timeout_s)
+    except TimeoutError:
+        why = f"no complete response within {timeout_s:.1f} s"
+    except _FAILURES as error:
+        why = str(error) or type(error).__name__
+    if (connected := connection.sock) is not None:
+        with suppress(OSError):  # The plain socket, because the TLS state belongs to the thread.
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)
     raise ProviderSilent(f"the identity provider does not respond at {url} ({why})")
 
 
-class _Exchange(threading.Thread):
-    """Runs in its own thread, because a DNS lookup or a slow response cannot be interrupted otherwise."""
+def _ask(
+    connection: http.client.HTTPConnection, url: str, form: Mapping[str, str] | None, found: "Future[Fetched]"
+) -> None:
+    try:
+        found.set_result(_answer(connection, url, form))
+    except _FAILURES as error:
+        found.set_exception(error)
+    finally:
+        connection.close()
 
-    def __init__(self, url: str, form: Mapping[str, str] | None, timeout_s: float) -> None:
-        super().__init__(name="provider", daemon=True)
-        self.answer: Fetched | None = None
-        self.failure = ""
-        self._url = url
-        self._form = form
-        self._connection = _connection(url, timeout_s + 1)  # The waiting side times out first and reports it.
 
-    def run(self) -> None:
-        try:
-            self.answer = self._ask()
-        except (
-            OSError,
-            http.client.HTTPException,
-            ValueError,
-        ) as error:  # ValueError: a host or form that cannot be sent.
-            self.failure = str(error) or type(error).__name__
-        finally:
-            self._connection.close()
-
-    def _ask(self) -> Fetched | None:
-        parts = urlsplit(self._url)
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        headers = {"Accept": "application/json", "User-Agent": "runrig"}
-        if self._form is None:
-            self._connection.request("GET", target, headers=headers)
-        else:
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-            self._connection.request("POST", target, urlencode(self._form), headers)
-        response = self._connection.getresponse()
-        body = response.read(LARGEST + 1)
-        if len(body) > LARGEST:
-            self.failure = f"more than {LARGEST // 1024} KiB"
-            return None
-        if response.length:
-            self.failure = "the response was cut off"
-            return None
-        return Fetched(response.status, body)
-
-    def hang_up(self) -> None:
-        """Interrupts what the thread waits for."""
-        connected = self._connection.sock
-        if connected is not None:
-            with suppress(OSError):  # The plain socket, because the TLS state belongs to the thread.
-                socket.socket.shutdown(connected, socket.SHUT_RDWR)
+def _answer(connection: http.client.HTTPConnection, url: str, form: Mapping[str, str] | None) -> Fetched:
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    headers = {"Accept": "application/json", "User-Agent": "runrig"}
+    if form is None:
+        connection.request("GET", target, headers=headers)
+    else:
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        connection.request("POST", target, urlencode(form), headers)
+    response = connection.getresponse()
+    body = response.read(LARGEST + 1)
+    if len(body) > LARGEST:
+        raise OSError(f"more than {LARGEST // 1024} KiB")
+    if response.length:
+        raise OSError("the response was cut off")
+    return Fetched(response.status, body)
 
 
 def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 import pytest
 
 from runrig.domain.errors import Unavailable
-from runrig.service.runtime.turns import Turns
+from runrig.service.mirror.turns import Turns
 from tests.patience import PATIENCE_S, until
 
 
@@ -78,7 +78,7 @@ def test_excess_requests_are_refused_immediately_with_the_reason() -> None:
         for user, whose in (("ann", r"in progress by ann \(limit 2\)"), ("cy", r"in progress \(limit 3\)")):
             with pytest.raises(Unavailable, match=whose) as refused, turns.turn(user):
                 pass
-            assert refused.value.details == {"retry_after_s": 1}
+            assert refused.value.details == {"retry_after_s": 2}
         here.end("ann-1")
         until(begun(here, "ann-1", "bob-1", "ann-2"))
         here.asks("ann-3")
