@@ -11,6 +11,7 @@ from tests.replaying import replayed
 from tests.worlds.service import one_task
 
 KEY = "5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"
+ANOTHER_KEY = "6f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"
 BATCH = "/api/v1/workflows:batch"
 
 
@@ -81,6 +82,25 @@ def test_repeated_batch_submits_nothing_twice_and_continues(tmp_path: Path) -> N
         assert said(sent(it, *texts, key=KEY.upper())) == [*first, f"w{PART}-1", f"w{PART + 1}-1"]
         assert len(submits(it)) == PART + 2
         assert said(sent(it, one_task("other"), *texts[1:3], key=KEY)) == ["CONFLICT", *first[1:3]]
+
+
+def test_a_key_is_not_for_both_a_batch_and_a_single_submission(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+
+        def alone(key: str) -> tuple[int, str]:
+            body, headers = {"pool": "pool1", "file": one_task("a")}, {"Idempotency-Key": key}
+            answer = it.http.post("/api/v1/workflows", json=body, headers=headers)
+            return answer.status_code, answer.json().get("detail", "")
+
+        assert alone(KEY) == (201, "")
+        assert said(sent(it, one_task("a"), key=ANOTHER_KEY)) == ["a-2"]
+        before = it.desk.revision
+        used = "this Idempotency-Key was used for a {}. Use a new key for each request"
+        for together in (False, True):
+            status, body = sent(it, one_task("a"), key=KEY, together=together)
+            assert (status, body["detail"]) == (409, used.format("single submission"))
+        assert alone(ANOTHER_KEY) == (409, used.format("batch"))
+        assert it.desk.revision == before
 
 
 def test_all_or_nothing_with_a_key_is_answered_as_before(tmp_path: Path) -> None:

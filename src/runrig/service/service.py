@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from runrig.domain.cluster import ClusterSpec
-from runrig.domain.gangs import Gang
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
@@ -19,7 +18,6 @@ from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
 from runrig.service.access.access import Access
-from runrig.service.commands import trials
 from runrig.service.commands.arrivals import Arrivals
 from runrig.service.commands.batches import Batches
 from runrig.service.commands.code import Codes
@@ -53,7 +51,6 @@ from runrig.service.runtime import drain_sweep, logs, retention
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Listener, Transactor
-from runrig.service.runtime.writing import Command
 from runrig.service.usage.follower import Follower
 from runrig.service.usage.held import held_so_far
 from runrig.service.usage.usage_queries import UsageQueries
@@ -234,10 +231,6 @@ class Service:
     def _monitor_snapshot(self) -> tuple[MonitorSnapshot, bool, float]:
         with self._transactor.reading() as state:
             return monitor_snapshot(state, self.clock.now()), self.not_ready is None, self.clock.difference_s
-
-    def tried(self, command: Command[str]) -> tuple[Gang, ...]:
-        """As `trials.tried`."""
-        return trials.tried(self._transactor, command)
 
     @property
     def stored(self) -> int:

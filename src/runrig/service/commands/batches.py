@@ -1,6 +1,5 @@
 """Several submissions in one request: each by itself, or all or nothing."""
 
-import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from runrig.domain.limits import EVERYWHERE
 from runrig.domain.plan import Plan
 from runrig.domain.pools import top_level
 from runrig.domain.shown.workflows import WorkflowSubmitted
-from runrig.service.commands.submission import ParsedSubmission, Submission, read
+from runrig.service.commands.submission import ParsedSubmission, Submission, key_in_batch, read
 from runrig.service.commands.submissions import Submissions
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import Transactor
@@ -36,8 +35,9 @@ class Batches:
         submitted.
 
         *key*: a UUID. Repeating a batch with the same key submits nothing twice, and continues an interrupted batch.
-        Raises InvalidInput if the batch is too long. With *together* it also raises Conflict if *key* is already in
-        use, and errors of the store; without, those errors are results of single submissions.
+        Raises InvalidInput if the batch is too long, Conflict if *key* was used for a single submission. With *together* it also
+        raises Conflict if *key* was used for another batch, and errors of the store; without, those errors are results of single
+        submissions.
         """
         most = MOST_TOGETHER if together else MOST
         if not 0 < len(batch) <= most:
@@ -45,13 +45,17 @@ class Batches:
                 f"invalid batch of {len(batch)} workflows. Send 1 to {most:,} in one{' all-or-nothing' if together else ''} batch",
                 "workflows",
             )
+        if key is not None and self._submissions.with_uuid(key) is not None:
+            raise Conflict("this Idempotency-Key was used for a single submission. Use a new key for each request")
         read_ones = [_read(each) for each in _keyed(batch, key)]
         return self._together(read_ones) if together else list(self._each(read_ones))
 
     def _each(self, batch: Sequence[ParsedSubmission | RunrigError]) -> Iterator[Outcome]:
         for start in range(0, len(batch), PART):
             part = batch[start : start + PART]
-            commands = [self._submissions.submitting(each) for each in part if isinstance(each, ParsedSubmission)]
+            commands = [
+                self._submissions.submitting(each, in_batch=True) for each in part if isinstance(each, ParsedSubmission)
+            ]
             outcomes = iter(self._transactor.carry_out_all(commands))
             for each in part:
                 yield _outcome(next(outcomes)) if isinstance(each, ParsedSubmission) else each
@@ -61,8 +65,9 @@ class Batches:
     def _together(self, batch: Sequence[ParsedSubmission | RunrigError]) -> list[Outcome]:
         parsed = [each for each in batch if isinstance(each, ParsedSubmission)]
         if len(parsed) < len(batch):
-            return _withheld([each if isinstance(each, RunrigError) else None for each in batch])
-        known = [each for each in map(self._submissions.entered, parsed) if each is not None]
+            return _withheld(batch)
+        earlier = [self._submissions.entered(each, in_batch=True) for each in parsed]
+        known = [each for each in earlier if each is not None]
         if 0 < len(known) < len(parsed):
             raise Conflict("this Idempotency-Key was used for another batch. Use a new key for each batch")
         if known:
@@ -71,7 +76,7 @@ class Batches:
             found = self._commit_all(parsed, writing)
         self._reconciler.wake()
         if any(isinstance(each, RunrigError) for each in found):
-            return _withheld([each if isinstance(each, RunrigError) else None for each in found])
+            return _withheld(found)
         return [
             self._submissions.accepted(each, plan)
             for each, plan in zip(parsed, found, strict=True)
@@ -103,7 +108,7 @@ class Batches:
 def _keyed(batch: Sequence[Submission], key: str | None) -> Iterator[Submission]:
     """Gives each submission in *batch* its own key, derived from *key* and its position."""
     for at, each in enumerate(batch):
-        yield each if key is None else replace(each, uuid=str(uuid.uuid5(uuid.UUID(key), str(at))))
+        yield each if key is None else replace(each, uuid=key_in_batch(key, at))
 
 
 def _read(submission: Submission) -> ParsedSubmission | RunrigError:
@@ -120,10 +125,10 @@ def _outcome(outcome: WorkflowSubmitted | Exception) -> Outcome:
     raise outcome
 
 
-def _withheld(errors: Sequence[RunrigError | None]) -> list[Outcome]:
-    """Returns *errors*, with a Conflict for each submission that was valid itself."""
-    first = next(at for at, error in enumerate(errors, start=1) if error is not None)
+def _withheld(found: Sequence[object]) -> list[Outcome]:
+    """Returns the errors in *found*, with a Conflict for each submission that was valid itself."""
+    first = next(at for at, each in enumerate(found, start=1) if isinstance(each, RunrigError))
     why = (
         f"not submitted: item {first} was refused, and the batch is all-or-nothing. Correct that item, or leave it out"
     )
-    return [Conflict(why, {"refused": first}) if error is None else error for error in errors]
+    return [each if isinstance(each, RunrigError) else Conflict(why, {"refused": first}) for each in found]

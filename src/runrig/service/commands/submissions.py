@@ -1,7 +1,7 @@
 """Commands about workflows: submit, check, restart, cancel, hold. Each is stored before the response (rule W2)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from runrig.domain.cluster import KUBERNETES
@@ -25,12 +25,12 @@ from runrig.service.commands.code import Codes
 from runrig.service.commands.credential_checks import check_credentials, check_repeated
 from runrig.service.commands.dependencies import as_they_are, of_restart
 from runrig.service.commands.restarts import AS_IT_WAS, Changes, changed, check_linked
-from runrig.service.commands.submission import ParsedSubmission, Submission, filled_in, read
+from runrig.service.commands.submission import ParsedSubmission, Submission, filled_in, key_in_batch, read
 from runrig.service.queries.pool_deletions import pool_deletions
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import Transactor
-from runrig.service.runtime.writing import Command, Job, Writing
+from runrig.service.runtime.writing import Command, Job, Trial, Writing
 from runrig.spec.labels import read_tags
 
 UUID_LETTERS = 36
@@ -40,22 +40,15 @@ MOST_TAGS = 16
 """Maximum tags of a workflow."""
 
 
+@dataclass(eq=False)
 class Submissions:
-    def __init__(
-        self,
-        transactor: Transactor,
-        store: Store,
-        backend: Backend,
-        reconciler: Reconciler,
-        credentials: Credentials,
-        codes: Codes,
-    ) -> None:
-        self._credentials, self._codes = credentials, codes
-        self._transactor = transactor
-        self._store = store
-        self._backend = backend
-        self._reconciler = reconciler
-        self._know_of_images: set[str] = set()
+    _transactor: Transactor
+    _store: Store
+    _backend: Backend
+    _reconciler: Reconciler
+    _credentials: Credentials
+    _codes: Codes
+    _know_of_images: set[str] = field(default_factory=set)
 
     def check(self, submission: Submission) -> WorkflowSubmitted:
         """Returns what `submitting` would return, without storing anything."""
@@ -103,12 +96,25 @@ class Submissions:
             actions = arrays.set_most(writing.state, id, most).actions
         return sum(isinstance(each, Queue) for each in actions), sum(isinstance(each, Unqueue) for each in actions)
 
+    def tried(self, command: Command[str]) -> tuple[Gang, ...]:
+        """Returns what *command*, on a workflow, would queue, without storing anything. Raises as it does."""
+        job = next(command)
+        with self._transactor.writing(job.actor) as writing:
+            trial = Trial(writing.state, writing.now, writing.actor)
+            try:
+                job.decide(trial)
+            except NotFound as error:
+                command.throw(error)
+        return tuple(each.gang for each in trial.plan.actions if isinstance(each, Queue))
+
     # ------------------------------------------------------------ commands that may be carried out together
 
-    def submitting(self, submission: Submission | ParsedSubmission) -> Command[WorkflowSubmitted]:
-        """Stores the workflow. Raises InvalidInput, NotFound (pool), Refused (rule P3), Unavailable."""
+    def submitting(
+        self, submission: Submission | ParsedSubmission, *, in_batch: bool = False
+    ) -> Command[WorkflowSubmitted]:
+        """Stores the workflow. *in_batch*: as in `entered`. Raises InvalidInput, NotFound (pool), Refused (rule P3), Unavailable."""
         parsed = read(submission) if isinstance(submission, Submission) else submission
-        known = self.entered(parsed)
+        known = self.entered(parsed, in_batch=in_batch)
         if known is not None:
             return known
         plan = yield Job(parsed.user, partial(self.commit, parsed))
@@ -226,20 +232,29 @@ class Submissions:
             self._know_of_images.add(parsed.user)
         return found
 
-    def entered(self, parsed: ParsedSubmission) -> WorkflowSubmitted | None:
-        """Returns the response to an identical earlier submission, or None. Raises Conflict if a
-        different submission has the uuid.
+    def entered(self, parsed: ParsedSubmission, *, in_batch: bool = False) -> WorkflowSubmitted | None:
+        """Returns the response to an identical earlier submission, or None. Raises Conflict if another request had its key.
+
+        *in_batch*: its uuid is derived from the key of a batch.
         """
         if parsed.uuid is None:
             return None
-        try:
-            stored = self._store.head(parsed.uuid)
-        except NotFound:
+        stored = self.with_uuid(parsed.uuid)
+        if stored is None:
+            if not in_batch and self.with_uuid(key_in_batch(parsed.uuid, 0)) is not None:
+                raise Conflict("this Idempotency-Key was used for a batch. Use a new key for each request")
             return None
-        if stored.uuid != parsed.uuid or not parsed.sent_again(stored):
+        if not parsed.sent_again(stored):
             raise Conflict("this Idempotency-Key was used for another submission. Use a new key for each submission")
         spec = self._store.spec(stored.spec_hash)
         return WorkflowSubmitted(stored.id, tuple(warnings_of(self._backend.name, spec.spec)), spec.text)
+
+    def with_uuid(self, uuid: str) -> Workflow | None:
+        try:
+            stored = self._store.head(uuid)
+        except NotFound:
+            return None
+        return stored if stored.uuid == uuid else None
 
     def resolved(self, parsed: ParsedSubmission, state: State) -> ParsedSubmission:
         """Returns *parsed* with the workflows that it waits for. Raises NotFound."""

@@ -62,7 +62,7 @@ async def elements(it: Filled, id: str, of: Annotated[str, Query(max_length=200)
 
     def look() -> Mapping[str, Any]:
         for each in (chosen := _chosen(it.fields)):
-            it.service.tried(command(each))  # Raises what the command itself would raise.
+            it.service.submissions.tried(command(each))  # Raises what the command itself would raise.
         return {"stops": stops(shown_workflow(it, id), chosen), "count": len(chosen)}
 
     def do() -> None:

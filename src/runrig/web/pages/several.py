@@ -108,7 +108,7 @@ def _gangs(it: Form, act: str, command: Callable[[str], Command[str]], id: str) 
     """Returns what would wait for its turn, and the effect on what is on nodes. Raises as the command does."""
     if act.isupper() and "/" not in id:
         return it.service.submissions.check_reassignment(id, user=it.user, pool=None, priority=Priority(act))
-    return it.service.tried(command(id)), ""
+    return it.service.submissions.tried(command(id)), ""
 
 
 def _row(it: Form, act: str, command: Callable[[str], Command[str]], id: str, *, tries: bool) -> Row:
