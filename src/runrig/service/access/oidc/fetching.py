@@ -75,13 +75,13 @@ def _answer(connection: http.client.HTTPConnection, url: str, form: Mapping[str,
     else:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
         connection.request("POST", target, urlencode(form), headers)
-    response = connection.getresponse()
-    body = response.read(LARGEST + 1)
-    if len(body) > LARGEST:
-        raise OSError(f"more than {LARGEST // 1024} KiB")
-    if response.length:
-        raise OSError("the response was cut off")
-    return Fetched(response.status, body)
+    with connection.getresponse() as response:
+        body = response.read(LARGEST + 1)
+        if len(body) > LARGEST:
+            raise OSError(f"more than {LARGEST // 1024} KiB")
+        if response.length:
+            raise OSError("the response was cut off")
+        return Fetched(response.status, body)
 
 
 def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
