@@ -16,6 +16,8 @@ from runrig.wire.base import Model, example_of
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
 """Errors that any route with a token may return."""
 
+RECORDS = "application/x-ndjson"
+
 F = TypeVar("F", bound=Callable[..., Any])
 Kind = type[Shown] | type[Model]
 Documented = dict[int | str, dict[str, Any]]
@@ -24,7 +26,7 @@ Documented = dict[int | str, dict[str, Any]]
 class Told(TypedDict, total=False):
     """Further properties of a route. *shows*: the kind of the answer. *creates*: the same, with status 201 and its path; *tries*: or
     with 200 after a dry run. *tag*: with its ETag. *content*: of JSON, instead of the example of the kind. *text*: an example of an
-    answer in text, of *media_type*.
+    answer in text, of *media_type*; *records*: or as JSON lines.
 
     *errors*: statuses, in addition to `ALWAYS` and those of what it takes; *only*: instead of these. *said*: the same, with message and
     details, where the usual example is not specific enough. *description*: if the docstring cannot contain it.
@@ -37,6 +39,7 @@ class Told(TypedDict, total=False):
     content: Mapping[str, Any]
     text: str
     media_type: str
+    records: str
     errors: tuple[int, ...]
     only: tuple[int, ...]
     said: Mapping[int, Said]
@@ -102,7 +105,9 @@ def _statuses(path: str, endpoint: Callable[..., Any], told: Told) -> set[int]:
 def _answers(returned: Any, told: Told) -> tuple[int, Any, Documented]:
     """Returns the status and the model of a success, and what the document says about it."""
     if "text" in told:
-        content = {told.get("media_type", "text/plain"): {"schema": {"type": "string"}, "example": told["text"]}}
+        texts = {told.get("media_type", "text/plain"): told["text"]}
+        texts |= {RECORDS: told["records"]} if "records" in told else {}
+        content = {kind: {"schema": {"type": "string"}, "example": text} for kind, text in texts.items()}
         return 200, None, {200: {"description": "Text", "content": content}}
     if returned is None:
         return 204, None, {204: {"description": "Done"}}

@@ -7,7 +7,7 @@ from fastapi import Query
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.routes import Router
+from runrig.api.routes import RECORDS, Router
 from runrig.api.times import At
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain.access import Permission
@@ -34,7 +34,6 @@ router = Router("workflows")
 
 LONGEST_WAIT_S = 3600.0
 TEXT = "text/plain; charset=utf-8"
-RECORDS = "application/x-ndjson"
 
 _READ = needs(Permission.READ_WORKFLOW, workflow("id"))
 
@@ -173,7 +172,10 @@ def get_workflow_spec(
     return Response(found.template if template else text, media_type=TEXT)
 
 
-@router("GET /api/v1/workflows/{id}/logs", _READ, text="[main-0] epoch 1\n[main-1] epoch 1\n")
+_RECORD = '{"time":"2026-01-31T12:00:00Z","task":"main","attempt":0,"stream":"stdout","text":"epoch 1"}\n'
+
+
+@router("GET /api/v1/workflows/{id}/logs", _READ, text="[main-0] epoch 1\n[main-1] epoch 1\n", records=_RECORD)
 def get_workflow_logs(
     service: Serving,
     stays: Staying,
