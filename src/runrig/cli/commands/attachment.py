@@ -150,6 +150,9 @@ def visited(client: Transport, id: str) -> int:
     if not finished(workflow):
         try:
             connected(RemoteProgram(client, id, TASK, list(VISITOR), CONNECT_S))
+        except Conflict:  # The task may end before its exit code arrives.
+            if not finished(looked(client, id, "COMPLETED", _NEXT_CYCLE_S)):
+                raise
         except ServerFault:
             warn(f"Return to {id} within {LONGEST_ALONE_S // 60} minutes: runrig attach {id}")
             raise
