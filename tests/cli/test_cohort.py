@@ -4,13 +4,11 @@
 
 from typing import Any
 
-import pytest
-
 from runrig.cli.rendering.cohort_tree import question
 from runrig.domain.shown import Balance, Cohort, QuotaTree
 from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, serving
-from tests.worlds.command_line import lines, runrig
+from tests.worlds.command_line import lines
 
 
 def balance(**numbers: int | None) -> dict[str, Any]:
@@ -131,20 +129,6 @@ def test_cohort_create_and_update_report_what_changed() -> None:
     assert lines(made.out)[0] == "cohort lab: created with quota 4, borrowing limit 2"
     changed = answered(answers, "cohort", "update", "lab", "--quota", "4")
     assert lines(changed.out)[0] == "cohort lab: quota 8 → 4, borrowing limit none → 2, parent org → none"
-
-
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (["update", "c"], "nothing to change. Specify a setting of the cohort, such as --quota 8"),
-        (["update", "c", "--parent", "p", "--no-parent"], "--parent and --no-parent exclude each other"),
-        (["create", "c", "--lending-limit", "few"], "'few' is not a limit"),
-    ],
-)
-def test_invalid_option_is_reported_before_any_request(args: list[str], says: str) -> None:
-    done = runrig("--server", "http://127.0.0.1:1", "cohort", *args)
-    assert done.code == 2
-    assert says in done.err
 
 
 def test_confirmation_of_a_delete_shows_its_effects() -> None:

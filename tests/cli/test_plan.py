@@ -136,23 +136,3 @@ def test_a_planned_submission_ends_with_whether_it_would_start(tmp_path: Path, s
 
 def test_the_answer_is_printed_as_json() -> None:
     assert answered({"POST /api/v1/plan": FULL}, "plan", "--drain", "n0", "-t", "json").json == FULL
-
-
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        ((), "nothing to plan. Use one of"),
-        (("--drain", "n0", "--down", "r1"), "nothing to plan. Use one of"),
-        (("--quota", "8"), "--quota requires a pool"),
-        (("--pool", "team"), "nothing to plan. Use one of"),
-        (("--pool", "team", "--drain", "n0"), "--pool requires --quota"),
-        (("--drain", "n0", "--prune"), "--prune requires -f"),
-        (("--down", "r1", "--force"), "--force requires --drain"),
-        (("--drain", "n0", "--priority", "LOW"), "require -s"),
-        (("-f", "/nonexistent.yaml"), "no such file"),
-    ],
-)
-def test_invalid_plan_options_are_refused_without_a_server(args: tuple[str, ...], says: str) -> None:
-    done = runrig("plan", *args)
-    assert (done.code, done.out) == (2, "")
-    assert says in done.err

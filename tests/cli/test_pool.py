@@ -9,7 +9,7 @@ import pytest
 from runrig.domain.shown import DeclaredChange, Flavor, Node, Pool
 from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, page, pool, refused, serving
-from tests.worlds.command_line import lines, runrig, written
+from tests.worlds.command_line import lines, written
 from tests.worlds.served import served
 from tests.worlds.service import T0, one_task
 
@@ -265,22 +265,6 @@ def test_a_pool_is_shown_with_its_balances() -> None:
         "-----------  -----  -------  ---------------  ----------------  --------  ----  --------  ------",
         "default/gpu  8      8        4                2                 0         2     10        none",
     ]
-
-
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (["create", "p", "--quota", "-1"], "'-1' is not a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS."),
-        (["create", "p", "--quota", "1.5"], "'1.5' is not a quota"),
-        (["create", "p", "--borrowing-limit", "-1"], "'-1' is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,..."),
-        (["create", "p", "--topology-key", "rack"], "'rack' is not KEY=LABEL"),
-        (["update", "p"], "nothing to change. Specify a setting of the pool, such as --quota 8"),
-    ],
-)  # fmt: skip
-def test_invalid_option_is_reported_before_any_request(args: list[str], says: str) -> None:
-    done = runrig("--server", "http://127.0.0.1:1", "pool", *args)
-    assert done.code == 2
-    assert says in done.err
 
 
 def test_name_cannot_change_the_path_of_the_url() -> None:

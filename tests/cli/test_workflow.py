@@ -399,12 +399,6 @@ def test_workflow_list_sends_its_filters() -> None:
     assert [sorted(query) for _, query, _ in server.asked] == [sorted([("user", "bob"), *filters]), sorted(filters)]
 
 
-def test_invalid_time_is_wrong_usage() -> None:
-    done = runrig("workflow", "list", "--submitted-after", "tomorrow")
-    assert done.code == 2
-    assert "'tomorrow' is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday." in done.err
-
-
 def test_query_shows_every_attempt() -> None:
     ended = {"end_time": "2026-01-31T12:01:05.310000Z"}
     tasks = (
@@ -660,22 +654,6 @@ def test_matching_lines_are_shown_with_lines_of_the_same_task_around_them(
         assert (done.code, [line for line in lines(done.out) if line]) == (0, found)
         texts = [line.partition("│ ")[2] for line in found if line != "--"]
         assert at(server, "logs", "w", "-t", "json", *args).json["lines"] == texts
-
-
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (("--attempt", "0"), "--attempt 0 is not an attempt. Use a number from 1, or all."),
-        (("--attempt", "last"), "--attempt last is not an attempt. Use a number from 1, or all."),
-        (("--since", "soon"), "'soon' is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday."),
-        (("--grep", "("), "--grep ( is not a regular expression: missing ), unterminated subpattern"),
-        (("-C", "3"), "-C requires --grep RE"),
-        (("--stream", "both"), "'both' is not one of 'out', 'err'"),
-    ],
-)
-def test_invalid_option_of_logs_is_reported_without_a_server(args: tuple[str, ...], says: str) -> None:
-    done = runrig("workflow", "logs", "w", *args)
-    assert (done.code, done.out, says in done.err) == (2, "", True)
 
 
 CAUSE = {

@@ -20,9 +20,7 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import whole_number
 
-_ONE = (
-    "nothing to plan. Use one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down DOMAIN, -s WORKFLOW_FILE"
-)
+_ONE = "plan shows exactly one change. Use one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down DOMAIN, -s WORKFLOW_FILE"
 
 
 @command(
