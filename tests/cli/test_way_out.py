@@ -128,14 +128,7 @@ _LIMIT = "is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,..."
         ("pool show a b c", "`runrig pool show` takes one NAME, so 'b' is one too many. Run it once for each."),
         ("role grant anna admin b", "`runrig role grant` takes USER ROLE, so 'b' is one too many."),
         ("version 1", "`runrig version` does not take an argument such as '1'."),
-        # An option, or a key in one, that is set twice.
-        ("run --array 0-9 --array 0-3 -- x", "--array is set twice: 0-9 and 0-3. Keep one of them."),
-        ("logs a-1 -n 3 --tail 4", "--lines is set twice: 3 and 4. Keep one of them."),
-        ("usage --by user --by pool", "--by is set twice: user and pool. Keep one of them."),
-        (
-            "--server localhost:1 --server localhost:2 list",
-            "--server is set twice: localhost:1 and localhost:2. Keep one of them.",
-        ),
+        # A key that is set twice. Of an option, the last one counts, so that wrappers can have defaults.
         ("run -e A=1 -e A=2 -- x", "-e sets A twice: 1 and 2. Keep one of them."),
         ("workflow validate - --label k=a --label k=b", "--label sets k twice: a and b. Keep one of them."),
         ("workflow validate - --set k=1 --set-string k=2", "--set sets k twice: 1 and 2. Keep one of them."),

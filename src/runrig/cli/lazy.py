@@ -23,27 +23,7 @@ def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-class Command(click.Command):
-    """Refuses an option that takes one value and is set twice. Click would silently use the last one."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:
-            self._check_once(ctx, args)
-        return super().parse_args(ctx, args)
-
-    def _check_once(self, ctx: click.Context, args: list[str]) -> None:
-        parser, values = self.make_parser(ctx), dict[str, str]()
-        for each in self.get_params(ctx):
-            if isinstance(each, click.Option) and each.name and not (each.is_flag or each.multiple):
-                parser.add_option(each, each.opts, each.name, action="append")
-                values[each.name] = max(each.opts, key=len)
-        given, _, _ = parser.parse_args(list(args))
-        for name, option in values.items():
-            if len(found := list(dict.fromkeys(given.get(name, ())))) > 1:
-                raise click.UsageError(f"{option} is set twice: {found[0]} and {found[1]}. Keep one of them.", ctx)
-
-
-class LazyGroup(Command, click.Group):
+class LazyGroup(click.Group):
     """A group whose commands are in other modules."""
 
     def __init__(self, *args: Any, lazy: Lazy, headings: Mapping[str, str] | None = None, **kwargs: Any) -> None:
@@ -75,7 +55,7 @@ class LazyGroup(Command, click.Group):
 
 
 def command(
-    *examples: str, of: click.Group | None = None, cls: type[click.Command] = Command, **settings: Any
+    *examples: str, of: click.Group | None = None, cls: type[click.Command] = click.Command, **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Makes a function a command, with *examples* at the end of its help. *of*: the group that it belongs to."""
     epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)

@@ -12,7 +12,7 @@ import click
 
 from runrig.cli import options
 from runrig.cli.commands.submit import default_pool
-from runrig.cli.lazy import Command, F, once, together
+from runrig.cli.lazy import F, once, together
 from runrig.cli.options import Checked
 from runrig.cli.transport import code, run_defaults
 from runrig.cli.transport.session import Session
@@ -30,7 +30,7 @@ _MOST = 1_000_000
 _ENVIRONMENT = "runrig.toml env"
 
 
-class CommandLine(Command):
+class CommandLine(click.Command):
     """Options end where the command begins. Defaults are those of ./runrig.toml."""
 
     allow_interspersed_args = False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.lazy import Command, command
+from runrig.cli.lazy import command
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
 from runrig.cli.transport.files import read_text, shown
@@ -28,7 +28,7 @@ _FAIR, _FAILED = "--fair-sharing", 2
 _SILENT_S, _BETWEEN_S = 2.0, 0.2
 
 
-class _OptionalValue(Command):
+class _OptionalValue(click.Command):
     """``--fair-sharing`` takes a value only after ``=``, so that a FILE can follow it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

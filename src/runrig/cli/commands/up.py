@@ -19,7 +19,6 @@ DRAIN_SWEEP_S = 900
     "runrig up --gpus 4 --port 0",
     "runrig up --backend simulated --cluster cluster.yaml --data /tmp/lab",
     "runrig up --dev-login dev",
-    cls=click.Command,  # Wrappers set options that a later one replaces.
 )
 @click.option(
     "--backend",
