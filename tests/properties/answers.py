@@ -9,7 +9,7 @@ from runrig.domain.limits import EVERYWHERE
 from runrig.domain.plan import Admit, Nominate
 from runrig.domain.pools import Queueing, paused_through, top_level
 from runrig.domain.reasons import Code
-from runrig.domain.shown.sentence import first_of
+from runrig.domain.shown.sentence import first_of, first_stopping, not_upstream
 from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import drained
 from runrig.domain.workflow_status import WorkflowStatus
@@ -170,8 +170,13 @@ def check_headlines(state: State, whys: Whys) -> None:
     """What a list says, of all workflows at once, is the first that `why` says of each."""
     found = drained(headlines(state, sorted(state.workflows)))
     for workflow, groups in whys.items():
-        group = None if holding(state, workflow) is not None else first_of(groups)
-        expected = None if group is None else Headline(group.verdict, next(iter(group.reasons), None), group.stops)
+        ending = first_stopping(groups)
+        group = first_of(groups if ending is None else not_upstream(groups))
+        expected = None if ending is None else Headline(None, ending=ending)
+        if group is not None:
+            expected = Headline(group.verdict, next(iter(group.reasons), None), group.stops)
+        if holding(state, workflow) is not None:
+            expected = None
         assert found.get(workflow) == expected, workflow
         assert expected is None or expected.words
 
