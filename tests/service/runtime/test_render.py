@@ -69,7 +69,7 @@ def test_without_a_cluster_file_the_server_is_asked() -> None:
     with serving({f"POST {RENDER}": answer}) as server:
         done = at(server, "workflow", "render", "-", "-p", "p", "-n", "jobs", "--priority", "LOW", stdin=TEXT)
     assert (done.code, done.out) == (0, "kind: A\nspec:\n  b: 1\n  a:\n  - x\n---\nkind: B\n")
-    said = {"pool": "p", "priority": "LOW", "environment": {}, "labels": {}, "namespace": "jobs"}
+    said = {"pool": "p", "priority": "LOW", "namespace": "jobs"}
     body = {"file": TEXT, "variables": [], "string_variables": []}
     assert server.asked == [(f"POST {RENDER}", [], said | body)]
 
