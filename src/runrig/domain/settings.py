@@ -186,10 +186,8 @@ def _pairs(parts: Sequence[str], form: str) -> list[tuple[str, str]]:
 class Setting:
     """A row of the table. *name*: the field of `Pool` and of responses. *what*: the description in help and docs.
 
-    *as_asked*: the name in files and requests, if it differs. *reference*: the name in osmo's configuration, if it
-    differs.
-    `promise`: changes can affect other pools, so they require a cluster administrator. *removable*: null removes the
-    value.
+    *as_asked*, *reference*: the name in files and requests, and in osmo's configuration, if it differs.
+    `promise`: changes can affect other pools, so they require a cluster administrator. *removable*: null removes it.
     *unset*: the meaning of no value. *see*: a page of the docs. *title*: what people call it, if not by its name.
     """
 
