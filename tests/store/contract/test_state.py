@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -182,30 +183,55 @@ def test_any_cluster_is_read_back_unchanged(
     )
 
 
-@ONE_MORE_COMMIT
-@given(data=st.data())
-def test_any_workflow_is_read_back_unchanged(store: Store, data: st.DataObject) -> None:
-    row = data.draw(values_of(Workflow))
-    known = dataclasses.replace(row, id="w-1", uuid="u", name="w", number=1, pool="team", spec_hash="h")
+Rows = tuple[Workflow, Group, Task, GangRow]
+
+
+def drawn(data: st.DataObject) -> Rows:
+    workflow = dataclasses.replace(data.draw(values_of(Workflow)), id="w-1", uuid="u", name="w", number=1, pool="team")
     group = dataclasses.replace(data.draw(values_of(Group)), workflow="w-1")
     task = dataclasses.replace(data.draw(values_of(Task)), workflow="w-1", group=group.name)
     gang = data.draw(values_of(GangRow))
     gang = dataclasses.replace(gang, gang=dataclasses.replace(gang.gang, id="w-1/g"))
+    return dataclasses.replace(workflow, spec_hash="h"), group, task, gang
+
+
+def kept(record: Workflow | Task, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def later(data: st.DataObject, rows: Rows) -> Rows:
+    """Any other rows of the same workflow. It stays who submitted it, when, and as what, and what a task is a part of."""
+    workflow, group, task, _ = rows
+    other, other_group, other_task, gang = drawn(data)
+    stays = kept(workflow, "submitted_by", "submit_time", "parent")
+    of_task = kept(task, "name", "retry_id", "group", "spec", "index", "lead")
+    return (
+        dataclasses.replace(other, pool="other", **stays),
+        dataclasses.replace(other_group, name=group.name),
+        dataclasses.replace(other_task, **of_task),
+        gang,
+    )
+
+
+@ONE_MORE_COMMIT
+@given(data=st.data())
+def test_any_workflow_is_read_back_unchanged_and_overwritten(store: Store, data: st.DataObject) -> None:
+    rows = drawn(data)
     revision = store.load().revision + 1
-    spec = SpecText("h", "", "", data.draw(values_of(type(TRAIN.spec))))
     if revision == 1:
-        Commit(revision, (), (put(TEAM), put(known)), spec).to(store)
-        revision += 1
-    old, gangs = store.workflow("w-1"), store.load().gangs
-    # First: a task never moves to another group, and a workflow keeps its name, user and time.
-    gone = (*map(drop, gangs), *map(drop, old.tasks), *map(drop, old.groups), drop(old.workflow))
-    Commit(revision, (), gone).to(store)
-    Commit(revision + 1, (), tuple(put(row) for row in (gang, task, group, known))).to(store)
-    others = tuple(sorted({each.what for each in known.after}))
-    assert store.workflow("u") == StoredWorkflow(known, (group,), (task,), others)
-    loaded = store.load()
-    live = ((), (), ()) if known.status.finished else ((known,), (group,), (task,))
-    assert (loaded.workflows, loaded.groups, loaded.tasks, loaded.gangs) == (*live, (gang,))
+        spec = SpecText("h", "", "", data.draw(values_of(type(TRAIN.spec))))
+        Commit(revision, (), (put(TEAM), put(dataclasses.replace(TEAM, name="other"))), spec).to(store)
+    else:
+        old, gangs = store.workflow("w-1"), store.load().gangs
+        gone = (*map(drop, gangs), *map(drop, old.tasks), *map(drop, old.groups), drop(old.workflow))
+        Commit(revision, (), gone).to(store)
+    for at, (workflow, group, task, gang) in enumerate((rows, later(data, rows)), revision + 1):
+        Commit(at, (), tuple(put(row) for row in (gang, task, group, workflow))).to(store)
+        others = tuple(sorted({each.what for each in workflow.after}))
+        assert store.workflow("u") == StoredWorkflow(workflow, (group,), (task,), others)
+        loaded = store.load()
+        live = ((), (), ()) if workflow.status.finished else ((workflow,), (group,), (task,))
+        assert (loaded.workflows, loaded.groups, loaded.tasks, loaded.gangs) == (*live, (gang,))
 
 
 def test_what_is_spent_of_budgets_is_stored_replaced_and_dropped(store: Store) -> None:

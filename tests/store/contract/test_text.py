@@ -39,6 +39,14 @@ def test_text_that_some_database_cannot_store_is_refused(store: Store, text: str
     assert (store.load().revision, store.load().cohorts, store.log.events()) == (0, (), ())
 
 
+@pytest.mark.parametrize("text", [NUL, HALF])
+def test_one_such_text_among_many_rows_is_refused_with_all_of_them(store: Store, text: str) -> None:
+    many = [put(Cohort(f"c{number}")) for number in range(20)]
+    with pytest.raises(InvalidInput, match="contains a NUL character" if text == NUL else "not valid Unicode"):
+        commit(1, (), *many, put(Cohort(text))).to(store)
+    assert (store.load().revision, store.load().cohorts) == (0, ())
+
+
 def test_query_with_such_text_is_refused_and_not_a_fault(store: Store) -> None:
     for ask in (
         lambda: store.workflow(NUL),

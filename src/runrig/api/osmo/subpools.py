@@ -15,6 +15,8 @@ from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
 from runrig.spec.quota import share_from_json
 
+_ONE = "/api/configs/pool/{parent}/subpool/{subpool}"
+
 router = Router("subpools")
 
 _READ = needs(Permission.READ_POOL, named("parent"))
@@ -64,13 +66,7 @@ def list_subpools(
     return {"subpools": [_answer(service, view) for view in views if view.pool.parent == parent]}
 
 
-@router(
-    "GET /api/configs/pool/{parent}/subpool/{subpool}",
-    _READ,
-    said={404: _UNKNOWN},
-    shows=models.PoolAnswer,
-    content=_SUBPOOL,
-)
+@router(f"GET {_ONE}", _READ, said={404: _UNKNOWN}, shows=models.PoolAnswer, content=_SUBPOOL)
 def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str) -> Shape:
     """Show a subpool with its balances, in any state."""
     return _answer(service, service.queries.subpool(parent, subpool, visibility))
@@ -85,13 +81,7 @@ def create_subpool(
     return _answer(service, service.subpools.create(parent, body.name, share, user=user, dry_run=dry_run))
 
 
-@router(
-    "PATCH /api/configs/pool/{parent}/subpool/{subpool}",
-    _CHANGE,
-    said=_CHANGED,
-    shows=models.PoolAnswer,
-    content=_SUBPOOL,
-)
+@router(f"PATCH {_ONE}", _CHANGE, said=_CHANGED, shows=models.PoolAnswer, content=_SUBPOOL)
 def update_subpool(
     service: Serving,
     user: NamedUser,
@@ -105,13 +95,7 @@ def update_subpool(
     return _answer(service, service.subpools.resize(parent, subpool, share, user=user, dry_run=dry_run))
 
 
-@router(
-    "PUT /api/configs/pool/{parent}/subpool/{subpool}",
-    _CHANGE,
-    said=_CHANGED,
-    shows=models.PoolAnswer,
-    content=_SUBPOOL,
-)
+@router(f"PUT {_ONE}", _CHANGE, said=_CHANGED, shows=models.PoolAnswer, content=_SUBPOOL)
 def put_subpool(
     service: Serving,
     user: NamedUser,
@@ -125,7 +109,7 @@ def put_subpool(
 
 
 @router(
-    "DELETE /api/configs/pool/{parent}/subpool/{subpool}",
+    f"DELETE {_ONE}",
     _CHANGE,
     shows=models.SubpoolDeletedAnswer,
     said={404: _UNKNOWN, 409: DRAINING},
