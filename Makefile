@@ -38,7 +38,7 @@ affected: .venv/.synced  ## of make test, what differs from main can break; BASE
 		$(BIN)/pytest -n 3 -m "$(FAST)" $$tests
 
 # Failover and load run alone, because they measure times.
-test-slow: .venv/.synced .chromium  ## the rest: servers, attacks, crashes, failover, packaging, examples, docs, fuzzing, browser
+test-slow: .venv/.synced .chromium  ## the rest: servers, attacks, crashes, failover, packaging, examples, fuzzing, browser
 	HYPOTHESIS_PROFILE=same $(BIN)/pytest -n 4 -m "$(SLOW)" --budget slow --ignore tests/failover --ignore tests/load --ignore tests/browser
 	$(BIN)/pytest -m "$(SLOW)" tests/failover tests/load
 	$(BIN)/pytest -n 3 --dist loadfile -m "$(SLOW)" -rs tests/browser

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDERS = {"attack", "browser", "crash", "docs", "end_to_end", "examples", "failover", "fuzz", "load", "packaging"}
+FOLDERS = {"attack", "browser", "crash", "end_to_end", "examples", "failover", "fuzz", "load", "packaging"}
 _TESTS = Path(__file__).parent
 DATABASES = "store"
 """The folder whose tests run on PostgreSQL in the fast tier too, on one server."""
