@@ -98,11 +98,14 @@ def test_lines_have_their_task_as_a_prefix_unless_one_task_is_selected(tmp_path:
         assert http.get(logs, params={"last_n_lines": 0}).text == ""
         assert http.get(logs, params={"follow": "True", "task_name": "two", "retry_id": 0}).text == "x\ny\n"
         assert http.get(f"/api/workflow/{id}/error_logs").text == "[one] oops\n"
-        missing = http.get(logs, params={"task_name": "three"})
-        assert (missing.status_code, missing.json()["message"]) == (404, f"{id} has no task 'three' (tasks: one, two)")
-        missing = http.get(logs, params={"task_name": "two", "retry_id": 8})
-        assert missing.json()["message"] == f"{id} has no such attempt. Attempts so far: one 1, two 1"
         for path in (logs, f"/api/workflow/{id}/events"):
+            missing = http.get(path, params={"task_name": "three"})
+            assert (missing.status_code, missing.json()["message"]) == (
+                404,
+                f"{id} has no task 'three' (tasks: one, two)",
+            )
+            missing = http.get(path, params={"task_name": "two", "retry_id": 8})
+            assert missing.json()["message"] == f"{id} has no such attempt. Attempts so far: one 1, two 1"
             assert http.get(path, params={"retry_id": -1}).status_code == 422
 
 

@@ -243,7 +243,7 @@ class WorkflowQueries:
         """Returns runrig's events in order, with those of the cluster merged in by time; only those of *task* and
         attempt *retry_id* if given. *record*: of `record`; None: all of the log is read.
 
-        Raises NotFound.
+        Raises NotFound, also if there is no such task or attempt.
         """
         workflow = self.head(id, visibility)
 
@@ -254,6 +254,7 @@ class WorkflowQueries:
         split = noted(spreads(self._asker, ours))
         theirs: Iterable[ClusterEvent] = sorted((*self._backend.events(workflow.id), *split), key=_when)
         if task is not None or retry_id is not None:
+            self.attempts(workflow.id, task=task, retry_id=retry_id, record=record)
             ours = (event for event in ours if isinstance(event.action, _OF_A_TASK) and asked(event.action.key))
             theirs = (event for event in theirs if asked(event.key))
         return tuple(heapq.merge(ours, theirs, key=_when))
