@@ -3,7 +3,6 @@
 The cluster of `waiting`: a thousand pools, each with a quota.  LOW gangs of random pools use nearly all of it.
 """
 
-import gc
 from collections.abc import Iterator
 from itertools import count
 from random import Random
@@ -11,6 +10,7 @@ from time import process_time
 from typing import NamedTuple
 
 from bench.racks import GPUS, gang
+from bench.timing import as_served
 from bench.waiting import NEAR, POOLS, SHAPES, world
 from bench.world import cycle, queue
 from runrig.domain.gangs import Gang, GangState, Priority
@@ -18,7 +18,6 @@ from runrig.domain.plan import Nominate, Preempt, Release
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.quota_node import CHARGED
 from runrig.engine.scheduling.admission import decide
-from runrig.wiring.process import keep_what_is_loaded
 
 ABOUT = "the first cycle over a cluster full of LOW work, 1,000 pools; s of processor time; a part: 120 steps, ms, not stored"
 SIZES = ((1_000, 10_000), (10_000, 10_000), (10_000, 100_000))
@@ -41,22 +40,19 @@ class Measured(NamedTuple):
 def measured(nodes: int, waiting: int) -> Measured:
     ledger = full(nodes)
     queue(ledger, _gangs("firm", waiting, FIRM, at=nodes))
-    thresholds = gc.get_threshold()
-    keep_what_is_loaded()  # as `up` does
-    longest, nominated, stopped = 0.0, 0, 0
-    start = began = process_time()
-    steps = count(1)
-    for decision in decide(ledger):
-        if decision is not None:
-            ledger.apply(decision, 3)
-            nominated += isinstance(decision, Nominate)
-            stopped += isinstance(decision, Preempt)
-        elif next(steps) % STEPS == 0:
-            now = process_time()
-            longest, began = max(longest, now - began), now
-    first = process_time() - start
-    gc.unfreeze()
-    gc.set_threshold(*thresholds)
+    with as_served():
+        longest, nominated, stopped = 0.0, 0, 0
+        start = began = process_time()
+        steps = count(1)
+        for decision in decide(ledger):
+            if decision is not None:
+                ledger.apply(decision, 3)
+                nominated += isinstance(decision, Nominate)
+                stopped += isinstance(decision, Preempt)
+            elif next(steps) % STEPS == 0:
+                now = process_time()
+                longest, began = max(longest, now - began), now
+        first = process_time() - start
     assert nominated
     assert stopped
     assert all(amount >= 0 for room in ledger.nodes.by_name.values() for amount in room.free[CHARGED].values())

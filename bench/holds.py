@@ -3,7 +3,6 @@
 For questions that are answered in steps, the longest step counts: after 1 ms of steps others can take the lock.
 """
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 from bench import foresight, questions
 from bench.section import Rows, ms, verdict
+from bench.timing import as_served
 from runrig.domain.changes import Who
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import Plan, Stop
@@ -71,9 +71,7 @@ def questions_in_steps(runs: int, nodes: int = NODES, many: int = WAITING) -> It
     asked = Random(3).sample(
         [each.gang for each in state.ledger.entries.values() if each.state is GangState.PENDING], 4 * runs
     )
-    gc.collect()
-    gc.freeze()  # as `up` does, so that collecting the bench's own lists is not measured
-    try:
+    with as_served():  # so that collecting the bench's own lists is not measured
         ids = [each.workflow for each in asked]
         few = [tuple(ids[at : at + HEADLINES_AT_ONCE]) for at in range(0, len(ids), HEADLINES_AT_ONCE)]
         pools = sorted({each.pool for each in asked})[:runs]
@@ -87,8 +85,6 @@ def questions_in_steps(runs: int, nodes: int = NODES, many: int = WAITING) -> It
         )
         yield _asked("why a pool waits", [partial(waiting_in, state, pool, ALL) for pool in pools])
         yield _asked("the owner's dials, look by look", dials)
-    finally:
-        gc.unfreeze()
 
 
 def _asked(what: str, ask: Sequence[Callable[[], Steps[Any]]]) -> Measured:
@@ -119,9 +115,7 @@ def looks(runs: int, world: questions.World = WATCHED) -> Iterator[Measured]:
         boards, recorder = Boards(here), Recorder()
         whole, held = [], []
         told = recorder.records(boards.board(ALL))
-        gc.collect()
-        gc.freeze()
-        try:
+        with as_served():
             for at in range(runs):
                 _stop(here, range(at * CHANGED, (at + 1) * CHANGED))
                 began = process_time()
@@ -137,8 +131,6 @@ def looks(runs: int, world: questions.World = WATCHED) -> Iterator[Measured]:
             began = process_time()
             shape = layout(board)
             first = process_time() - began
-        finally:
-            gc.unfreeze()
         assert shape["tag"]
         yield Measured(f"a look of the page, {CHANGED} gangs have changed", whole, held, LOOK_MS)
         yield Measured("its layout, after a node has changed (not locked)", [first], [0.0])

@@ -4,7 +4,6 @@ The cluster is that of `tests.worlds.seeded`, with 10,000 nodes and 80,000 GPUs.
 bench.page NODES`; the cost of tabs is its usage with them, less its usage without them just before and after.
 """
 
-import gc
 import gzip
 import http.client
 import json
@@ -39,6 +38,7 @@ from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.web.install import install
+from runrig.wiring.process import keep_what_is_loaded
 
 NODES = 10_000
 TABS = 100
@@ -288,8 +288,7 @@ def serve(nodes: int, folder: str) -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen(256)
         port = listener.getsockname()[1]
-        gc.collect()
-        gc.freeze()  # as `up` does
+        keep_what_is_loaded()  # as `up` does
         service.start()
         print(port, cookie, flush=True)
         app = create_app(service, token=TOKEN, port=port, user="bench")

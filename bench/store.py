@@ -4,7 +4,6 @@ Each store runs as intended: SQLite in a file, PostgreSQL (of the tests' package
 `python -m bench.store URL CLUSTER`, with the application, the loop and a simulated cluster of 1,000 GPUs.
 """
 
-import gc
 import json
 import socket
 import subprocess
@@ -22,7 +21,7 @@ import uvicorn
 from tests import postgres
 
 from bench.client import Client
-from bench.timing import Times, timed
+from bench.timing import Times, as_served, timed
 from bench.traffic import STARTS_WITHIN_S, TOKEN
 from runrig.api.app import create_app
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
@@ -46,6 +45,7 @@ from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.web.install import install
+from runrig.wiring.process import keep_what_is_loaded
 
 KINDS = ("sqlite", "postgresql")
 CLIENTS = {1: 200, 16: 800}
@@ -104,8 +104,7 @@ def serve(url: str, cluster: str) -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        gc.collect()
-        gc.freeze()  # as `up` does
+        keep_what_is_loaded()  # as `up` does
         service.start()
         print(port, flush=True)
         app = create_app(service, token=TOKEN, port=port, user="bench")
@@ -223,11 +222,11 @@ def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
         transactor = Transactor(store, SimulatedClock(), fixed_nodes=True, topology=True)
         with transactor.writing("bench") as writing:
             writing.commit(Plan(actions), spec)
-        gc.collect()  # the setup's garbage must not be collected during measured cycles
         store.seconds = 0.0
-        start = process_time()
-        made = [action for plan in transactor.cycle(Observation()) for action in plan.actions]
-        whole = process_time() - start
+        with as_served():
+            start = process_time()
+            made = [action for plan in transactor.cycle(Observation()) for action in plan.actions]
+            whole = process_time() - start
         admitted = sum(isinstance(action, Admit) for action in made)
         if admitted != gangs:
             raise RuntimeError(f"{admitted} of {gangs} were admitted")

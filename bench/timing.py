@@ -2,12 +2,14 @@
 
 import gc
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
 from bench import calibration
+from runrig.wiring.process import keep_what_is_loaded
 
 
 class Times(NamedTuple):
@@ -28,6 +30,18 @@ class Times(NamedTuple):
     def normalised(self) -> float:
         """The median in seconds on a machine of nominal speed, whatever other load this one had."""
         return calibration.NOMINAL_S * median(each / bare for each, bare in zip(self.seconds, self.bare, strict=True))
+
+
+@contextmanager
+def as_served() -> Iterator[None]:
+    """Objects made before are excluded from garbage collection, and it is as rare as in a server."""
+    thresholds = gc.get_threshold()
+    keep_what_is_loaded()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
 
 
 def processor_s() -> float:

@@ -5,7 +5,6 @@ A thousand pools in cohorts; half of the inner cohorts have a borrowing limit, a
 of all priorities and many shapes: about 34 buckets per pool with 100,000 gangs.
 """
 
-import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -14,6 +13,7 @@ from time import process_time
 from typing import NamedTuple
 
 from bench.racks import GPUS, KEYS, Cluster, gang, made
+from bench.timing import as_served
 from bench.world import cycle, queue
 from runrig.domain.gangs import Gang, GangState, Priority, Requirement
 from runrig.domain.nodes import DEFAULT_FLAVOR
@@ -108,21 +108,20 @@ def measured(nodes: int, waiting: int, runs: int) -> Measured:
     ledger = world(nodes)
     assert ledger.tree.root.active
     queue(ledger, gangs(waiting))
-    gc.collect()
-    gc.freeze()  # as `up` does: a full collection takes an eighth of the first cycle, and the setup decides how many it has
-    first, started = _timed(ledger, 1)
-    assert started, "some gangs start in an empty cluster"
-    assert _timed(ledger, 2)[1] == 0
-    mix = Random(2)
-    after, rest = [], []
-    for at in range(max(runs, 5)):
-        held = sorted(name for name, entry in ledger.entries.items() if entry.state is GangState.ADMITTED)
-        ledger.apply(Release(mix.choice(held)), 3 + at)
-        after.append(_timed(ledger, 3 + at)[0])
-        milliseconds, started = _timed(ledger, 3 + at)
-        assert started == 0, "one cycle decides all that can be decided"
-        rest.append(milliseconds)
-    return Measured(first, after, rest, *_declared(ledger, mix, max(runs, 5)))
+    with as_served():
+        first, started = _timed(ledger, 1)
+        assert started, "some gangs start in an empty cluster"
+        assert _timed(ledger, 2)[1] == 0
+        mix = Random(2)
+        after, rest = [], []
+        for at in range(max(runs, 5)):
+            held = sorted(name for name, entry in ledger.entries.items() if entry.state is GangState.ADMITTED)
+            ledger.apply(Release(mix.choice(held)), 3 + at)
+            after.append(_timed(ledger, 3 + at)[0])
+            milliseconds, started = _timed(ledger, 3 + at)
+            assert started == 0, "one cycle decides all that can be decided"
+            rest.append(milliseconds)
+        return Measured(first, after, rest, *_declared(ledger, mix, max(runs, 5)))
 
 
 def _declared(ledger: Ledger, mix: Random, runs: int) -> tuple[list[float], list[float], list[float]]:
@@ -167,23 +166,21 @@ def position_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
         pool, (priority, gpus) = f"p{mix.randrange(POOLS):04}", mix.choice(KINDS)
         queue(ledger, [gang(f"g{at:06}/g", 1, (), gpus=gpus, pool=pool, priority=priority, at=float(at))])
     cycle(ledger, 1)
-    gc.collect()
-    gc.freeze()  # as `up` does
-    for priority in Priority:
-        waits = [
-            each for bucket in ledger.pending.values() for each in bucket.waiting if each.gang.priority is priority
-        ]
-        times = []
-        for entry in mix.sample(waits, max(runs, 15)):
-            start = process_time()
-            drained(ahead_of(ledger, entry))
-            times.append((process_time() - start) * 1000)
-        row: dict[str, str | float | int] = {
-            "of": priority.value,
-            "waiting": len(waits),
-            "buckets": len(ledger.pending),
-        }
-        row |= {"median": median(times), "slowest": max(times), "target": POSITION_MS}
-        row |= {"old": ", ".join(f"{each:g}" for each in OLD_POSITION[priority])}
-        yield row | {"is": "met" if median(times) <= POSITION_MS else "MISSED"}
-    gc.unfreeze()
+    with as_served():
+        for priority in Priority:
+            waits = [
+                each for bucket in ledger.pending.values() for each in bucket.waiting if each.gang.priority is priority
+            ]
+            times = []
+            for entry in mix.sample(waits, max(runs, 15)):
+                start = process_time()
+                drained(ahead_of(ledger, entry))
+                times.append((process_time() - start) * 1000)
+            row: dict[str, str | float | int] = {
+                "of": priority.value,
+                "waiting": len(waits),
+                "buckets": len(ledger.pending),
+            }
+            row |= {"median": median(times), "slowest": max(times), "target": POSITION_MS}
+            row |= {"old": ", ".join(f"{each:g}" for each in OLD_POSITION[priority])}
+            yield row | {"is": "met" if median(times) <= POSITION_MS else "MISSED"}
