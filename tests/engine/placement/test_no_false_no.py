@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runrig.engine.ledger.options import asked_of_nodes, flavor_choices
+from runrig.engine.ledger.options import flavor_choices
 from runrig.engine.placement.place import may_hold, place
 from runrig.engine.quota.quota_node import CHARGED
 from tests.engine.placement.comparison import TARGET, Verdict, judge, rates_of
@@ -38,7 +38,7 @@ def _room_and_place(seed: int) -> Iterator[tuple[bool, bool]]:
     ledger = ledger_of(problem)
     entry = queued(ledger, problem)
     for choice in flavor_choices(ledger, entry, problem.counts, mixed=True):
-        asked = asked_of_nodes(ledger, entry, choice)
+        asked = ledger.asked_of_nodes(entry, choice)
         assert asked is not None
         layout = place(ledger.nodes, asked, (CHARGED,))
         room = may_hold(ledger.nodes, asked, (CHARGED,))

@@ -8,7 +8,6 @@ from runrig.domain.reasons import Code, DomainRoom, Reason
 from runrig.domain.value import Amounts
 from runrig.engine.explain.shortage import shortages
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import asked_of_nodes
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.nodes.topology import value_of
@@ -24,7 +23,7 @@ def no_place(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARG
 def shape_reasons(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARGED) -> Iterator[Reason]:
     """Yields a reason for each required group that does not fit into a domain; if each fits alone, that not all of them do."""
     need = sum(each.count for each in choice)
-    asked = asked_of_nodes(ledger, entry, choice)
+    asked = ledger.asked_of_nodes(entry, choice)
     if asked is None:
         yield Reason(Code.KEYS_CHANGED, "T3", where=f"pool {entry.gang.pool}")
         return
@@ -62,7 +61,7 @@ def _spoken_for(ledger: Ledger, labels: Sequence[str], room: DomainRoom) -> Doma
 
 def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Reason]:
     """Yields a reason if *choice* provably does not fit even on empty nodes, because nodes were removed after submission (rule P3)."""
-    asked = asked_of_nodes(ledger, entry, choice)
+    asked = ledger.asked_of_nodes(entry, choice)
     if not ledger.place or asked is None or may_hold(ledger.nodes, asked, (EMPTY,)):
         return
     need = sum(each.count for each in choice)

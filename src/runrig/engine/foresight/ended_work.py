@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from runrig.domain.gangs import Placement
 from runrig.domain.quantities import totals
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import asked_of_nodes, options
+from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.nodes.fit_counts import pods_per_node, with_more
 from runrig.engine.nodes.node_capacity import EMPTY
@@ -145,7 +145,7 @@ class EndedWork:
         lacks = list(self._headroom(leaf, total) if leaf.kind is NodeKind.LOW else self._promise(leaf, total))
         if not self._ledger.place:
             return _Way(lacks, [])
-        asked = asked_of_nodes(self._ledger, self._entry, choice)
+        asked = self._ledger.asked_of_nodes(self._entry, choice)
         if asked is None:
             return None
         rooms = (self._room(need, pods, 1 + ahead.alike) for need, pods in needs_in_domains(asked))

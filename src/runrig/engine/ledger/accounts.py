@@ -16,6 +16,8 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.ledger.sleeping import Sleepers
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.placement.constraint_tree import PlacementConstraints, constraints_of
+from runrig.engine.placement.demand import PodRequest
+from runrig.engine.placement.place import Asked
 from runrig.engine.quota.declared_tree import DeclaredTree
 from runrig.engine.quota.pool_tree import QuotaTree, summed
 from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, add
@@ -136,9 +138,18 @@ class Accounts:
         chosen = zip(placement, pod_sets, strict=False)
         return summed(asked(counted, each.flavor, pod_set.requests, each.count) for each, pod_set in chosen)
 
-    def constraints(self, entry: Entry, counts: tuple[int, ...]) -> PlacementConstraints | None:
-        """Which of *counts* pods must be placed together; None if the pool no longer has a topology key that the gang requests."""
+    def constraints(self, entry: Entry, placement: Placement) -> PlacementConstraints | None:
+        """Which pods must be placed together; None if the pool no longer has a topology key that the gang requests."""
+        counts = tuple([each.count for each in placement])
         return constraints_of(self.pools[entry.gang.pool].topology_keys, entry.gang.pod_sets, counts)
+
+    def asked_of_nodes(self, entry: Entry, placement: Placement) -> Asked | None:
+        """The request of *placement* to the nodes; None: see `constraints`."""
+        constraints = self.constraints(entry, placement)
+        if constraints is None:
+            return None
+        pairs = zip(placement, entry.gang.pod_sets, strict=True)
+        return Asked(tuple([PodRequest(asks.requests, each.flavor, each.count) for each, asks in pairs]), constraints)
 
     # ------------------------------------------------------------ holding and letting go
 

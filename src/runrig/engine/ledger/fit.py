@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from runrig.domain.gangs import Assignment, Gang, Placement
 from runrig.domain.steps import Steps
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import asked_of_nodes, options
+from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.place import Layout, has_place, place, unmet_need
@@ -67,13 +67,13 @@ def place_on_nodes(
     """*choice* with nodes inside *within*; None if it does not fit; *choice* itself if quota alone decides."""
     if not ledger.place:
         return choice
-    asked = asked_of_nodes(ledger, entry, choice)
+    asked = ledger.asked_of_nodes(entry, choice)
     return None if asked is None else with_nodes(choice, place(ledger.nodes, asked, layers, within))
 
 
 def counts_for(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, ...] = CHARGED_ONLY) -> Steps[None]:
     """Counts in steps what a placement of *choice* needs, so that the search finds it cached."""
-    if ledger.place and (asked := asked_of_nodes(ledger, entry, choice)) is not None:
+    if ledger.place and (asked := ledger.asked_of_nodes(entry, choice)) is not None:
         for request in asked.requests:
             yield from ledger.nodes.counts_in_steps(asked.constraints.labels, request.shape, layers)
 
@@ -92,7 +92,7 @@ def room_on_nodes(ledger: Ledger, entry: Entry, choice: Placement, within: Domai
     """Whether `place_on_nodes` finds a placement for *choice*."""
     if not ledger.place:
         return True
-    asked = asked_of_nodes(ledger, entry, choice)
+    asked = ledger.asked_of_nodes(entry, choice)
     return asked is not None and has_place(ledger.nodes, asked, CHARGED_ONLY, within)
 
 
@@ -100,7 +100,7 @@ def may_lie(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, 
     """Whether in *layers* some domain has room for each group of pods of *choice*, each shape taken alone."""
     if not ledger.place:
         return True
-    asked = asked_of_nodes(ledger, entry, choice)
+    asked = ledger.asked_of_nodes(entry, choice)
     return asked is not None and unmet_need(ledger.nodes, asked, layers) is None
 
 

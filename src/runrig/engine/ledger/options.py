@@ -11,8 +11,6 @@ from runrig.domain.gangs import Assignment, Placement, PodSet
 from runrig.domain.pools import Pool
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry, Option
-from runrig.engine.placement.demand import PodRequest
-from runrig.engine.placement.place import Asked
 
 MOST_CHOICES = 256
 """Maximum number of flavor combinations tried for one gang."""
@@ -70,15 +68,6 @@ def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: boo
             (choice, ledger.request_of(entry, choice)) for choice in flavor_choices(ledger, entry, counts)
         )
     return bucket.options
-
-
-def asked_of_nodes(ledger: Ledger, entry: Entry, choice: Placement) -> Asked | None:
-    """The requests of *entry* to the nodes with *choice*; None: see `Accounts.constraints`."""
-    constraints = ledger.constraints(entry, tuple([each.count for each in choice]))
-    if constraints is None:
-        return None
-    pairs = zip(choice, entry.gang.pod_sets, strict=True)
-    return Asked(tuple([PodRequest(asks.requests, each.flavor, each.count) for each, asks in pairs]), constraints)
 
 
 Chosen = tuple[str, ...]

@@ -30,7 +30,7 @@ from runrig.domain.spans import format_duration
 from runrig.domain.workflow_status import UNNUMBERED
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.shape_reasons import no_place
-from runrig.engine.ledger.options import asked_of_nodes, choices_left_out, flavor_choices
+from runrig.engine.ledger.options import choices_left_out, flavor_choices
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle.after import check_possible
 from runrig.engine.lifecycle.gangs import first_gangs, gang_of
@@ -342,7 +342,7 @@ def _nearby(state: State, name: str) -> list[str]:
 
 
 def _asked_of_nodes(state: State, entry: Entry, choice: Placement) -> Asked:
-    asked = asked_of_nodes(state.ledger, entry, choice)
+    asked = state.ledger.asked_of_nodes(entry, choice)
     assert asked is not None, "the keys have been checked"
     return asked
 

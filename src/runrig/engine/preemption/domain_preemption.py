@@ -14,7 +14,6 @@ import numpy as np
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.fit import CHARGED_ONLY, with_nodes
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import asked_of_nodes
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
 from runrig.engine.placement.demand import Demand
@@ -72,7 +71,7 @@ class DomainPreemption:
 
     def cheapest(self) -> DomainTargets | None:
         """The set with the lowest cost. None: no domain is required, or none was found, which does not prove that none exists."""
-        asked = asked_of_nodes(self._ledger, self._entry, self._choice)
+        asked = self._ledger.asked_of_nodes(self._entry, self._choice)
         if not self._ledger.place or asked is None or not asked.constraints.asks:
             return None
         shapes, root = needs_of(asked)

@@ -9,7 +9,6 @@ from runrig.domain.errors import FailedAt
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.fit import place_on_nodes, room_on_nodes
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import asked_of_nodes
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE
@@ -35,7 +34,7 @@ class Trial:
         self._gone: dict[Entry, None] = {}
 
     def _counted(self) -> "CountedRoom | None":
-        asked = asked_of_nodes(self._ledger, self._entry, self._choice)
+        asked = self._ledger.asked_of_nodes(self._entry, self._choice)
         need = None if asked is None else need_by_count(asked)
         return None if need is None else CountedRoom(self._ledger.nodes, need, self._choice[0].count)
 

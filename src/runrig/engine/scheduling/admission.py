@@ -166,7 +166,7 @@ def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
         for share in assignment.shares
     ):
         return False
-    constraints = ledger.constraints(entry, tuple(assignment.count for assignment in entry.placement))
+    constraints = ledger.constraints(entry, entry.placement)
     nodes = [[share.node for share in assignment.shares for _ in range(share.count)] for assignment in entry.placement]
     return constraints is not None and holds_on(constraints, ledger.nodes.topology(constraints.labels), nodes)
 

@@ -14,7 +14,7 @@ from runrig.domain.gangs import Placement
 from runrig.domain.quantities import LARGEST
 from runrig.engine.ledger.fit import layers_of
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import asked_of_nodes, options
+from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Barrier, Entry, Pass
 from runrig.engine.ledger.sleeping import ANYTHING, CANDIDATES
 from runrig.engine.placement.partial import least_counts
@@ -172,7 +172,7 @@ _MEASURES: Mapping[str, Callable[[QuotaNode, int, int], int]] = {"headroom": _ro
 
 def _domain(ledger: Ledger, entry: Entry, choice: Placement) -> list[Short]:
     """A group of its pods that no domain has room for, each shape counted alone."""
-    asked = asked_of_nodes(ledger, entry, choice) if ledger.place else None
+    asked = ledger.asked_of_nodes(entry, choice) if ledger.place else None
     unmet = None if asked is None else unmet_need(ledger.nodes, asked, layers_of(ledger))
     if unmet is None:
         return []

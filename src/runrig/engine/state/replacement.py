@@ -30,7 +30,7 @@ def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], stayin
 
     Pods neither in *lost* nor in *staying* have ended: they keep their slots, and other pods need not be near them.
     """
-    constraints = ledger.constraints(entry, tuple(each.count for each in entry.placement))
+    constraints = ledger.constraints(entry, entry.placement)
     if constraints is None:
         return None
     gone: list[list[int]] = [[] for _ in entry.placement]
