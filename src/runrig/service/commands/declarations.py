@@ -224,10 +224,10 @@ class Declarations:
 
     # ------------------------------------------------------------ whole files
 
-    def kinds(self) -> Kinds:
-        """Returns the names that quotas and settings can use."""
+    def kinds(self, pool: Pool | None = None) -> Kinds:
+        """Returns the names that quotas and settings can use: of *pool*, else of any pool."""
         with self._transactor.reading() as state:
-            return kinds_of(state)
+            return kinds_of(state, pool)
 
     def apply(
         self,

@@ -12,6 +12,7 @@ from runrig.domain.pools import Cohort, Pool, Quota, Quotas, name_problem
 from runrig.domain.quantities import FlavorResource, few
 from runrig.domain.settings import PARTS, SETTINGS
 from runrig.engine.state.state import State
+from runrig.service.queries.lookup import flavors_of
 from runrig.spec.quota import RESOURCES, Kinds, resolved_share
 
 
@@ -136,9 +137,10 @@ def _key(amount: Amount, quotas: Quotas, flavors: tuple[str, ...]) -> FlavorReso
     return FlavorResource(found[0], resource)
 
 
-def kinds_of(state: State) -> Kinds:
-    flavors = tuple(state.flavors)
-    return Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *known_resources(state)))))
+def kinds_of(state: State, pool: Pool | None) -> Kinds:
+    declared = tuple(state.flavors)
+    flavors = declared if pool is None else tuple(each for each in flavors_of(state, pool) if each in declared)
+    return Kinds(flavors, declared, tuple(dict.fromkeys((*RESOURCES, *known_resources(state)))))
 
 
 def known_resources(state: State) -> list[str]:

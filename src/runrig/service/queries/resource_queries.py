@@ -84,10 +84,12 @@ class ResourceQueries:
         with self._transactor.reading() as state:
             return pool_view(state, known_pool(state, name, visibility).name)
 
-    def check_pool(self, name: str, visibility: Visibility, *, live: bool = False) -> None:
-        """Raises NotFound with the visible names if the pool does not exist, or with *live*, if it is ARCHIVED."""
+    def check_pool(self, name: str, visibility: Visibility, *, live: bool = False) -> Pool:
+        """Returns the settings of the pool, which cost less than its view. Raises NotFound with the visible names if it does not
+        exist, or with *live*, if it is ARCHIVED.
+        """
         with self._transactor.reading() as state:
-            (live_pool if live else known_pool)(state, name, visibility)
+            return (live_pool if live else known_pool)(state, name, visibility)
 
     def subpool(self, parent: str, short: str, visibility: Visibility = ALL) -> PoolView:
         """Returns the subpool *short* in any state. Raises NotFound."""

@@ -23,7 +23,6 @@ from runrig.service.foresight.questions import OfDeletion, OfEdit, OfPause, OfRe
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.rights import About, Asker
 from runrig.service.service import Service
-from runrig.spec.quota import Kinds
 from runrig.web.asking import NOBODY_WAITS, Filled, Form, form
 from runrig.web.forms import Fields, sentence
 from runrig.web.planned import PlanView
@@ -70,7 +69,7 @@ def _shown(
     it: Form,
     template: str,
     typed: Mapping[str, str],
-    view: PoolView,
+    pool: Pool,
     *,
     error: RunrigError | None = None,
     plan: PlanView | None = None,
@@ -78,8 +77,8 @@ def _shown(
 ) -> Response:
     """*error* Changed: the form names who changed the pool and shows the current values."""
     if isinstance(error, Changed):
-        error = Changed(_changed(it.service, view.pool.name))
-    more = values | {"it": view.pool, "tag": tag_of(view.pool), "plan": plan}
+        error = Changed(_changed(it.service, pool.name))
+    more = values | {"it": pool, "tag": tag_of(pool), "plan": plan}
     return it.shown(template, typed, error=error, **more)
 
 
@@ -102,9 +101,9 @@ async def edit(it: Filled, name: str) -> Response:
     expected = _expected(it.fields)
 
     def wanted() -> PoolEdit:
-        view = _view(it, name)
-        check_unchanged(expected, view.pool, f"pool {name}")
-        found = edit_of(view.pool, _kinds(it.service, view), it.fields)
+        pool = _pool(it, name)
+        check_unchanged(expected, pool, f"pool {name}")
+        found = edit_of(pool, it.service.declarations.kinds(pool), it.fields)
         if not found.mentioned:
             raise InvalidInput.one("no changes. Change at least one value")
         it.asker.check_promise(name, found.mentioned)
@@ -117,28 +116,28 @@ async def edit(it: Filled, name: str) -> Response:
     return await it.answered(partial(_edit, it, name), do, _address(name), plan)
 
 
+def _pool(it: Form, name: str) -> Pool:
+    return it.service.queries.check_pool(name, it.asker.visibility)
+
+
 def _view(it: Form, name: str) -> PoolView:
     return it.service.queries.pool(name, it.asker.visibility)
 
 
 def _edit(it: Form, name: str, **more: Any) -> Response:
-    view, promise = _view(it, name), may_promise(it.asker, name)
-    found = lines(view.pool, _kinds(it.service, view).flavors) if view.pool.parent is None and promise else []
-    settings = boxes(view.pool, _cohorts(it, view), promise=promise)
-    now = {"quota": share_now(view.pool)} | {each.name: each.now for each in settings}
+    pool, promise = _pool(it, name), may_promise(it.asker, name)
+    found = lines(pool, it.service.declarations.kinds(pool).flavors) if pool.parent is None and promise else []
+    settings = boxes(pool, _cohorts(it, pool), promise=promise)
+    now = {"quota": share_now(pool)} | {each.name: each.now for each in settings}
     now |= {cell.name: cell.now for line in found for cell in line.cells}
     about: dict[str, Any] = {"lines": found, "promise": promise, "boxes": settings, "now": now}
-    return _shown(it, "edit.html", it.typed(**now), view, **about, **more)
+    return _shown(it, "edit.html", it.typed(**now), pool, **about, **more)
 
 
-def _kinds(service: Service, view: PoolView) -> Kinds:
-    return replace(service.declarations.kinds(), flavors=tuple(each.name for each in view.flavors))
-
-
-def _cohorts(it: Form, view: PoolView) -> list[str]:
+def _cohorts(it: Form, pool: Pool) -> list[str]:
     """Returns the cohorts that the pool can join: those that the user sees, and its own."""
     seen = {each.name for each in it.service.queries.cohorts(it.asker.visibility)}
-    return sorted(seen | ({view.pool.cohort} if view.pool.cohort else set()))
+    return sorted(seen | ({pool.cohort} if pool.cohort else set()))
 
 
 # ---------------------------------------------------------------- a new subpool
@@ -162,7 +161,7 @@ async def create_subpool(it: Filled, name: str) -> Response:
 
 def _subpool(it: Form, name: str, **more: Any) -> Response:
     view = _view(it, name)
-    return _shown(it, "subpool.html", it.typed(name="", quota=""), view, left=view.now.gpus.unallocated, **more)
+    return _shown(it, "subpool.html", it.typed(name="", quota=""), view.pool, left=view.now.gpus.unallocated, **more)
 
 
 # ---------------------------------------------------------------- the end of a pool
@@ -171,13 +170,13 @@ def _subpool(it: Form, name: str, **more: Any) -> Response:
 @form(router, "/pool/{name}/delete", dependencies=_DELETE)
 async def delete(it: Filled, name: str) -> Response:
     """Opens with its plan, since there is nothing to fill in."""
-    view = await run_in_threadpool(_view, it, name)
+    pool = await run_in_threadpool(_pool, it, name)
     parent = name.partition(SUBPOOL_DELIMITER)[0]
     do = partial(it.service.declarations.delete_pool, name, user=it.user, expected=_expected(it.fields))
-    it = replace(it, fields=it.fields or {"tag": tag_of(view.pool)})
+    it = replace(it, fields=it.fields or {"tag": tag_of(pool)})
     plan = it.plan(lambda: OfDeletion(name, it.user))
     then = _address(parent) if parent != name else "/"
-    return await it.answered(partial(_shown, it, "delete.html", {}, view), do, then, plan)
+    return await it.answered(partial(_shown, it, "delete.html", {}, pool), do, then, plan)
 
 
 # ---------------------------------------------------------------- paused and closed for a while
@@ -217,20 +216,20 @@ async def _marked(
     asks: tuple[str, ...] = (),
 ) -> Response:
     """*question*: the subject of its plan; None: it changes nothing that runs or waits. *asks*: the fields of its form."""
-    view = await run_in_threadpool(_view, it, name)
+    pool = await run_in_threadpool(_pool, it, name)
     typed = {each: it.field(each) for each in asks}
     said = {each: value or (None if each == "until" else "") for each, value in typed.items()}
     command = getattr(it.service.declarations, f"{act}_pool")
     do = partial(command, name, user=it.user, expected=_expected(it.fields), **said)
     if question and not asks:
-        it = replace(it, fields=it.fields or {"tag": tag_of(view.pool)})
+        it = replace(it, fields=it.fields or {"tag": tag_of(pool)})
     about: dict[str, Any] = {
         "does": f"{act.capitalize()} {name}",
         "says": says,
         "act": act,
         "plans": question is not None,
     }
-    draw = partial(_shown, it, "mark.html", typed, view, **about)
+    draw = partial(_shown, it, "mark.html", typed, pool, **about)
     return await it.answered(draw, do, _address(name), it.plan(question) if question else None)
 
 
