@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runrig.cli.commands.queries import table_of
-from runrig.cli.commands.why import lines, pool_lines
+from runrig.cli.commands.why import lines, pool_lines, printed
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import would_start
 from runrig.cli.rendering.tables import plain
@@ -43,7 +43,7 @@ workflow:
 
 def asked(it: Desk, *ids: str) -> str:
     views = [it.service.workflow_queries.why(id) for id in ids]
-    answers = [workflows.why(to_plain(view)) for view in views]
+    answers = [printed(to_plain(view)) for view in views]
     return f"$ runrig why {' '.join(ids)}\n" + "\n\n".join("\n".join(lines(answer)) for answer in answers)
 
 

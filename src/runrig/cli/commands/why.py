@@ -7,7 +7,6 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.lazy import command
-from runrig.cli.printed import workflows
 from runrig.cli.rendering import times, would_start
 from runrig.cli.rendering.array_text import parts
 from runrig.cli.rendering.cause_text import last_lines
@@ -20,7 +19,7 @@ from runrig.domain.laws import cited
 from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, counted, listed
 from runrig.domain.reason_lines import domain_line, part_line
 from runrig.domain.reasons import CLOSEST, IN_USE_BY, Code, Part
-from runrig.osmo.shape import page
+from runrig.osmo.shape import naive, page
 
 TIERS = {
     "submission": "submitted",
@@ -96,7 +95,26 @@ def _limited(why: Answer) -> bool:
 
 
 def _why(session: Session, id: str, element: str | None) -> dict[str, Any]:
-    return workflows.why(session.client.get(path("workflows", id, "why"), {"element": element}))
+    return printed(session.client.get(path("workflows", id, "why"), {"element": element}))
+
+
+def printed(answer: Answer) -> dict[str, Any]:
+    """Times without zone, and in another order."""
+    groups = [{**each, "preempted": [_at("at", of) for of in each["preempted"]]} for each in answer["groups"]]
+    return {
+        "workflow": answer["id"],
+        "status": answer["status"],
+        "groups": groups,
+        "sentence": answer["sentence"],
+        "cause": answer["cause"],
+        "ending": _at("at", answer["ending"]),
+        "standstill": _at("since", answer["standstill"]),
+        "changes": answer["changes"],
+    }
+
+
+def _at(name: str, answer: Answer | None) -> Answer | None:
+    return answer and {**answer, name: naive(answer[name])}
 
 
 def _changes(session: Session, why: Answer, search: Mapping[str, str]) -> Answer | None:

@@ -47,20 +47,3 @@ def events(found: Iterable[Answer]) -> list[dict[str, Any]]:
         {**each, "time": naive(each["time"]), "law": None if each["revision"] is None else each["law"]}
         for each in found
     ]
-
-
-def why(answer: Answer) -> dict[str, Any]:
-    ending, standstill = answer["ending"], answer["standstill"]
-    return {
-        "workflow": answer["id"],
-        "status": answer["status"],
-        "groups": [
-            {**group, "preempted": [{**each, "at": naive(each["at"])} for each in group["preempted"]]}
-            for group in answer["groups"]
-        ],
-        "sentence": answer["sentence"],
-        "cause": answer["cause"],
-        "ending": ending and {**ending, "at": naive(ending["at"])},
-        "standstill": standstill and {**standstill, "since": naive(standstill["since"])},
-        "changes": answer["changes"],
-    }
