@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 
 class Balance(NamedTuple):
-    """The terms of rules Q3 and Q4 for one node and (flavor, resource). *available* may be negative."""
+    """The terms of rules Q3 and Q4 for one node and (flavor, resource). *available* may be negative.
+
+    *used*: by work that cannot borrow; None if it is not counted.
+    """
 
     nominal: int
     subtree: int
@@ -14,6 +17,7 @@ class Balance(NamedTuple):
     balance: int
     available: int
     potential: int
+    used: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from runrig.kueue.options import GATES as KNOWN_GATES
 from runrig.kueue.options import Options
 from runrig.kueue.read import Manifests
 from runrig.kueue.read.jobs import Changes, started, suspended
-from runrig.wire.simulate import COHORT, Admitted, Cycle, Moment, Numbers, Outcome, PodSetStarted, TreeNode
+from runrig.wire.simulate import COHORT, Admitted, Cycle, Moment, Outcome, PodSetStarted, TreeNode
 
 QUEUE = "ClusterQueue"
 _ALWAYS_ON = ("HierarchicalCohorts",)
@@ -163,11 +163,7 @@ def _held_back(workload: Workload, gates: Mapping[str, bool]) -> str:
 
 
 def _moment(simulator: Simulator) -> Moment:
-    quotas = {
-        node: {key: Numbers(balance) for key, balance in balances.items()}
-        for node, balances in simulator.quotas().items()
-    }
-    return Moment(quotas, simulator.shares())
+    return Moment(simulator.quotas(), simulator.shares())
 
 
 def _tree(system: System) -> Iterator[TreeNode]:

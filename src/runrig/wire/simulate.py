@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from runrig.domain.balances import Balance, Share
-from runrig.domain.kueue import Decided, Inactive, Pending, Preemption, Warned
+from runrig.domain.kueue import Decided, Inactive, Pending, Warned
 from runrig.domain.quantities import FlavorResource
 
 Json = dict[str, object]
@@ -26,15 +26,7 @@ class TreeNode:
     parent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """*used*: by work that cannot borrow; None if there is no such work."""
-
-    balance: Balance
-    used: int | None = None
-
-
-Quotas = Mapping[str, Mapping[FlavorResource, Numbers]]
+Quotas = Mapping[str, Mapping[FlavorResource, Balance]]
 """Node name -> (flavor, resource) -> numbers; both sorted."""
 
 
@@ -127,7 +119,8 @@ def _line(document: Json) -> str:
 
 def _quotas(quotas: Quotas) -> Json:
     return {
-        node: {str(key): _numbers(amounts[key]) for key in sorted(amounts)} for node, amounts in sorted(quotas.items())
+        node: {str(key): _without_nothing(amounts[key]._asdict()) for key in sorted(amounts)}
+        for node, amounts in sorted(quotas.items())
     }
 
 
@@ -148,11 +141,6 @@ def _cohorts(outcome: Outcome) -> Json:
     }
 
 
-def _numbers(numbers: Numbers) -> Json:
-    answer: Json = numbers.balance._asdict()
-    return answer if numbers.used is None else answer | {"used": numbers.used}
-
-
 def _shares(shares: Mapping[str, Share]) -> Json:
     return {node: asdict(share) for node, share in sorted(shares.items())}
 
@@ -161,14 +149,14 @@ def _cycle(cycle: Cycle, known: frozenset[str]) -> Json:
     at: Json = {} if cycle.at is None else {"at": int(cycle.at) if cycle.at.is_integer() else cycle.at}
     return at | {
         "admitted": [_admitted(each) for each in cycle.admitted],
-        "preempted": [_preempted(each) for each in cycle.preempted],
+        "preempted": [_without_nothing(asdict(each)) for each in cycle.preempted],
         "pending": [_pending(each, known) for each in cycle.pending],
         "skipped_preemptions": dict(sorted(cycle.skipped.items())),
     }
 
 
-def _preempted(preempted: Preemption) -> Json:
-    return {name: value for name, value in asdict(preempted).items() if value is not None}
+def _without_nothing(values: Mapping[str, object]) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _admitted(admitted: Admitted) -> Json:

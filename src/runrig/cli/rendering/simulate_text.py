@@ -6,10 +6,11 @@ from operator import attrgetter
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.rendering.tree import tree
+from runrig.domain.balances import Balance
 from runrig.domain.kueue import Pending
 from runrig.domain.laws import cited
 from runrig.domain.quantities import FlavorResource, counted, format_quantity
-from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome
+from runrig.wire.simulate import Admitted, Cycle, Outcome
 
 _TREE = (
     Column("Name"),
@@ -72,12 +73,11 @@ def _tree(outcome: Outcome) -> Iterator[tuple[str, ...]]:
             yield ((lines_before + node.name, node.kind) if at == 0 else ("", "")) + line
 
 
-def _numbers(key: FlavorResource, before: Numbers, after: Numbers) -> tuple[str, ...]:
+def _numbers(key: FlavorResource, old: Balance, new: Balance) -> tuple[str, ...]:
     def cell(was: int, now: int) -> str:
         first, last = (format_quantity(key.resource, amount) for amount in (was, now))
         return first if first == last else f"{first} → {last}"
 
-    old, new = before.balance, after.balance
     return (
         str(key),
         format_quantity(key.resource, old.nominal),

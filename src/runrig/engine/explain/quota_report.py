@@ -107,7 +107,7 @@ def _balances(node: QuotaNode, keys: Iterable[tuple[str, int]], sums: _Sums) -> 
 
 
 def _balance(node: QuotaNode, index: int, sums: _Sums) -> Balance:
-    nominal, subtree, local, usage, balance, headroom, potential = balance_of(node, index)
+    nominal, subtree, local, usage, balance, headroom, potential, _ = balance_of(node, index)
     used = sums.used[node][index] if node in sums.used else 0
     drawn = node.drawn(index)
     return Balance(

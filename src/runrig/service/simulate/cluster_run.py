@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from runrig.domain.after import After
+from runrig.domain.balances import Balance
 from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import GangState, Placement
 from runrig.domain.kueue import Pending, Preemption, Settings, Warned
@@ -31,7 +32,7 @@ from runrig.engine.scheduling.queue_order import waiting_in_order
 from runrig.engine.state.state import State
 from runrig.kueue.options import Options
 from runrig.service.simulate.scenario import Arrival, Scenario
-from runrig.wire.simulate import COHORT, Admitted, Cycle, Moment, Numbers, Outcome, PodSetStarted, Quotas
+from runrig.wire.simulate import COHORT, Admitted, Cycle, Moment, Outcome, PodSetStarted, Quotas
 from runrig.wire.simulate import TreeNode as Shown
 
 DEFAULT_DURATION_S = 60.0
@@ -324,6 +325,6 @@ def _quotas(state: State) -> Quotas:
     }
 
 
-def _numbers(state: State, node: QuotaNode, index: int) -> Numbers:
+def _numbers(state: State, node: QuotaNode, index: int) -> Balance:
     firm = None if node.pool is None else state.ledger.tree.firm[node.name]
-    return Numbers(balance_of(node, index), None if firm is None else firm.usage[REAL][index])
+    return balance_of(node, index)._replace(used=None if firm is None else firm.usage[REAL][index])
