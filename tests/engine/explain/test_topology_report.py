@@ -176,32 +176,6 @@ def test_levels_below_the_requested_one_are_only_summed() -> None:
     )
 
 
-def test_a_gang_fits_only_completely_inside_one_domain() -> None:
-    """Two racks with five free each: both hold a gang of four, none holds one of six, and the zone holds one of ten."""
-    ledger = ledger_of(node("n0", "a0", 5), node("n1", "a1", 5))
-
-    def fit(pods: int, gpus: int = 1) -> list[int]:
-        found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(GangSize(pods, gpus)))
-        parts: list[DomainReport | LevelReport] = [found.all, *found.levels]
-        return [each.gangs.now for each in parts if each.gangs]
-
-    assert (fit(4), fit(6), fit(10), fit(11)) == ([2, 2, 2], [1, 1, 0], [1, 1, 0], [0, 0, 0])
-    assert (fit(1, 3), fit(2, 3), fit(1, 6)) == ([2, 2, 2], [1, 1, 0], [0, 0, 0]), "a pod is whole on one node"
-
-
-def test_gangs_that_fit_now_after_low_and_ever() -> None:
-    """n2 is not ready and n4 is tainted, so neither counts now or after LOW. Only n2 counts for ever."""
-    found = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(GangSize(4, 1)))
-    assert {each.path: each.gangs for each in rows(found.all)} == {
-        (): GangsThatFit(2, 6, 9),
-        ("za",): GangsThatFit(2, 3, 6),
-        ("za", "0"): GangsThatFit(2, 3, 4),
-        ("za", "1"): GangsThatFit(0, 0, 2),
-        ("zb",): GangsThatFit(0, 2, 2),
-        ("zb", "0"): GangsThatFit(0, 2, 2),
-    }
-
-
 def test_a_gang_uses_one_flavor_and_gpus_are_listed_by_flavor() -> None:
     flavors = (Flavor("h100"), Flavor("b200"), Flavor("other"))
     nodes = (
@@ -259,14 +233,6 @@ def test_reserved_gpus_are_counted_once_and_only_for_their_gang() -> None:
     ]
 
 
-def test_gangs_that_stop_for_another_reason_are_room_after_low() -> None:
-    ledger = ledger_of(node("n0", "a0"))
-    run(ledger, "firm-1/g", NORMAL, {"n0": 6})
-    ledger.apply(Stop("firm-1/g", Status.FAILED), 2.0)
-    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(GangSize(2, 1)))
-    assert (found.all.gpus, found.all.gangs) == (DomainGpus(8, 2, 0, 0, 6, 0), GangsThatFit(1, 4, 4))
-
-
 @pytest.mark.parametrize(
     ("firm", "low", "left", "gpus", "fit"),
     [
@@ -287,24 +253,6 @@ def test_a_node_with_fewer_gpus_than_in_use(
     ledger.put_node(changed if left is not None else replace(changed, resources={"cpu": 1000}))
     found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(GangSize(1, 1)))
     assert (found.all.gpus, found.all.gangs) == (gpus, fit)
-
-
-def test_holders_with_equal_gpus_are_sorted_by_pods_and_then_by_name() -> None:
-    ledger = ledger_of(node("n0", "a0", 16))
-    for name, pods, gpus in (("a-1/g", 1, 4), ("b-1/g", 2, 2), ("d-1/g", 4, 1), ("c-1/g", 4, 1)):
-        run(ledger, name, NORMAL, {"n0": pods}, gpus=gpus)
-    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion())
-    assert [each.gang for each in found.all.holders] == ["c-1/g", "d-1/g", "b-1/g", "a-1/g"]
-
-
-def test_without_nodes_or_nodes_of_the_flavors_the_report_is_empty() -> None:
-    for ledger in (ledger_of(), ledger_of(node("n0", "a0"))):
-        found = topology_report(ledger, KEYS, ["b200"], TopologyQuestion(GangSize(1, 1), nodes=True))
-        assert found.all == DomainReport(
-            None, (), None, 0, 0, DomainGpus(0, 0, 0, 0, 0, 0), {}, GangsThatFit(0, 0, 0), (), Others(0, 0), ()
-        )
-        assert [(each.domains, each.gangs) for each in found.levels] == [(0, GangsThatFit(0, 0, 0))] * 2
-        assert found.apart == ()
 
 
 def test_a_report_changes_nothing() -> None:

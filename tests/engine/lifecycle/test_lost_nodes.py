@@ -49,53 +49,6 @@ def test_a_lead_that_moves_restarts_its_siblings_in_place() -> None:
     assert standing(world) == {"t-0": (1, "n2", (0,)), "u-0": (1, "n1", (0,))}
 
 
-def test_pods_of_several_lost_nodes_are_placed_together() -> None:
-    """One by one, the last would not fit: the larger pod needs n4."""
-    world = city("a/r0: 2 1 4 2 2 | b/r1: 9", team=PLENTY)
-    submit(world, "w", pods("s", 1, 1, "rack"), pods("l", 1, 2, "rack"), pods("k", 1, 4, "rack"))
-    stand(world, "w", {"s": {"n1": 1}, "l": {"n0": 1}, "k": {"n2": 1}})
-    hold(world, "low", n3=1)
-    turn(world)
-    assert told(world, turn(world, "n0", "n1")) == ["replace w"]
-    assert one_by_one(world, "w") == {"s": ["n3"], "l": ["n4"], "k": ["n2"]}
-
-
-def test_a_group_that_lost_all_pods_may_move_inside_the_domain_of_its_parent() -> None:
-    """T1."""
-    world = running(
-        "a/r0: 4 | a/r1: 4 | a/r2: 4 | b/r0: 4",
-        pods("t", 2, 2, "zone/z", "rack/x"),
-        pods("u", 2, 2, "zone/z", "rack/y"),
-    )
-    assert one_by_one(world, "w") == {"t": ["n0", "n0"], "u": ["n1", "n1"]}
-    assert told(world, turn(world, "n1")) == ["replace w"]
-    assert one_by_one(world, "w") == {"t": ["n0", "n0"], "u": ["n2", "n2"]}
-
-
-def test_a_gang_that_lost_all_pods_may_move_anywhere() -> None:
-    world = running("a/r0: 4 | b/r0: 8", pods("t", 4, 1, "rack"))
-    assert told(world, turn(world, "n0")) == ["replace w"]
-    assert one_by_one(world, "w") == {"t": ["n1"] * 4}
-
-
-def test_each_slice_stays_in_its_domain() -> None:
-    world = city("a/r0: 1 1 1 | a/r1: 1 1 1", team=PLENTY)
-    submit(world, "w", pods("t", 4, 1, "zone", "rack*2"))
-    stand(world, "w", {"t": {"n0": 1, "n1": 1, "n3": 1, "n4": 1}})
-    turn(world)
-    assert told(world, turn(world, "n1", "n3")) == ["replace w"]
-    assert one_by_one(world, "w") == {"t": ["n0", "n2", "n5", "n4"]}
-
-
-def test_the_remaining_pods_of_a_slice_determine_its_domain() -> None:
-    world = city("a/r0: 1 1 1 | a/r1: 4", team=PLENTY)
-    submit(world, "w", pods("t", 4, 1, "rack*2"))
-    stand(world, "w", {"t": {"n0": 1, "n1": 1, "n3": 2}})
-    turn(world)
-    turn(world, "n0")
-    assert one_by_one(world, "w") == {"t": ["n2", "n1", "n3", "n3"]}
-
-
 @pytest.mark.parametrize(
     ("drawn", "then"),
     [
@@ -124,26 +77,6 @@ def test_a_preference_is_first_tried_where_most_pods_remain() -> None:
     assert one_by_one(world, "w") == {"t": ["n0", "n2", "n2", "n3"]}
 
 
-def test_groups_that_lost_all_pods_are_placed_so_that_all_of_them_fit() -> None:
-    """T1."""
-    world = city("a/r0: 2 2 1 | a/r1: 2 2 | a/r2: 4 | a/r3: 5 | a/r4: 1", team=PLENTY)
-    tasks = pods("s", 1, 1, "zone"), pods("x", 2, 2, "zone", "rack/x"), pods("y", 5, 1, "zone", "rack/y")
-    submit(world, "w", *tasks)
-    stand(world, "w", {"s": {"n7": 1}, "x": {"n5": 2}, "y": {"n6": 5}})
-    turn(world)
-    turn(world, "n5", "n6")
-    assert one_by_one(world, "w") == {"s": ["n7"], "x": ["n3", "n4"], "y": ["n0", "n0", "n1", "n1", "n2"]}
-
-
-def test_pods_of_different_tasks_on_one_node_get_different_gpus() -> None:
-    world = city("a/r0: 3 1 | a/r1: 4", team=PLENTY)
-    submit(world, "w", pods("t", 1, 1, "rack"), pods("u", 2, 1, "rack"))
-    stand(world, "w", {"t": {"n0": 1}, "u": {"n0": 2}})
-    turn(world)
-    turn(world, "n0")
-    assert standing(world) == {"t-0": (1, "n2", (0,)), "u-0": (1, "n2", (1,)), "u-1": (1, "n2", (2,))}
-
-
 def test_a_group_split_by_a_new_label_is_requeued() -> None:
     """T1: no domain contains all its pods."""
     world = running("a/r0: 1 1 1 1", pods("t", 3, 1, "rack"))
@@ -169,16 +102,6 @@ def test_a_smaller_gang_keeps_its_size() -> None:
     come_back(world, Node("n3", {GPU: 1}, labels={"zone": "a", "rack": "r0"}))
     turn(world, "n0")
     assert one_by_one(world, "w") == {"t": ["n3", "n1", "n2"]}
-
-
-def test_ended_pods_do_not_bind_the_others_to_their_domain() -> None:
-    world = city("a/r0: 1 1 | a/r1: 2", team=PLENTY)
-    submit(world, "w", pods("lead", 1, 0, "zone"), pods("t", 2, 1, "rack"))
-    stand(world, "w", {"lead": {"n2": 1}, "t": {"n0": 1, "n1": 1}})
-    turn(world)
-    turn(world, facts={TaskKey("w-1", "t-1", 0): TaskFact(Phase.ENDED, 0)})
-    assert told(world, turn(world, "n0")) == ["replace w"]
-    assert one_by_one(world, "w")["t"] == ["n2", "n1"]
 
 
 # ---------------------------------------------------------------- lost nodes

@@ -306,13 +306,6 @@ def test_cohorts_are_created_changed_and_deleted_if_they_have_no_children() -> N
     assert pools.delete_cohort(world.state, "k") == Plan((DropCohort(Cohort("k", "inner")),))
 
 
-def test_edits_that_create_cycles_are_rejected() -> None:
-    """Q5, Q7."""
-    world = World({}, {}, (Cohort("x", "y"), Cohort("y", "z")))
-    refused(world, Refused, pools.put_cohort, Cohort("z", "x"), create=True)
-    refused(world, Refused, pools.put_cohort, Cohort("w", "w"), create=True)
-
-
 def test_an_existing_cycle_blocks_admissions_in_its_tree_only() -> None:
     """Q5."""
     world = World(

@@ -12,7 +12,6 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Plan, PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey, gpus_of, share_of
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
-from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import ExitAction, ExitRule
 from runrig.engine.explain.report import pool_balance
 from runrig.engine.lifecycle import pools, submission_gate
@@ -196,11 +195,6 @@ def test_a_share_that_does_not_fit_is_rejected_with_all_numbers() -> None:
     }
 
 
-def test_unknown_pools_are_not_found() -> None:
-    assert isinstance(refusal(team(), slice_of("nope", "a", 1)), NotFound)
-    assert isinstance(refusal(team(), slice_of("team", "a", 1), create=False), NotFound)
-
-
 def test_a_deleting_pool_rejects_changes_with_its_running_work() -> None:
     world = team(10, a=6)
     for name, gpus in (("w1", 2), ("w2", 3)):
@@ -286,27 +280,6 @@ def test_advice_names_only_accepted_alternatives_and_a_pool_with_room(pool: str,
             world.state, workflow("v", task("t", gpus)), spec_hash="h", pool=pool, priority=NORMAL, user="u", uuid="", now=1
         )  # fmt: skip
     assert str(caught.value).endswith(f". {ways}")
-
-
-def test_a_request_within_the_guarantee_waits_while_it_is_in_use() -> None:
-    """P3: AC7 of the osmo specification."""
-    world = team(30, a=20)
-    world.submit("uses", "team", HIGH, 8)
-    world.cycle()
-    world.submit("waits", "team", HIGH, 5)
-    assert world.cycle() == []
-    assert world.state.workflows["waits-1"].status is WorkflowStatus.PENDING
-
-
-def test_a_gang_counts_with_its_minimum_of_pods() -> None:
-    """P3."""
-    world = team(10, a=7)
-    spec = workflow("w", task("t", 1, count=8, minimum=3))
-    world.submit("w", "team", NORMAL, spec=spec)
-    assert world.cycle() == ["admit w"]
-    spec = workflow("v", task("t", 1, count=8, minimum=4))
-    with pytest.raises(Refused, match="v needs 4 GPUs at the same time, but pool team has 3 unallocated"):
-        world.submit("v", "team", NORMAL, spec=spec)
 
 
 @pytest.mark.parametrize("state", [DELETING, ARCHIVED])
@@ -415,13 +388,6 @@ def test_a_file_that_changes_a_parent_changes_its_unlisted_subpools() -> None:
         ("team--a", {"default": 5}, 1.0),
         ("team--b", {"default": 2}, 1.0),
     ]
-
-
-def test_a_file_whose_parent_is_too_small_for_unlisted_subpools_is_rejected() -> None:
-    """S1."""
-    world = team(10, a=4, b=2)
-    with pytest.raises(Refused, match=r"pool team cannot have a quota of 7 GPUs: its subpools have 8 \(a 6, b 2\)"):
-        pools.declare(world.state, file(Pool("team", gpu_quota(7)), a=6))
 
 
 def test_a_deleting_subpool_in_a_file_only_follows_its_parent() -> None:

@@ -25,14 +25,12 @@ from tests.worlds.placement import (
     LoggedWorld,
     change,
     city,
-    domain_of,
     enter,
     fleet,
     full_of_low,
     group,
     hold,
     keys,
-    one_by_one,
     overfull,
     per_domain,
     pods,
@@ -232,23 +230,6 @@ def test_groups_that_each_fit_the_same_rack_are_reported_as_not_fitting_together
 # ---------------------------------------------------------------- nodes that leave, join and shrink
 
 
-def test_a_cordoned_node_excludes_its_rack_for_gangs_that_need_all_of_it() -> None:
-    world = city(TWO_RACKS, team=PLENTY)
-    change(world, "n1", ready=False)
-    submit(world, "one", pods("t", 2, 8, "rack"))
-    assert world.cycle() == ["admit one"]
-    assert pods_on(world, "one") == {"t": {"n2": 1, "n3": 1}}
-    submit(world, "two", pods("t", 2, 8, "rack"))
-    assert world.cycle() == []
-    assert no_domain(world, "two") == ("rack", 1, 2)
-    change(world, "n3", ready=False)
-    assert world.cycle() == []
-    assert world.running() == {"one-1"}
-    change(world, "n1", ready=True)
-    assert world.cycle() == ["admit two"]
-    assert pods_on(world, "two") == {"t": {"n0": 1, "n1": 1}}
-
-
 @pytest.mark.parametrize("loss", ["gone", "cordoned", "smaller", "in another rack"])
 def test_a_nominated_gang_whose_rack_lost_a_node_is_placed_in_another(loss: str) -> None:
     """R4, T1: the node is lost between the plan and the next cycle."""
@@ -276,26 +257,6 @@ def test_a_nominated_gang_whose_rack_lost_a_node_is_placed_in_another(loss: str)
     assert world.cycle() == ["admit hi"]
     assert pods_on(world, "hi") == {"t": {"n0": 1, "n1": 1}}
     assert overfull(world) == {}
-
-
-def test_a_node_with_a_new_label_counts_in_its_new_rack() -> None:
-    world = city(TWO_RACKS, team=PLENTY)
-    enter(world, group("w", pods("t", 3, 8, "rack")), "team", NORMAL)
-    assert world.cycle() == []
-    change(world, "n2", labels={"zone": "a", "rack": "r0"})
-    assert world.cycle() == ["admit w"]
-    assert pods_on(world, "w") == {"t": {"n0": 1, "n1": 1, "n2": 1}}
-
-
-def test_capacity_taken_by_another_tenant_is_not_used() -> None:
-    """T1: three pods of four GPUs in the rack whose first node has shrunk to room for one of them."""
-    world = city("a/r0: 8 8 | a/r1: 8", team=PLENTY)
-    change(world, "n0", resources={GPU: 4})
-    submit(world, "w", pods("t", 3, 4, "rack"))
-    submit(world, "next", pods("t", 3, 4, "zone"))
-    assert world.cycle() == ["admit w"]
-    assert pods_on(world, "w") == {"t": {"n0": 1, "n1": 2}}
-    assert no_domain(world, "next") == ("zone", 2, 3)
 
 
 def test_an_overfull_node_accepts_no_more_and_does_not_affect_its_neighbours() -> None:
@@ -352,45 +313,6 @@ def test_a_gang_whose_minimum_fits_no_rack_waits() -> None:
 
 
 # ---------------------------------------------------------------- slices
-
-
-def slices(world: World, name: str, level: str, size: int) -> list[list[str]]:
-    """The domains of each slice of the pod set t: one each, if correct."""
-    domains = [domain_of(world, name, node, level) for node in one_by_one(world, name)["t"]]
-    return [sorted(set(domains[at : at + size])) for at in range(0, len(domains), size)]
-
-
-def test_each_slice_is_in_one_rack_and_the_slices_are_anywhere() -> None:
-    """T1: room for three, five and one, which is one slice of two, two, and none."""
-    world = city("a/r0: 1 2 | a/r1: 5 | a/r2: 1", team=PLENTY)
-    submit(world, "w", pods("t", 6, 1, "rack*2"))
-    assert world.cycle() == ["admit w"]
-    assert sorted(slices(world, "w", "rack", 2)) == [["a/r0"], ["a/r1"], ["a/r1"]]
-
-
-def test_pods_that_do_not_fit_as_complete_slices_wait() -> None:
-    """T1: five slots, two of them next to each other."""
-    world = city("a/r0: 1 | a/r1: 1 | a/r2: 3", team=PLENTY)
-    enter(world, group("w", pods("t", 4, 1, "rack*2")), "team", NORMAL)
-    assert world.cycle() == []
-    assert reasons(world, "w") == (Reason(Code.NOT_ALL_GROUPS_FIT, "T1", where="rack", need=4),)
-
-
-def test_the_last_slice_may_be_shorter() -> None:
-    world = city("a/r0: 2 | a/r1: 2 | a/r2: 1", team=PLENTY)
-    submit(world, "w", pods("t", 5, 1, "rack*2"))
-    assert world.cycle() == ["admit w"]
-    assert slices(world, "w", "rack", 2)[2] == ["a/r2"]
-    assert sorted(slices(world, "w", "rack", 2)) == [["a/r0"], ["a/r1"], ["a/r2"]]
-
-
-def test_slices_inside_slices() -> None:
-    """T1: four pods in a zone, two of them in a rack, twice."""
-    world = city("a/r0: 2 | a/r1: 3 | b/r0: 2 | b/r1: 1 2", team=PLENTY)
-    submit(world, "w", pods("t", 8, 1, "zone*4", "rack*2"))
-    assert world.cycle() == ["admit w"]
-    assert sorted(slices(world, "w", "zone", 4)) == [["a"], ["b"]]
-    assert sorted(slices(world, "w", "rack", 2)) == [["a/r0"], ["a/r1"], ["b/r0"], ["b/r1"]]
 
 
 # ---------------------------------------------------------------- large free racks stay whole

@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from runrig.domain.gangs import Requirement
 from runrig.domain.plan import PutNode
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import WorkflowSpec
 from runrig.engine.explain.why import why
 from runrig.spec.cluster import read_cluster
 from runrig.spec.workflow import read_workflow
-from tests.replaying import replayed
 from tests.worlds.engine import NORMAL, World
-from tests.worlds.service import desk
 
 FOLDER = Path(__file__).parents[3] / "examples" / "topology"
 CLIQUE = "nvidia.com/gpu-clique"
@@ -138,56 +135,4 @@ def test_shards_wait_while_no_rack_has_four_nodes_and_name_the_level() -> None:
     assert case.domains(CLIQUE) == {"model1": {"a"}}
 
 
-def test_copies_wait_while_each_has_a_rack_but_no_zone_has_both() -> None:
-    """T1: racks b and c are free, in different zones; zone a lacks a node of rack a."""
-    case = UseCase("03-one-zone", "03-cluster", "node1")
-    assert case.decided == []
-    (reason,) = case.reasons()
-    assert (reason.code, reason.law, reason.where, reason.have, reason.need) == (
-        Code.NO_DOMAIN_FITS,
-        "T1",
-        "zone",
-        7,
-        8,
-    )
-    case.cordon("node1", ready=True)
-    assert case.cycle() == ["admit one-zone"]
-
-
-def test_best_effort_does_not_wait_for_preferences() -> None:
-    """T2: one copy gets its rack. If racks were required, the other would wait forever; here it starts in two."""
-    cluster = read_cluster((FOLDER / "04-cluster.yaml").read_text())
-    (pool,) = cluster.pools
-    nodes = {
-        node.name: replace(node, labels={SPINE: "a", RACK: "3"}) if node.name == "node8" else node
-        for node in cluster.nodes
-    }
-    world = World({pool.name: pool}, nodes, cluster.cohorts, cluster.flavors)
-    spec = read_workflow((FOLDER / "04-best-effort.yaml").read_text())
-    id = world.submit(spec.name, pool.name, NORMAL, spec=spec)
-    assert world.cycle() == ["admit best-effort"]
-    racks: Domains = {}
-    for task in world.state.current_tasks((id, "training")):
-        racks.setdefault(task.name.partition("-")[0], set()).add(nodes[task.node or ""].labels[RACK])
-    assert sorted(len(each) for each in racks.values()) == [1, 2]
-
-
 # ---------------------------------------------------------------- after a restart of the server
-
-
-def test_a_restarted_server_places_the_next_gang_next_to_the_stored_ones(tmp_path: Path) -> None:
-    """T1, W2: the rows contain requirements, slices and placements, and the log gives the same."""
-    text = (FOLDER / "01-cluster.yaml").read_text()
-    nodes = read_cluster(text).nodes
-    clique = {node.name: node.labels[CLIQUE] for node in nodes}
-    found: list[set[str]] = []
-    for start in range(3):
-        with desk(tmp_path, nodes=nodes, cluster=None if start else text) as it:
-            id = it.submit("single", "research", text=(FOLDER / "01-single-rack.yaml").read_text())
-            it.later(0)
-            rows = it.store.load()
-            assert replayed(it.store).rows() == rows
-            (gang,) = (row for row in rows.gangs if row.gang.workflow == id)
-            assert [each.topology for each in gang.gang.pod_sets] == [(Requirement("gpu-clique"),)] * 4
-            found.append({clique[share.node] for each in gang.placement for share in each.shares})
-    assert found == [{"a"}, {"b"}, set()]

@@ -7,10 +7,10 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.older_gangs import Older, Share
 from runrig.domain.plan import DropNode, Nominate, Preempt, PutNode, PutPool, Withdraw
-from runrig.domain.pools import Cohort, Pool, Quota
-from runrig.domain.quantities import CPU, GPU, PODS, FlavorResource, requests_of
+from runrig.domain.pools import Pool, Quota
+from runrig.domain.quantities import CPU, GPU, PODS, FlavorResource
 from runrig.domain.reasons import Code, Concerned, Part, Reason
-from runrig.domain.workflows import Status, WorkflowSpec
+from runrig.domain.workflows import Status
 from runrig.engine import cycle
 from runrig.engine.explain.why import why
 from runrig.engine.state.state import State
@@ -47,16 +47,6 @@ def test_the_latest_borrower_is_reclaimed_and_low_within_the_quota_stays() -> No
     assert world.cycle() == ["nominate in", "preempt late for in (RECLAIM)"]
 
 
-def test_low_work_within_its_pools_quota_is_safe_from_a_full_pool() -> None:
-    """R2, P2: HIGH has no right beyond the quota."""
-    world = started(
-        World(TWO_POOLS, {"n0": 4}), ("firm", "a", NORMAL, 1), ("low", "a", LOW, 1), ("full", "b", NORMAL, 2)
-    )
-    world.submit("more", "b", NORMAL)
-    world.submit("most", "b", HIGH)
-    assert world.cycle() == []
-
-
 def test_low_work_of_the_same_pool_is_preempted_if_no_pool_borrows() -> None:
     """R1."""
     world = started(World(TWO_POOLS, {"n0": 4}), ("low", "a", LOW, 2), ("other", "b", LOW, 2))
@@ -86,61 +76,7 @@ def test_a_wide_borrower_stops_as_a_whole_and_the_rest_is_used() -> None:
     assert world.cycle() == ["admit in", "admit small"]
 
 
-def test_a_borrower_is_reclaimed_only_as_far_as_its_pool_borrows() -> None:
-    """R2: without the first gang the pool is within its nominal, so the second is safe."""
-    world = started(
-        World({"a": 2, "b": 2, "c": 0}, {"n0": 5}), ("l1", "a", LOW, 1), ("l2", "a", LOW, 2), ("x", "c", LOW, 2)
-    )
-    world.submit("in", "b", NORMAL, 2)
-    assert world.cycle() == ["nominate in", "preempt x for in (RECLAIM)"]
-
-
 # ---------------------------------------------------------------- the order of candidates
-
-
-def test_the_nearest_common_cohort_is_reclaimed_first() -> None:
-    """R3."""
-    cohorts = (Cohort("org"), Cohort("near", "org"), Cohort("far", "org"))
-    pools: dict[str, int | Pool] = {
-        "mine": Pool("mine", gpu_quota(2), cohort="near"),
-        "close": Pool("close", gpu_quota(0), cohort="near"),
-        "distant": Pool("distant", gpu_quota(0), cohort="far"),
-    }
-    world = started(World(pools, {"n0": 2}, cohorts), ("close", "close", LOW, 1), ("distant", "distant", LOW, 1))
-    world.submit("in", "mine", NORMAL, 1)
-    assert world.cycle() == ["nominate in", "preempt close for in (RECLAIM)"]
-
-
-def test_other_borrowers_are_reclaimed_before_the_own_pool() -> None:
-    """R3."""
-    world = started(World({"a": 2, "b": 0}, {"n0": 2}), ("theirs", "b", LOW, 1), ("own", "a", LOW, 1))
-    world.submit("in", "a", NORMAL, 1)
-    assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
-
-
-def test_the_last_to_start_stops_first_and_then_the_id_decides() -> None:
-    """R3."""
-    world = started(World({"a": 3, "b": 0}, {"n0": 3}), ("l1", "b", LOW, 1))
-    world.submit("l3", "b", LOW)
-    world.submit("l2", "b", LOW)
-    assert world.cycle() == ["admit l3", "admit l2"]
-    for name in ("x", "y", "z"):
-        world.submit(name, "a", NORMAL)
-    assert world.cycle() == [
-        "nominate x",
-        "preempt l2 for x (RECLAIM)",
-        "nominate y",
-        "preempt l3 for y (RECLAIM)",
-        "nominate z",
-        "preempt l1 for z (RECLAIM)",
-    ]
-
-
-def test_small_borrowers_keep_running_if_a_wide_one_alone_is_enough() -> None:
-    """R3: irreducible."""
-    world = started(World({"a": 4, "b": 0}, {"n0": 4}), ("wide", "b", LOW, 3), ("s1", "b", LOW, 1))
-    world.submit("in", "a", NORMAL, 3)
-    assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
 
 
 def test_a_stopping_gang_is_waited_for_and_nothing_else_stops() -> None:
@@ -197,42 +133,6 @@ def test_a_preemptor_that_needs_the_rest_of_anothers_target_waits_for_it_too() -
 # ---------------------------------------------------------------- subpools
 
 
-def test_low_work_of_a_parent_is_preempted_by_a_subpool_only_beyond_unallocated_quota() -> None:
-    """R2: within the parent's quota, but using what was given to the subpool."""
-    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 2}
-    world = started(World(pools, {"n0": 6}), ("low", "team", LOW, 2), ("over", "team", LOW, 2), ("o", "sim", NORMAL, 2))
-    world.submit("in", "team--a", NORMAL, 2)
-    assert world.cycle() == ["nominate in", "preempt over for in (RECLAIM)"]
-
-
-def test_a_subpool_reclaims_from_borrowers_and_not_from_its_parent_within_quota() -> None:
-    """R2: what is unallocated belongs to the parent, like a pool's quota."""
-    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "other": 0}
-    world = started(
-        World(pools, {"n0": 6}), ("m1", "team", LOW, 1), ("m2", "team", LOW, 1), ("theirs", "other", LOW, 4)
-    )
-    world.submit("in", "team--a", NORMAL, 2)
-    assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
-
-
-def test_a_wide_gang_of_a_parent_partly_beyond_its_own_stops_as_a_whole() -> None:
-    """R2: two of its three GPUs were given to the subpool. The narrow gang is then within what is unallocated, and
-    safe.
-    """
-    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2)}
-    world = started(World(pools, {"n0": 4}), ("narrow", "team", LOW, 1), ("wide", "team", LOW, 3))
-    world.submit("in", "team--a", NORMAL, 2)
-    assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
-
-
-def test_guaranteed_work_of_a_parent_counts_against_what_is_unallocated() -> None:
-    """R2: including it, the parent's own work exceeds that, so its LOW is not safe from a subpool."""
-    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2)}
-    world = started(World(pools, {"n0": 4}), ("low", "team", LOW, 2), ("firm", "team", NORMAL, 2))
-    world.submit("in", "team--a", NORMAL, 2)
-    assert world.cycle() == ["nominate in", "preempt low for in (RECLAIM)"]
-
-
 def test_a_parent_is_safe_in_the_resource_that_it_does_not_borrow() -> None:
     """R2, flavor by flavor: mine uses its share of the old nodes and more of the new ones; only the latter are
     reclaimed.
@@ -252,18 +152,6 @@ def test_a_parent_is_safe_in_the_resource_that_it_does_not_borrow() -> None:
     assert world.cycle() == ["admit busy"]
     world.submit("in", "team--a", NORMAL, spec=workflow("in", task("t", 2)))
     assert world.cycle() == ["nominate in", "preempt new2 for in (RECLAIM)"]
-
-
-def test_with_different_weights_a_parent_within_what_is_unallocated_is_safe_too() -> None:
-    """R2 comes before R3."""
-    pools: dict[str, int | Pool] = {
-        "team": Pool("team", gpu_quota(4), weight=3),
-        "team--a": replace(subpool("team", "a", 2), weight=3),
-        "other": 0,
-    }
-    world = started(World(pools, {"n0": 6}), ("mine", "team", LOW, 2), ("theirs", "other", LOW, 4))
-    world.submit("in", "team--a", NORMAL, 2)
-    assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
 
 
 def test_if_only_nodes_are_full_a_parent_within_what_is_unallocated_is_named_as_safe() -> None:
@@ -288,51 +176,6 @@ def test_if_only_nodes_are_full_a_parent_within_what_is_unallocated_is_named_as_
             concerned=(Concerned(Part.PROTECTED, "team", 2),),
         )
     ]
-
-
-def test_a_subpool_reclaims_from_a_borrowing_sibling_and_not_from_another() -> None:
-    """R2."""
-    pools: dict[str, int | Pool] = {
-        "team": 6,
-        "team--a": subpool("team", "a", 2),
-        "team--b": subpool("team", "b", 2),
-        "team--c": subpool("team", "c", 2),
-    }
-    world = started(
-        World(pools, {"n0": 6}), ("b1", "team--b", LOW, 2), ("b2", "team--b", LOW, 2), ("c1", "team--c", LOW, 2)
-    )
-    world.submit("in", "team--a", NORMAL, 2)
-    assert world.cycle() == ["nominate in", "preempt b2 for in (RECLAIM)"]
-
-
-def test_inner_pools_within_their_nominal_come_last_if_their_outermost_pool_borrows() -> None:
-    """R2: pools above nominal at every level first; the rest of the same outermost pool only if that is not enough."""
-    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 4}
-    work = (("outer", "team", LOW, 2), ("inner", "team--a", LOW, 2), ("big", "team", LOW, 2))
-    world = started(World(pools, {"n0": 4, "n1": 2, "n2": 2}), *work)
-    # All idle GPUs together are one short of the request on one node: only a node of team's would do.
-    places = {
-        name: world.state.tasks[next(key for key in world.state.active if key.workflow == f"{name}-1")].node
-        for name, *_ in work
-    }
-    assert places == {"outer": "n1", "inner": "n2", "big": "n0"}
-    world.submit("in", "sim", NORMAL, 4)
-    assert world.cycle() == ["nominate in", "preempt big for in (RECLAIM)"]
-
-
-def test_an_inner_pool_within_its_nominal_is_preempted_if_nothing_else_can_be() -> None:
-    """R2."""
-    pools: dict[str, int | Pool] = {"team": 2, "team--a": subpool("team", "a", 2), "sim": 4}
-    world = World(pools, {"n0": 4, "n1": 2})
-    world.submit("inner", "team--a", LOW, 2)
-    world.submit("firm", "team--a", NORMAL, 2)
-    assert world.cycle() == ["admit firm", "admit inner"]
-    assert {key.workflow: world.state.tasks[key].node for key in world.state.active} == {
-        "firm-1": "n1",
-        "inner-1": "n0",
-    }
-    world.submit("in", "sim", NORMAL, 4)
-    assert world.cycle() == ["nominate in", "preempt inner for in (RECLAIM)"]
 
 
 def test_excess_of_older_parent_work_is_not_reclaimed_from_other_pools() -> None:
@@ -468,39 +311,6 @@ def test_only_users_of_the_short_resource_stop() -> None:
     assert world.cycle() == ["admit gpus", "admit cores"]
     world.submit("in", "a", NORMAL, 2)
     assert world.cycle() == ["nominate in", "preempt gpus for in (RECLAIM)"]
-
-
-def asking(name: str, **amounts: int) -> WorkflowSpec:
-    return workflow(name, task("t", requests=requests_of(amounts)))
-
-
-def test_low_work_without_quota_is_preempted_if_it_blocks_nodes() -> None:
-    """R1: guaranteed GPUs are useless without the cores next to them."""
-    world = World({"a": 2}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
-    world.submit("low", "a", LOW, spec=asking("low", cpu=4000))
-    world.cycle()
-    world.submit("in", "a", NORMAL, spec=asking("in", gpu=1, cpu=1000))
-    assert world.cycle() == ["nominate in", "preempt low for in (PRIORITY)"]
-    assert world.cycle() == ["admit in"]
-
-
-def test_quota_and_nodes_are_reclaimed_together() -> None:
-    """R1, R2."""
-    world = World({"a": 2, "b": 0}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
-    world.submit("low", "a", LOW, spec=asking("low", cpu=4000))
-    world.submit("borrows", "b", LOW, spec=asking("borrows", gpu=2))
-    world.cycle()
-    world.submit("in", "a", NORMAL, spec=asking("in", gpu=1, cpu=1000))
-    assert world.cycle() == ["nominate in", "preempt borrows for in (RECLAIM)", "preempt low for in (PRIORITY)"]
-
-
-def test_low_work_of_another_pool_within_its_quota_is_safe_whatever_nodes_it_uses() -> None:
-    """R2."""
-    world = World({"a": 2, "b": 0}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
-    world.submit("low", "b", LOW, spec=asking("low", cpu=4000))
-    world.cycle()
-    world.submit("in", "a", NORMAL, spec=asking("in", gpu=1, cpu=1000))
-    assert world.cycle() == []
 
 
 def test_a_skipped_gang_is_evaluated_again_when_another_begins_to_stop() -> None:

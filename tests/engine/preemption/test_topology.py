@@ -31,7 +31,6 @@ from tests.worlds.placement import (
     hold_on,
     linger,
     overfull,
-    per_domain,
     pods,
     pods_on,
     stand,
@@ -53,26 +52,6 @@ def test_the_rack_with_the_fewest_targets_is_chosen() -> None:
     assert world.cycle() == ["nominate hi", "preempt wide for hi (PRIORITY)"]
     assert pods_on(world, "hi") == {"t": {"n2": 1, "n3": 1}}
     assert world.cycle() == ["admit hi"]
-
-
-def test_the_gangs_with_fewer_pods_stop_if_their_numbers_are_equal() -> None:
-    """T4: the gang of two pods started later."""
-    world = city(TWO_RACKS, team=PLENTY)
-    hold(world, "firm", priority=NORMAL, n3=8)
-    hold(world, "small", n2=8)
-    hold(world, "wide", n0=8, n1=8)
-    submit(world, "hi", pods("t", 1, 8, "rack"), priority=HIGH)
-    assert world.cycle() == ["nominate hi", "preempt small for hi (PRIORITY)"]
-
-
-def test_the_pods_with_fewer_gpus_stop_if_their_numbers_are_equal() -> None:
-    """T4: the pod of eight GPUs started later."""
-    world = city(TWO_RACKS, team=PLENTY)
-    hold(world, "firm", priority=NORMAL, n1=8, n2=2, n3=8)
-    hold(world, "small", n2=6)
-    hold(world, "large", n0=8)
-    submit(world, "hi", pods("t", 1, 6, "rack"), priority=HIGH)
-    assert world.cycle() == ["nominate hi", "preempt small for hi (PRIORITY)"]
 
 
 @pytest.mark.parametrize(("first", "second"), [("n0", "n1"), ("n1", "n0")])
@@ -98,18 +77,6 @@ def test_gangs_without_gpus_can_be_in_the_way_too(resource: str) -> None:
     submit(world, "hi", pods("t", 2, 8, "rack", **{resource: 4000}), priority=HIGH)
     assert world.cycle() == ["nominate hi", "preempt low for hi (PRIORITY)"]
     assert pods_on(world, "hi") == {"t": {"n0": 1, "n1": 1}}
-
-
-def test_gangs_that_are_not_needed_keep_running() -> None:
-    """R3: six of eight GPUs on each node: the third may stay, and one of the two others."""
-    world = city("a/r0: 8 8 | a/r1: 4 4", team=PLENTY)
-    hold(world, "l0", n0=2)
-    hold(world, "l1", n0=2)
-    hold(world, "l2", n1=1)
-    submit(world, "hi", pods("t", 2, 6, "rack"), priority=HIGH)
-    assert world.cycle() == ["nominate hi", "preempt l1 for hi (PRIORITY)"]
-    assert world.cycle() == ["admit hi", "admit l1"]
-    assert overfull(world) == {}
 
 
 def test_a_rack_whose_gangs_are_already_stopping_costs_nothing() -> None:
@@ -167,26 +134,6 @@ def test_gangs_that_free_nothing_at_the_limit_are_not_tried() -> None:
         world.now += 1
     submit(world, "hi", pods("t", 1, 8, "rack"), pool="mine", priority=HIGH)
     assert world.cycle() == ["nominate hi", "preempt few for hi (RECLAIM)"]
-
-
-def test_with_nested_requirements_the_total_counts_not_the_cheapest_rack() -> None:
-    """T4: in zone a, one rack is free and four gangs use the other; in zone b, one gang uses each."""
-    world = city("a/r0: 8 8 | a/r1: 8 8 | b/r0: 8 8 | b/r1: 8 8", team=PLENTY)
-    hold(world, "wide0", n4=8, n5=8)
-    hold(world, "wide1", n6=8, n7=8)
-    for at, node in enumerate(("n2", "n2", "n3", "n3")):
-        hold_on(world, f"low{at}", {node: 4})
-    submit(world, "hi", pods("x", 2, 8, "zone", "rack/x"), pods("y", 2, 8, "zone", "rack/y"), priority=HIGH)
-    assert sorted(world.cycle()) == [
-        "nominate hi",
-        "preempt wide0 for hi (PRIORITY)",
-        "preempt wide1 for hi (PRIORITY)",
-    ]
-    assert sorted(per_domain(world, "hi", "rack").items()) in (
-        [("b/r0", "x x"), ("b/r1", "y y")],
-        [("b/r0", "y y"), ("b/r1", "x x")],
-    )
-    assert world.cycle() == ["admit hi", "admit wide0"]  # it has no requirement, and goes to the free rack
 
 
 def test_two_gangs_that_need_a_rack_each_stop_different_gangs() -> None:

@@ -44,23 +44,6 @@ def test_the_nearest_cohort_shares_first_and_each_limit_on_the_way_applies() -> 
     }
 
 
-def test_a_cohorts_borrowing_limit_blocks_quota_from_above() -> None:
-    tree = tree_of(
-        Pool("a", gpu_quota(2), cohort="research"), cohorts=(ORG, Cohort("research", "org", gpu_quota(4, borrowing=0)))
-    )
-    assert shared_by(tree.firm["a"], 0) == (("research", 4),)
-
-
-def test_quota_drawn_by_one_pool_is_not_available_to_others() -> None:
-    tree = tree_of(Pool("a", gpu_quota(2), cohort="research"), Pool("b", gpu_quota(1), cohort="research"))
-    hold(tree, "a", 5)
-    assert (tree.firm["a"].drawn(0), left_of_promise(tree.firm["a"], 0), left_of_promise(tree.firm["b"], 0)) == (
-        3,
-        4,
-        5,
-    )
-
-
 def test_own_quota_stays_available_when_more_is_drawn_than_a_cohort_still_has() -> None:
     """R7: a guarantee was cut under running work. Nothing more can be drawn; pools keep their own quota."""
     tree = tree_of(
@@ -74,14 +57,6 @@ def test_own_quota_stays_available_when_more_is_drawn_than_a_cohort_still_has() 
     assert within_promise(tree.firm["b"], ((0, 3),))
     assert not within_promise(tree.firm["b"], ((0, 4),))
     assert not within_promise(tree.firm["a"], ((0, 1),))
-
-
-def test_a_subpool_draws_past_its_parent_but_not_its_parents_own_quota() -> None:
-    parent = Pool("team", gpu_quota(4), cohort="research")
-    tree = tree_of(parent, Pool("team--a", gpu_quota(3), cohort="research", parent="team", subpool_name="a"))
-    hold(tree, "team--a", 5)
-    assert tree.pools["team"].drawn(0) == 2
-    assert (left_of_promise(tree.firm["team--a"], 0), left_of_promise(tree.firm["team"], 0)) == (5, 6)
 
 
 def test_drawn_quota_is_not_borrowed() -> None:

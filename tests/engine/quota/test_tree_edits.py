@@ -184,21 +184,6 @@ def test_a_moved_cohort_keeps_its_running_work() -> None:
     assert overs(world) == {}
 
 
-def test_a_moved_pool_keeps_its_running_work() -> None:
-    """R7."""
-    world = org()
-    put_cohort(world, Cohort("left", "org", gpu_quota(0, borrowing=1)))
-    put_pool(world, Pool("b", gpu_quota(4), cohort="left"))
-    assert overs(world) == {}
-    put_pool(world, Pool("b", gpu_quota(1), cohort="left"))
-    put_pool(world, Pool("a", gpu_quota(4), cohort="right"))
-    assert overs(world) == {"left": 4}
-    world.submit("next", "b", LOW, 1)
-    world.submit("mine", "a", NORMAL, 2)
-    assert world.cycle() == ["admit mine"]
-    assert world.running() == {"low-1", "more-1", "mine-1"}
-
-
 def test_a_lender_reclaims_from_a_tree_that_became_too_small() -> None:
     """R2: the edit does not stop work, but the lender that needs its own quota does."""
     world = org()
@@ -271,14 +256,6 @@ def test_a_cohort_is_not_pruned_while_something_outside_the_file_is_below_it() -
     world = org()
     assert pruned(world, pools_=(Pool("a", gpu_quota(4)),)) == ["left"]
     assert pruned(world, pools_=(Pool("a", gpu_quota(4)), Pool("b", gpu_quota(4)))) == ["right", "left", "org"]
-
-
-def test_the_file_may_put_objects_below_an_undeclared_cohort() -> None:
-    """Q6."""
-    world = org()
-    both = (Pool("a", gpu_quota(4), cohort="left"), Pool("b", gpu_quota(4), cohort="right"))
-    assert pruned(world, pools_=both) == ["right", "left", "org"]
-    assert pruned(world, Cohort("right", "org"), pools_=both) == ["left", "org"]
 
 
 def test_a_limit_without_a_quota_means_a_quota_of_zero() -> None:

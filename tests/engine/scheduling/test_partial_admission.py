@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from runrig.domain.errors import Refused
 from runrig.domain.gangs import Priority, Requirement
 from runrig.domain.nodes import Node
-from runrig.domain.pools import Cohort, Pool, TopologyKey
+from runrig.domain.pools import Pool, TopologyKey
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import GroupSpec, Status, TaskSpec, WorkflowSpec
 from runrig.engine.ledger.fit import find_place
@@ -21,7 +21,6 @@ from tests.exploring import tries
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 Range = tuple[int, int | None]
-KEP: tuple[Range, ...] = ((1, None), (4, 2), (20, 10))
 """The pod sets of the specification, as (count, minimum)."""
 
 
@@ -47,13 +46,6 @@ def running_pods(world: World, name: str) -> int:
 # ---------------------------------------------------------------- borrowing
 
 
-def test_low_work_shrinks_to_what_its_pool_can_borrow() -> None:
-    world = World({"a": 20, "b": Pool("b", gpu_quota(4, borrowing=15))}, {"n0": 30})
-    world.submit("w", "b", LOW, spec=gang("w", *KEP))
-    assert world.cycle() == ["admit w"]
-    assert counts(world, "w") == [1, 3, 15]
-
-
 def test_low_work_borrows_for_its_full_size_before_it_shrinks_to_its_own_quota() -> None:
     world = World({"a": 4, "b": 4}, {"n0": 8})
     world.submit("w", "b", LOW, spec=gang("w", (2, None), (6, 2)))
@@ -68,27 +60,7 @@ def test_guaranteed_work_never_borrows_for_its_full_size() -> None:
     assert counts(world, "w") == [2, 2]
 
 
-def test_limits_of_cohorts_above_apply_too() -> None:
-    cohorts = (Cohort("org"), Cohort("lab", "org", gpu_quota(0, borrowing=3)))
-    world = World({"a": 8, "b": Pool("b", gpu_quota(2), cohort="lab")}, {"n0": 10}, cohorts=cohorts)
-    world.submit("w", "b", LOW, spec=gang("w", (4, 1), (4, 1)))
-    assert world.cycle() == ["admit w"]
-    assert counts(world, "w") == [2, 2]  # of 5: the sizes are 4+4, 3+3, 2+2, 1+1
-
-
 # ---------------------------------------------------------------- preemption
-
-
-def test_several_pod_sets_shrink_to_what_can_be_reclaimed() -> None:
-    """19 are the pool's own; the others use all 25."""
-    world = World({"a": 19, "b": 6}, {"n0": 25})
-    for at in range(5):
-        world.submit(f"low{at}", "b", LOW, 5)
-        assert world.cycle() == [f"admit low{at}"]
-    world.submit("w", "a", NORMAL, spec=gang("w", *KEP))
-    assert world.cycle() == ["nominate w", *(f"preempt low{at} for w (RECLAIM)" for at in (4, 3, 2, 1))]
-    assert world.cycle() == ["admit w"]
-    assert counts(world, "w") == [1, 3, 15]
 
 
 def test_the_largest_size_is_chosen_even_if_more_gangs_must_stop() -> None:
@@ -100,37 +72,6 @@ def test_the_largest_size_is_chosen_even_if_more_gangs_must_stop() -> None:
     assert world.cycle() == ["nominate w", "preempt low for w (RECLAIM)"]
     world.cycle()
     assert counts(world, "w") == [4]
-
-
-def test_high_shrinks_next_to_normal_and_preempts_low_of_its_own_pool() -> None:
-    world = World({"a": 4}, {"n0": 4})
-    world.submit("firm", "a", NORMAL, 1)
-    world.submit("low", "a", LOW, 2)
-    assert world.cycle() == ["admit firm", "admit low"]
-    world.submit("w", "a", HIGH, spec=gang("w", (2, None), (2, 1)))
-    assert world.cycle() == ["nominate w", "preempt low for w (PRIORITY)"]
-    world.cycle()
-    assert counts(world, "w") == [2, 1]
-
-
-def test_a_gang_whose_minimum_does_not_fit_waits_and_preempts_nothing() -> None:
-    """A2."""
-    world = World({"a": 4, "b": 2}, {"n0": 6})
-    for name, pool, priority in (("firm", "a", NORMAL), ("low", "b", LOW)):
-        world.submit(name, pool, priority, 2)
-    world.cycle()
-    world.submit("w", "a", NORMAL, spec=gang("w", (2, None), (4, 1)))
-    assert world.cycle() == []
-    assert world.running() == {"firm-1", "low-1"}
-
-
-def test_the_gate_checks_the_minimum_size() -> None:
-    """P3."""
-    world = World({"a": 4}, {"n0": 8})
-    world.submit("w", "a", NORMAL, spec=gang("w", (1, None), (9, 3)))
-    with pytest.raises(Refused) as refused:
-        world.submit("v", "a", NORMAL, spec=gang("v", (1, None), (9, 4)))
-    assert refused.value.details == {"pool": "a", "resource": "default/gpu", "asked": 5, "limit": 4, "law": "P3"}
 
 
 # ---------------------------------------------------------------- queued again

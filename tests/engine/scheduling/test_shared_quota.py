@@ -35,12 +35,6 @@ def research(own: int = 6, pools: dict[str, Pool | int] | None = None, nodes: di
     return World(mine | (pools or {}), nodes or {"n0": 16}, (Cohort("research", None, gpu_quota(own)),))
 
 
-def test_a_normal_gang_larger_than_its_pool_uses_the_cohorts_idle_quota() -> None:
-    world = research()
-    world.submit("w", "a", NORMAL, 3)
-    assert world.cycle() == ["admit w"]
-
-
 def test_drawn_quota_counts_as_used_and_is_not_preempted() -> None:
     world = started(research(), ("w", "a", NORMAL, 8), ("mine", "b", NORMAL, 4))
     balance = pool_balance(world.state, "a")
@@ -54,22 +48,6 @@ def test_the_cohorts_quota_is_reclaimed_from_low_in_any_branch() -> None:
     world = started(research(), ("own", "a", LOW, 2), ("near", "b", LOW, 7), ("far", "else", LOW, 7))
     world.submit("w", "a", NORMAL, 8)
     assert world.cycle() == ["nominate w", "preempt near for w (RECLAIM)", "preempt far for w (RECLAIM)"]
-
-
-def test_low_work_within_its_own_pools_quota_keeps_running() -> None:
-    """R2."""
-    world = started(research(), ("safe", "b", LOW, 4), ("firm", "a", NORMAL, 6), ("far", "else", LOW, 6))
-    world.submit("w", "a", NORMAL, 2)
-    assert world.cycle() == ["nominate w", "preempt far for w (RECLAIM)"]
-
-
-def test_capacity_without_guarantee_stays_for_low() -> None:
-    """Q8: of 16 GPUs, the pools and the cohort guarantee 16; with 4 more, NORMAL work gets none of these."""
-    world = started(research(nodes={"n0": 20}), ("w", "a", NORMAL, 8), ("low", "a", LOW, 4))
-    with pytest.raises(Refused, match="has a quota of 8 GPUs"):
-        world.submit("more", "a", NORMAL, 9)
-    world.submit("one", "a", NORMAL, 1)
-    assert world.cycle() == []
 
 
 def test_a_borrowing_limit_of_0_blocks_shared_quota() -> None:
@@ -146,13 +124,6 @@ def test_cutting_a_pool_moves_its_running_work_to_shared_quota() -> None:
     assert world.cycle() == ["admit rest"]
     world.submit("more", "a", NORMAL, 1)
     assert world.cycle() == []
-
-
-def test_a_cohort_without_its_own_quota_changes_nothing() -> None:
-    world = research(own=0)
-    assert [leaf.guarded for leaf in world.state.ledger.tree.firm.values()] == [False, False, False]
-    with pytest.raises(Refused, match="pool a has a quota of 2 GPUs"):
-        world.submit("w", "a", NORMAL, 3)
 
 
 def test_low_work_that_makes_a_drawing_pool_borrow_wakes_gangs_without_targets() -> None:

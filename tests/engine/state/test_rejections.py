@@ -16,8 +16,6 @@ from runrig.domain.plan import (
     Admit,
     DropNode,
     MoveGroup,
-    Nominate,
-    Preempt,
     PutNode,
     PutPool,
     Queue,
@@ -57,6 +55,13 @@ class Doubted(LoggedWorld):
 
     def doubt(self, name: str, said: str = SAID) -> None:
         self.doubts[f"{name}-1/g"] = said
+
+    def refuse(self, said: str = SAID) -> None:
+        """The gang w is refused, and leaves its nodes."""
+        self.doubt("w", said)
+        self.turn()
+        self.doubts.clear()
+        self.turn()
 
     def turn(self, *, linger: bool = False) -> list[Action]:
         """One cycle; the same from the rows, byte for byte. *linger*: nothing has ended yet."""
@@ -119,15 +124,21 @@ def two_nodes(**pools: int | Pool) -> Doubted:
     return Doubted(pools or {"team": PLENTY}, {"n0": 2, "n1": 2})
 
 
+def running(*tasks: TaskSpec, **more: Any) -> Doubted:
+    """The gang w runs on two nodes."""
+    world = two_nodes()
+    world.put("w", *tasks, **more)
+    world.turn()
+    world.turn()
+    return world
+
+
 def refused(world: Doubted | None = None, *tasks: TaskSpec, **more: Any) -> Doubted:
     """The gang w, which was refused and has left its nodes."""
     world = world or two_nodes()
     world.put("w", *(tasks or (pods("t", 2, 2),)), **more)
     assert started(world.turn()) == ["w"]
-    world.doubt("w")
-    world.turn()
-    world.doubts.clear()
-    world.turn()
+    world.refuse()
     return world
 
 
@@ -162,25 +173,6 @@ def ended_as(world: Doubted) -> Status:
 
 def first_attempts(world: Doubted, *names: str) -> list[Task]:
     return [world.state.attempts("w-1", name)[0] for name in names]
-
-
-def test_its_bound_and_running_pods_stop_too() -> None:
-    world = two_nodes()
-    world.put("w", pods("t", 2, 2))
-    world.turn()
-    world.facts[next(iter(sorted(world.state.active)))] = TaskFact(Phase.RUNNING)
-    world.doubt("w")
-    world.turn()
-    world.turn()
-    assert world.waiting() == (GangState.PENDING, 1, SAID)
-    assert world.nodes_of() == {}
-
-
-def test_its_resources_become_free_only_when_its_pods_are_gone() -> None:
-    world = refused_and_lingering()
-    world.put("x", pods("t", 2, 2))
-    assert started(world.turn(linger=True)) == []
-    assert started(world.turn()) == ["x"]
 
 
 def refused_and_lingering() -> Doubted:
@@ -224,16 +216,6 @@ def test_it_is_retried_when_others_have_ended_on_usable_nodes() -> None:
     world.turn()
     world.finish("x-1")
     assert started(world.turn()) == ["w"]
-
-
-def test_the_end_of_another_refused_gang_changes_nothing_for_it() -> None:
-    world = refused()
-    world.put("x", pods("t", 2, 2))
-    world.turn()
-    world.doubts["x-1/g"] = SAID
-    for _ in range(3):
-        assert started(world.turn()) == []
-    assert world.waiting() == (GangState.PENDING, 1, SAID)
 
 
 EDITS = {
@@ -338,15 +320,6 @@ def test_a_refused_gang_that_can_shrink_requests_its_full_size_again() -> None:
 # ---------------------------------------------------------------- who else waits
 
 
-def test_others_pass_it_even_gangs_of_the_same_shape() -> None:
-    world = refused()
-    for name in ("same", "small"):
-        world.put(name, pods("t", 2, 1 if name == "small" else 2))
-    assert started(world.turn()) == ["same"]
-    world.finish("same-1")
-    assert started(world.turn()) == ["w"]
-
-
 def test_in_a_strict_pool_only_gangs_ahead_and_those_of_other_pools_start() -> None:
     strict = Pool("team", gpu_quota(PLENTY), queueing=STRICT)
     world = refused(two_nodes(team=strict, other=PLENTY))
@@ -356,25 +329,6 @@ def test_in_a_strict_pool_only_gangs_ahead_and_those_of_other_pools_start() -> N
     assert sorted(started(world.turn())) == ["before", "elsewhere"]
     assert world.reasons("behind") == (Reason(Code.BEHIND_HEAD, "P4", where="team", holders=("w-1/g",)),)
     assert world.reasons() == (Reason(Code.KAI_NOT_PLACED, "T7", where=SAID),)
-
-
-def test_it_preempts_nothing_while_it_waits_for_its_nodes() -> None:
-    world = refused(two_nodes(team=2, sim=2), pods("t", 1, 2), priority=HIGH)
-    world.put("low", pods("t", 2, 2), pool="sim", priority=LOW)
-    assert started(world.turn()) == ["low"]
-    assert not any(isinstance(each, Nominate | Preempt) for each in world.turn())
-    change(world, "n0", labels={"x": "1"})
-    assert [type(each) for each in world.turn() if isinstance(each, Nominate | Preempt)] == [Nominate, Preempt]
-
-
-def test_it_keeps_its_queue_position() -> None:
-    world = refused()
-    world.put("later", pods("t", 2, 2))
-    world.put("latest", pods("t", 2, 2))
-    assert started(world.turn()) == ["later"]
-    world.finish("later-1")
-    change(world, "n0", labels={"x": "1"})
-    assert started(world.turn()) == ["w"]
 
 
 # ---------------------------------------------------------------- what else may happen to it
@@ -403,10 +357,7 @@ def test_a_refusal_may_have_no_message() -> None:
     world = two_nodes()
     world.put("w", pods("t", 2, 2))
     world.turn()
-    world.doubt("w", "")
-    world.turn()
-    world.doubts.clear()
-    world.turn()
+    world.refuse("")
     assert world.waiting()[:2] == (GangState.PENDING, 1)
     assert started(world.turn()) == [], "it is tried again at once, for ever"
 
@@ -481,10 +432,7 @@ def throw_out(world: Doubted, name: str = "w", task: str = "t-0") -> None:
 @pytest.mark.parametrize("task", ["t-0", "u-0"])
 @pytest.mark.parametrize("ignore", [True, False])
 def test_a_gang_with_an_evicted_pod_stops_completely_and_waits(task: str, ignore: bool) -> None:
-    world = two_nodes()
-    world.put("w", pods("t", 1, 1), pods("u", 2, 1), ignore=ignore)
-    world.turn()
-    world.turn()
+    world = running(pods("t", 1, 1), pods("u", 2, 1), ignore=ignore)
     throw_out(world, task=task)
     assert [each for each in world.turn() if isinstance(each, Refuse)] == [
         Refuse("w-1/g", EVICTED, Status.FAILED_PREEMPTED)
@@ -501,10 +449,7 @@ def test_a_gang_with_an_evicted_pod_stops_completely_and_waits(task: str, ignore
 
 
 def test_an_evicted_gang_of_one_pod_waits_in_the_same_cycle() -> None:
-    world = two_nodes()
-    world.put("w", pods("t", 1, 1))
-    world.turn()
-    world.turn()
+    world = running(pods("t", 1, 1))
     throw_out(world)
     world.turn()
     assert world.waiting() == (GangState.PENDING, 1, EVICTED)
@@ -515,10 +460,7 @@ def test_an_evicted_gang_of_one_pod_waits_in_the_same_cycle() -> None:
 )
 def test_rules_about_3006_apply_to_it(action: ExitAction, status: Status) -> None:
     """R6."""
-    world = two_nodes()
-    world.put("w", replace(pods("t", 2, 1), exit_rules=(ExitRule(action, 3006, 3006),)))
-    world.turn()
-    world.turn()
+    world = running(replace(pods("t", 2, 1), exit_rules=(ExitRule(action, 3006, 3006),)))
     throw_out(world)
     world.turn()
     world.turn()
@@ -539,10 +481,7 @@ def evict(world: Doubted, code: int, name: str = "w", task: str = "t-0") -> list
 @pytest.mark.parametrize("code", [3001, 3004])
 @pytest.mark.parametrize("task", ["t-0", "u-0"])
 def test_a_gang_with_a_pod_that_the_cluster_evicts_is_queued_again(code: int, task: str) -> None:
-    world = two_nodes()
-    world.put("w", pods("t", 1, 1), pods("u", 2, 1))
-    world.turn()
-    world.turn()
+    world = running(pods("t", 1, 1), pods("u", 2, 1))
     assert Refuse("w-1/g", EVICTED, Status.FAILED_EVICTED) in evict(world, code, task=task)
     world.turn()
     assert world.waiting() == (GangState.PENDING, 1, EVICTED)
@@ -556,10 +495,7 @@ def test_a_gang_with_a_pod_that_the_cluster_evicts_is_queued_again(code: int, ta
 
 
 def test_a_gang_evicted_from_a_cordoned_node_starts_on_another_one() -> None:
-    world = two_nodes()
-    world.put("w", pods("t", 1, 2))
-    world.turn()
-    world.turn()
+    world = running(pods("t", 1, 2))
     change(world, str(world.nodes_of()["t-0"]), ready=False)
     evict(world, 3001)
     world.turn()
@@ -570,19 +506,13 @@ def test_a_gang_evicted_from_a_cordoned_node_starts_on_another_one() -> None:
     ("action", "status"), [(ExitAction.FAIL, Status.FAILED), (ExitAction.COMPLETE, Status.COMPLETED)]
 )
 def test_rules_about_its_code_apply_to_an_evicted_task(action: ExitAction, status: Status) -> None:
-    world = two_nodes()
-    world.put("w", replace(pods("t", 1, 1), exit_rules=(ExitRule(action, 3001, 3001),)))
-    world.turn()
-    world.turn()
+    world = running(replace(pods("t", 1, 1), exit_rules=(ExitRule(action, 3001, 3001),)))
     evict(world, 3001)
     assert (ended_as(world), world.state.ledger.entries) == (status, {})
 
 
 def test_an_evicted_task_restarts_by_its_rules_and_is_queued_again_when_its_retries_are_used_up() -> None:
-    world = two_nodes()
-    world.put("w", replace(pods("t", 1, 1), exit_rules=(ExitRule(ExitAction.RESCHEDULE, 3004, 3004),), retries=1))
-    world.turn()
-    world.turn()
+    world = running(replace(pods("t", 1, 1), exit_rules=(ExitRule(ExitAction.RESCHEDULE, 3004, 3004),), retries=1))
     evict(world, 3004)
     assert world.tasks() == {"t-0": (1, "INITIALIZING")}
     world.turn()
@@ -636,10 +566,7 @@ def test_after_a_delay_that_doubles_it_is_retried_even_without_changes() -> None
         assert (world.turn(), world.waiting()[2]) == ([], SAID)
         assert started(world.turn()) == ["w"]
         waited.append(world.now - since)
-        world.doubt("w")
-        world.turn()
-        world.doubts.clear()
-        world.turn()
+        world.refuse()
     assert [round(seconds, -1) for seconds in waited] == [300, 600, 1200, 2400, 3600, 3600]
 
 
@@ -647,10 +574,7 @@ def test_its_queue_timeout_continues() -> None:
     world = refused(queue_timeout_s=450)
     world.now += 300
     assert TryAgain("w-1/g") in world.turn()
-    world.doubt("w")
-    world.turn()
-    world.doubts.clear()
-    world.turn()
+    world.refuse()
     world.now += 450
     world.turn()
     assert world.state.groups.get(("w-1", "g")) is None

@@ -10,19 +10,21 @@ from runrig.kueue.engine.nomination import nominate
 from runrig.kueue.engine.scheduler_context import SchedulerContext
 from runrig.kueue.engine.simulator import Simulator
 from runrig.kueue.engine.workload import FIT, RECLAIM, FlavorAssignment, WorkloadState
-from tests.kueue.engine import drawn
+from tests.conformance.systems import settings, system
+from tests.conformance.test_peer import SYSTEMS
 
 
-def waiting_in_each_cycle(systems: int) -> Iterator[tuple[SchedulerContext, WorkloadState]]:
-    for number in range(systems):
-        system, settings = drawn.case(number)
-        world = Simulator(system, settings)
+def waiting_in_each_cycle() -> Iterator[tuple[SchedulerContext, WorkloadState]]:
+    """Those of the random systems that Kueue decided."""
+    for case in SYSTEMS:
+        made = system(case)
+        world = Simulator(made, settings(case))
         context = world._context
         for at in range(3):
             for queue in context.queues.values():
                 if queue.leaf.active:
                     yield from ((context, each) for each, _ in queue.waiting() if not each.spec.problem)
-            world.decide(system.now + at)
+            world.decide(made.now + at)
 
 
 def nominated_without(context: SchedulerContext, workload: WorkloadState, start: int) -> Nomination:
@@ -41,7 +43,7 @@ def kind(known: FlavorAssignment, workload: WorkloadState, start: int) -> str:
 
 def test_shortcuts_give_the_result_of_the_complete_scan() -> None:
     found = Counter[str]()
-    for context, workload in waiting_in_each_cycle(500):
+    for context, workload in waiting_in_each_cycle():
         for start in range(max(1, len(workload.shape.ready))):
             known = at_once(context, workload, start, {})
             if known is None:

@@ -86,28 +86,6 @@ def test_placements_of_running_workloads_are_read(assignment: object) -> None:
     assert found.granted[0].placement == (Placed(("r", "a1"), 2), Placed(("r", "a2"), 1))
 
 
-PATH = "spec.podSets[0].topologyRequest"
-SEVERAL = "use only one of required, preferred and unconstrained: this one is ignored"
-NO_SIZE = "slices without a size: this pod set is never placed, unless it leads a group"
-UNEVEN = "4 pods are not a multiple of the slice size 3: this pod set is never placed"
-CROOKED = "slices of 3 do not divide slices of 4: this pod set is never placed"
-LAYERS = [{"topology": "a", "size": 4}, {"topology": "b", "size": 3}]
-WRONG = [
-    ({"required": "a", "preferred": "b"}, (f"{PATH}.preferred", SEVERAL)),
-    ({"podSetSliceRequiredTopology": "a"}, (f"{PATH}.podSetSliceRequiredTopology", NO_SIZE)),
-    ({"podSetSliceRequiredTopology": "a", "podSetSliceSize": 3}, ("spec.podSets[0]", UNEVEN)),
-    ({"podsetSliceRequiredTopologyConstraints": LAYERS}, (PATH, CROOKED)),
-]
-
-
-@pytest.mark.parametrize(("request_", "expected"), WRONG)
-def test_requests_that_cannot_be_met_are_reported(request_: object, expected: tuple[str, str]) -> None:
-    found = warnings(
-        *home(), TREE, workload("w", {"podSets": [{"count": 4, "template": pod(), "topologyRequest": request_}]})
-    )
-    assert [(path, message) for _, path, message in found] == [expected]
-
-
 @pytest.mark.parametrize("text", ["[", "5", "[1]", '[{"topology": 1, "size": 1}]', '[{"topology": "a", "size": 0}]'])
 def test_layers_that_are_not_a_list_are_reported(text: str) -> None:
     template = {
@@ -118,14 +96,3 @@ def test_layers_that_are_not_a_list_are_reported(text: str) -> None:
     assert [message for _, _, message in found] == [
         'not a list such as [{"topology": "rack", "size": 4}]: this pod set is never placed'
     ]
-
-
-def test_assignments_with_wrong_counts_are_reported() -> None:
-    for slices in ([{"domainCount": 2, "podCounts": {"universal": 1}}], [{**SLICES["slices"][0], "domainCount": 3}]):
-        granted = {
-            "name": "main",
-            "flavors": {"cpu": "f"},
-            "topologyAssignment": {"levels": ["rack", "host"], "slices": slices},
-        }
-        status = {"admission": {"clusterQueue": "cq", "podSetAssignments": [granted]}}
-        assert warnings(*home(), workload("w", status=status))

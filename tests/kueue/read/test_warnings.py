@@ -34,28 +34,15 @@ QUEUES = [
     ({"queueingStrategy": "LIFO"}, [("spec.queueingStrategy", "'LIFO' is not one of BestEffortFIFO, StrictFIFO: treated as BestEffortFIFO")]),
     ({"preemption": {"withinClusterQueue": "Any"}}, [("spec.preemption.withinClusterQueue", "'Any' is not one of Never, LowerPriority, LowerOrNewerEqualPriority: treated as Never")]),
     ({"preemption": {"reclaimWithinCohort": ""}}, [("spec.preemption.reclaimWithinCohort", "'' is not one of Never, LowerPriority, Any: treated as Never")]),
-    ({"preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}}, [("spec.preemption.borrowWithinCohort", "Kueue rejects this without reclaimWithinCohort")]),
-    ({"flavorFungibility": {"preference": "BorrowingOverPreemption"}}, [("spec.flavorFungibility.preference", "Kueue rejects a preference unless whenCanBorrow and whenCanPreempt are TryNextFlavor")]),
     ({"admissionChecks": ["a"]}, [("spec.admissionChecks", "admission checks never become ready in the simulation: workloads get quota but do not start")]),
     ({"admissionChecksStrategy": {"admissionChecks": [{"name": "a"}]}}, [("spec.admissionChecksStrategy", "admission checks never become ready in the simulation: workloads get quota but do not start")]),
     ({"admissionChecks": []}, []),
-    ({"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}, [("spec.admissionScope.admissionMode", "ignored: usage-based fair sharing between local queues is not simulated")]),
     ({"admissionScope": {"admissionMode": "NoAdmissionFairSharing"}}, []),
-    ({"fairSharing": {"weight": "1n"}}, [("spec.fairSharing.weight", "a weight must be 0 or more than 1e-9")]),
-    ({"cohortName": "Upper_Case"}, [("spec.cohortName", "invalid name: use up to 253 lower-case letters, digits, '-' and '.'")]),
-    ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}}, [("spec.namespaceSelector.matchExpressions[0]", "Gt can only compare labels of nodes"), ("spec.namespaceSelector", "this selector has an invalid expression and selects nothing")]),
     (quota(borrowingLimit=1), [(f"{RESOURCE}.borrowingLimit", ALONE.format("borrowingLimit"))]),
     (quota(lendingLimit=1), [(f"{RESOURCE}.lendingLimit", ALONE.format("lendingLimit"))]),
-    ({**quota(lendingLimit=2), "cohortName": "c"}, [(f"{RESOURCE}.lendingLimit", "more than nominalQuota: a ClusterQueue cannot lend more than it has")]),
-    (quota(nominalQuota=None), [(RESOURCE, "nominalQuota is missing: treated as 0")]),
     (quota(burst=1), [(f"{RESOURCE}.burst", "unknown field, ignored. Use one of name, nominalQuota, borrowingLimit, lendingLimit")]),
-    ({"resourceGroups": [group({"f": {"cpu": 1}}), group({"g": {"cpu": 1}})]}, [("spec.resourceGroups[1].coveredResources", "duplicate resource 'cpu': a resource belongs to one group")]),
-    ({"resourceGroups": [group({"f": {"cpu": 1}}), group({"f": {"memory": 1}})]}, [("spec.resourceGroups[1].flavors[0]", "duplicate flavor 'f': a ClusterQueue can list a flavor only once")]),
     ({"resourceGroups": [group({"h": {"cpu": 1}})]}, [("spec.resourceGroups[0].flavors[0]", "ResourceFlavor 'h' is not in this file: the queue is inactive until you add the flavor")]),
-    ({"resourceGroups": [group({"f": {"cpu": 1, "memory": 1}, "g": {"memory": 1, "cpu": 1}})]}, [("spec.resourceGroups[0].flavors[1].resources", "Kueue rejects resources in another order than in coveredResources; the order has no effect here")]),
     ({"resourceGroups": [group({"f": {"cpu": 1, "memory": 1}, "g": {"cpu": 1}})]}, [("spec.resourceGroups[0].flavors[1].resources", "flavor 'g' lists cpu, but its group covers cpu, memory: both must be equal; a missing resource has no quota")]),
-    ({"resourceGroups": [{"flavors": []}]}, [("spec.resourceGroups[0]", "a group must cover at least one resource: this one has no effect")]),
-    ({"resourceGroups": [group({"f": {f"r{i}": 1 for i in range(65)}})]}, [("spec.resourceGroups", "65 resources in one group: Kueue accepts up to 64")]),
 ]  # fmt: skip
 
 
@@ -78,12 +65,10 @@ def test_a_queue_may_use_an_undefined_flavor_if_none_is_defined() -> None:
 
 
 COHORTS = [
-    ({"resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "lendingLimit": 5}}})]}, [("spec.resourceGroups[0].flavors[0].resources[0].lendingLimit", "lendingLimit has no effect: a Cohort without a parent cannot borrow or lend")]),
     ({"parentName": "p", "resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "lendingLimit": 5}}})]}, []),
     ({"resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "borrowingLimit": 0}}})]}, []),
     ({"resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "borrowingLimit": 1}}})]}, [("spec.resourceGroups[0].flavors[0].resources[0].borrowingLimit", "borrowingLimit has no effect: a Cohort without a parent cannot borrow or lend")]),
     ({"resourceGroups": [group({"f": {"cpu": {"nominalQuota": 1, "lendingLimit": 0}}})]}, [("spec.resourceGroups[0].flavors[0].resources[0].lendingLimit", "lendingLimit has no effect: a Cohort without a parent cannot borrow or lend")]),
-    ({"parentName": "co"}, [("spec.parentName", "cohorts form a cycle, co → co: nothing new starts in this tree")]),
     ({"parent": "p"}, [("spec.parent", "renamed to parentName in this version: treated as such")]),
     ({"resourceGroups": [group({"h": {"cpu": 1}})]}, [("spec.resourceGroups[0].flavors[0]", "ResourceFlavor 'h' is not in this file: it cannot be used")]),
 ]  # fmt: skip
@@ -125,14 +110,11 @@ TEMPLATES = [
     ({"resourceClaims": [{"name": "x"}]}, [("resourceClaims", "dynamic resources are not simulated: they request nothing")]),
     ({"topologySpreadConstraints": [{"maxSkew": 1}]}, [("topologySpreadConstraints", "ignored: topology spread constraints are not simulated")]),
     ({"nodeName": "n"}, [("nodeName", "ignored: binding to a node is not simulated")]),
-    ({"runtimeClassName": "kata"}, [("runtimeClassName", "RuntimeClass 'kata' is not in this file: no overhead is added")]),
     ({"schedulingGates": [{"name": "x"}]}, [("schedulingGates", "ignored: scheduling gates are not simulated")]),
     ({"nodeSelecter": {"a": "b"}}, [("nodeSelecter", "unknown field, ignored. Did you mean 'nodeSelector'?")]),
     ({"affinity": {"podAffinity": {"x": 1}}}, [("affinity.podAffinity", "ignored: affinity to other pods is not simulated")]),
     ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}}, [("affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "preferred node affinity has an effect only with a topology and the gate TASRespectNodeAffinityPreferred")]),
     ({"tolerations": [{"key": "a", "operator": "Gt"}]}, [("tolerations[0].operator", "'Gt' is not one of Equal, Exists: this toleration is ignored")]),
-    ({"tolerations": [{"value": "a"}]}, [("tolerations[0]", "a toleration without a key needs operator Exists: this one is ignored")]),
-    ({"containers": [{"resources": {"requests": {"pods": 1}}}]}, [("containers[0].resources.requests.pods", "ignored: each pod counts as one, so pods cannot be requested")]),
     ({"containers": [{"resource": {}}]}, [("containers[0].resource", "unknown field, ignored. Did you mean 'resources'?")]),
 ]  # fmt: skip
 
@@ -182,24 +164,14 @@ def test_a_local_queue_without_a_cluster_queue_causes_a_warning() -> None:
 
 
 WORKLOADS = [
-    ({"podSets": []}, None, [("spec.podSets", "a workload needs at least one pod set: this one requests nothing")]),
-    ({"podSets": [{}]}, None, [("spec.podSets[0].template", "the template has no spec: its pods request nothing"), ("spec.podSets[0]", "count is missing: treated as 1")]),
-    ({"podSets": [{"count": 1, "template": pod()}, {"count": 1, "template": pod()}]}, None, [("spec.podSets[1]", "duplicate pod set 'main': names of pod sets must be unique")]),
-    ({"podSets": [{"name": n, "count": 2, "minCount": 1, "template": pod()} for n in "ab"]}, None, [("spec.podSets", "several pod sets have minCount: Kueue accepts one; the simulation reduces all of them proportionally")]),
-    ({"podSets": [{"count": 1, "template": pod(), "topologyRequest": {"required": "rack"}}]}, None, [("spec.podSets[0].topologyRequest", NO_TOPOLOGY)]),
     ({"maximumExecutionTimeSeconds": 5}, None, [("spec.maximumExecutionTimeSeconds", "ignored: run time is not simulated")]),
     ({"preemptionGates": [{"name": "x"}]}, None, [("spec.preemptionGates", "preemption gates are not supported: treated as open")]),
-    ({"priorityClassName": "no"}, None, [("spec.priorityClassName", "WorkloadPriorityClass 'no' is not in this file: the priority is 0")]),
-    ({}, {"reclaimablePods": [{"name": "x", "count": 1}]}, [("status.reclaimablePods[0].count", "ignored: unknown pod set 'x'")]),
-    ({}, {"reclaimablePods": [{"name": "main", "count": 3}]}, [("status.reclaimablePods[0].count", "the pod set has 1 pod: treated as all of them")]),
     ({}, {"requeueState": {"count": 1, "requeueAt": "2026-01-01T00:00:00Z"}}, []),
     ({}, {"unhealthyNodes": [{"name": "n"}]}, [("status.unhealthyNodes", "replacing failed nodes is not simulated: the pods keep their nodes")]),
     ({}, {"clusterName": "other", "resourceRequests": [{"name": "main"}]}, [("status.clusterName", "running on other clusters is not simulated: treated as if it ran here")]),
     ({}, {"newField": 1}, [("status.newField", "unknown field, ignored. Use one of conditions, admission, requeueState, reclaimablePods, admissionChecks, resourceRequests, schedulingStats, accumulatedPastExecutionTimeSeconds, accumulatedPastExexcutionTimeSeconds, unhealthyNodes, nominatedClusterNames, clusterName, preemptionGates, topologyAssignmentRecovery")]),
     ({}, {"admission": {"clusterQueue": "no", "podSetAssignments": [{}]}}, [("status.admission", "ClusterQueue 'no' is not in this file: its quota is ignored")]),
     ({}, {"admission": {"clusterQueue": "cq"}}, [("status.admission", "no assignment for the pod set 'main': it uses no quota")]),
-    ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{}, {"name": "x"}]}}, [("status.admission.podSetAssignments[1]", "unknown pod set 'x': its quota still counts")]),
-    ({"podSets": [{"count": 2, "template": pod()}]}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"count": 2, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "3m", "memory": 2}}]}}, [("status.admission.podSetAssignments[0].resourceUsage.cpu", "3 is not a multiple of the 2 pods"), ("status.admission.podSetAssignments[0].resourceUsage.memory", "ignored: no flavor is assigned for memory")]),
     ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{"topologyAssignment": {"levels": ["rack"]}}]}}, []),
     ({}, {"resourceRequests": [{"name": "main"}], "schedulingStats": {}}, []),
 ]  # fmt: skip
@@ -253,18 +225,6 @@ def test_pods_reclaimed_before_admission_may_be_missing() -> None:
     assert warnings(*home(), workload("w", {"podSets": [{"count": 3, "template": pod()}]}, status=status)) == []
 
 
-def test_unknown_labels_and_annotations_cause_warnings() -> None:
-    meta = {
-        "labels": {"app": "x", "kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/max-exec-time-seconds": "5"},
-        "annotations": {"kueue.x-k8s.io/elastic-job": "true", "kueue.x-k8s.io/priority-boost": "lots"},
-    }
-    assert warnings(*home(), workload(meta=meta)) == [
-        (4, "metadata.labels.kueue.x-k8s.io/max-exec-time-seconds", "ignored: not supported"),
-        (4, "metadata.annotations.kueue.x-k8s.io/elastic-job", "ignored: not supported"),
-        (4, "metadata.annotations.kueue.x-k8s.io/priority-boost", "ignored: must be a whole number"),
-    ]
-
-
 def test_topology_annotations_of_a_template_are_checked() -> None:
     template = {"metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}}, **pod()}
     path = "spec.template.metadata.annotations"
@@ -283,12 +243,7 @@ def test_a_namespace_selected_by_labels_must_be_in_the_file() -> None:
 # ---------------------------------------------------------------- other kinds
 
 OTHERS = [
-    (manifest("AdmissionCheck", "a", {}), "AdmissionCheck: ignored: admission checks are not simulated and never become ready"),
     (manifest("ProvisioningRequestConfig", "a", {}), "ProvisioningRequestConfig: ignored: provisioning is not simulated"),
-    (manifest("MultiKueueCluster", "a", {}), "MultiKueueCluster: ignored: running on other clusters is not simulated"),
-    (manifest("ClusterQueue", "a", {}, "kueue.x-k8s.io/v1"), "ignored: ClusterQueue is supported in v1beta1, v1beta2, not in v1"),
-    (manifest("ReplicaSet", "a", {}, "apps/v1"), "ignored: ReplicaSet of apps/v1 is not supported"),
-    (manifest("ConfigMap", "a", version="v1"), "ignored: this ConfigMap does not contain the configuration of Kueue"),
     (manifest("ClusterQueue", "a", {}, "example.com/v1beta2"), "ignored: ClusterQueue of example.com/v1beta2 is not supported"),
     ({"foo": "bar"}, "ignored: it has no kind"),
     ({"kind": "ClusterQueue"}, "ignored: it has no apiVersion"),
@@ -299,23 +254,6 @@ OTHERS = [
 @pytest.mark.parametrize(("document", "message"), OTHERS)
 def test_other_kinds_cause_warnings(document: dict[str, Any], message: str) -> None:
     assert warnings("a: &x 1", "", document)[1:] == [(3, "", message)]
-
-
-def test_fields_outside_the_spec_cause_warnings() -> None:
-    assert warnings({**manifest("Cohort", "a"), "sepc": {}}) == [
-        (1, "sepc", "unknown field, ignored. Did you mean 'spec'?")
-    ]
-    flavor = {"nodeTaints": [{"key": "a", "effect": "Never"}, {"key": "b"}], "topologyName": "t"}
-    assert warnings(manifest("ResourceFlavor", "f", flavor)) == [
-        (1, "spec.topologyName", "Kueue rejects a flavor that has a topology but no node label"),
-        (
-            1,
-            "spec.nodeTaints[0].effect",
-            "'Never' is not one of NoSchedule, PreferNoSchedule, NoExecute: this taint is ignored",
-        ),
-        (1, "spec.nodeTaints[1]", "a taint needs an effect: this one is ignored"),
-        (1, "", "Topology 't' is not in this file: only quota is checked"),
-    ]
 
 
 def test_warnings_do_not_change_what_is_read() -> None:
