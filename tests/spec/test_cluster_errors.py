@@ -66,6 +66,8 @@ CASES = [
     ("pools: [{name: a, default_platform: h100}]", (1, 37, "default_platform: 'h100' is not one of the pool's flavors. Use default")),
     ("pools: [{name: a, topology_keys: [{key: r, label: x}, {key: r, label: y}]}]", (1, 61, "key: the key 'r' is defined twice; first on line 1")),
     ("pools: [{name: a, topology_keys: [{key: n, label: kubernetes.io/hostname}, {key: r, label: x}]}]", (1, 34, "topology_keys: kubernetes.io/hostname is the finest label: its topology key must come last")),
+    ("pools: [{name: a, topology_keys: [{key: r, label: x}, {key: s, label: x}]}]", (1, 71, "label: the label 'x' is defined twice; first on line 1")),
+    (f"pools: [{{name: a, topology_keys: [{', '.join(f'{{key: k{n}, label: l{n}}}' for n in range(17))}]}}]", (1, 34, "topology_keys: too many topology keys (17, maximum 16)")),
     ("pools: [{name: a, topology_keys: [{key: r, label: a b}]}]", (1, 34, "topology_keys: 'a b' is not a node label: use one such as topology.kubernetes.io/rack")),
     ("pools: [{name: a, topology_keys: [{key: r, label: a..b/rack}]}]", (1, 34, "topology_keys: 'a..b/rack' is not a node label: use one such as topology.kubernetes.io/rack")),
     ("pools: [{name: a, namespaces: [A]}]", (1, 32, "namespaces[0]: 'A' is not a namespace. Use up to 63 lower-case letters, digits and '-'.")),

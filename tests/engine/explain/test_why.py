@@ -77,38 +77,6 @@ def test_a_gang_that_can_shrink_lacks_nodes_even_for_its_minimum_size() -> None:
     assert said(world, "w") == ["not enough free nodes: 1 of its minimum of 2 pods fits"]
 
 
-def test_a_borrowing_limit_names_what_it_leaves() -> None:
-    """Q3: the number is that of the named limit, even if a node above has less."""
-    world = World({"a": Pool("a", gpu_quota(1, borrowing=3)), "b": 4}, {"n0": 5})
-    for name, pool, gpus in (("l1", "a", 1), ("n1", "b", 3)):
-        world.submit(name, pool, LOW if pool == "a" else NORMAL, gpus)
-    world.cycle()
-    world.submit("w", "a", LOW, 4)
-    world.cycle()
-    assert reasons(world, "w") == (Reason(Code.BORROWING_LIMIT, "Q3", "pool a", "default/gpu", 3, 4),)
-
-
-def test_a_limit_of_a_cohort_is_attributed_to_the_cohort() -> None:
-    cohort = Cohort("k", None, gpu_quota(0, borrowing=1))
-    world = World({"a": Pool("a", gpu_quota(1), cohort="k"), "b": 4}, {"n0": 5}, (cohort,))
-    world.submit("l1", "a", LOW, 1)
-    world.cycle()
-    world.submit("w", "a", LOW, 2)
-    world.cycle()
-    assert reasons(world, "w") == (Reason(Code.BORROWING_LIMIT, "Q3", "cohort k", "default/gpu", 1, 2),)
-
-
-def test_without_idle_quota_the_cluster_is_named() -> None:
-    """Q3."""
-    world = World({"a": 2, "b": 2}, {"n0": 4})
-    world.submit("n1", "b", NORMAL, 2)
-    world.submit("l1", "a", LOW, 1)
-    world.cycle()
-    world.submit("w", "a", LOW, 2)
-    world.cycle()
-    assert reasons(world, "w") == (Reason(Code.NO_IDLE_TO_BORROW, "Q3", "the cluster", "default/gpu", 1, 2),)
-
-
 def test_a_cycle_of_cohorts_is_named() -> None:
     """Q5."""
     world = World({"a": Pool("a", gpu_quota(2), cohort="x")}, {"n0": 4})
@@ -160,17 +128,6 @@ def test_behind_the_head_of_a_strict_pool_the_head_is_named() -> None:
     world.submit("w", "a", NORMAL, 1)
     world.cycle()
     assert [each.code for each in reasons(world, "head")] == [Code.QUOTA_FULL]
-    assert said(world, "w") == ["behind head-1/t-group, the head of a STRICT_FIFO queue"]
-
-
-def test_behind_a_nominated_head_the_head_is_named_too() -> None:
-    """P4, R4."""
-    world = World({"a": Pool("a", gpu_quota(4), queueing=STRICT), "b": 0}, {"n0": 4})
-    world.submit("low", "b", LOW, 4)
-    world.cycle()
-    world.submit("head", "a", NORMAL, 2)
-    world.submit("w", "a", NORMAL, 1)
-    assert world.cycle() == ["nominate head", "preempt low for head (RECLAIM)"]
     assert said(world, "w") == ["behind head-1/t-group, the head of a STRICT_FIFO queue"]
 
 
@@ -261,16 +218,6 @@ def test_each_flavor_has_its_own_reason() -> None:
         (Code.QUOTA_FULL, "h100/gpu"),
         (Code.NO_ROOM_ON_NODES, "b200"),
     ]
-
-
-def test_for_a_gang_that_can_shrink_the_minimum_size_is_explained() -> None:
-    """A1."""
-    world = World({"a": 4}, {"n0": 4})
-    world.submit("n1", "a", NORMAL, 3)
-    world.cycle()
-    world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 1, count=4, minimum=2)))
-    world.cycle()
-    assert [(each.have, each.need) for each in reasons(world, "w")] == [(1, 2)]
 
 
 def test_queue_positions_count_the_own_pool_from_one_and_all_pools_from_zero() -> None:

@@ -2,15 +2,13 @@
 (rule P3).
 """
 
-from dataclasses import replace
-
 import pytest
 
-from runrig.domain.errors import NotFound, Refused
+from runrig.domain.errors import Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutPool
-from runrig.domain.pools import Pool, PoolState, Quota
+from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import GroupSpec, Status, WorkflowSpec
 from runrig.engine.lifecycle import submission_gate
@@ -41,15 +39,6 @@ def test_guaranteed_work_beyond_the_quota_is_rejected_with_both_numbers() -> Non
     caught = refusal(world, "a", NORMAL, workflow("big", task("t", 5)))
     assert caught.details == {"law": "P3", "pool": "a", "resource": "default/gpu", "asked": 5, "limit": 4}
     assert accepted(world, "a", HIGH, workflow("fits", task("t", 4)))
-
-
-def test_guaranteed_work_of_a_parent_is_limited_by_what_its_subpools_leave() -> None:
-    """S2."""
-    world = World({"team": 10, "team--a": Pool("team--a", gpu_quota(7), parent="team", subpool_name="a")}, {"n0": 16})
-    assert "pool team has 3 unallocated" in str(refusal(world, "team", NORMAL, workflow("w", task("t", 4))))
-    assert accepted(world, "team", NORMAL, workflow("w", task("t", 3)))
-    assert accepted(world, "team", LOW, workflow("w", task("t", 16)))
-    assert accepted(world, "team--a", NORMAL, workflow("w", task("t", 7)))
 
 
 def test_low_work_is_limited_by_what_it_could_ever_borrow() -> None:
@@ -134,30 +123,6 @@ def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_rejected_by_name()
     assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",), platform="b200")))
     world.do(PutPool(Pool("a", quota, default_platform="b200"), world.state.pools["a"]))
     assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))
-
-
-def test_the_platform_that_forbids_a_permission_is_named() -> None:
-    flavors = (Flavor("a100", {"gpu": "a100"}, allow=("privileged",)), Flavor("b200", {"gpu": "b200"}))
-    pool = Pool("a", {FlavorResource(name, GPU): Quota(4) for name in ("a100", "b200")})
-    nodes = {name: Node(name, {GPU: 4}, flavor=name, labels={"gpu": name}) for name in ("a100", "b200")}
-    world = World({"a": pool}, nodes, flavors=flavors)
-    assert str(refusal(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))) == (
-        "task t requests privileged, which platform b200 does not allow. Remove it, or ask an administrator to add it "
-        "to the flavor's `allow`"
-    )
-    assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",), platform="a100")))
-
-
-@pytest.mark.parametrize("state", [PoolState.DELETING, PoolState.ARCHIVED])
-def test_a_pool_that_is_being_deleted_accepts_no_submissions(state: PoolState) -> None:
-    """S3."""
-    world = World({"a": 4, "b": 1}, {"n0": 4})
-    world.do(PutPool(replace(world.state.pools["a"], state=state), world.state.pools["a"]))
-    assert str(refusal(world, "a", NORMAL, workflow("w", task("t")))) == (
-        f"pool a is {state.value} and does not accept submissions. Use another pool"
-    )
-    with pytest.raises(NotFound, match=r"unknown pool 'c' \(pools: b\)$"):
-        accepted(world, "c", NORMAL, workflow("w", task("t")))
 
 
 def test_numbers_increase_per_name_even_after_workflows_are_gone() -> None:

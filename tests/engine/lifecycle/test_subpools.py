@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused, RunrigError
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.plan import Plan, PutPool
+from runrig.domain.plan import Plan
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, TopologyKey, gpus_of, share_of
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
 from runrig.domain.workflows import ExitAction, ExitRule
-from runrig.engine.explain.report import pool_balance
 from runrig.engine.lifecycle import pools, submission_gate
-from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota, pools_put, task, workflow
+from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota, pools_put, task, workflow
 
 ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED
 CPUS = FlavorResource("default", CPU)
@@ -176,11 +175,6 @@ def test_a_subpool_may_start_without_gpus_and_lose_them_all_later() -> None:
     assert gpus_of(world.state.pools["team"].quotas) == {"default": 10}
 
 
-@pytest.mark.parametrize("gpus", [-1, 2**63])
-def test_a_quota_out_of_range_is_rejected(gpus: int) -> None:
-    assert "is out of range. Use an amount from 0 to" in str(refusal(team(), slice_of("team", "a", gpus)))
-
-
 def test_a_share_that_does_not_fit_is_rejected_with_all_numbers() -> None:
     """S1."""
     error = refusal(team(10, a=4, b=5), slice_of("team", "c", 3))
@@ -224,39 +218,6 @@ def test_descriptions_are_one_printable_line_of_plain_text() -> None:
 # ---------------------------------------------------------------- admission
 
 
-def test_requests_to_a_parent_are_limited_by_what_is_unallocated_with_ways_out() -> None:
-    """P3, S2."""
-    world = team(10, a=4, b=3, c=2)
-    world.submit("w", "team--a", NORMAL, 2)
-    world.cycle()
-
-    def refused(gpus: int) -> Refused:
-        with pytest.raises(Refused) as caught:
-            submission_gate.submit(
-                world.state, workflow("v", task("t", gpus)), spec_hash="h", pool="team", priority=HIGH, user="u", uuid="", now=1
-            )  # fmt: skip
-        return caught.value
-
-    start = "v needs {} GPUs, but pool team has 1 unallocated (3 subpools have 9 of its 10 GPUs). Request less"
-    assert str(refused(3)) == start.format(3) + (
-        ", submit with priority LOW to borrow, or submit to team--b, which has 3 GPUs of quota left"
-    )
-    assert str(refused(5)) == start.format(5) + " or submit with priority LOW to borrow"
-    assert refused(5).details == {
-        "law": "P3",
-        "pool": "team",
-        "resource": "default/gpu",
-        "asked": 5,
-        "limit": 1,
-        "quota": 10,
-        "unallocated": 1,
-        "subpools": {"team--a": 4, "team--b": 3, "team--c": 2},
-    }
-    world.submit("low", "team", LOW, 5)
-    world.submit("fits", "team", NORMAL, 1)
-    assert world.cycle() == ["admit fits", "admit low"]
-
-
 @pytest.mark.parametrize(
     ("pool", "gpus", "ways"),
     [
@@ -280,17 +241,6 @@ def test_advice_names_only_accepted_alternatives_and_a_pool_with_room(pool: str,
             world.state, workflow("v", task("t", gpus)), spec_hash="h", pool=pool, priority=NORMAL, user="u", uuid="", now=1
         )  # fmt: skip
     assert str(caught.value).endswith(f". {ways}")
-
-
-@pytest.mark.parametrize("state", [DELETING, ARCHIVED])
-def test_a_subpool_that_is_being_deleted_names_its_siblings(state: PoolState) -> None:
-    """S3."""
-    world = team(10, a=4, b=3)
-    world.do(PutPool(replace(world.state.pools["team--a"], state=state), world.state.pools["team--a"]))
-    with pytest.raises(Refused) as caught:
-        world.submit("w", "team--a", LOW)
-    assert str(caught.value) == f"pool team--a is {state.value} and does not accept submissions. Use team--b"
-    assert caught.value.details == {"law": "P3", "pool": "team--a", "state": state.value}
 
 
 def test_an_unknown_subpool_is_reported_with_the_known_ones() -> None:
@@ -352,21 +302,6 @@ def test_owners_of_unstarted_work_see_who_deleted_the_pool() -> None:
         "ann",
         "cancelled by ann: pool team--a was deleted before it started",
     )
-
-
-def test_several_pools_drain_in_one_cycle() -> None:
-    world = team(10, a=1, b=1, c=1)
-    for short in "abc":
-        world.submit(short, f"team--{short}", NORMAL)
-    world.cycle()
-    for short in "abc":
-        world.do(*pools.delete_pool(world.state, f"team--{short}").actions)
-    for short in "ac":
-        world.finish(f"{short}-1")
-    world.cycle()
-    states = {short: world.state.pools[f"team--{short}"].state for short in "abc"}
-    assert states == {"a": ARCHIVED, "b": DELETING, "c": ARCHIVED}
-    assert pool_balance(world.state, "team").unallocated == 9
 
 
 # ---------------------------------------------------------------- a whole file

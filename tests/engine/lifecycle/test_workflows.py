@@ -11,7 +11,7 @@ import pytest
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
-from runrig.domain.plan import Admit, PutPool
+from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU
 from runrig.domain.workflow_status import WorkflowStatus
@@ -253,14 +253,6 @@ def test_a_group_is_finished_only_when_all_of_its_tasks_are() -> None:
     assert world.state.ledger.entries["w-1/g"].held
 
 
-def test_pod_0_of_a_lead_task_leads() -> None:
-    world = running(group(task("t", count=2)))
-    end(world, ("t-1", 0))
-    assert statuses(world)["g"] == "RUNNING"
-    end(world, ("t-0", 0))
-    assert statuses(world)["w"] == "COMPLETED"
-
-
 # ---------------------------------------------------------------- DAGs
 
 
@@ -387,11 +379,6 @@ def test_queue_time_starts_again_after_a_preemption() -> None:
     world.now += 3
     world.cycle()
     assert statuses(world)["w"] == "FAILED_QUEUE_TIMEOUT"
-
-
-def test_deadlines_survive_a_restart_of_the_server() -> None:
-    world = running(group(task("t")), exec_timeout_s=5)
-    assert next_deadline(State.load(world.state.rows())) == next_deadline(world.state) == 8
 
 
 # ---------------------------------------------------------------- cancel
@@ -573,22 +560,6 @@ def test_a_gang_that_became_smaller_completes_after_a_restart_of_the_server() ->
     assert world.state.workflows["w-1"].status is WorkflowStatus.COMPLETED
 
 
-def test_the_largest_size_is_chosen_and_preemption_for_a_full_gang_comes_before_shrinking() -> None:
-    """A1."""
-    spec = WorkflowSpec("w", (group(task("t", count=4, minimum=1)),))
-    world = World({"a": 4, "b": 0}, {"n0": 4})
-    world.submit("low", "b", LOW, 2)
-    world.cycle()
-    world.submit("w", "a", NORMAL, spec=spec)
-    assert world.cycle() == ["nominate w", "preempt low for w (RECLAIM)"]
-    other = World({"a": 4}, {"n0": 4})
-    other.submit("firm", "a", NORMAL, 1)
-    other.cycle()
-    other.submit("w", "a", NORMAL, spec=spec)
-    assert other.cycle() == ["admit w"]
-    assert counts(other) == {"t": 3}
-
-
 # ---------------------------------------------------------------- rows
 
 
@@ -614,17 +585,3 @@ def test_a_completed_workflow_that_was_preempted_once_reports_no_failure() -> No
     done = world.state.workflows["w-1"]
     assert (done.status, done.failure_message) == (WorkflowStatus.COMPLETED, "")
     assert world.state.groups["w-1", "g"].failure_message == ""
-
-
-def test_each_pod_has_its_own_gpus() -> None:
-    world = World({"a": 8}, {"n0": 4, "n1": 4})
-    world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 2, count=4)))
-    world.now += 1
-    plan = cycle.run(world.state, world.observe(), world.now)
-    assert len([each for each in plan.actions if isinstance(each, Admit)]) == 1
-    assert {key.task: (world.state.tasks[key].node, world.state.tasks[key].gpus) for key in world.state.active} == {
-        "t-0": ("n0", (0, 1)),
-        "t-1": ("n0", (2, 3)),
-        "t-2": ("n1", (0, 1)),
-        "t-3": ("n1", (2, 3)),
-    }

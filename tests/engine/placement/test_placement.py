@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.gangs import NodeShare
-from runrig.domain.nodes import Flavor, Node, Taint
+from runrig.domain.nodes import Flavor, Node
 from runrig.domain.quantities import CPU, GPU, MEMORY, Requests, requests_of
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.node_capacity import EMPTY, NO_BOUND
@@ -62,24 +62,8 @@ def test_otherwise_the_fewest_nodes_are_used_and_the_rest_goes_to_the_tightest()
     assert place(rooms(n0=8, n1=3, n2=5, n3=2), [pods(10)], NOW) == Layout((on(("n0", 8), ("n3", 2)),))
 
 
-def test_a_gang_is_placed_completely_or_not_at_all() -> None:
-    """T1."""
-    assert place(rooms(n0=3, n1=3), [pods(3, gpus=2)], NOW) == Layout(None)
-
-
-def test_pod_sets_of_one_shape_are_assigned_in_order() -> None:
-    assert place(rooms(n0=2, n1=1), [pods(1), pods(2)], NOW) == Layout((on(("n0", 1)), on(("n0", 1), ("n1", 1))))
-
-
 def test_the_largest_shape_is_placed_first() -> None:
     assert place(rooms(n0=4, n1=2), [pods(2), pods(1, gpus=4)], NOW) == Layout((on(("n1", 2)), on(("n0", 1))))
-
-
-def test_the_search_finds_a_placement_where_greedy_fails() -> None:
-    """T1: two shapes that each fit the tightest node, but not that way."""
-    room = rooms(n0=Node("n0", {GPU: 4, CPU: 2}), n1=Node("n1", {GPU: 3, CPU: 4}))
-    found = place(room, [pods(2, gpus=2, cpu=1), pods(1, gpus=3, cpu=1)], NOW)
-    assert found == Layout((on(("n0", 2)), on(("n1", 1))))
 
 
 def test_pods_without_requests_still_need_a_node() -> None:
@@ -93,19 +77,6 @@ def test_no_pods_need_no_node() -> None:
 
 
 # ---------------------------------------------------------------- nodes and what is free on them
-
-
-def test_unready_tainted_and_other_flavors_nodes_accept_no_pods() -> None:
-    tainted = Node("n2", {GPU: 4}, taints=(Taint("maintenance"),))
-    room = rooms(n0=Node("n0", {GPU: 4}, ready=False), n1=Node("n1", {GPU: 4}, flavor="other"), n2=tainted)
-    assert place(room, [pods(1)], NOW) == Layout(None)
-    room.set_flavors({DEFAULT: Flavor(DEFAULT, taints=(Taint("maintenance"),))})
-    assert place(room, [pods(1)], NOW) == Layout((on(("n2", 1)),))
-
-
-def test_a_preferred_taint_does_not_exclude_pods() -> None:
-    room = rooms(n0=Node("n0", {GPU: 4}, taints=(Taint("old", effect="PreferNoSchedule"),)))
-    assert place(room, [pods(1)], NOW) == Layout((on(("n0", 1)),))
 
 
 def test_the_view_of_the_empty_cluster_includes_unready_nodes_and_no_usage() -> None:
@@ -133,14 +104,6 @@ def test_unlisted_cpu_and_memory_are_unlimited_and_other_resources_do_not_exist(
     assert place(room, [pods(1, fpga=1)], NOW) == Layout(None)
     listed = rooms(n0=Node("n0", {GPU: 4, CPU: 1000, MEMORY: 10}))
     assert place(listed, [pods(2, cpu=1000)], NOW) == Layout(None)
-
-
-def test_a_node_with_negative_free_amounts_accepts_nothing() -> None:
-    """A node that shrank under its pods."""
-    room = rooms(n0=2)
-    room.hold(on(("n0", 4)), requests_of({GPU: 1}), CHARGED)
-    assert place(room, [pods(1)], NOW) == Layout(None)
-    assert pods_that_fit(room, pods(1), NOW) == 0
 
 
 def test_gpus_are_assigned_lowest_first_and_returned_in_order() -> None:

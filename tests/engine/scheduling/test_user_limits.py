@@ -11,14 +11,13 @@ from runrig.domain.changes import Who
 from runrig.domain.errors import InvalidInput, Refused
 from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.limits import EVERYWHERE, Limits
-from runrig.domain.plan import Admit, Decision, Nominate, PutLimits, Queue
+from runrig.domain.plan import Admit, Decision, Nominate, Queue
 from runrig.domain.pools import Pool, Queueing, top_level
 from runrig.domain.records import GangRow
 from runrig.domain.steps import drained
 from runrig.engine.explain.pool_why import pool_why
 from runrig.engine.explain.why import why
 from runrig.engine.foresight.dry_run import dry_run
-from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.foresight.would_start import starting_changes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.lifecycle import pools
@@ -336,14 +335,6 @@ def test_limits_out_of_range_and_changes_without_effect_are_reported() -> None:
         put_limits(world.state, Limits(user="cy", waiting=0))
 
 
-def test_limits_of_users_are_restored_unchanged() -> None:
-    world = two_labs()
-    world.submit("a", "lab", NORMAL, 1, user="cy")
-    again = State.load(world.state.rows())
-    assert (again.rows(), again.ledger.users.limits_of("cy")) == (world.state.rows(), Limits(user="cy", gpus=3))
-    assert again.waiting == world.state.waiting == {("lab", "cy"): 1, (EVERYWHERE, "cy"): 1}
-
-
 def test_work_stopped_by_a_limit_of_its_user_starts_after_a_change_or_when_other_work_ends() -> None:
     world = two_labs()
     world.submit("a", "lab", NORMAL, 3, user="cy")
@@ -366,20 +357,3 @@ def test_work_stopped_by_a_limit_of_its_user_starts_after_a_change_or_when_other
 def limited_in(world: World, pool: str, most: int) -> None:
     changed = replace(world.state.pools[pool], user_gpus=most)
     world.do(*pools.put_pool(world.state, changed, create=False).actions)
-
-
-def test_what_if_runs_of_a_limit_do_not_change_the_ledger() -> None:
-    world = two_labs()
-    for name in "abcd":
-        world.submit(name, "lab", NORMAL, 1, user="cy")
-    world.cycle()
-    ledger, before = world.state.ledger, world.state.rows()
-    buckets, keys = dict(ledger.pending), {entry.gang.id: entry.bucket.key for entry in ledger.entries.values()}
-    for limits in (Limits(user="cy", gpus=4), Limits(user="cy"), Limits(user="ann", gpus=1)):
-        with OnTrial(ledger, world.now) as trial:
-            trial.apply(PutLimits(limits, ledger.users.limits_of(limits.user)))
-            found = [type(each).__name__ for each in trial.cycle() if each is not None]
-        assert found == (["Admit"] if limits.user == "cy" else [])
-        assert (world.state.rows(), ledger.sleepers.awake) == (before, {})
-        assert ledger.pending == buckets
-        assert {entry.gang.id: entry.bucket.key for entry in ledger.entries.values()} == keys
