@@ -19,7 +19,6 @@ CLIQUE = "nvidia.com/gpu-clique"
 ZONE, SPINE, RACK = (f"topology.kubernetes.io/{name}" for name in ("zone", "spine", "rack"))
 
 Domains = dict[str, set[str]]
-EITHER = pytest.mark.parametrize("mixed", [False, True], ids=["as written", "by turns"])
 
 
 class UseCase(World):
@@ -72,12 +71,30 @@ def apart(domains: Mapping[str, set[str]]) -> bool:
     return all(len(each) == 1 for each in domains.values()) and len(set.union(*domains.values())) == len(domains)
 
 
-def test_four_shards_go_to_one_rack() -> None:
-    """T1: use case 1; each shard uses a whole node."""
-    case = UseCase("01-single-rack", "01-cluster")
+APART: Domains = {}
+BOTH_IN_A = {"model1": {"a"}, "model2": {"a"}}
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["as written", "by turns"])
+@pytest.mark.parametrize(
+    ("workflow", "cluster", "expected"),
+    [
+        ("01-single-rack", "01-cluster", {CLIQUE: APART}),
+        ("02-two-racks", "02-cluster", {CLIQUE: APART}),
+        ("03-one-zone", "03-cluster", {ZONE: BOTH_IN_A, CLIQUE: APART}),
+        ("04-best-effort", "04-cluster", {SPINE: BOTH_IN_A, RACK: APART}),
+        ("04-best-effort", "04-cluster-apart", {SPINE: APART, RACK: APART}),
+    ],
+)
+def test_each_copy_of_the_model_goes_where_its_use_case_says(
+    workflow: str, cluster: str, expected: dict[str, Domains], mixed: bool
+) -> None:
+    """T1, T2."""
+    case = UseCase(workflow, cluster, mixed=mixed)
     assert case.starts
-    assert apart(case.domains(CLIQUE))
-    assert len(set(case.nodes().values())) == 4
+    for label, domains in expected.items():
+        found = case.domains(label)
+        assert apart(found) if domains is APART else found == domains
 
 
 @pytest.mark.parametrize(("cordoned", "clique"), [("node2", "b"), ("node7", "a")])
@@ -85,41 +102,6 @@ def test_four_shards_go_to_the_rack_with_four_nodes(cordoned: str, clique: str) 
     """T1."""
     case = UseCase("01-single-rack", "01-cluster", cordoned)
     assert case.domains(CLIQUE) == {"model1": {clique}}
-
-
-@EITHER
-def test_each_copy_of_the_model_goes_to_one_rack(mixed: bool) -> None:
-    """T1: use case 2; a rack has room for one copy."""
-    case = UseCase("02-two-racks", "02-cluster", mixed=mixed)
-    assert case.starts
-    assert apart(case.domains(CLIQUE))
-
-
-@EITHER
-def test_both_copies_go_to_the_zone_with_two_racks(mixed: bool) -> None:
-    """T1: use case 3; zone b has one."""
-    case = UseCase("03-one-zone", "03-cluster", mixed=mixed)
-    assert case.starts
-    assert case.domains(ZONE) == {"model1": {"a"}, "model2": {"a"}}
-    assert apart(case.domains(CLIQUE))
-
-
-@EITHER
-def test_best_effort_finds_a_rack_for_each_copy_and_one_spine_for_both(mixed: bool) -> None:
-    """T2: use case 4."""
-    case = UseCase("04-best-effort", "04-cluster", mixed=mixed)
-    assert case.starts
-    assert apart(case.domains(RACK))
-    assert case.domains(SPINE) == {"model1": {"a"}, "model2": {"a"}}
-
-
-@EITHER
-def test_best_effort_starts_under_two_spines_if_no_spine_has_room_for_both(mixed: bool) -> None:
-    """T2."""
-    case = UseCase("04-best-effort", "04-cluster-apart", mixed=mixed)
-    assert case.starts
-    assert apart(case.domains(RACK))
-    assert apart(case.domains(SPINE))
 
 
 # ---------------------------------------------------------------- gangs that do not fit

@@ -10,7 +10,7 @@ from runrig.domain.pools import Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.steps import drained
 from runrig.engine.scheduling.queue_order import ahead_of, first_in, head_of, waiting_in_order
-from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
+from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota
 
 
 def served(world: World, *work: tuple[str, str, Priority, int]) -> list[str]:
@@ -110,16 +110,6 @@ def test_a_higher_priority_passes_a_nominated_head_of_a_strict_pool() -> None:
     assert world.cycle() == ["admit wide"]
 
 
-def test_a_preempted_gang_keeps_its_submit_time() -> None:
-    """P4, R6."""
-    world = World({"a": 1, "b": 0}, {"n0": 1})
-    assert served(world, ("early", "b", LOW, 1)) == ["admit early"]
-    world.submit("late", "b", LOW, 1)
-    assert served(world, ("in", "a", NORMAL, 1)) == ["nominate in", "preempt early for in (RECLAIM)"]
-    assert world.cycle() == ["admit in"]
-    assert [entry.gang.id for entry in waiting_in_order(world.state.ledger)] == ["early-1/t-group", "late-1/t-group"]
-
-
 def test_a_preempted_gang_is_the_head_of_its_strict_pool_again() -> None:
     """P4: later gangs cannot pass it, however small; with BEST_EFFORT_FIFO they can."""
     for queueing, started in ((STRICT, []), (Queueing.BEST_EFFORT_FIFO, ["admit late"])):
@@ -176,16 +166,6 @@ def test_the_first_flavor_of_the_pool_with_room_is_used() -> None:
     served(world, ("w1", "a", NORMAL, 2), ("w2", "a", NORMAL, 1), ("w3", "b", NORMAL, 1))
     taken = {key.workflow: world.state.tasks[key].node for key in world.state.active}
     assert taken == {"w1-1": "b200", "w2-1": "h100", "w3-1": "h100"}
-
-
-def test_a_gang_that_can_shrink_uses_its_full_size_before_a_smaller_one() -> None:
-    """A1, and no size is tried before the gang's turn."""
-    world = World({"a": 6}, {"n0": 6})
-    for name in ("w1", "w2"):
-        world.submit(name, "a", NORMAL, spec=workflow(name, task("t", 1, count=4, minimum=1)))
-    assert world.cycle() == ["admit w1", "admit w2"]
-    sizes = [entry.placement[0].count for entry in world.state.ledger.entries.values()]
-    assert sizes == [4, 2]
 
 
 def test_queue_positions_match_the_complete_order() -> None:
