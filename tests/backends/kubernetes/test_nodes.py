@@ -27,10 +27,6 @@ def container(**requests: Any) -> Object:
     return {"name": "c", "resources": {"requests": _full(requests)}}
 
 
-def sidecar(**requests: Any) -> Object:
-    return container(**requests) | {"restartPolicy": "Always"}
-
-
 def pod(*containers: Object, inits: tuple[Object, ...] = (), phase: str = "Running", **spec: Any) -> Object:
     return {
         "metadata": {"name": "p"},
@@ -91,16 +87,6 @@ def test_pods_of_others_are_subtracted_unless_they_have_ended() -> None:
     assert left(there, *pods) == {"cpu": 2500, "gpu": 1, "memory": 5 * 2**30}
 
 
-def test_pod_requests_its_maximum_at_any_time() -> None:
-    amounts = {"cpu": "100"}
-    assert left(amounts, pod(container(cpu=1), container(cpu=2))) == {"cpu": 97000}
-    assert left(amounts, pod(container(cpu=1), inits=(container(cpu=5), container(cpu=3)))) == {"cpu": 95000}
-    assert left(amounts, pod(container(cpu=1), inits=(sidecar(cpu=2), container(cpu=5)))) == {"cpu": 93000}
-    assert left(amounts, pod(container(cpu=1), inits=(container(cpu=5), sidecar(cpu=2)))) == {"cpu": 95000}
-    assert left(amounts, pod(container(cpu=4), inits=(sidecar(cpu=2), sidecar(cpu=3)))) == {"cpu": 91000}
-    assert left(amounts, pod(container(cpu=1), overhead={"cpu": "250m"})) == {"cpu": 98750}
-
-
 def test_pod_level_requests_override_those_of_containers() -> None:
     asked = pod(container(cpu=1, gpu=1), overhead={"cpu": "1"}, resources={"requests": {"cpu": "3"}})
     assert left({"cpu": "10", "gpu": "2"}, asked) == {"cpu": 6000, "gpu": 1}
@@ -110,11 +96,6 @@ def test_amounts_are_added_before_rounding_and_the_rest_is_rounded_down() -> Non
     assert left({"memory": "10"}, pod(container(memory="1500m")), pod(container(memory="1500m"))) == {"memory": 7}
     assert left({"memory": "966367641600m"}) == {"memory": 966367641}
     assert left({"cpu": "1e1", "memory": "1E"}) == {"cpu": 10_000, "memory": 10**18}
-
-
-def test_no_amount_is_negative() -> None:
-    """A device has failed, and its pod is still there."""
-    assert left({"gpu": "1", "cpu": "1"}, pod(container(gpu=2, cpu=3))) == {"cpu": 0, "gpu": 0}
 
 
 def test_absent_resource_is_omitted_unless_that_would_mean_any_amount() -> None:
