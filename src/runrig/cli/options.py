@@ -13,22 +13,31 @@ from runrig.domain.instants import instant
 from runrig.domain.meant import suggested
 
 
-class Checked(click.ParamType[str]):
-    """Text that *parse* can read."""
+class Parsed(click.ParamType[Any]):
+    """A value that *parse* reads; it raises ValueError or BadParameter with what is wrong. *name*: in the help."""
 
-    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name, self._parse = name, parse
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 (click's signature)
         return self.name
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            if not self._parse(str(value)):
-                self.fail(f"{value!r} must be more than 0", param, ctx)
+            return self._parse(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
-        return str(value)
+
+
+def checked(name: str, parse: Callable[[str], object]) -> Parsed:
+    """Text that *parse* can read, as it is."""
+
+    def same(text: str) -> str:
+        if not parse(text):
+            raise click.BadParameter(f"{text!r} must be more than 0")
+        return text
+
+    return Parsed(name, same)
 
 
 def utc_text(text: str, now: datetime) -> str:
@@ -36,18 +45,18 @@ def utc_text(text: str, now: datetime) -> str:
     return instant(text, now.astimezone()).astimezone(UTC).replace(tzinfo=None).isoformat()
 
 
-class Moment(click.ParamType[str]):
-    """A time in the zone of this machine or with its own zone, or a duration before now."""
+def moment(text: str) -> str:
+    """As `utc_text`, from now on."""
+    try:
+        return utc_text(text, datetime.now(UTC))
+    except (ValueError, OverflowError, OSError):
+        raise click.BadParameter(
+            f"{text!r} is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday."
+        ) from None
 
-    name = "TIME"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return utc_text(str(value), datetime.now(UTC))
-        except (ValueError, OverflowError, OSError):
-            self.fail(
-                f"{value!r} is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday.", param, ctx
-            )
+MOMENT = Parsed("TIME", moment)
+"""A time in the zone of this machine or with its own zone, or a duration before now."""
 
 
 class Words(click.ParamType[tuple[str, ...]]):

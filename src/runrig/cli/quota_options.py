@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from runrig.cli.lazy import F, once, together
+from runrig.cli.options import Parsed
 from runrig.domain.quantities import whole_number
 from runrig.domain.settings import SETTINGS, Choice, Duration, Number, Setting
 
@@ -14,41 +15,24 @@ NO_LIMIT = "none"
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-class Gpus(click.ParamType[int | str]):
+def gpus(name: str, said: str, marks: str = "=", word: str | None = None) -> Parsed:
     """Whole GPUs. A text with one of *marks*, such as ``h100=8,b200=4``, is sent as it is, and so is *word*.
 
     *said*: what a wrong value is not, and what to type instead.
     """
 
-    def __init__(self, name: str, said: str, marks: str = "=", word: str | None = None) -> None:
-        self.name, self._said, self._marks, self._word = name, said, marks, word
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        text = str(value)
-        if (gpus := whole_number(text)) is not None:
-            return gpus
-        if text != self._word and not any(mark in text for mark in self._marks):
-            self.fail(f"{text!r:.80} is not {self._said}", param, ctx)
+    def parse(text: str) -> int | str:
+        if (number := whole_number(text)) is not None:
+            return number
+        if text != word and not any(mark in text for mark in marks):
+            raise click.BadParameter(f"{text!r:.80} is not {said}")
         return text
 
-
-_LIMIT = Gpus("N|none", "a limit. Use a whole number of GPUs, none, or FLAVOR=N,...", word=NO_LIMIT)
-_QUOTA = Gpus("GPUS", "a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS.")
+    return Parsed(name, parse)
 
 
-class Typed(click.ParamType[Any]):
-    """A setting as typed on the command line."""
-
-    def __init__(self, setting: Setting) -> None:
-        self._setting, self.name = setting, setting.kind.metavar
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == NO_LIMIT and _none_removes(self._setting):
-            return value
-        try:
-            return self._setting.parse(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+_LIMIT = gpus("N|none", "a limit. Use a whole number of GPUs, none, or FLAVOR=N,...", word=NO_LIMIT)
+_QUOTA = gpus("GPUS", "a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS.")
 
 
 def _none_removes(setting: Setting) -> bool:
@@ -60,10 +44,14 @@ def setting_option(setting: Setting, complete: Complete | None = None) -> Callab
     kind = setting.kind
     removes = "|none" if _none_removes(setting) else ""
     name = setting.label.replace(" ", "-")
+
+    def parse(text: str) -> Any:
+        return text if removes and text == NO_LIMIT else setting.parse(text)
+
     return click.option(
         f"--{name.removesuffix('s') if kind.repeats else name}",
         setting.asked,
-        type=click.Choice(kind.of, case_sensitive=False) if isinstance(kind, Choice) else Typed(setting),
+        type=click.Choice(kind.of, case_sensitive=False) if isinstance(kind, Choice) else Parsed(kind.metavar, parse),
         multiple=kind.repeats,
         metavar=kind.metavar + removes,
         help=f"{setting.what}{' (repeatable)' if kind.repeats else ''}.".replace("`", ""),

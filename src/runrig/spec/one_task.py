@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from runrig.domain.quantities import whole_number
 from runrig.domain.tokens import TOKEN
 from runrig.spec.arrays import parse_indices
 from runrig.spec.overrides import Retry
@@ -13,6 +14,9 @@ TASK = "main"
 _GROUP = "elements"
 NO_IMAGE = "none"
 """An image for backends that ignore it; others refuse it."""
+
+MOST = 1_000_000
+"""GPUs, and CPU cores, of a node."""
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec")
 _MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
@@ -69,6 +73,15 @@ class OneTask:
     environment: Mapping[str, str] = field(default_factory=dict)
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     code: str | None = None
+
+
+def parse_gpus(text: str) -> tuple[str | None, int]:
+    """``[TYPE:]N`` → (platform, GPUs). Raises ValueError."""
+    platform, colon, digits = text.rpartition(":")
+    number = whole_number(digits)
+    if number is None or number > MOST or (colon and not platform):
+        raise ValueError(f"{text!r:.80} is not a number of GPUs. Use N, or TYPE:N, such as h100:8")
+    return platform or None, number
 
 
 def file_of(task: OneTask) -> str:

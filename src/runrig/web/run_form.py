@@ -9,14 +9,13 @@ from typing import Any
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.quantities import whole_number
 from runrig.spec.arrays import parse_array
-from runrig.spec.one_task import NO_IMAGE, OneArray, OneTask, looks_secret, name_of
+from runrig.spec.one_task import MOST, NO_IMAGE, OneArray, OneTask, looks_secret, name_of, parse_gpus
 from runrig.spec.task import ENVIRONMENT_NAME
 from runrig.spec.values import parse_duration, parse_size
 
 FIELDS = ("command", "gpus", "nodes", "time", "image", "name", "array", "cpus", "memory", "environment")
 DEFAULTS = {"gpus": "1", "nodes": "1"}
 _MOST_NODES = 10_000
-_MOST = 1_000_000
 _OPERATOR = re.compile(r"[();<>|&]+")
 _PLACES = {
     "gpu": "gpus",
@@ -45,12 +44,12 @@ def task_of(fields: Mapping[str, str], image: str | None = None) -> OneTask:
             return None
 
     command = read("command", _words)
-    platform, gpus = read("gpus", _gpus) or (None, 1)
+    platform, gpus = read("gpus", parse_gpus) or (None, 1)
     found = {
         "gpus": gpus,
         "platform": platform,
         "nodes": read("nodes", lambda text: _number(text, 1, _MOST_NODES)),
-        "cpus": read("cpus", lambda text: _number(text, 1, _MOST)),
+        "cpus": read("cpus", lambda text: _number(text, 1, MOST)),
         "memory": read("memory", _checked(parse_size)),
         "time": read("time", _checked(parse_duration)),
         "array": read("array", _array),
@@ -92,14 +91,6 @@ def _words(text: str) -> list[str]:
         what = f"{operator} needs" if operator else "several lines need"
         raise ValueError(f"{what} a shell. Write bash -c '...', with the whole line in quotes")
     return words
-
-
-def _gpus(text: str) -> tuple[str | None, int]:
-    platform, colon, digits = text.rpartition(":")
-    number = whole_number(digits)
-    if number is None or number > _MOST or (colon and not platform):
-        raise ValueError(f"{text!r:.60} is not a number of GPUs. Use N, or TYPE:N, such as h100:8")
-    return platform or None, number
 
 
 def _number(text: str, least: int, most: int) -> int:

@@ -10,7 +10,7 @@ from runrig.cli import options
 from runrig.cli.commands.backup import place
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import command, group, together
-from runrig.cli.options import Moment
+from runrig.cli.options import MOMENT
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
 from runrig.client.server_address import ServerAddress
@@ -30,7 +30,7 @@ _place_options = together(
     options.config(),
     options.data,
     click.option(
-        "--since", type=Moment(), help="From the beginning of this day, in UTC. Default: as far as the log goes."
+        "--since", type=MOMENT, help="From the beginning of this day, in UTC. Default: as far as the log goes."
     ),
     options.as_json(),
 )

@@ -9,7 +9,7 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.lazy import command
-from runrig.cli.options import Moment, Words
+from runrig.cli.options import MOMENT, Words
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.matching import pattern_of
@@ -31,8 +31,8 @@ Answer = Mapping[str, Any]
     "runrig events --kind failed,resized -t json",
     "runrig events -f --node n3 --grep 'exit code|evicted'",
 )
-@click.option("--since", type=Moment(), help="Show only events at or after this time.")
-@click.option("--until", type=Moment(), help="Show only events at or before this time.")
+@click.option("--since", type=MOMENT, help="Show only events at or after this time.")
+@click.option("--until", type=MOMENT, help="Show only events at or before this time.")
 @options.pool(help="Show only this pool, its subpools and their workflows.")
 @click.option(
     "--kind",

@@ -8,7 +8,7 @@ import click
 from runrig.cli import completing, options
 from runrig.cli.commands import pool_changes
 from runrig.cli.lazy import command
-from runrig.cli.options import Moment
+from runrig.cli.options import MOMENT, Parsed
 from runrig.cli.printed import pools
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, tell
@@ -39,12 +39,13 @@ _THEN = (
 )
 
 
-class WholeSecond(Moment):
+def _whole_second(typed: str) -> str:
     """A time without a fraction means the end of its second, so that printed times can be used as input."""
+    text = options.moment(typed)
+    return text if "." in text else f"{text}.999999"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text = super().convert(value, param, ctx)
-        return text if "." in text else f"{text}.999999"
+
+_WHOLE_SECOND = Parsed("TIME", _whole_second)
 
 
 @command(
@@ -53,8 +54,8 @@ class WholeSecond(Moment):
     "runrig pool history team --pool a -t json",
 )
 @click.argument("name", shell_complete=completing.pools)
-@click.option("--since", type=Moment(), help="Show only changes at or after this time.")
-@click.option("--until", type=WholeSecond(), help="Show only changes at or before this time.")
+@click.option("--since", type=MOMENT, help="Show only changes at or after this time.")
+@click.option("--until", type=_WHOLE_SECOND, help="Show only changes at or before this time.")
 @click.option(
     "--by",
     shell_complete=completing.users,
@@ -124,7 +125,7 @@ def _shown(field: str, resource: str, value: Any) -> str:
 
 at_option = click.option(
     "--at",
-    type=WholeSecond(),
+    type=_WHOLE_SECOND,
     help="Show settings, quotas and state at this time, from the audit trail, without usage.",
 )
 

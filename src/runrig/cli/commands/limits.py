@@ -7,6 +7,7 @@ import click
 
 from runrig.cli import options
 from runrig.cli.lazy import command, group
+from runrig.cli.options import Parsed
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table
@@ -36,20 +37,15 @@ _COLUMNS = (
 )
 
 
-class _Most(click.ParamType[int | str]):
-    name = "N|none"
-
-    def __init__(self, most: int = MOST_LIMIT) -> None:
-        self._most = most
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        text = str(value).strip().lower()
-        if text == NONE:
-            return text
+def _at_most(most: int = MOST_LIMIT) -> Parsed:
+    def parse(typed: str) -> int | str:
+        text = typed.strip().lower()
         number = whole_number(text)
-        if number is None or not 1 <= number <= self._most:
-            self.fail(f"{value!r:.80} is not a limit. Use a whole number from 1 to {self._most}, or none.", param, ctx)
-        return number
+        if text != NONE and (number is None or not 1 <= number <= most):
+            raise click.BadParameter(f"{typed!r:.80} is not a limit. Use a whole number from 1 to {most}, or none.")
+        return text if number is None else number
+
+    return Parsed("N|none", parse)
 
 
 @group("runrig limits show", "runrig limits set --user cy --gpus 8", "runrig limits list --pool vision")
@@ -91,11 +87,11 @@ def list_limits(session: Session, pools: tuple[str, ...], users: tuple[str, ...]
 )
 @options.user(help="Limit this user over all pools.")
 @options.pool(help="Limit each user of this pool.")
-@click.option("--gpus", type=_Most(), help="Maximum number of GPUs that a user uses at the same time.")
-@click.option("--waiting", type=_Most(), help="Maximum number of waiting workflows of a user.")
-@click.option("--gpus-per-workflow", type=_Most(), help="Maximum number of GPUs in one workflow.")
+@click.option("--gpus", type=_at_most(), help="Maximum number of GPUs that a user uses at the same time.")
+@click.option("--waiting", type=_at_most(), help="Maximum number of waiting workflows of a user.")
+@click.option("--gpus-per-workflow", type=_at_most(), help="Maximum number of GPUs in one workflow.")
 @click.option(
-    "--budget", type=_Most(MOST_BUDGET), help="Maximum number of GPU-hours of the user, or of the pool, in a month."
+    "--budget", type=_at_most(MOST_BUDGET), help="Maximum number of GPU-hours of the user, or of the pool, in a month."
 )
 @click.option("--dry-run", is_flag=True, help="Show which users exceed the new limit, without changing anything.")
 @with_session

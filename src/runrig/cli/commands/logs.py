@@ -9,7 +9,7 @@ import click
 
 from runrig.cli import completing
 from runrig.cli.lazy import command
-from runrig.cli.options import Moment
+from runrig.cli.options import MOMENT
 from runrig.cli.rendering import times
 from runrig.cli.rendering.array_text import parts
 from runrig.cli.rendering.matching import GAP, matching, pattern_of
@@ -52,7 +52,7 @@ _MOST_NAMED = 5
     metavar="N",
     help=f"Show only the last lines of each task. Default: {ON_TERMINAL:,} on a terminal, else all.",
 )
-@click.option("--since", type=Moment(), help="Show only lines since then: 10m, 2h, today, 2026-01-31T12:00.")
+@click.option("--since", type=MOMENT, help="Show only lines since then: 10m, 2h, today, 2026-01-31T12:00.")
 @click.option("--grep", metavar="RE", help="Show only lines that match this regular expression.")
 @click.option(
     "-C", "--context", type=click.IntRange(min=0), metavar="N", help="With --grep: also N lines around each match."

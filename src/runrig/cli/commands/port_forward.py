@@ -4,12 +4,12 @@ import itertools
 import re
 import socket
 from contextlib import ExitStack
-from typing import Any
 
 import click
 
 from runrig.cli import completing
 from runrig.cli.lazy import command
+from runrig.cli.options import Parsed
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.remote_program import timeout_option
 from runrig.cli.transport.session import Session, with_session
@@ -22,24 +22,18 @@ _HIGHEST = 65535
 _LOOK_S = 0.5
 
 
-class Ports(click.ParamType[list[tuple[int, int]]]):
-    """``LOCAL[:REMOTE]``, each a port or a range, separated by commas."""
-
-    name = "PORTS"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[tuple[int, int]]:
-        pairs: list[tuple[int, int]] = []
-        for part in str(value).split(","):
-            local, _, remote = part.partition(":")
-            try:
-                pairs += zip(_ports(local), _ports(remote or local), strict=True)
-            except ValueError:
-                self.fail(
-                    f"{part!r} is not a port. Use 8000, 8000:80, or ranges of the same length such as 8000-8002:80-82.",
-                    param,
-                    ctx,
-                )
-        return pairs
+def _pairs(text: str) -> list[tuple[int, int]]:
+    """``LOCAL[:REMOTE]``, each a port or a range, separated by commas. Raises BadParameter."""
+    pairs: list[tuple[int, int]] = []
+    for part in text.split(","):
+        local, _, remote = part.partition(":")
+        try:
+            pairs += zip(_ports(local), _ports(remote or local), strict=True)
+        except ValueError:
+            raise click.BadParameter(
+                f"{part!r} is not a port. Use 8000, 8000:80, or ranges of the same length such as 8000-8002:80-82."
+            ) from None
+    return pairs
 
 
 def _ports(text: str) -> list[int]:
@@ -63,10 +57,9 @@ def _ports(text: str) -> list[int]:
 @click.option(
     "--port",
     "ports",
-    type=Ports(),
+    type=Parsed("LOCAL[:REMOTE]", _pairs),
     multiple=True,
     required=True,
-    metavar="LOCAL[:REMOTE]",
     help=("Local port, and the task's port if it differs. Ranges and comma-separated lists are allowed (repeatable)."),
 )
 @click.option("--host", metavar="HOST", default="localhost", show_default=True, help="Local address to listen on.")

@@ -9,7 +9,7 @@ import click
 from runrig.cli import completing, options
 from runrig.cli.commands.events import print_event
 from runrig.cli.lazy import command
-from runrig.cli.options import Moment
+from runrig.cli.options import MOMENT
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import times
 from runrig.cli.rendering.array_text import parts, summary
@@ -68,8 +68,8 @@ _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensiti
     help="Show only workflows without this label key (repeatable).",
 )
 @click.option("--tag", multiple=True, metavar="TAG", help="Show only workflows with one of these tags (repeatable).")
-@click.option("--submitted-after", type=Moment(), help="Show only workflows submitted at or after this time.")
-@click.option("--submitted-before", type=Moment(), help="Show only workflows submitted at or before this time.")
+@click.option("--submitted-after", type=MOMENT, help="Show only workflows submitted at or after this time.")
+@click.option("--submitted-before", type=MOMENT, help="Show only workflows submitted at or before this time.")
 @with_session
 def list_workflows(
     session: Session,

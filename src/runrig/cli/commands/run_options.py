@@ -13,20 +13,18 @@ import click
 from runrig.cli import options
 from runrig.cli.commands.submit import default_pool
 from runrig.cli.lazy import F, once, together
-from runrig.cli.options import Checked
+from runrig.cli.options import Parsed, checked
 from runrig.cli.transport import code, run_defaults
 from runrig.cli.transport.session import Session
 from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput
-from runrig.domain.quantities import whole_number
 from runrig.spec.arrays import combinations, parse_array, parse_sweep
-from runrig.spec.one_task import NO_IMAGE, OneArray, OneTask, looks_secret, name_of
+from runrig.spec.one_task import MOST, NO_IMAGE, OneArray, OneTask, looks_secret, name_of, parse_gpus
 from runrig.spec.overrides import parse_retry
 from runrig.spec.task import ENVIRONMENT_NAME
 from runrig.spec.values import parse_duration, parse_size
 
 NO_CODE = "none"
-_MOST = 1_000_000
 _ENVIRONMENT = "runrig.toml env"
 
 
@@ -79,27 +77,21 @@ def _check_separated(ctx: click.Context, given: Sequence[str], command: Sequence
         )
 
 
-class Gpus(click.ParamType[tuple[str | None, int]]):
-    """``[TYPE:]N`` → (platform, GPUs)."""
-
-    name = "[TYPE:]N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str | None, int]:
-        platform, colon, text = str(value).rpartition(":")
-        number = whole_number(text)
-        if number is None or number > _MOST or (colon and not platform):
-            self.fail(f"{value!r:.80} is not a number of GPUs. Use N, or TYPE:N, such as h100:8", param, ctx)
-        return platform or None, number
-
-
 task_options = together(
-    click.option("-g", "--gpus", type=Gpus(), default="1", show_default=True, help="GPUs of each node; 0 for none."),
     click.option(
-        "--cpus", type=click.IntRange(1, _MOST), metavar="N", help="CPU cores of each node. Default: no request."
+        "-g",
+        "--gpus",
+        type=Parsed("[TYPE:]N", parse_gpus),
+        default="1",
+        show_default=True,
+        help="GPUs of each node; 0 for none.",
+    ),
+    click.option(
+        "--cpus", type=click.IntRange(1, MOST), metavar="N", help="CPU cores of each node. Default: no request."
     ),
     click.option(
         "--memory",
-        type=Checked("SIZE", parse_size),
+        type=checked("SIZE", parse_size),
         help="Memory of each node, such as 64Gi. Default: no request.",
     ),
     click.option(
@@ -136,7 +128,7 @@ task_options = together(
 
 
 def time_option(default: str | None, help: str) -> Callable[[F], F]:
-    return click.option("--time", type=Checked("TIME", parse_duration), default=default, help=help)
+    return click.option("--time", type=checked("TIME", parse_duration), default=default, help=help)
 
 
 @dataclass(frozen=True, slots=True)

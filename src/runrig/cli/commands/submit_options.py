@@ -9,7 +9,7 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.lazy import F, once, together
-from runrig.cli.options import Checked
+from runrig.cli.options import Parsed, checked
 from runrig.client.calls.submission import settings
 from runrig.domain.after import parse_after
 from runrig.domain.workflows import MOST_ELEMENTS
@@ -17,16 +17,15 @@ from runrig.spec.arrays import parse_array, parse_sweep
 from runrig.spec.overrides import parse_retry
 
 
-class Pair(click.ParamType[str]):
+def _pair(text: str) -> str:
     """``KEY=VALUE``; everything after the first ``=`` is the value."""
+    key, sign, _ = text.partition("=")
+    if not (sign and key.strip()):
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE")
+    return text
 
-    name = "K=V"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        key, sign, _ = str(value).partition("=")
-        if not (sign and key.strip()):
-            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
-        return str(value)
+_PAIR = Parsed("K=V", _pair)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +89,12 @@ def array_options(placeholder: str) -> Callable[[F], F]:
     return together(
         click.option(
             "--retry",
-            type=Checked("N[:CODES]", parse_retry),
+            type=checked("N[:CODES]", parse_retry),
             help="Restart each task up to N times if it ends with one of CODES, such as 75,137. Default: any code but 0.",
         ),
         click.option(
             "--after",
-            type=Checked("ID[:ok|any|fail]", parse_after),
+            type=checked("ID[:ok|any|fail]", parse_after),
             multiple=True,
             shell_complete=completing.workflows,
             help="Wait until workflow ID, or the element ID/INDEX of an array, has ended: completed (ok, the default), "
@@ -103,13 +102,13 @@ def array_options(placeholder: str) -> Callable[[F], F]:
         ),
         click.option(
             "--array",
-            type=Checked("INDICES[%N]", parse_array),
+            type=checked("INDICES[%N]", parse_array),
             help="Run it once for each index, such as 0-9; %N: at most N at a time. {{array_index}} and "
             "RUNRIG_ARRAY_INDEX have the index.",
         ),
         click.option(
             "--sweep",
-            type=Checked("NAME=V,V", parse_sweep),
+            type=checked("NAME=V,V", parse_sweep),
             multiple=True,
             help=f"Run it once for each value; {{{{{placeholder}}}}} and the variable NAME have it (repeatable: every "
             "combination).",
@@ -125,18 +124,18 @@ def array_options(placeholder: str) -> Callable[[F], F]:
 
 submit_options = together(
     options.priority(),
-    click.option("--set", "variables", type=Pair(), multiple=True, help="Template variable (repeatable)."),
+    click.option("--set", "variables", type=_PAIR, multiple=True, help="Template variable (repeatable)."),
     click.option(
         "--set-string",
         "string_variables",
-        type=Pair(),
+        type=_PAIR,
         multiple=True,
         help="Like --set, but the value is always a string (repeatable).",
     ),
     click.option(
-        "--set-env", "environment", type=Pair(), multiple=True, help="Environment variable for all tasks (repeatable)."
+        "--set-env", "environment", type=_PAIR, multiple=True, help="Environment variable for all tasks (repeatable)."
     ),
-    click.option("--label", "labels", type=Pair(), multiple=True, help="Label; overrides the file's (repeatable)."),
+    click.option("--label", "labels", type=_PAIR, multiple=True, help="Label; overrides the file's (repeatable)."),
     array_options("array:NAME"),
 )
 """The options of `Settings`."""

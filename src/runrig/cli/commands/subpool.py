@@ -10,7 +10,7 @@ from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import command, group
 from runrig.cli.printed import pools as printed
-from runrig.cli.quota_options import Gpus
+from runrig.cli.quota_options import gpus
 from runrig.cli.rendering import pool_table, sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
@@ -21,7 +21,7 @@ from runrig.domain.quantities import GPU, amount_in_words
 Pool = Mapping[str, Any]
 
 
-_SHARE = Gpus(
+_SHARE = gpus(
     "GPUS|PERCENT%",
     "a quota. Use whole GPUs such as 8, a percentage of the parent's quota such as 25%, or FLAVOR=GPUS,FLAVOR=GPUS",
     marks="%=",

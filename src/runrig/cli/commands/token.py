@@ -9,6 +9,7 @@ import click
 from runrig.cli import options
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import command, group
+from runrig.cli.options import Parsed
 from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
@@ -29,17 +30,13 @@ _COLUMNS = (
 )
 
 
-class Lifetime(click.ParamType[float | None]):
+def _lifetime(text: str) -> float | None:
     """``90d``, ``12h``; never is None."""
-
-    name = "TIME|never"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
-        if value == "never":
-            return None
-        if (found := seconds_of(str(value))) is None:
-            self.fail(f"{sanitize.line(value)!r} is not a lifetime. Use for example 90d, 12h or never.", param, ctx)
-        return float(found)
+    if text == "never":
+        return None
+    if (found := seconds_of(text)) is None:
+        raise click.BadParameter(f"{sanitize.line(text)!r} is not a lifetime. Use for example 90d, 12h or never.")
+    return float(found)
 
 
 _roles = click.option(
@@ -101,7 +98,11 @@ def _times(each: Mapping[str, Any]) -> tuple[str, str, str]:
 )
 @click.argument("name")
 @click.option(
-    "--expires", type=Lifetime(), default="90d", show_default=True, help="Lifetime, such as 90d, 12h or never."
+    "--expires",
+    type=Parsed("TIME|never", _lifetime),
+    default="90d",
+    show_default=True,
+    help="Lifetime, such as 90d, 12h or never.",
 )
 @_roles
 @_description

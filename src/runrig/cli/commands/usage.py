@@ -12,7 +12,7 @@ import click
 
 from runrig.cli import options
 from runrig.cli.lazy import group
-from runrig.cli.options import Moment, Words
+from runrig.cli.options import MOMENT, Words
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
@@ -59,8 +59,8 @@ _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
 @click.option(
     "--by", type=Words("key", KEYS), default="pool", show_default=True, help="Group by user, pool, flavor, priority."
 )
-@click.option("--since", type=Moment(), help="From the beginning of this hour. Default: 7 days before --until.")
-@click.option("--until", type=Moment(), help="Until the end of this hour. Default: now.")
+@click.option("--since", type=MOMENT, help="From the beginning of this hour. Default: 7 days before --until.")
+@click.option("--until", type=MOMENT, help="Until the end of this hour. Default: now.")
 @click.option(
     "--every",
     type=click.Choice(["hour", "day", "week", "month"], case_sensitive=False),
