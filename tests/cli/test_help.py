@@ -73,9 +73,9 @@ def test_commands_equal_the_documented_list() -> None:
 
 
 def test_the_docs_name_the_page_of_every_command_or_say_that_it_has_none() -> None:
-    from runrig.web.install import MODULES
+    from runrig.web.install import ROUTES
 
-    paths = [str(getattr(route, "path", "")) for module in MODULES for route in module.router.routes]
+    paths = [str(getattr(route, "path", "")) for route in ROUTES]
     section = (Path(__file__).parents[2] / "docs" / "page.md").read_text().partition("### Commands and pages")[2]
     named = set(re.findall(r"`([^`]+)`", section.partition("\n## ")[0]))
     addresses = {each for each in named if each.startswith("/")}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from runrig.domain.gangs import Priority
 from runrig.web import rendering
-from runrig.web.install import MODULES
+from runrig.web.install import ROUTES
 from tests.api.client import URL
 from tests.web.visitor import Site, site
 
@@ -21,10 +21,9 @@ OPEN = ("/login", "/static/{tag}/{name}")
 
 
 def routes(method: str) -> Iterator[str]:
-    for module in MODULES:
-        for route in module.router.routes:
-            if isinstance(route, APIRoute) and method in (route.methods or ()):
-                yield route.path
+    for route in ROUTES:
+        if isinstance(route, APIRoute) and method in (route.methods or ()):
+            yield route.path
 
 
 def filled(path: str, pool: str, workflow: str) -> str:
@@ -116,7 +115,7 @@ def answers(it: Site, pool: str) -> Iterator[tuple[str, str]]:
 
 def taking() -> dict[str, set[str]]:
     """Each page, with the names that its address may have behind the question mark."""
-    pages = [route for module in MODULES for route in module.router.routes if isinstance(route, APIRoute)]
+    pages = [route for route in ROUTES if isinstance(route, APIRoute)]
     left_out = {*STREAMS, *OPEN}
     return {
         page.path: {field.alias for field in page.dependant.query_params}

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from anyio import from_thread
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.errors import RunrigError
@@ -29,11 +30,6 @@ Look = Callable[[], Mapping[str, Any] | None]
 """Computes the effect of a form as values for its page, in a thread.  None: the client has disconnected.  Raises what the act itself
 raises.
 """
-
-
-def form(router: APIRouter, path: str, **more: Any) -> Callable[..., Any]:
-    """A route that shows a form, and takes its answer."""
-    return router.api_route(path, methods=["GET", "POST"], **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +72,15 @@ class Form:
         """Returns the page with the form, or the result of submitting it.
 
         *look*: computes the effect, which the user must confirm before the act; None: the form describes it. *do*: the act, in a
-        thread. *then*: the address that the browser then opens, or what makes it of the result. *draw*: renders the page with the
-        values of *look* and *shown*, or with *error*.
+        thread. *then*: the address that the browser then opens, or what makes it of the result. *draw*: renders the page with
+        *previews*, and with the values of *look* and *shown*, or with *error*.
         """
 
         def act() -> str:
             found = do()
             return then if isinstance(then, str) else then(found)
 
+        draw = partial(draw, previews=look is not None)
         try:
             if not self.fields:
                 return await run_in_threadpool(draw)
@@ -102,10 +99,10 @@ class Form:
     ) -> Response:
         """Asks whether to do what needs no input. *back*: the page that opens then. *check*: raises if there is nothing to ask."""
 
-        def draw(*, error: RunrigError | None = None) -> Response:
+        def draw(**more: Any) -> Response:
             if check is not None and not self.fields:
                 check()
-            return self.shown("sure.html", does=does, says=says, back=back, error=error)
+            return self.shown("sure.html", does=does, says=says, back=back, **more)
 
         return await self.answered(draw, do, back)
 
@@ -136,12 +133,13 @@ class Form:
         *,
         error: RunrigError | None = None,
         shown: str = "",
+        previews: bool = False,
         **values: Any,
     ) -> Response:
         """Renders the form, with the errors in its fields, if any.
 
         It contains a secret, and a new key, so that another submission counts as new. *typed*: what its fields hold. *known*: those
-        that show their errors, by default all of *typed*.
+        that show their errors, by default all of *typed*. *shown*: what was previewed; "": nothing. *previews*: it has a preview.
         """
         page = html(
             self.request,
@@ -151,6 +149,7 @@ class Form:
             csrf=secret_of(self.request, self.service),
             key=new_key(),
             shown=shown,
+            previews=previews,
             wrong={} if error is None else problems_of(error, typed if known is None else known),
             typed=typed,
             **values,
@@ -159,12 +158,12 @@ class Form:
         return page
 
     def done(self, title: str, says: list[str], secret: str | None = None, back: str = "/me") -> Response:
-        return self.shown("me_done.html", title=title, says=says, secret_text=secret, back=back)
+        return self.shown("me_done.html", does=title, says=says, secret_text=secret, back=back)
 
 
-async def _filled(request: Request) -> Form:
+async def filled(request: Request) -> Form:
     service: Service = request.app.state.service
     return Form(request, service, Asker(request.state.identity, service), await sent(request))
 
 
-Filled = Annotated[Form, Found(_filled)]
+Filled = Annotated[Form, Found(filled)]

@@ -5,6 +5,7 @@ Pure. The picture is stretched to its place, so it has no text: the axes are HTM
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from markupsafe import Markup, escape
 
@@ -95,17 +96,9 @@ class _Draw:
 
     def _runs(self, of: Callable[[PoolPoint], tuple[float, ...]]) -> Iterator[tuple[int, int, tuple[float, ...]]]:
         """Yields (left, right, values) of points in a row with the same values."""
-        run: tuple[int, int, tuple[float, ...]] | None = None
-        for each in self._points:
-            x, to, values = self._x(each.begin), self._x(each.begin + each.length_s), of(each)
-            if run is not None and run[2] == values:
-                run = run[0], to, values
-                continue
-            if run is not None:
-                yield run
-            run = x, to, values
-        if run is not None:
-            yield run
+        for values, same in groupby(self._points, of):
+            run = list(same)
+            yield self._x(run[0].begin), self._x(run[-1].begin + run[-1].length_s), values
 
     def _x(self, at: float) -> int:
         return round(max(0.0, min(1.0 * WIDE, (at - self._begin) * self._scale)))

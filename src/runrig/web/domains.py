@@ -183,19 +183,10 @@ def _all(report: DomainReport) -> Iterator[DomainReport]:
 def outlined(board: Board, fits: dict[Path, GangsThatFit]) -> dict[str, Ranges]:
     """Returns the finest domains that fit a gang, ``now`` or (``low``) without LOW workflows, as (first, count) of nodes."""
     rows = domains_of(board, depth=len(board.levels))
-    found: dict[str, Ranges] = {"now": [], "low": []}
-    fitting = {
-        name: _finest(rows, {path for path, each in fits.items() if getattr(each, part)}) for name, part in _PARTS
-    }
-    for row in rows:
-        if row.path in fitting["now"]:
-            found["now"].append((row.first, row.nodes))
-        elif row.path in fitting["low"]:
-            found["low"].append((row.first, row.nodes))
-    return found
-
-
-_PARTS = (("now", "now"), ("low", "after_low"))
+    now = _finest(rows, {path for path, each in fits.items() if each.now})
+    later = _finest(rows, {path for path, each in fits.items() if each.after_low})
+    chosen = {"now": now, "low": later - now}
+    return {name: [(row.first, row.nodes) for row in rows if row.path in paths] for name, paths in chosen.items()}
 
 
 def _finest(rows: Sequence[DomainRow], good: set[Path]) -> set[Path]:

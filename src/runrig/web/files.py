@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from runrig.domain.errors import NotFound
 from runrig.http.browsers import STATIC
 from runrig.http.permissions import OPEN
-from runrig.http.routing import Found, Route
+from runrig.http.routing import Found
+from runrig.web.routes import router
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _COMMENT = re.compile(rb"^ *(//|/\*).*$", re.MULTILINE)
 """A line that is a comment. Browsers get an empty one, so that line numbers in their messages are right."""
 _FOR_EVER = "public, max-age=31536000, immutable"
-
-router = APIRouter(route_class=Route, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)

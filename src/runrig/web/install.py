@@ -12,10 +12,10 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.statuses import headers_of, status_of
 from runrig.http import browsers, permissions
 from runrig.service.service import Service
-from runrig.web import files, live, login, sign_in
+from runrig.web import files, login, sign_in  # noqa: F401 - their routes
 from runrig.web.forms import Done
 from runrig.web.live import Hub
-from runrig.web.pages import (
+from runrig.web.pages import (  # noqa: F401 - their routes
     access,
     acts,
     apply,
@@ -40,35 +40,11 @@ from runrig.web.pages import (
 )
 from runrig.web.refreshing import Refreshes
 from runrig.web.rendering import capital, html
+from runrig.web.routes import router
 from runrig.web.waiting import Reasons
 
-MODULES = (
-    files,
-    login,
-    sign_in,
-    overview,
-    map,
-    workflows,
-    find,
-    columns,
-    several,
-    usage,
-    workflow,
-    acts,
-    arrays,
-    run,
-    pool,
-    node,
-    edits,
-    apply,
-    limits,
-    me,
-    tokens,
-    credentials,
-    access,
-    live,
-    past,
-)
+ROUTES = router.routes
+"""The routes of all pages, whose modules are imported above."""
 _TITLES = {
     400: "Invalid request",
     403: "Not allowed",
@@ -87,9 +63,7 @@ def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
     hub = app.state.hub = Hub(service)
     app.state.refreshes = Refreshes(lambda: hub.streams)
     app.state.done = Done()
-    for module in MODULES:
-        permissions.install(app, module.router.routes)
-    permissions.install(app, sign_in.answers.routes)
+    permissions.install(app, [*ROUTES, *sign_in.answers.routes])
     _show_problems(app)
 
 

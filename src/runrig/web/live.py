@@ -13,13 +13,13 @@ from typing import Annotated, Any, NamedTuple
 from zlib import crc32
 
 from anyio import to_thread
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 from runrig.http.permissions import Seeing, needs
-from runrig.http.routing import Asked, Found, Route, Serving
+from runrig.http.routing import Asked, Found, Serving
 from runrig.http.staying import UNBUFFERED, Staying
 from runrig.service.pulse import Pulse
 from runrig.service.queries.board import Board, BoardNode
@@ -30,8 +30,7 @@ from runrig.service.waiting import soon
 from runrig.web.board import Record, Recorder, as_json, delta, layout, state
 from runrig.web.pages.past import At, moment_of
 from runrig.web.rendering import answer
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import router
 
 LOOK_S = 1.0
 """Seconds between two looks."""

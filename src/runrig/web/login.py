@@ -4,7 +4,7 @@ import hmac
 from typing import Annotated
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -12,16 +12,15 @@ from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError
 from runrig.domain.statuses import headers_of, status_of
 from runrig.http import browsers
 from runrig.http.permissions import OPEN
-from runrig.http.routing import Asked, Route, Serving, Source
+from runrig.http.routing import Asked, Serving, Source
 from runrig.service.access.browser_sessions import LONGEST_S
 from runrig.service.service import Service
 from runrig.web.rendering import capital, html
+from runrig.web.routes import router
 
 LONGEST_FORM = 32 * 1024
 """Bytes."""
 _WRONG = "Invalid or expired token or code. Codes work once and expire after one minute (five minutes for `runrig up`)."
-
-router = APIRouter(route_class=Route, include_in_schema=False)
 
 
 @router.get("/login", dependencies=[OPEN])

@@ -11,13 +11,13 @@ from fastapi.responses import RedirectResponse
 from runrig.domain.errors import NotFound, RunrigError
 from runrig.http import browsers
 from runrig.http.permissions import OPEN
-from runrig.http.routing import Asked, Route, Serving, source
+from runrig.http.routing import Asked, Serving, source
 from runrig.service.access.in_browsers import PATIENCE_S, InBrowsers
 from runrig.service.service import Service
 from runrig.web.login import inside, keep_session, shown_login
 from runrig.web.rendering import html
+from runrig.web.routes import router
 
-router = APIRouter(route_class=Route, include_in_schema=False)
 answers = APIRouter(include_in_schema=False)
 """Routes that accept additional parameters of an identity provider."""
 

@@ -5,19 +5,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.access import GrantRow, Permission, role_named
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.http.permissions import needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.service.service import Service
-from runrig.web.asking import Filled, Form, form
+from runrig.web.asking import Filled, Form
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.tokens import page_of
 from runrig.web.rendering import html
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import form, router
 
 MOST = 200
 """Users on the page."""
@@ -68,7 +67,7 @@ def of_user(request: Asked, service: Serving, user: str) -> Response:
     )
 
 
-@form(router, "/access/create", dependencies=_ACCESS)
+@form("/access/create", dependencies=_ACCESS)
 async def create(it: Filled) -> Response:
     def do() -> None:
         roles = [role_named(each) for each in it.words("roles")]
@@ -84,13 +83,13 @@ def _named(it: Form) -> str:
     return user
 
 
-@form(router, "/access/user/{user}/disable", dependencies=_ACCESS)
+@form("/access/user/{user}/disable", dependencies=_ACCESS)
 async def disable(it: Filled, user: str) -> Response:
     says = "Their tokens stop working, and their browsers are signed out. Their workflows keep running."
     return await _switched(it, user, "disable", says)
 
 
-@form(router, "/access/user/{user}/enable", dependencies=_ACCESS)
+@form("/access/user/{user}/enable", dependencies=_ACCESS)
 async def enable(it: Filled, user: str) -> Response:
     return await _switched(it, user, "enable", "Tokens that are still valid work again.")
 
@@ -101,7 +100,7 @@ async def _switched(it: Form, user: str, act: str, says: str) -> Response:
     return await it.sure(f"{act.capitalize()} {user}", says, do, page_of(user), partial(users.get, user))
 
 
-@form(router, "/access/grant", dependencies=_ACCESS)
+@form("/access/grant", dependencies=_ACCESS)
 async def grant(it: Filled, user: Annotated[str, Query(max_length=200)] = "") -> Response:
     def do() -> None:
         it.service.access.users.grant(_named(it), role_named(it.field("role")), actor=it.user)
@@ -110,7 +109,7 @@ async def grant(it: Filled, user: Annotated[str, Query(max_length=200)] = "") ->
     return await it.answered(draw, do, page_of(it.field("user")))
 
 
-@form(router, "/access/revoke/{user}/{role}", dependencies=_ACCESS)
+@form("/access/revoke/{user}/{role}", dependencies=_ACCESS)
 async def revoke(it: Filled, user: str, role: str) -> Response:
     users = it.service.access.users
     granted = role_named(role)

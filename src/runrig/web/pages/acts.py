@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
@@ -13,15 +13,13 @@ from runrig.domain.gangs import Priority
 from runrig.domain.shown.workflows import Workflow, WorkflowSubmitted
 from runrig.http.permissions import needs
 from runrig.http.permissions import workflow as of_workflow
-from runrig.http.routing import Route
 from runrig.service.commands.restarts import Changes
 from runrig.service.commands.submission import Submission, read
 from runrig.service.runtime.writing import Command
-from runrig.web.asking import Filled, Form, Look, form
+from runrig.web.asking import Filled, Form, Look
 from runrig.web.forms import Fields
 from runrig.web.planned import Turn
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import form
 
 PRIORITIES = tuple(each.value for each in Priority)
 _TYPED = ("file", "values", "strings", "environment", "label")
@@ -64,7 +62,7 @@ def _while_it_lives(shown: Workflow) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------- submit
 
 
-@form(router, "/submit", dependencies=[needs(Permission.LIST_POOLS)])
+@form("/submit", dependencies=[needs(Permission.LIST_POOLS)])
 async def submit(it: Filled) -> Response:
     look = verdict_of(it, lambda: it.service.submissions.check(_typed(it)))
     draw = partial(_submission, it, None)
@@ -131,20 +129,19 @@ def verdict_of(it: Form, check: Callable[[], WorkflowSubmitted]) -> Look:
     return found
 
 
-def _submission(it: Form, of: Workflow | None, *, file: str = "", **more: Any) -> Response:
-    """*of*: the workflow to submit again with *file*; None: a new one."""
+def _submission(it: Form, of: Workflow | None, *, text: str = "", **more: Any) -> Response:
+    """*of*: the workflow to submit again, with the file *text*; None: a new one."""
     pools = it.asker.submits_to()
     default = of.pool if of is not None else it.service.access.profile(it.user).default_of(pools)
     typed = it.typed(pool=default or "", priority=of.priority if of else "", **dict.fromkeys(_TYPED, ""))
     known = ("pool", "priority", *(_TYPED if of is None else ()))
-    preview = {"accepted": None, "verdict": None} | more
-    return it.shown("submit.html", typed, known, of=of, file=file, pools=pools, priorities=PRIORITIES, **preview)
+    return it.shown("submit.html", typed, known, of=of, text=text, pools=pools, priorities=PRIORITIES, **more)
 
 
 # ---------------------------------------------------------------- again
 
 
-@form(router, "/workflow/{id}/again", dependencies=CHANGE)
+@form("/workflow/{id}/again", dependencies=CHANGE)
 async def again(it: Filled, id: str) -> Response:
     submissions = it.service.submissions
 
@@ -160,7 +157,7 @@ async def again(it: Filled, id: str) -> Response:
 
 
 def _again(it: Form, id: str, **more: Any) -> Response:
-    return _submission(it, shown_workflow(it, id), file=it.service.workflow_queries.spec(id).text, **more)
+    return _submission(it, shown_workflow(it, id), text=it.service.workflow_queries.spec(id).text, **more)
 
 
 def shown_workflow(it: Form, id: str) -> Workflow:
@@ -170,7 +167,7 @@ def shown_workflow(it: Form, id: str) -> Workflow:
 # ---------------------------------------------------------------- restart, cancel
 
 
-@form(router, "/workflow/{id}/restart", dependencies=CHANGE)
+@form("/workflow/{id}/restart", dependencies=CHANGE)
 async def restart(it: Filled, id: str) -> Response:
     def do() -> str:
         check_pool(it)
@@ -188,7 +185,7 @@ def _restart(it: Form, id: str, **more: Any) -> Response:
     return it.shown("restart.html", typed, it=of, pools=pools, some=some, **more)
 
 
-@form(router, "/workflow/{id}/cancel", dependencies=CHANGE)
+@form("/workflow/{id}/cancel", dependencies=CHANGE)
 async def cancel(it: Filled, id: str) -> Response:
     def draw(**more: Any) -> Response:
         of = shown_workflow(it, id)
@@ -227,13 +224,13 @@ def workflow_address(id: str) -> str:
 # ---------------------------------------------------------------- hold, release, move, reprioritise
 
 
-@form(router, "/workflow/{id}/hold", dependencies=CHANGE)
+@form("/workflow/{id}/hold", dependencies=CHANGE)
 async def hold(it: Filled, id: str) -> Response:
     says = "Groups that have not started leave the queue until you release it, and keep their submit time. Running groups continue."
     return await _sure(it, id, it.service.submissions.holding, "hold", says)
 
 
-@form(router, "/workflow/{id}/release", dependencies=CHANGE)
+@form("/workflow/{id}/release", dependencies=CHANGE)
 async def release(it: Filled, id: str) -> Response:
     says = "It returns to the queue at its original position."
     return await _sure(it, id, it.service.submissions.releasing, "release", says)
@@ -247,7 +244,7 @@ async def _sure(it: Form, id: str, act: Callable[..., Command[str]], name: str, 
     return await it.sure(f"{name.capitalize()} {id}", says, do, workflow_address(id), check)
 
 
-@form(router, "/workflow/{id}/reassign", dependencies=CHANGE)
+@form("/workflow/{id}/reassign", dependencies=CHANGE)
 async def reassign(it: Filled, id: str) -> Response:
     """Changes the priority of a workflow, and its pool if it has not started."""
 
@@ -281,5 +278,5 @@ def _reassign(it: Form, id: str, **more: Any) -> Response:
         pools=sorted({of.pool, *it.asker.submits_to()}),
         priorities=PRIORITIES,
         turns=(("Pool", Turn(of.pool, typed["pool"])), ("Priority", Turn(of.priority, typed["priority"]))),
-        **{"verdict": None} | more,
+        **more,
     )

@@ -3,20 +3,18 @@
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, RunrigError
 from runrig.http.permissions import needs
-from runrig.http.routing import Route
 from runrig.service.foresight.questions import OfFile
-from runrig.web.asking import Filled, Form, form
+from runrig.web.asking import Filled, Form
 from runrig.web.forms import Fields
+from runrig.web.routes import form
 
-router = APIRouter(route_class=Route, include_in_schema=False)
 
-
-@form(router, "/apply", dependencies=[needs(Permission.CHANGE_CLUSTER)])
+@form("/apply", dependencies=[needs(Permission.CHANGE_CLUSTER)])
 async def apply(it: Filled) -> Response:
     prune = "prune" in it.fields
 
@@ -52,4 +50,4 @@ def _apply(it: Form, *, error: RunrigError | None = None, **more: Any) -> Respon
     now = str(it.service.stored)
     tag = now if isinstance(error, Changed) else it.fields.get("tag", now)
     typed = it.typed(file="" if it.fields else it.service.declarations.export())
-    return it.shown("apply.html", typed, error=error, tag=tag, **{"plan": None} | more)
+    return it.shown("apply.html", typed, error=error, tag=tag, **more)

@@ -3,25 +3,23 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.quantities import few, whole_number
 from runrig.domain.workflows import MOST_ELEMENTS
-from runrig.http.routing import Route
 from runrig.spec.arrays import parse_indices
-from runrig.web.asking import Filled, Form, form
+from runrig.web.asking import Filled, Form
 from runrig.web.forms import Fields
 from runrig.web.pages.acts import CHANGE, shown_workflow, stops, workflow_address
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import form
 
 MOST = 100
 """Elements that are cancelled at a time."""
 _MOST_NAMED = 5
 
 
-@form(router, "/workflow/{id}/array", dependencies=CHANGE)
+@form("/workflow/{id}/array", dependencies=CHANGE)
 async def most(it: Filled, id: str) -> Response:
     """Changes how many elements may run at a time."""
     submissions = it.service.submissions
@@ -49,7 +47,7 @@ def _number(it: Form) -> int:
     return number
 
 
-@form(router, "/workflow/{id}/elements", dependencies=CHANGE)
+@form("/workflow/{id}/elements", dependencies=CHANGE)
 async def elements(it: Filled, id: str, of: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Cancels some elements."""
 

@@ -5,15 +5,13 @@ from functools import partial
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from runrig.domain.access import Permission
 from runrig.http.permissions import needs
-from runrig.http.routing import Route
-from runrig.web.asking import Filled, form
+from runrig.web.asking import Filled
 from runrig.web.forms import Fields
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import form
 
 COLUMNS: Mapping[str, str] = {
     "status": "Status",
@@ -46,7 +44,7 @@ def of(request: Request) -> list[str]:
     return [each for each in COLUMNS if each in (_USUAL if found is None else found)]
 
 
-@form(router, "/workflows/columns", dependencies=[needs(Permission.LIST_POOLS)])
+@form("/workflows/columns", dependencies=[needs(Permission.LIST_POOLS)])
 async def columns(it: Filled, q: Annotated[str, Query()] = "", sort: Annotated[str, Query()] = "") -> Response:
     kept = {"q": q, "sort": sort}
     draw = partial(it.shown, "columns.html", columns=COLUMNS, shown_now=of(it.request), kept=kept)

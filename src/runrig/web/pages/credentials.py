@@ -3,23 +3,21 @@
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.errors import InvalidInput
 from runrig.http.permissions import needs
-from runrig.http.routing import Route
 from runrig.spec.credentials import read_values
-from runrig.web.asking import Filled, form
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.asking import Filled
+from runrig.web.routes import form
 
 KINDS = tuple(each.value for each in CredentialKind)
 _CHANGE = [needs(Permission.CHANGE_OWN)]
 
 
-@form(router, "/me/credential", dependencies=_CHANGE)
+@form("/me/credential", dependencies=_CHANGE)
 async def credential(it: Filled, of: Annotated[str, Query(max_length=200)] = "") -> Response:
     """*of*: the credential to replace."""
     credentials = it.service.access.credentials
@@ -39,7 +37,7 @@ async def credential(it: Filled, of: Annotated[str, Query(max_length=200)] = "")
     return await it.answered(draw, do, "/me")
 
 
-@form(router, "/me/credential/delete/{name}", dependencies=_CHANGE)
+@form("/me/credential/delete/{name}", dependencies=_CHANGE)
 async def delete(it: Filled, name: str) -> Response:
     credentials = it.service.access.credentials
 

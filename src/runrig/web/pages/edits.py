@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.access import Permission
@@ -17,19 +17,16 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.statuses import status_of
 from runrig.domain.tags import check_unchanged, tag_of
 from runrig.http.permissions import named, needs
-from runrig.http.routing import Route
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight.questions import OfDeletion, OfEdit, OfPause, OfResume, OfSubpool, Question
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.rights import About, Asker
 from runrig.service.service import Service
-from runrig.web.asking import NOBODY_WAITS, Filled, Form, form
+from runrig.web.asking import NOBODY_WAITS, Filled, Form
 from runrig.web.forms import Fields, sentence
-from runrig.web.planned import PlanView
 from runrig.web.pool_form import boxes, edit_of, lines, share, share_now
 from runrig.web.rendering import html, moment
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import form, router
 
 _EDIT = [needs(Permission.CHANGE_POOL, named("name"))]
 _SUBPOOLS = [needs(Permission.CHANGE_SUBPOOLS, named("name"))]
@@ -66,20 +63,13 @@ def _address(name: str) -> str:
 
 
 def _shown(
-    it: Form,
-    template: str,
-    typed: Mapping[str, str],
-    pool: Pool,
-    *,
-    error: RunrigError | None = None,
-    plan: PlanView | None = None,
-    **values: Any,
+    it: Form, template: str, typed: Mapping[str, str], pool: Pool, *, error: RunrigError | None = None, **values: Any
 ) -> Response:
     """*error* Changed: the form names who changed the pool and shows the current values."""
     if isinstance(error, Changed):
         error = Changed(_changed(it.service, pool.name))
-    more = values | {"it": pool, "tag": tag_of(pool), "plan": plan}
-    return it.shown(template, typed, error=error, **more)
+    back = _address(pool.name)
+    return it.shown(template, typed, error=error, it=pool, tag=tag_of(pool), back=back, **values)
 
 
 def _changed(service: Service, name: str) -> str:
@@ -96,7 +86,7 @@ def _expected(fields: Fields) -> frozenset[str]:
 # ---------------------------------------------------------------- settings
 
 
-@form(router, "/pool/{name}/edit", dependencies=_EDIT)
+@form("/pool/{name}/edit", dependencies=_EDIT)
 async def edit(it: Filled, name: str) -> Response:
     expected = _expected(it.fields)
 
@@ -143,7 +133,7 @@ def _cohorts(it: Form, pool: Pool) -> list[str]:
 # ---------------------------------------------------------------- a new subpool
 
 
-@form(router, "/pool/{name}/subpool", dependencies=_SUBPOOLS)
+@form("/pool/{name}/subpool", dependencies=_SUBPOOLS)
 async def create_subpool(it: Filled, name: str) -> Response:
     short = it.field("name")
 
@@ -161,49 +151,43 @@ async def create_subpool(it: Filled, name: str) -> Response:
 
 def _subpool(it: Form, name: str, **more: Any) -> Response:
     view = _view(it, name)
-    return _shown(it, "subpool.html", it.typed(name="", quota=""), view.pool, left=view.now.gpus.unallocated, **more)
+    left, typed = view.now.gpus.unallocated, it.typed(name="", quota="")
+    return it.shown("subpool.html", typed, it=view.pool, left=left, back=_address(name), **more)
 
 
-# ---------------------------------------------------------------- the end of a pool
+# ---------------------------------------------------------------- paused and closed for a while, and deleted
 
 
-@form(router, "/pool/{name}/delete", dependencies=_DELETE)
-async def delete(it: Filled, name: str) -> Response:
-    """Opens with its plan, since there is nothing to fill in."""
-    pool = await run_in_threadpool(_pool, it, name)
-    parent = name.partition(SUBPOOL_DELIMITER)[0]
-    do = partial(it.service.declarations.delete_pool, name, user=it.user, expected=_expected(it.fields))
-    it = replace(it, fields=it.fields or {"tag": tag_of(pool)})
-    plan = it.plan(lambda: OfDeletion(name, it.user))
-    then = _address(parent) if parent != name else "/"
-    return await it.answered(partial(_shown, it, "delete.html", {}, pool), do, then, plan)
-
-
-# ---------------------------------------------------------------- paused and closed for a while
-
-
-@form(router, "/pool/{name}/pause", dependencies=_EDIT)
+@form("/pool/{name}/pause", dependencies=_EDIT)
 async def pause(it: Filled, name: str) -> Response:
     says = "Nothing new starts in it and its subpools. Running workflows continue, and other pools can borrow its idle quota."
     question = partial(OfPause, name, it.user, it.field("until") or None)
     return await _marked(it, name, "pause", says, question, asks=("reason", "until"))
 
 
-@form(router, "/pool/{name}/resume", dependencies=_EDIT)
+@form("/pool/{name}/resume", dependencies=_EDIT)
 async def resume(it: Filled, name: str) -> Response:
     says = "Its workflows keep their queue positions."
     return await _marked(it, name, "resume", says, partial(OfResume, name))
 
 
-@form(router, "/pool/{name}/close", dependencies=_EDIT)
+@form("/pool/{name}/close", dependencies=_EDIT)
 async def close(it: Filled, name: str) -> Response:
     says = "It and its subpools accept no submissions until you open it. Queued workflows still start."
     return await _marked(it, name, "close", says, asks=("reason",))
 
 
-@form(router, "/pool/{name}/open", dependencies=_EDIT)
+@form("/pool/{name}/open", dependencies=_EDIT)
 async def reopen(it: Filled, name: str) -> Response:
     return await _marked(it, name, "open", "It accepts submissions again.")
+
+
+@form("/pool/{name}/delete", dependencies=_DELETE)
+async def delete(it: Filled, name: str) -> Response:
+    says = "Pending workflows are cancelled. Running workflows finish, and the pool keeps its quota until they do."
+    parent = name.partition(SUBPOOL_DELIMITER)[0]
+    then = "/" if parent == name else _address(parent)
+    return await _marked(it, name, "delete", says, partial(OfDeletion, name, it.user), then=then)
 
 
 async def _marked(
@@ -214,8 +198,11 @@ async def _marked(
     question: Callable[[], Question] | None = None,
     *,
     asks: tuple[str, ...] = (),
+    then: str = "",
 ) -> Response:
-    """*question*: the subject of its plan; None: it changes nothing that runs or waits. *asks*: the fields of its form."""
+    """*question*: the subject of its plan, with which it opens if there is nothing to fill in; None: it changes nothing that runs or
+    waits. *asks*: the fields of its form. *then*: the page that opens; "": that of the pool.
+    """
     pool = await run_in_threadpool(_pool, it, name)
     typed = {each: it.field(each) for each in asks}
     said = {each: value or (None if each == "until" else "") for each, value in typed.items()}
@@ -223,14 +210,8 @@ async def _marked(
     do = partial(command, name, user=it.user, expected=_expected(it.fields), **said)
     if question and not asks:
         it = replace(it, fields=it.fields or {"tag": tag_of(pool)})
-    about: dict[str, Any] = {
-        "does": f"{act.capitalize()} {name}",
-        "says": says,
-        "act": act,
-        "plans": question is not None,
-    }
-    draw = partial(_shown, it, "mark.html", typed, pool, **about)
-    return await it.answered(draw, do, _address(name), it.plan(question) if question else None)
+    draw = partial(_shown, it, "sure.html", typed, pool, does=f"{act.capitalize()} {name}", says=says)
+    return await it.answered(draw, do, then or _address(name), it.plan(question) if question else None)
 
 
 # ---------------------------------------------------------------- what if

@@ -5,19 +5,18 @@ from contextlib import suppress
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
 from runrig.web.pages.parts import Asked
 from runrig.web.rendering import html
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import router
 
 LONGEST = 200
 MOST = 20

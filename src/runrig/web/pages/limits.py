@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.access import LONGEST_USER_NAME, Permission
 from runrig.domain.errors import Changed, InvalidInput, Problem
@@ -14,16 +14,15 @@ from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import whole_number
 from runrig.domain.shown.limits import Limit, LimitsChange
 from runrig.http.permissions import Asking, named, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.rights import About
 from runrig.spec.settings import settings_from_json
-from runrig.web.asking import Filled, Form, form
+from runrig.web.asking import Filled, Form
 from runrig.web.forms import tag_of
 from runrig.web.pages.parts import Asked
 from runrig.web.rendering import html
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import form, router
 
 WORDS = {
     "gpus": "GPUs at the same time",
@@ -60,7 +59,7 @@ def _nearest(limit: Limit) -> tuple[float, str, str, str]:
     return -used, limit.user or "", limit.pool or "", str(limit.limit)
 
 
-@form(router, "/limits/user", dependencies=[needs(Permission.CHANGE_CLUSTER)])
+@form("/limits/user", dependencies=[needs(Permission.CHANGE_CLUSTER)])
 async def of_user(it: Filled, name: Annotated[str, Query(max_length=LONGEST_USER_NAME)]) -> Response:
     def change(edit: Mapping[str, int | None], dry_run: bool) -> LimitsChange:
         if name not in {*it.asker.known_users(it.user), *it.service.limit_queries.users()}:
@@ -71,7 +70,7 @@ async def of_user(it: Filled, name: Annotated[str, Query(max_length=LONGEST_USER
     return await _form(it, change, f"Limits of {name} over all pools", address)
 
 
-@form(router, "/limits/pool/{name}", dependencies=[needs(Permission.CHANGE_POOL, named("name"))])
+@form("/limits/pool/{name}", dependencies=[needs(Permission.CHANGE_POOL, named("name"))])
 async def of_pool(it: Filled, name: str) -> Response:
     declarations = it.service.declarations
 
@@ -91,7 +90,7 @@ async def _form(it: Form, change: Change, title: str, address: str) -> Response:
 
     def draw(**more: Any) -> Response:
         at = now()
-        about: dict[str, Any] = {"words": WORDS, "title": title, "address": address, "now": at, "tag": tag_of(at)}
+        about: dict[str, Any] = {"words": WORDS, "does": title, "action": address, "now": at, "tag": tag_of(at)}
         return it.shown("limits_set.html", it.typed(**at), **about, **more)
 
     def made(dry_run: bool) -> LimitsChange:

@@ -2,13 +2,13 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
 from runrig.domain.shown.topology import GangsThatFit
 from runrig.http.permissions import Seeing, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.service.queries.board import Board
 from runrig.service.queries.topology import MapQuery, parse_size
 from runrig.service.queries.visibility import Visibility
@@ -18,9 +18,8 @@ from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.refreshing import shared
 from runrig.web.rendering import html
+from runrig.web.routes import router
 from runrig.web.tree import figures_of
-
-router = APIRouter(route_class=Route, include_in_schema=False)
 
 MOST_ROWS = 300
 """Domains in the table, if its finest levels have more."""

@@ -1,34 +1,31 @@
 """The signed-in user: usage, limits, and forms for the default pool and notices. Tokens are in `tokens`."""
 
-import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from starlette.concurrency import run_in_threadpool
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
-from runrig.domain.instants import UNITS_S
+from runrig.domain.instants import UNITS_S, seconds_of
 from runrig.domain.notices import USUAL, When, place
 from runrig.domain.shown.limits import Limit
 from runrig.http import browsers
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.service.usage.usage_queries import DAY_S, By, UsageQuery
-from runrig.web.asking import Filled, form
+from runrig.web.asking import Filled
 from runrig.web.pages.limits import WORDS
 from runrig.web.pages.parts import Asked
 from runrig.web.rendering import capital, html
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import form, router
 
 USED_S = 30 * DAY_S
 _CHANGE = [needs(Permission.CHANGE_OWN)]
-_SPAN = re.compile(f"([0-9]{{1,6}})([{''.join(UNITS_S)}])")
 
 
 @router.get("/me", dependencies=[needs(Permission.CONNECT)])
@@ -68,7 +65,7 @@ def _limits(service: Service, asker: Asker, pools: list[str]) -> Iterator[tuple[
 # ---------------------------------------------------------------- default pool
 
 
-@form(router, "/me/pool", dependencies=_CHANGE)
+@form("/me/pool", dependencies=_CHANGE)
 async def pool(it: Filled) -> Response:
     access = it.service.access
 
@@ -88,7 +85,7 @@ async def pool(it: Filled) -> Response:
 # ---------------------------------------------------------------- notices
 
 
-@form(router, "/me/notices", dependencies=_CHANGE)
+@form("/me/notices", dependencies=_CHANGE)
 async def notices(it: Filled) -> Response:
     def draw(**more: Any) -> Response:
         now = it.service.notices.shown(it.user)
@@ -109,10 +106,9 @@ async def notices(it: Filled) -> Response:
 
 
 def _seconds(text: str) -> int:
-    found = _SPAN.fullmatch(text.strip() or "0s")
-    if found is None:
+    if (found := seconds_of(text.strip() or "0s")) is None:
         raise InvalidInput.one(f"{text!r:.60} is not a duration. Use 30s, 10m, 2h or 1d", "min_run")
-    return int(found[1]) * UNITS_S[found[2]]
+    return found
 
 
 def _typed(seconds: int) -> str:
@@ -132,7 +128,7 @@ async def test(it: Filled) -> Response:
     return await run_in_threadpool(sent)
 
 
-@form(router, "/me/notices/off", dependencies=_CHANGE)
+@form("/me/notices/off", dependencies=_CHANGE)
 async def off(it: Filled) -> Response:
     says = "Notices that are waiting to be delivered are dropped. A new address gets a new secret."
     return await it.sure("Turn notices off", says, partial(it.service.notices.turn_off, it.user), "/me")

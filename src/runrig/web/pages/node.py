@@ -6,23 +6,22 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from runrig.domain.access import Permission
 from runrig.domain.quantities import counted, format_quantity
 from runrig.domain.shown.nodes import Node
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.service.foresight.questions import OfDrain
 from runrig.service.past.past import Then
 from runrig.service.queries.nodes import NodeWork
 from runrig.service.rights import Asker
-from runrig.web.asking import Filled, Form, form
+from runrig.web.asking import Filled, Form
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, looking
 from runrig.web.rendering import html
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import form, router
 
 _CHANGE = [needs(Permission.CHANGE_CLUSTER)]
 
@@ -82,12 +81,12 @@ def _address(name: str) -> str:
 # ---------------------------------------------------------------- cordon, uncordon, drain
 
 
-@form(router, "/node/{name}/cordon", dependencies=_CHANGE)
+@form("/node/{name}/cordon", dependencies=_CHANGE)
 async def cordon(it: Filled, name: str) -> Response:
     return await _marked(it, name, "cordon", "No new pods until it is uncordoned. Running pods stay.")
 
 
-@form(router, "/node/{name}/uncordon", dependencies=_CHANGE)
+@form("/node/{name}/uncordon", dependencies=_CHANGE)
 async def uncordon(it: Filled, name: str) -> Response:
     says = "It accepts new pods again, unless it is also cordoned in Kubernetes."
     return await _marked(it, name, "uncordon", says)
@@ -99,7 +98,7 @@ async def _marked(it: Form, name: str, how: str, says: str) -> Response:
     return await it.sure(f"{how.capitalize()} {name}", says, do, _address(name), check)
 
 
-@form(router, "/node/{name}/drain", dependencies=_CHANGE)
+@form("/node/{name}/drain", dependencies=_CHANGE)
 async def drain(it: Filled, name: str) -> Response:
     """Opens with the plan of a drain without force."""
     force = bool(it.fields.get("force"))
@@ -111,4 +110,4 @@ async def drain(it: Filled, name: str) -> Response:
 
 def _drain(it: Form, name: str, **more: Any) -> Response:
     found = it.service.queries.node(name, it.asker.visibility)
-    return it.shown("drain.html", name=found.name, **{"plan": None} | more)
+    return it.shown("drain.html", name=found.name, **more)

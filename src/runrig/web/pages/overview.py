@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.plan import MoveGroup, MoveTask, PutNode, Queue, Release, RestartTask, RetryTask
@@ -12,7 +12,7 @@ from runrig.domain.quantities import amount_of_flavor
 from runrig.domain.shown.workflows import WorkflowEntry
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.permissions import Asking, Seeing, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
@@ -28,10 +28,9 @@ from runrig.web.pages.past import At, Views, looking, reasons_of
 from runrig.web.pages.workflows import causes_of
 from runrig.web.refreshing import is_refresh, shared
 from runrig.web.rendering import html
+from runrig.web.routes import router
 from runrig.web.tree import figures_of, rows_of
 from runrig.web.waiting import Reasons, ReasonsThen, why_cards
-
-router = APIRouter(route_class=Route, include_in_schema=False)
 
 LATELY = 14
 """Events on the overview."""

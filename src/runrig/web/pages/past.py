@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.statuses import UnknownParameter
 from runrig.http.permissions import needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.ports.past import Moment
 from runrig.service.past.past import Span, Then
 from runrig.service.service import Service
@@ -26,9 +26,8 @@ from runrig.web.board import as_json
 from runrig.web.pages.parts import Asked
 from runrig.web.refreshing import is_refresh
 from runrig.web.rendering import answer
+from runrig.web.routes import router
 from runrig.web.waiting import Reasons, ReasonsThen
-
-router = APIRouter(route_class=Route, include_in_schema=False)
 
 Views = Service | Then
 """Answers the queries: the service for now, or the state at an earlier time."""

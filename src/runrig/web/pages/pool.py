@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
@@ -16,7 +16,7 @@ from runrig.domain.shown.why import WaitingPlace
 from runrig.domain.shown.workflows import WorkflowEntry
 from runrig.domain.spans import format_duration
 from runrig.http.permissions import Asking, named, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.resource_queries import PoolView
@@ -28,10 +28,9 @@ from runrig.web.pages import edits
 from runrig.web.pages.parts import Asked, Explaining, colours_of
 from runrig.web.pages.past import At, Views, looking, reasons_of
 from runrig.web.rendering import html
+from runrig.web.routes import router
 from runrig.web.tree import rows_of
 from runrig.web.waiting import Reasons, ReasonsThen, Whys, why_cards
-
-router = APIRouter(route_class=Route, include_in_schema=False)
 
 CHANGES = 20
 RUNNING = 50

@@ -3,21 +3,19 @@
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from runrig.domain.access import Permission
 from runrig.http.permissions import needs
-from runrig.http.routing import Route
 from runrig.service.commands.submission import Submission
 from runrig.spec.one_task import file_of
-from runrig.web.asking import Filled, Form, form
+from runrig.web.asking import Filled, Form
 from runrig.web.pages.acts import PRIORITIES, check_pool, priority_of, submitted, verdict_of, workflow_address
+from runrig.web.routes import form
 from runrig.web.run_form import DEFAULTS, FIELDS, at_fields, task_of
 
-router = APIRouter(route_class=Route, include_in_schema=False)
 
-
-@form(router, "/run", dependencies=[needs(Permission.LIST_POOLS)])
+@form("/run", dependencies=[needs(Permission.LIST_POOLS)])
 async def run(it: Filled) -> Response:
     def typed(key: str | None = None) -> Submission:
         check_pool(it)
@@ -42,5 +40,4 @@ def _run(it: Form, **more: Any) -> Response:
     pools = it.asker.submits_to()
     default = it.service.access.profile(it.user).default_of(pools)
     typed = it.typed(**dict.fromkeys(FIELDS, "") | DEFAULTS, pool=default or "", priority="")
-    preview = {"accepted": None, "verdict": None} | more
-    return it.shown("run.html", typed, pools=pools, priorities=PRIORITIES, **preview)
+    return it.shown("run.html", typed, pools=pools, priorities=PRIORITIES, **more)

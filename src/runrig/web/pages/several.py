@@ -6,19 +6,17 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.gangs import Gang, Priority
 from runrig.domain.quantities import GPU, amount_in_words, counted, few
 from runrig.http.permissions import needs
-from runrig.http.routing import Route
 from runrig.service.runtime.writing import Command
-from runrig.web.asking import Filled, Form, form
+from runrig.web.asking import Filled, Form
 from runrig.web.pages.acts import shown_workflow, stops
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import form
 
 MOST = 50
 MOST_TRIED = 10
@@ -61,7 +59,7 @@ def _of_whole(it: Form, act: str) -> Callable[[str], Command[str]]:
     return partial(commands[act], user=it.user)
 
 
-@form(router, "/workflows/act", dependencies=[needs(Permission.LIST_POOLS)])
+@form("/workflows/act", dependencies=[needs(Permission.LIST_POOLS)])
 async def act(
     it: Filled,
     do: Annotated[str, Query()] = "cancel",
@@ -101,7 +99,8 @@ def _draw(it: Form, act: str, ids: list[str], q: str, **more: Any) -> Response:
     elements = sum("/" in each for each in ids)
     what = f"{ready} selected" if 0 < elements < len(ids) else counted(ready, "element" if elements else "workflow")
     button = f"Set the priority of {what} to {act}" if act.isupper() else f"{does} {what}"
-    return it.shown("several.html", do=act, does=does, button=button, rows=rows, ready=ready, ids=ids, q=q, **more)
+    about: dict[str, Any] = {"do": act, "does": does, "button": button if ready else "", "rows": rows, "ready": ready}
+    return it.shown("several.html", ids=ids, q=q, **about, **more)
 
 
 def _gangs(it: Form, act: str, command: Callable[[str], Command[str]], id: str) -> tuple[tuple[Gang, ...], str]:

@@ -2,20 +2,19 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Response
+from fastapi import Request, Response
 
 from runrig.domain.access import Permission, role_named
 from runrig.domain.errors import InvalidInput
 from runrig.domain.instants import UNITS_S
 from runrig.domain.keep import KEEP
 from runrig.http.permissions import needs
-from runrig.http.routing import Route
-from runrig.web.asking import Filled, Form, form
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.http.routing import Found
+from runrig.web.asking import Form, filled
+from runrig.web.routes import form
 
 LIFETIMES = ("7d", "30d", "90d", "365d", "never")
 _OWN = [needs(Permission.OWN_TOKENS)]
@@ -27,107 +26,94 @@ def page_of(user: str) -> str:
     return f"/access/user/{quote(user, safe='')}"
 
 
-@form(router, "/me/token", dependencies=_OWN)
-async def token(it: Filled) -> Response:
-    return await _Forms(it).create()
-
-
-@form(router, "/me/change/{name}", dependencies=_OWN)
-async def change(it: Filled, name: str) -> Response:
-    return await _Forms(it).change(name)
-
-
-@form(router, "/me/revoke/{name}", dependencies=_OWN)
-async def revoke(it: Filled, name: str) -> Response:
-    return await _Forms(it).revoke(name)
-
-
-@form(router, "/access/user/{user}/token", dependencies=_ACCESS)
-async def token_of(it: Filled, user: str) -> Response:
-    return await _Forms(it, it.service.access.users.get(user).name).create()
-
-
-@form(router, "/access/user/{user}/change/{name}", dependencies=_ACCESS)
-async def change_of(it: Filled, user: str, name: str) -> Response:
-    return await _Forms(it, it.service.access.users.get(user).name).change(name)
-
-
-@form(router, "/access/user/{user}/revoke/{name}", dependencies=_ACCESS)
-async def revoke_of(it: Filled, user: str, name: str) -> Response:
-    return await _Forms(it, it.service.access.users.get(user).name).revoke(name)
-
-
 @dataclass(frozen=True, slots=True)
-class _Forms:
-    """*user*: whose tokens; "": one's own."""
+class _Form:
+    """A form about tokens. *user*: whose; "": one's own."""
 
     it: Form
-    user: str = ""
+    user: str
 
     @property
-    def _owner(self) -> str:
+    def owner(self) -> str:
         return self.user or self.it.user
 
     @property
-    def _back(self) -> str:
+    def back(self) -> str:
         return page_of(self.user) if self.user else "/me"
 
-    async def create(self) -> Response:
-        it, access = self.it, self.it.service.access
 
-        typed = it.typed(name="", description="", expires="90d", roles="")
-        draw = partial(it.shown, "me_token.html", typed, whose=self.user, back=self._back, lifetimes=LIFETIMES)
+async def _of(request: Request) -> _Form:
+    it, user = await filled(request), request.path_params.get("user")
+    return _Form(it, "" if user is None else it.service.access.users.get(user).name)
 
-        def do() -> Response:
-            lifetime, roles = it.fields.get("expires", ""), it.words("roles")
-            if lifetime not in LIFETIMES:
-                raise InvalidInput.one("choose a lifetime from the list", "expires")
-            made = access.tokens.create(
-                self._owner,
-                it.field("name"),
-                None if lifetime == "never" else float(int(lifetime[:-1]) * UNITS_S["d"]),
-                actor=it.user,
-                text=access.authentication.derived(it.user, it.key),
-                description=it.field("description"),
-                roles=[role_named(each) for each in roles] if roles else None,
-                by=it.asker.identity.token,
-            )
-            says = ["Copy it now: it is not shown again."]
-            return it.done(f"Created token {made.row.name}", says, made.text, back=self._back)
 
-        return await it.shown_once(draw, do)
+Tokens = Annotated[_Form, Found(_of)]
 
-    async def change(self, name: str) -> Response:
-        """Changes the roles and the description of a token."""
-        it, tokens = self.it, self.it.service.access.tokens
 
-        def draw(**more: Any) -> Response:
-            row = tokens.named(self._owner, name)
-            typed = it.typed(roles=_in_words(row.roles), description=row.description)
-            return it.shown("me_change.html", typed, row=row, back=self._back, **more)
+@form("/me/token", dependencies=_OWN)
+@form("/access/user/{user}/token", dependencies=_ACCESS)
+async def create(of: Tokens) -> Response:
+    it, access = of.it, of.it.service.access
 
-        def do() -> None:
-            roles = it.words("roles")
-            same = roles == _in_words(tokens.named(self._owner, name).roles).split()
-            if not roles and not same:
-                raise InvalidInput.one("name roles, or all", "roles")
-            tokens.change(
-                self._owner,
-                name,
-                actor=it.user,
-                by=it.asker.identity.token,
-                description=it.field("description"),
-                roles=KEEP if same else None if roles == [_ALL] else [role_named(each) for each in roles],
-            )
+    typed = it.typed(name="", description="", expires="90d", roles="")
+    draw = partial(it.shown, "me_token.html", typed, whose=of.user, back=of.back, lifetimes=LIFETIMES)
 
-        return await it.answered(draw, do, self._back)
+    def do() -> Response:
+        lifetime, roles = it.fields.get("expires", ""), it.words("roles")
+        if lifetime not in LIFETIMES:
+            raise InvalidInput.one("choose a lifetime from the list", "expires")
+        made = access.tokens.create(
+            of.owner,
+            it.field("name"),
+            None if lifetime == "never" else float(int(lifetime[:-1]) * UNITS_S["d"]),
+            actor=it.user,
+            text=access.authentication.derived(it.user, it.key),
+            description=it.field("description"),
+            roles=[role_named(each) for each in roles] if roles else None,
+            by=it.asker.identity.token,
+        )
+        says = ["Copy it now: it is not shown again."]
+        return it.done(f"Created token {made.row.name}", says, made.text, back=of.back)
 
-    async def revoke(self, name: str) -> Response:
-        it, tokens = self.it, self.it.service.access.tokens
-        does = f"Revoke token {name}{f' of {self.user}' if self.user else ''}"
-        says = "Programs that use it lose access, and every browser that signed in with it is signed out."
-        do = partial(tokens.revoke, self._owner, name, actor=it.user, by=it.asker.identity.token)
-        return await it.sure(does, says, do, self._back, partial(tokens.named, self._owner, name))
+    return await it.shown_once(draw, do)
+
+
+@form("/me/change/{name}", dependencies=_OWN)
+@form("/access/user/{user}/change/{name}", dependencies=_ACCESS)
+async def change(of: Tokens, name: str) -> Response:
+    """Changes the roles and the description of a token."""
+    it, tokens = of.it, of.it.service.access.tokens
+
+    def draw(**more: Any) -> Response:
+        row = tokens.named(of.owner, name)
+        typed = it.typed(roles=_in_words(row.roles), description=row.description)
+        return it.shown("me_change.html", typed, row=row, back=of.back, **more)
+
+    def do() -> None:
+        roles = it.words("roles")
+        same = roles == _in_words(tokens.named(of.owner, name).roles).split()
+        if not roles and not same:
+            raise InvalidInput.one("name roles, or all", "roles")
+        tokens.change(
+            of.owner,
+            name,
+            actor=it.user,
+            by=it.asker.identity.token,
+            description=it.field("description"),
+            roles=KEEP if same else None if roles == [_ALL] else [role_named(each) for each in roles],
+        )
+
+    return await it.answered(draw, do, of.back)
+
+
+@form("/me/revoke/{name}", dependencies=_OWN)
+@form("/access/user/{user}/revoke/{name}", dependencies=_ACCESS)
+async def revoke(of: Tokens, name: str) -> Response:
+    it, tokens = of.it, of.it.service.access.tokens
+    does = f"Revoke token {name}{f' of {of.user}' if of.user else ''}"
+    says = "Programs that use it lose access, and every browser that signed in with it is signed out."
+    do = partial(tokens.revoke, of.owner, name, actor=it.user, by=it.asker.identity.token)
+    return await it.sure(does, says, do, of.back, partial(tokens.named, of.owner, name))
 
 
 def _in_words(roles: tuple[str, ...] | None) -> str:

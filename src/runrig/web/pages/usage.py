@@ -3,20 +3,19 @@
 from dataclasses import astuple, dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.pools import top_level
 from runrig.domain.shown.usage import UsageRow
 from runrig.domain.usage import HOUR_S
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.service.usage.usage_queries import By, UsageQuery
 from runrig.web.over_time import SPANS, USUAL_SPAN, drawn, users_of
 from runrig.web.pages.parts import Asked, colours_of
 from runrig.web.rendering import html
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import router
 
 MOST_PICTURES = 8
 """The pools that held and waited most; each picture costs about 10 ms. The table has all pools."""

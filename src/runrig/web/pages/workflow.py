@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 
 from runrig.domain.access import Permission
@@ -23,7 +23,7 @@ from runrig.domain.workflows import WorkflowSpec
 from runrig.http.leaving import leaving_of
 from runrig.http.permissions import Asking, needs
 from runrig.http.permissions import workflow as of_workflow
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.http.staying import UNBUFFERED, Staying
 from runrig.service import log_stream as logs
 from runrig.service.past.past import Then
@@ -43,8 +43,7 @@ from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.refreshing import is_refresh
 from runrig.web.rendering import html, kind_of
-
-router = APIRouter(route_class=Route, include_in_schema=False)
+from runrig.web.routes import router
 
 MOST_LOGGED = 1_000
 """Events of an array that are read, the latest: each element has its own."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
@@ -18,7 +18,7 @@ from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.shown.workflows import WorkflowEntry, WorkflowPage
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Route, Serving
+from runrig.http.routing import Serving
 from runrig.ports.places import kinds_of
 from runrig.ports.store import ORDERS, WorkflowQuery, WorkflowTotals
 from runrig.service.past.past import Then
@@ -31,11 +31,10 @@ from runrig.web.pages.elements import Opened, folds_of, opened_of, words_of
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.rendering import answer, html
+from runrig.web.routes import router
 from runrig.web.words import read_words
 from runrig.wire.cursors import cursor_of, place_of
 from runrig.wire.json import to_json
-
-router = APIRouter(route_class=Route, include_in_schema=False)
 
 PAGE = 50
 SUMMED = 10_000
