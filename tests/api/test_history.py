@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.api.client import Api, api
-from tests.worlds.service import one_task
 
 TEAM = "pools: [{name: team, quota: 4, subpools: [{name: a, quota: 2}]}]"
 POOL = "/api/v1/pools/team"
@@ -97,22 +96,6 @@ def test_history_is_filtered_and_read_page_by_page(tmp_path: Path) -> None:
         assert (first["items"] + last["items"], last["next_cursor"]) == (it.get(HISTORY)["items"], None)
 
 
-def test_archived_pool_keeps_its_history_and_its_drain_ends_automatically(tmp_path: Path) -> None:
-    """Laws S3, S6."""
-    with api(tmp_path, cluster=TEAM) as it:
-        it.submit(one_task("w", duration=5), "team--a")
-        it.desk.later(0)
-        it.http.delete(f"{NAMED}/team--a", headers=it.named("bob")).raise_for_status()
-        it.desk.later(10)
-        found = it.get("/api/v1/pools/team--a/history")["items"]
-        assert [(each["by"], each["via"], each["what"]) for each in found] == [
-            ("runrig", "engine", ["archived"]),
-            ("bob", "command", ["deleted", "draining"]),
-            ("ann", "apply", ["created"]),
-        ]
-        assert it.get(HISTORY, by="runrig")["items"] == found[:1]
-
-
 def test_pool_is_shown_as_it_was_at_a_past_time(tmp_path: Path) -> None:
     with api(tmp_path, cluster=TEAM) as it:
         before = {name: it.get(f"/api/v1/pools/{name}") for name in ("team", "team--a")}
@@ -127,16 +110,6 @@ def test_pool_is_shown_as_it_was_at_a_past_time(tmp_path: Path) -> None:
         assert same == {field: (was if field in was else was["gpus"])[field] for field in same}
     assert [each["name"] for each in then["subpools"]] == ["team--a"]
     assert (now["pool"]["quota"], now["pool"]["unallocated"], now["subpools"][0]["quota"]) == (8, 7, 1)
-
-
-def test_a_pool_before_its_creation_is_not_found(tmp_path: Path) -> None:
-    with api(tmp_path, cluster=TEAM) as it:
-        status, body = it.error("GET", PAST, at="2027-01-15T07:59:59")
-    assert (status, body["error_code"]) == (404, "NOTFOUND")
-    assert body["message"] == (
-        "pool 'team' did not exist at 2027-01-15 07:59:59 UTC: ann created it at 2027-01-15 08:00:00 UTC"
-    )
-    assert body["details"] == {"pool": "team", "created_at": "2027-01-15T08:00:00", "created_by": "ann"}
 
 
 @pytest.mark.parametrize(

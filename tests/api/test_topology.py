@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from runrig.domain.gangs import Priority
-from runrig.domain.shown.topology import TopologyAnswer
-from runrig.wire.base import example_of
 from tests.api.client import Api, api
 
 CLUSTER = """
@@ -108,12 +106,6 @@ def test_topology_with_a_size_shows_usage_and_what_fits(tmp_path: Path) -> None:
     }
 
 
-def test_a_subpool_has_the_keys_of_its_parent(tmp_path: Path) -> None:
-    with api(tmp_path, cluster=CLUSTER) as it:
-        (found,) = it.get("/api/v1/topology", pool="team--a")["maps"]
-    assert (found["pools"], found["keys"]) == (["team--a"], [HOST])
-
-
 def test_level_limits_the_result_to_maps_that_have_it(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         of_rack = it.get("/api/v1/topology", level="rack")["maps"]
@@ -166,19 +158,3 @@ def test_errors_are_reported_with_the_way_out(
 def test_a_size_is_pods_or_pods_times_gpus(text: str, size: tuple[int, int], tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER) as it:
         assert it.get("/api/v1/topology", size=text)["size"] == {"pods": size[0], "gpus": size[1]}
-
-
-def test_topology_requires_a_token_like_every_route(tmp_path: Path) -> None:
-    with api(tmp_path, cluster=CLUSTER) as it:
-        del it.http.headers["Authorization"]
-        assert it.error("GET", "/api/v1/topology")[0] == 401
-
-
-def test_document_shows_the_response_and_errors_of_this_route(tmp_path: Path) -> None:
-    with api(tmp_path, cluster=CLUSTER) as it:
-        responses = it.get("/openapi.json")["paths"]["/api/v1/topology"]["get"]["responses"]
-        said = it.http.get("/api/v1/topology", params={"size": "8by8"}).json()
-    shown = {status: next(iter(each["content"].values()))["example"] for status, each in responses.items()}
-    assert shown["200"] == example_of(TopologyAnswer)
-    assert shown["422"] == said
-    assert "404" in shown

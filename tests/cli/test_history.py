@@ -1,18 +1,13 @@
 """`runrig pool history` and `runrig pool show --at`: the tables, what is asked, and both against a server as a process."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runrig.domain.shown import PoolChange, PoolPast, PoolThen
 from runrig.wire.base import example_of
-from tests.cli.canned_server import answered, at, page, refused, serving
-from tests.cli.test_end_to_end import file as workflow_file
-from tests.cli.test_end_to_end import submitted
-from tests.patience import until
-from tests.worlds.command_line import lines, up
+from tests.cli.canned_server import answered, at, page, serving
+from tests.worlds.command_line import lines
 
 ROUTE, PAST = "GET /api/v1/pools/team/history", "GET /api/v1/pools/team/past"
 
@@ -158,52 +153,3 @@ def test_pool_show_at_a_past_time_includes_subpools() -> None:
         "pool": printed(answer["pool"], None, None),
         "subpools": [printed(answer["subpools"][0], "a", "ACTIVE"), printed(answer["subpools"][1], "b", "DELETING")],
     }
-
-
-def test_refusals_and_invalid_times_are_reported() -> None:
-    gone = refused("there was no pool 'team' at 2026-01-01 00:00:00 UTC", "NOTFOUND")
-    done = answered({PAST: (404, gone)}, "pool", "show", "team", "--at", "2026-01-01")
-    assert (done.code, done.out) == (2, "")
-    assert "there was no pool 'team'" in done.err
-
-
-@pytest.mark.slow
-def test_pool_history_of_a_real_server(tmp_path: Path) -> None:
-    """Made, sliced by a cluster file, resized, drained, archived: as people do it, and as they read it afterwards.  Laws S3, S6."""
-    me = os.environ.get("LOGNAME") or os.environ.get("USER") or ""
-    sliced = tmp_path / "cluster.yaml"
-    sliced.write_text("pools: [{name: team, quota: 2, subpools: [{name: a, quota: 1}]}]")
-    with up(tmp_path / "data", "--gpus", "2") as server:
-        assert server.runrig("cohort", "create", "org").code == 0
-        for args in (("create", "team", "--quota", "1"), ("update", "team", "--quota", "2", "--cohort", "org")):
-            assert server.runrig("pool", *args).code == 0
-        then = server.json("pool", "history", "team")["entries"][0]["time"]
-        assert server.runrig("apply", "-f", str(sliced)).code == 0
-        running = submitted(server, workflow_file("exec sleep 1000"), "--pool", "team--a")
-        assert server.runrig("workflow", "wait", running, "--for", "RUNNING").code == 0
-        assert server.runrig("pool", "delete", "team--a", "--yes").code == 0
-        assert server.runrig("workflow", "cancel", running).code == 0
-        server.runrig("workflow", "wait", running)
-        until(lambda: "ARCHIVED" in server.runrig("pool", "show", "team--a").out)
-
-        trail = server.json("pool", "history", "team")["entries"]
-        by = {each["by"] for each in trail if each["via"] != "engine"}
-        assert len(by) == 1
-        assert not me or by == {me}
-        assert [(each["pool"], each["via"], each["what"]) for each in trail if each["what"] != ["unchanged"]] == [
-            ("team--a", "engine", ["archived"]),
-            ("team--a", "command", ["deleted", "draining"]),
-            ("team--a", "apply", ["created"]),
-            ("team", "apply", ["moved"]),
-            ("team", "command", ["resized", "moved"]),
-            ("team", "command", ["created"]),
-        ]
-        assert "quota gpu 1 → 2, cohort none → org" in server.runrig("pool", "history", "team").out
-        assert server.runrig("pool", "history", "team", "--by", "eve").code == 2
-        before = server.json("pool", "show", "team", "--at", f"{then}+00:00")
-        assert (before["pool"]["quota"], before["pool"]["cohort"], before["subpools"]) == (2, "org", [])
-        printed = lines(server.runrig("pool", "history", "team").out)[2][:19]
-        assert "State        ARCHIVED" in server.runrig("pool", "show", "team--a", "--at", printed).out
-        early = server.runrig("pool", "show", "team", "--at", "2020-01-01")
-        assert (early.code, early.out) == (2, "")
-        assert "pool 'team' did not exist at 2020-01-01 00:00:00 UTC" in early.err

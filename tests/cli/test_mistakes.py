@@ -66,28 +66,6 @@ def test_filter_by_a_known_name_may_match_nothing(server: Up) -> None:
     assert server.runrig("role", "list", "--pool", "video").out == "no roles\n"
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["pool", "create", "new", "--quota", "1", "--cohort", "reserch"],
-        ["pool", "update", "video", "--cohort", "reserch"],
-        ["cohort", "create", "new", "--parent", "reserch"],
-        ["cohort", "update", "research", "--parent", "reserch"],
-    ],
-)
-def test_unknown_cohort_is_refused(server: Up, args: list[str]) -> None:
-    before = server.json("cohort", "list")
-    done = server.runrig(*args)
-    says = "Error: unknown cohort 'reserch'. Did you mean 'research'? To create it: `runrig cohort create reserch`\n"
-    assert (done.code, done.out, done.err) == (2, "", says)
-    assert server.json("cohort", "list") == before
-
-
-def test_one_unknown_name_among_known_ones_is_refused(server: Up) -> None:
-    done = server.runrig("workflow", "list", "--all", "--pool", "vision", "--pool", "vison")
-    assert (done.code, done.out) == (2, "")
-
-
 def test_wait_for_running_reports_that_the_workflow_has_ended(server: Up) -> None:
     """Also of one that ran."""
     text = one_task("over", 1, image="any", command=["x"], duration=3600)
@@ -98,14 +76,6 @@ def test_wait_for_running_reports_that_the_workflow_has_ended(server: Up) -> Non
     done = server.runrig("workflow", "wait", id, "--for", "RUNNING")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"{id} is FAILED_CANCELED")
-
-
-def test_each_failed_cancel_of_several_has_its_own_message(server: Up) -> None:
-    text = one_task("gone", 1, image="any", command=["x"], duration=3600)
-    id = server.runrig("workflow", "submit", "-", "--pool", "video", "-t", "json", stdin=text).json["name"]
-    done = server.runrig("workflow", "cancel", "nope-1", id, "nope-2")
-    assert (done.code, done.out) == (1, f"{id} is cancelled\n")
-    assert done.err == "".join(server.runrig("workflow", "cancel", each).err for each in ("nope-1", "nope-2"))
 
 
 def test_version_is_printed_without_a_server() -> None:
@@ -194,18 +164,6 @@ def test_workflow_that_runs_again_is_no_longer_shown_as_preempted(tmp_path: Path
         assert "preempted by firm-1" in it.runrig("workflow", "events", "low-1").out
 
 
-def test_over_committed_pool_is_marked_wherever_it_is_shown(server: Up) -> None:
-    assert server.runrig("pool", "create", "cut", "--quota", "2", "--borrowing-limit", "0").code == 0
-    text = one_task("holds", 2, image="any", command=["x"], duration=3600)
-    id = server.runrig("workflow", "submit", "-", "--pool", "cut", "-t", "json", stdin=text).json["name"]
-    assert server.runrig("workflow", "wait", id, "--for", "RUNNING", "--timeout", "60").code == 0
-    marked = "(over-committed by 1 GPU)"
-    assert f"State     ACTIVE {marked}" in server.runrig("pool", "update", "cut", "--quota", "1").out
-    assert f"State     ACTIVE {marked}" in server.runrig("pool", "show", "cut").out
-    assert "pool cut is over-committed by 1 GPU" in server.runrig("cohort", "list").out
-    assert server.runrig("workflow", "cancel", id).code == 0
-
-
 def test_time_in_whole_seconds_is_shown_as_written(server: Up) -> None:
     early = server.runrig("pool", "show", "vision", "--at", "2020-01-01T00:00:00+00:00")
     assert early.err.startswith("Error: pool 'vision' did not exist at 2020-01-01 00:00:00 UTC: ")
@@ -269,23 +227,3 @@ def test_apply_that_would_undo_manual_changes_requires_force(tmp_path: Path) -> 
         assert it.runrig("apply", "-f", "-", "--force", stdin=file.format(0, 2, "mine")).code == 0
         assert it.json("pool", "show", "team")["quota"] == 2
         assert it.runrig("apply", "-f", "-", stdin=file.format(0, 3, "mine")).code == 0  # no manual change since
-
-
-def test_harmful_edit_has_a_warning(tmp_path: Path) -> None:
-    with up(tmp_path / "data", "--cluster", written(tmp_path, CLUSTER)) as it:
-        zones = it.runrig("pool", "update", "vision", "--topology-key", "zone=zone")
-        assert (zones.code, zones.err.splitlines()) == (
-            0,
-            [
-                "Warning: these topology keys replace rack=rack. Name all keys that the pool needs.",
-                "Warning: label zone of topology key zone is missing on all 4 nodes. Gangs with topology requirements are not placed there",
-            ],
-        )
-        assert "all 4 nodes" in it.runrig("pool", "create", "new", "--quota", "0", "--topology-key", "zone=zone").err
-        racks = it.runrig("pool", "update", "new", "--topology-key", "rack=rack")
-        assert (racks.code, "label" in racks.err) == (0, False)
-        assert it.runrig("pool", "update", "video", "--quota", "4").err == ""
-        beyond = "Warning: quotas exceed capacity by 3 GPUs, so they cannot all be used at the same time\n"
-        assert it.runrig("pool", "update", "video", "--quota", "7").err == beyond
-        assert it.runrig("apply", "-f", "-", stdin="pools: [{name: more, quota: 0}]").err == beyond
-        assert it.runrig("pool", "update", "vision", "--description", "x").err == ""

@@ -35,17 +35,6 @@ def listed(answer: dict[str, Any], *args: str) -> list[str]:
     return list(lines(done.out))
 
 
-def test_pool_list_has_the_specified_table() -> None:
-    assert listed(team()) == [
-        "Pool            Status         Subpool State  GPU Quota        Used  Available",
-        "--------------  -------------  -------------  ---------------  ----  ---------",
-        "team            ONLINE         -              10 (Total: 100)  50    -40",
-        "├─ team--a      ONLINE         ACTIVE         30               5     25",
-        "├─ team--b      ONLINE         ACTIVE         40               10    30",
-        "└─ team--c      ONLINE         ACTIVE         20               0     20",
-    ]
-
-
 def test_sum_of_several_pools_counts_shared_nodes_once() -> None:
     both = page(
         pool("b", used=2, available=6, low=4, total=6, lent=2, capacity=16),
@@ -276,15 +265,15 @@ def test_name_cannot_change_the_path_of_the_url() -> None:
 def test_pool_pause_and_resume_say_what_they_do(tmp_path: Path) -> None:
     """S8."""
     with served(tmp_path) as it:
-        for name in ("runs", "waits"):
+        for name in ("a", "b", "c"):
             it.submit(one_task(name, gpus=2), "--pool", "pool1")
         it.desk.later(0)
         tried = it.runrig("pool", "pause", "pool1", "--until", "2h", "--dry-run")
-        assert "pool1  2      2                2     0              1 -> 0   -" in tried.out
+        assert "pool1  2      2                2     0              2 -> 0   -" in tried.out
         assert "runrig pool pause pool1 --until 2h" in tried.out + tried.err
         paused = it.runrig("pool", "pause", "pool1", "--reason", "the disks are checked")
         assert paused.out == (
-            "pool pool1 is paused: nothing new starts. 1 workflow waits, 1 workflow continues, and other pools can borrow its "
+            "pool pool1 is paused: nothing new starts. 2 workflows wait, 1 workflow continues, and other pools can borrow its "
             "idle quota. Resume it with `runrig pool resume pool1`.\n"
         )
         assert lines(it.runrig("pool", "list").out)[2].split()[:2] == ["pool1", "PAUSED"]
@@ -292,9 +281,21 @@ def test_pool_pause_and_resume_say_what_they_do(tmp_path: Path) -> None:
         it.desk.later(200)
         resumed = it.runrig("pool", "resume", "pool1").out
         assert resumed.startswith("pool pool1 starts workflows again\n\nPool ")
-        assert resumed.endswith("\nstarts          waits-1 (pool1, NORMAL, 2 GPUs) on n0\n")
+        assert resumed.endswith("\nstarts          b-1 (pool1, NORMAL, 2 GPUs) on n0\n")
         again = it.runrig("pool", "resume", "pool1")
         assert (again.code, again.err) == (1, "Error: pool pool1 is not paused\n")
+
+
+def test_pool_close_and_open_say_what_they_do(tmp_path: Path) -> None:
+    """S7."""
+    with served(tmp_path) as it:
+        closed = it.runrig("pool", "close", "pool1", "--reason", "it moves")
+        assert closed.out.startswith("pool pool1 is closed to submissions; ")
+        assert lines(it.runrig("pool", "list").out)[2].split()[:2] == ["pool1", "CLOSED"]
+        assert "(it moves)" in it.runrig("pool", "show", "pool1").out
+        assert "closed by" in it.runrig("pool", "history", "pool1").out
+        assert it.runrig("pool", "close", "pool1").code == 1
+        assert it.runrig("pool", "open", "pool1").out == "pool pool1 is open\n"
 
 
 def test_pool_pause_until_a_time_ends_by_itself_also_after_a_restart(tmp_path: Path) -> None:

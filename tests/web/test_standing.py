@@ -9,7 +9,7 @@ import pytest
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from tests.web.test_acts import settle
-from tests.web.visitor import Elements, Site, Visitor, fields_of, site, words_of
+from tests.web.visitor import Elements, Site, fields_of, site, words_of
 
 
 @contextmanager
@@ -231,21 +231,6 @@ def test_unknown_node_is_reported(tmp_path: Path, act: str) -> None:
     with busy(tmp_path) as it:
         answer = it.visitor().get(f"/node/n9/{act}")
         assert (answer.status_code, "Node 'n9' not found" in words_of(answer.text)) == (404, True)
-
-
-def sent_twice(visitor: Visitor, path: str, page: str) -> list[str]:
-    return [visitor.confirm(path, page).headers["location"] for _ in range(2)]
-
-
-def test_repeated_form_acts_once(tmp_path: Path) -> None:
-    with busy(tmp_path) as it:
-        it.desk.submit("b", gpus=2)
-        it.desk.service.settle()
-        visitor = it.visitor()
-        for path, typed in (("/workflow/b-1/hold", None), ("/workflow/b-1/reassign", {"priority": "LOW"})):
-            page = visitor.page(path) if typed is None else visitor.fill(path, **typed).text
-            assert sent_twice(visitor, path, page) == ["/workflow/b-1"] * 2
-        assert sent_twice(visitor, "/node/n0/drain", visitor.page("/node/n0/drain")) == ["/node/n0"] * 2
 
 
 # ---------------------------------------------------------------- numbers and words

@@ -108,12 +108,6 @@ def test_token_grants_only_the_roles_that_it_was_created_with(world: TwoTeams) -
     assert said(holder, "holder", "GET", "api/profile/settings")["roles"] == []
 
 
-def test_users_cannot_create_tokens_with_roles_they_do_not_have(still: TwoTeams) -> None:
-    for role in ("osmo-admin", "osmo-team-admin", "osmo-user", "team2-user", "osmo-nowhere-user"):
-        assert refused(still, "tom", "POST", "api/auth/access_token/x", None, expires_at=LATER, roles=[role])[0] == 422
-    assert set(tokens(still, "tom")) == {"laptop"}
-
-
 def test_admin_manages_tokens_of_other_users(world: TwoTeams) -> None:
     token = set_token(world, "ada", "robot", user="tom", roles=["osmo-team-user"])
     assert said(as_holder(world, token), "holder", "GET", "api/profile/settings")["profile"]["username"] == "tom"
@@ -123,9 +117,6 @@ def test_admin_manages_tokens_of_other_users(world: TwoTeams) -> None:
     assert said(world, "ada", "DELETE", "api/auth/user/tom/access_token/robot") is None
     assert set(tokens(world, "tom")) == {"laptop"}
     assert refused(world, "ada", "GET", "api/auth/user/nobody/access_token")[0] == 404
-    for method, path in (("GET", ""), ("POST", f"/x?expires_at={LATER}"), ("DELETE", "/laptop")):
-        for actor in ("tom", "tina", "vera", "nina"):
-            assert refused(world, actor, method, f"api/auth/user/uwe/access_token{path}")[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -249,25 +240,3 @@ def test_role_that_both_apis_would_read_differently_is_refused(world: TwoTeams) 
     assert (status, message.rpartition(". ")[2]) == (422, "Use 'admin' or 'osmo-osmo-admin'")
     said(world, "ada", "POST", "api/auth/user/tom/roles", {"role_name": "osmo-osmo-admin"})
     assert roles_of(world, "tom") == ["osmo-osmo-admin", "osmo-team-user"]
-
-
-@pytest.mark.parametrize("actor", ["tom", "tina", "vera", "nina"])
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("GET", "api/auth/user", None),
-        ("POST", "api/auth/user", {"id": "x"}),
-        ("GET", "api/auth/user/tom", None),
-        ("DELETE", "api/auth/user/uwe", None),
-        ("POST", "api/auth/user/tom/roles", {"role_name": "osmo-admin"}),
-        ("DELETE", "api/auth/user/tom/roles/osmo-team-user", None),
-    ],
-)
-def test_only_an_admin_manages_users(still: TwoTeams, actor: str, method: str, path: str, body: Any) -> None:
-    assert refused(still, actor, method, path, body)[0] == 403
-
-
-def test_profile_shows_roles_under_their_osmo_names(still: TwoTeams) -> None:
-    assert said(still, "tom", "GET", "api/profile/settings")["roles"] == ["osmo-team-user"]
-    assert said(still, "ada", "GET", "api/profile/settings")["roles"] == ["osmo-admin"]
-    assert said(still, "nina", "GET", "api/profile/settings")["roles"] == []

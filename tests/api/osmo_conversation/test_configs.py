@@ -175,11 +175,6 @@ def test_invalid_update_is_refused_and_changes_nothing(
     assert (found, says in message) == (status, True), message
 
 
-def test_pool_admin_can_change_what_does_not_affect_others(world: TwoTeams) -> None:
-    update(world, "team", {"description": "ours"}, actor="tina")
-    assert shown(world, "team", "tina")["description"] == "ours"
-
-
 def put(world: TwoTeams, configs: Any, actor: str = "ada") -> Any:
     """As `config update POOL --file F -d DESC` sends the settings of all pools."""
     body = {"configs": configs, "description": "all of them", "tags": ["june"]}
@@ -500,11 +495,3 @@ def test_roles_backend_workflow_and_service_are_shown(still: TwoTeams) -> None:
     assert said(still, "ada", "GET", "api/configs/workflow")["subpool_drain_interval"] == "900s"
     service = said(still, "ada", "GET", "api/configs/service")
     assert (service["service_base_url"].startswith("http://"), service["subpool_drain_interval"]) == (True, "900s")
-
-
-@pytest.mark.parametrize("kind", ["role", "backend", "workflow", "service"])
-def test_requests_about_all_pools_require_permission_to_read_everything(still: TwoTeams, kind: str) -> None:
-    said(still, "vera", "GET", f"api/configs/{kind}")
-    for actor in ("tom", "tina", "nina"):
-        assert refused(still, actor, "GET", f"api/configs/{kind}")[0] == 403
-    assert refused(still, "ada", "GET", f"api/configs/{kind}", verbose=True)[0] == 400

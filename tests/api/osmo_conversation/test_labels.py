@@ -116,11 +116,6 @@ def test_invalid_selector_is_refused_and_lists_nothing(still: TwoTeams, selector
     assert refused(still, "tom", "GET", "api/workflow", label=[f"team={many}"])[0] == 422
 
 
-def test_an_unknown_filter_is_refused(still: TwoTeams) -> None:
-    status, message = refused(still, "tom", "GET", "api/workflow", owner="tom")
-    assert (status, message.partition(".")[0]) == (400, "unknown parameter 'owner'")
-
-
 def test_tags_are_added_and_removed_even_after_the_end(world: TwoTeams) -> None:
     old = world.old["team"]
     assert said(world, "tom", "POST", f"api/workflow/{old}/tag", None, add=["b", "a"], remove=None) == {

@@ -292,25 +292,6 @@ def test_refusal_names_the_user_the_action_and_the_required_role(tmp_path: Path)
         }
 
 
-def test_identity_headers_are_ignored(tmp_path: Path) -> None:
-    with two_teams(tmp_path) as it:
-        headers = {"Authorization": f"Bearer {it.tokens['tess']}", "x-osmo-user": "tom", "x-osmo-roles": "admin"}
-        before = it.portrait()
-        answer = it.api.http.post("/api/workflow/tomjob-1/cancel", headers=headers)
-        assert answer.status_code == NOT_ALLOWED
-        assert it.portrait() == before
-
-
-def test_revoked_role_ends_immediately(tmp_path: Path) -> None:
-    from runrig.domain.access import role_named
-
-    with two_teams(tmp_path) as it:
-        assert it.send("tom", "GET", "/api/workflow/tomjob-1").status_code == GOOD
-        it.api.desk.service.access.users.withdraw("tom", role_named("team-user"), actor="ada")
-        assert it.send("tom", "GET", "/api/workflow/tomjob-1").status_code == NOT_THERE
-        assert it.send("tom", "POST", "/api/workflow/tomjob-1/cancel").status_code == NOT_THERE
-
-
 @pytest.mark.parametrize("verb", ["cordon", "uncordon", "drain"])
 def test_refusal_of_a_node_command_names_the_nodes_and_the_required_role(tmp_path: Path, verb: str) -> None:
     with two_teams(tmp_path) as it:

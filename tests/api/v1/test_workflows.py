@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -59,18 +58,6 @@ def test_refused_submission_stores_nothing(quiet: Api, body: Any, status: int, c
     problem(quiet.http.post("/api/v1/workflows", json=body), status, code)
 
 
-def test_repeated_submission_creates_one_workflow(tmp_path: Path) -> None:
-    with api(tmp_path) as it:
-        key = {"Idempotency-Key": str(uuid4())}
-        first, again = _submit(it, headers=key), _submit(it, headers=key)
-        assert (again.status_code, again.json(), again.headers["location"]) == (
-            201,
-            first.json(),
-            first.headers["location"],
-        )
-        problem(_submit(it, "y", headers=key), 409, "CONFLICT")
-
-
 def test_check_stores_nothing(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         revision = it.desk.revision
@@ -106,19 +93,6 @@ def test_file_of_a_workflow_is_submitted_again(tmp_path: Path) -> None:
         assert (made.status_code, made.headers["location"]) == (201, "/api/v1/workflows/x-2")
         found = it.http.get("/api/v1/workflows/x-2").json()
         assert (found["repeats"], found["pool"], found["priority"]) == ("x-1", "pool2", "LOW")
-
-
-def test_batch_returns_a_result_for_each_item(tmp_path: Path) -> None:
-    with api(tmp_path) as it:
-        files = [{"file": one_task("a")}, {"file": one_task("b", gpus=3)}, {"file": "workflow: {"}]
-        answer = it.http.post("/api/v1/workflows:batch", json={"pool": "pool1", "workflows": files})
-        found = answer.json()
-        assert (answer.status_code, found["submitted"]) == (200, 1)
-        assert [each["id"] for each in found["outcomes"]] == ["a-1", None, None]
-        assert [
-            each["problem"] and (each["problem"]["status"], each["problem"]["code"]) for each in found["outcomes"]
-        ] == [None, (400, "RESOURCE"), (422, "USAGE")]
-        assert found["outcomes"][2]["problem"]["problems"]
 
 
 def test_pages_of_workflows_are_stable(tmp_path: Path) -> None:
@@ -201,16 +175,3 @@ def test_event_pages_together_equal_the_whole_log(tmp_path: Path) -> None:
         assert [event["kind"] for event in whole][:2] == ["Submit", "MoveGroup"] or whole[0]["kind"] == "Submit"
         assert [event for page in page_through(it, path, 2) for event in page] == whole
         assert all(event["time"].endswith("Z") for event in whole)
-
-
-def test_why_wait_and_logs_work(tmp_path: Path) -> None:
-    with api(tmp_path) as it:
-        _submit(it, "a")
-        it.http.post("/api/v1/workflows", json={"pool": "pool1", "file": one_task("b", gpus=2)})
-        it.desk.service.settle()
-        why = it.http.get("/api/v1/workflows/b-1/why").json()
-        assert (why["id"], why["groups"][0]["reasons"][0]["code"]) == ("b-1", "QuotaFull")
-        assert it.http.get("/api/v1/workflows/a-1/wait", params={"for": "RUNNING", "timeout": 5}).json()["id"] == "a-1"
-        logs = it.http.get("/api/v1/workflows/a-1/logs", params={"stream": "stderr"})
-        assert (logs.status_code, logs.headers["content-type"]) == (200, "text/plain; charset=utf-8")
-        problem(it.http.get("/api/v1/workflows/a-1/logs", params={"task": "nope"}), 404, "NOTFOUND")

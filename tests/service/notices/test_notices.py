@@ -284,19 +284,6 @@ def test_mail_tells_users_of_their_own_work(tmp_path: Path, monkeypatch: pytest.
     assert there.subjects == ["train-1 completed", "runrig: test notice"]
 
 
-def test_mail_names_no_preemptor_that_its_user_cannot_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with post(tmp_path, monkeypatch) as (it, there, _):
-        it.service.access.users.create("ann", [role_named("pool1-user")], actor="root")
-        turn_on(it, ANN, when=(When.PREEMPT,))
-        submit(it.service, one_task("mine", gpus=4, duration=9_000), "pool1", "ann", Priority.LOW)
-        it.later(1)
-        submit(it.service, one_task("rival", gpus=2, duration=9_000), "pool2", "bob", None)
-        it.later(1)
-        assert rest(it) == "delivered"
-    ((_, mail),) = there.got
-    assert ("rival" in str(mail), "work of another pool" in mail.get_content()) == (False, True)
-
-
 def test_notices_that_wait_share_a_mail_and_mails_to_one_user_are_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -229,23 +229,6 @@ def test_pages_are_consecutive_even_within_one_revision(tmp_path: Path) -> None:
             assert tuple(found) == whole
 
 
-def test_unknown_names_are_reported(tmp_path: Path) -> None:
-    with desk(tmp_path, cluster=TEAM) as it:
-        for query, problem, text in (
-            (("tem", {}), NotFound, "unknown pool 'tem'. Did you mean 'team'?"),
-            (("team", {"subpool": "c"}), NotFound, "pool 'team' has no subpool 'c' (subpools: a, b)"),
-            (
-                ("team", {"since": T0 + 1, "until": T0}),
-                InvalidInput,
-                "since (2027-01-15 08:00:01 UTC) must be before until (2027-01-15 08:00:00 UTC)",
-            ),
-        ):
-            name, fields = query
-            with pytest.raises(problem) as caught:
-                trail(it, name, **fields)
-            assert caught.value.args[0] == text
-
-
 def test_cost_of_a_history_query_depends_on_the_changes_of_the_pool_and_not_on_the_log(tmp_path: Path) -> None:
     """Events are found by an index on their pool, and never by looking at all of them."""
     with desk(tmp_path, cluster=TEAM) as it, statements() as seen:

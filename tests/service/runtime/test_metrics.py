@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from runrig.domain.access import Grant, RoleKind
 from runrig.domain.gangs import Gang, PodSet, Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode, PutPool, Queue, SetFlavors
@@ -116,21 +115,6 @@ def test_requests_are_counted_by_route_and_status_and_not_by_their_content(tmp_p
         }
         assert scraped(text)["runrig_failed_logins_total"] == {(): 2}
         assert [name for name in HIDDEN if name in text] == []
-
-
-def test_metrics_require_a_role_on_all_pools(tmp_path: Path) -> None:
-    with api(tmp_path) as it:
-        access = it.desk.service.access
-        for name, grants, status in (
-            ("viewer", [Grant(RoleKind.VIEWER)], 200),
-            ("admin", [Grant(RoleKind.ADMIN)], 200),
-            ("user", [Grant(RoleKind.POOL_USER, "pool1")], 403),
-            ("nobody", [], 403),
-        ):
-            access.users.create(name, grants, actor="ann")
-            token = access.tokens.create(name, "t", actor="ann").text
-            answer = it.http.get("/metrics", headers={"Authorization": f"Bearer {token}"})
-            assert (name, answer.status_code) == (name, status)
 
 
 def test_counters_survive_a_change_of_leader_and_a_standby_has_no_gauges(tmp_path: Path) -> None:

@@ -51,14 +51,6 @@ def admitted(actions: list[Action]) -> list[str]:
     return [action.gang for action in actions if isinstance(action, Admit)]
 
 
-def test_each_part_of_a_long_cycle_is_a_commit_of_its_own(tmp_path: Path) -> None:
-    with desk(tmp_path) as it:
-        before = four_that_wait(it)
-        assert it.service._reconciler.round()
-        assert it.revision == before + 4
-        assert [type(action) for action in it.actions(after=before)] == [Admit] * 4
-
-
 def test_arrivals_between_two_parts_are_evaluated_in_queue_order(tmp_path: Path) -> None:
     def arrive() -> Iterator[None]:
         it.submit("hi", "pool2", Priority.HIGH)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.errors import Unavailable
-from runrig.domain.gangs import Priority
-from runrig.domain.plan import Admit, MoveTask, Preempt
+from runrig.domain.plan import Admit, MoveTask
 from runrig.domain.shown.why import Standstill
 from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
@@ -201,29 +200,3 @@ def test_deleted_default_pool_is_not_created_again(tmp_path: Path) -> None:
         it.service.declarations.delete_pool("default", user="ann")
     with desk(tmp_path, cluster=None) as it:
         assert it.service.queries.pools() == ()
-
-
-def test_borrowed_quota_is_reclaimed_and_preempted_work_restarts(tmp_path: Path) -> None:
-    """scheduling.md, borrowing and reclaiming."""
-    with desk(tmp_path) as it:
-        it.submit("wf1")
-        it.submit("wf2", priority=Priority.LOW)
-        it.submit("wf4", "pool2")
-        it.later(0)
-        it.submit("wf3", priority=Priority.LOW)
-        it.later(0)
-        it.submit("wf5", "pool2", duration=5)
-        it.later(2)
-        preempted = [action for action in it.actions() if isinstance(action, Preempt)]
-        assert [(action.gang, action.by, action.law.value) for action in preempted] == [
-            ("wf3-1/main-group", "wf5-1/main-group", "RECLAIM")
-        ]
-        assert it.service.workflow_queries.why("wf3-1").sentence == "wf3-1 is stopping: preempted by wf5-1."
-        it.later(2)
-        why = it.service.workflow_queries.why("wf3-1")
-        assert why.sentence.startswith("wf3-1 is waiting: ")
-        assert [each.sentence for group in why.groups for each in group.preempted] == [
-            "was preempted by wf5-1, whose pool reclaimed borrowed quota (Reclaim, rule R2)"
-        ]
-        it.later(10)
-        assert (it.status("wf5-1"), it.status("wf3-1")) == ("COMPLETED", "RUNNING")

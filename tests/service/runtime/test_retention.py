@@ -132,17 +132,6 @@ def test_specification_used_by_another_workflow_is_kept(tmp_path: Path, any_stor
         assert it.store.spec(hash).hash == hash
 
 
-def test_audit_trail_of_pools_is_kept(tmp_path: Path, any_store: str) -> None:
-    with house(tmp_path, any_store) as it:
-        it.service.subpools.create("pool1", "a", 1, user="ann")
-        changes = it.store.log.events(pool="pool1--a")
-        run(it, "old", pool="pool1--a")
-        it.later(PERIOD + 1)
-        prune_all(it)
-        assert it.store.log.events(pool="pool1--a") == changes
-        assert len(changes) == 1
-
-
 def test_the_log_gives_the_live_state_after_every_step(
     tmp_path: Path, any_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

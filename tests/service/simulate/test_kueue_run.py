@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue import FAIR, Settings
+from runrig.domain.kueue import Settings
 from runrig.service.simulate.simulate import Options, outcome, parse_gates
 from tests.service.simulate.simulations import (
     FLAVOR,
@@ -127,14 +127,6 @@ def test_preempted_work_keeps_its_quota_until_the_next_cycle_and_is_then_requeue
         cycle(waits=[pending("big", "cq-b", "WaitingForQuota", idle, considered=False)]),
     ]
     assert to_the_end["quota"]["after"]["cq-b"] == cpu(4, 0, 4, 8)
-
-
-def test_job_with_fewer_pods_lists_the_changes_to_it() -> None:
-    """Laws A1 and A3."""
-    told = line(manifests(FLAVOR, *queue("cq-a", 3), job("train", 5, 2)))
-    written = {"parallelism": 3, "completions": 3, "suspend": False}
-    assert told["cycles"] == [cycle(starts=[admitted("train", "cq-a", 3, job=written)])]
-    assert list(told["cycles"][0]["admitted"][0]) == ["workload", "queue", "pod_sets", "job"]
 
 
 def test_preempted_job_gets_its_original_counts_back() -> None:
@@ -308,28 +300,7 @@ def test_every_cohort_says_whether_it_is_active() -> None:
     }
 
 
-def test_cohort_with_the_name_of_a_queue_has_its_own_key() -> None:
-    told = line(manifests(FLAVOR, *queue("team", 4, "team")))
-    assert list(told["quota"]["after"]) == list(told["shares"]["after"]) == ["cohort/team", "team"]
-
-
 # ---------------------------------------------------------------- settings of the manager
-
-SHARED = manifests(
-    FLAVOR,
-    *queue("cq-a", 2, "team", preemption={"reclaimWithinCohort": "Any"}),
-    *queue("cq-b", 2, "team"),
-    *queue("bank", 4, "team"),
-    *(workload(f"b{at}", "cq-b", 1, at=at, running=True) for at in range(8)),
-    workload("w1", "cq-a", 3, at=LATEST),
-)
-
-
-def test_fair_sharing_preempts_where_classical_preemption_cannot() -> None:
-    assert line(SHARED)["cycles"][0]["preempted"] == []
-    assert line(SHARED, Options(settings=Settings(FAIR)))["cycles"][0]["preempted"] == [
-        preempted(name, "cq-b", "w1", "InCohortFairSharing") for name in ("b7", "b6", "b5")
-    ]
 
 
 def test_a_gate_switches_partial_admission_off() -> None:

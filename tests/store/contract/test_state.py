@@ -51,11 +51,6 @@ def test_new_store_is_empty_and_at_revision_0(store: Store) -> None:
     assert store.log.events() == ()
 
 
-def test_complete_state_is_read_back_unchanged(store: Store) -> None:
-    fill(store)
-    assert store.load() == LOADED
-
-
 def test_complete_state_is_read_back_unchanged_by_another_process(open_store: Open) -> None:
     first = open_store()
     fill(first)
