@@ -16,7 +16,6 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.gpu_use import GpuMinute
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.records import Loaded
-from runrig.domain.shown import events as shown
 from runrig.domain.steps import Steps, drained
 from runrig.domain.value import utc
 from runrig.domain.workflows import TaskKey
@@ -34,7 +33,6 @@ from runrig.service.queries.feed import Feed
 from runrig.service.queries.history import SLACK_S, History
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.topology import Topology
-from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import WorkflowQueries
 from runrig.service.runtime.writing import Revision
 
@@ -141,8 +139,7 @@ class Then:
     ) -> None:
         self.moment = moment
         self.backend_name = backend.name
-        self._past = store.past
-        self._feed = feed
+        self.feed = feed
         self._state = state
         self._store = StoreThen(store, moment, state)
         self.stored = moment.revision
@@ -193,14 +190,6 @@ class Then:
         """The same for all workflows on *node*."""
         gangs = self._state.ledger.on_node.get(node, ())
         self.bring(sorted({gang.partition("/")[0] for gang in gangs}))
-
-    def latest_events(
-        self, back: int, without: tuple[type, ...], visibility: Visibility
-    ) -> Sequence[shown.ClusterEvent]:
-        """Returns the visible events of the last *back* revisions, except actions of the types *without*."""
-        upto = self.moment.revision
-        events = self._past.events_between(after=max(0, upto - back), upto=upto, without=without)
-        return self._feed.seen(events, visibility)
 
 
 class _BackendThen:

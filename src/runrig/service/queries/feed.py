@@ -1,14 +1,13 @@
 """The log of the whole cluster in pages, limited to what a user may see.
 
-Many readers request new events at the same time. So the latest events are cached, most of them when they are committed,
-and the store is rarely queried.
+Many readers request new events at the same time. The transactor has the latest ones in memory, so the store is rarely
+queried.
 """
 
-import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import islice
 from operator import attrgetter
 
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Preempt
@@ -25,11 +24,7 @@ from runrig.service.runtime.transactor import Transactor
 
 _REVISION = attrgetter("revision")
 
-KEPT = 5_000
-"""Latest events in memory."""
 PAGE = 1_000
-AT_FIRST = 400
-"""Revisions before the first query that are cached as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +43,6 @@ class Feed:
         self._transactor = transactor
         self._store = store
         self._numbered = numbered
-        self._lock = threading.Lock()
-        self._kept: list[Event] = []
-        self._from = -1
-        """Events after this revision, up to `_to`, are cached."""
-        self._to = -1
         self._subjects = Subjects(store)
 
     def newest(self) -> int:
@@ -86,52 +76,30 @@ class Feed:
         return FeedPage(tuple(self._seen(filter(query.takes, found), visibility, query)), revision, newest)
 
     def latest(
-        self, most: int, within: int, visibility: Visibility, *, without: tuple[type[object], ...] = ()
+        self, upto: int, most: int, within: int, visibility: Visibility, *, without: tuple[type, ...] = ()
     ) -> tuple[ClusterEvent, ...]:
-        """Returns the last *most* visible events, oldest first, except kinds in *without*.
-
-        Searches the last *within* revisions from the end, at most the `KEPT` events in memory.
-        """
-        newest = self.newest()
-        with self._lock:
-            self._take_in(newest)
-            kept = self._kept
-        recent = takewhile(lambda event: event.revision > newest - within, reversed(kept))
-        wanted = (event for event in recent if not isinstance(event.action, without))
+        """Returns the last *most* visible events of the *within* revisions up to *upto*, oldest first, except kinds in *without*."""
+        after = max(0, upto - within)
+        found = self._kept(after, upto)
+        if found is None:
+            found = self._store.past.events_between(after=after, upto=upto, without=without)
+        wanted = (event for event in reversed(found) if not isinstance(event.action, without))
         return tuple(islice(self._seen(wanted, visibility), most))[::-1]
 
-    def seen(self, events: Sequence[Event], visibility: Visibility) -> tuple[ClusterEvent, ...]:
-        """Returns the visible events among *events*, in their order."""
-        return tuple(self._seen(events, visibility))
-
-    def _events(self, after: int, end: int, most: int, query: EventFilter) -> list[Event]:
+    def _events(self, after: int, end: int, most: int, query: EventFilter) -> Sequence[Event]:
         """Returns events after revision *after*, up to *end*, with all that match *query*. *end* has been stored."""
         if after >= end:
-            return []
-        with self._lock:
-            self._take_in(end)
-            if after >= self._from:
-                first = bisect_right(self._kept, after, key=_REVISION)
-                return _whole(self._kept[first : bisect_right(self._kept, end, key=_REVISION)], most)
+            return ()
+        if (kept := self._kept(after, end)) is not None:
+            return _whole(kept, most)
         log = self._store.log
         found = log.events(after=after, limit=most, workflow=query.workflow, actions=query.actions)
-        return list(found[: bisect_right(found, end, key=_REVISION)])
+        return found[: bisect_right(found, end, key=_REVISION)]
 
-    def _take_in(self, newest: int) -> None:
-        """Replaces the list instead of changing it, because others may be reading it."""
-        if self._from < 0:
-            self._from = self._to = max(0, newest - AT_FIRST)
-        if self._to < newest and (stored := self._transactor.events_after(self._to)) is not None:
-            self._kept = [*self._kept, *stored]
-            self._to = max(newest, stored[-1].revision if stored else newest)
-        while self._to < newest:
-            more = self._store.log.events(after=self._to, limit=PAGE)
-            self._kept = [*self._kept, *more]
-            last = more[-1].revision if more else newest
-            self._to = last if len(more) >= PAGE else max(last, newest)
-        if len(self._kept) > KEPT:
-            self._from = self._kept[-KEPT - 1].revision
-            self._kept = [each for each in self._kept[-KEPT:] if each.revision > self._from]
+    def _kept(self, after: int, end: int) -> Sequence[Event] | None:
+        """Returns all events after revision *after*, up to *end*, from memory; None if some are no longer there."""
+        kept = self._transactor.events_after(after)
+        return None if kept is None else kept[: bisect_right(kept, end, key=_REVISION)]
 
     # ------------------------------------------------------------ what is seen
 
@@ -183,7 +151,7 @@ def _in_words(event: Event, workflow: str | None, pool: str | None) -> ClusterEv
     )
 
 
-def _whole(found: list[Event], most: int) -> list[Event]:
+def _whole(found: Sequence[Event], most: int) -> Sequence[Event]:
     """Returns the first *most* of *found*, and the rest of the last revision among them."""
     if len(found) <= most:
         return found

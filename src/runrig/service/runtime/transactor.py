@@ -42,8 +42,8 @@ STEPS_PER_PART = 120 * STEP
 MOST_FRESH_STARTS = 50
 """How often one cycle restarts its decisions because of other commits; then the next cycle takes over."""
 
-LATEST = 5_000
-"""Committed events kept in memory for readers that follow the log."""
+LATEST, AT_FIRST = 5_000, 400
+"""Committed events kept in memory for readers that follow the log, and the revisions before the loaded one that they begin with."""
 LONGEST_HOLD_S = 5.0
 """Seconds after which a holder of the lock counts as stuck."""
 
@@ -124,6 +124,7 @@ class Transactor:
             with uncollected():
                 loaded = self._store.load()
                 check_rows(loaded)
+                self._latest = deque(self._store.log.events(after=loaded.revision - AT_FIRST), maxlen=LATEST)
                 self._state = State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
                 self.stored = loaded.revision
         return self._state

@@ -14,7 +14,6 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.permissions import Asking, Seeing, needs
 from runrig.http.routing import Serving
 from runrig.ports.store import WorkflowQuery
-from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import Asker
 from runrig.service.service import Service
@@ -125,11 +124,8 @@ def _first_pool(service: Service, asker: Asker) -> str:
 
 def lately(views: Views, visibility: Visibility) -> list[Line]:
     """Returns the latest visible events, newest first."""
-    if isinstance(views, Then):
-        events = views.latest_events(LOOKED_BACK, _SMALL, visibility)
-    else:
-        events = views.feed.latest(LATELY, LOOKED_BACK, visibility, without=_SMALL)
-    return folded(events[-LATELY:][::-1])
+    events = views.feed.latest(views.stored, LATELY, LOOKED_BACK, visibility, without=_SMALL)
+    return folded(events[::-1])
 
 
 def colours_in(service: Service, views: Views, visibility: Visibility) -> Mapping[str, str]:
