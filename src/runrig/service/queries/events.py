@@ -1,8 +1,8 @@
 """The event log as sentences: one line per entry, with the rule behind its action."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import singledispatch
+from typing import Any
 
 from runrig.domain import plan
 from runrig.domain.budgets import Owner, hours_in_words, month_in_words, next_month
@@ -56,52 +56,19 @@ def granted_in_words(gang: Gang, placement: Placement) -> str:
     return f", with {listed(parts)}" if parts else ""
 
 
-_WORDS: Mapping[type[plan.Action], str] = {
-    plan.DropNode: "node {0.name} left the cluster",
-    plan.DropCohort: "deleted cohort {0.before.name}",
-    plan.PutLimits: f"limits of {{0.limits.user}}: {{0.before}} → {{0.limits}} {cited('W6')}",
-    plan.Submit: "{0.workflow.id} submitted to pool {0.workflow.pool} by {0.workflow.submitted_by} (priority {0.workflow.priority.value})",
-    plan.RestartTask: "task {0.key.task} is stopping, to restart with the other tasks of its group",
-    plan.Unqueue: "{0.gang} left the queue",
-    plan.Hold: f"{{0.workflow}} put on hold by {{0.by}} {cited('W3')}",
-    plan.EndHold: "{0.workflow} released",
-    plan.SetAside: f"{{0.workflow}} set aside after an internal error ({{0.error}}); all other workflows continue {cited('W8')}",
-    plan.Reassign: "{0.workflow} moved to pool {0.pool}, priority {0.priority.value}",
-    plan.SetMost: f"{{0.workflow}} may run {{0.most}} of its elements at a time {cited('W4')}",
-    plan.Withdraw: "{0.gang} lost its reservation and is pending again",
-    plan.TryAgain: f"{{0.gang}} is retried after an earlier rejection by the cluster's scheduler {cited('T7')}",
-    plan.Release: "{0.gang} released its resources",
-}
-"""Sentences that only insert fields."""
-
-
-@singledispatch
-def in_words(action: plan.Action) -> str:
-    """Returns *action* as a sentence without a full stop."""
-    return _WORDS[type(action)].format(action)
-
-
-@in_words.register
-def _(action: plan.SetFlavors) -> str:
-    return f"set flavors: {', '.join(flavor.name for flavor in action.flavors)}"
-
-
-@in_words.register
-def _(action: plan.PutNode) -> str:
+def _put_node(action: plan.PutNode) -> str:
     node = action.node
     usable = node.ready and node.flavor != NO_FLAVOR
     how = f"is cordoned {cited('N1')}" if node.cordoned else "is ready" if usable else "does not accept new pods"
     return f"node {node.name} ({node.flavor or 'no flavor'}, {amount_in_words(GPU, node.resources.get(GPU, 0))}) {how}"
 
 
-@in_words.register
-def _(action: plan.PutCohort) -> str:
+def _put_cohort(action: plan.PutCohort) -> str:
     verb = "created" if action.before is None else "updated"
     return f"{verb} cohort {action.cohort.name}: {_quotas(action.cohort.quotas)}"
 
 
-@in_words.register
-def _(action: plan.PutPool) -> str:
+def _put_pool(action: plan.PutPool) -> str:
     pool, before = action.pool, action.before
     if before is None:
         return f"created pool {pool.name}: {_quotas(pool.quotas)}"
@@ -127,8 +94,7 @@ def _(action: plan.PutPool) -> str:
     return f"updated pool {pool.name}: {_quotas(pool.quotas)}"
 
 
-@in_words.register
-def _(action: plan.SetSpent) -> str:
+def _set_spent(action: plan.SetSpent) -> str:
     spent, whose = action.spent, f"budget of {'pool ' * (action.spent.of == Owner.POOL)}{action.spent.name}"
     if action.budget is None:
         return f"the {whose} is no longer counted {cited('W7')}"
@@ -137,8 +103,7 @@ def _(action: plan.SetSpent) -> str:
     return f"{whose}: {held}{does} {cited('W7')}"
 
 
-@in_words.register
-def _(action: plan.SetOwnerAside) -> str:
+def _set_owner_aside(action: plan.SetOwnerAside) -> str:
     whose = f"{'pool ' * (action.of == Owner.POOL)}{action.name}"
     return (
         f"the pause or budget of {whose} was set aside after an internal error ({action.error}) and stays as it is; everything else "
@@ -146,70 +111,39 @@ def _(action: plan.SetOwnerAside) -> str:
     )
 
 
-@in_words.register
-def _(action: plan.MoveTask) -> str:
+def _move_task(action: plan.MoveTask) -> str:
     told = action.exit_code is None or action.message.startswith(f"exit code {action.exit_code}")
     code = "" if told else f" with exit code {action.exit_code}"
     return f"task {action.key.task} (attempt {action.key.retry_id}) is {action.status.value}{code}{_because(action.message)}"
 
 
-@in_words.register
-def _(action: plan.RetryTask) -> str:
-    return f"task {action.key.task} is retried (attempt {action.key.retry_id + 1})"
-
-
-@in_words.register
-def _(action: plan.MoveGroup) -> str:
+def _move_group(action: plan.MoveGroup) -> str:
     if action.stopping is not None:
         return f"group {action.group} is stopping ({action.stopping.value}){_because(action.message)}"
     return f"group {action.group} is {action.status.value}{_because(action.message)}"
 
 
-@in_words.register
-def _(action: plan.MoveWorkflow) -> str:
+def _move_workflow(action: plan.MoveWorkflow) -> str:
     if action.cancelled_by is not None and not action.status.finished:
         return f"{action.workflow} is stopping{_because(action.message)}"
     return f"{action.workflow} is {action.status.value}{_because(action.message)}"
 
 
-@in_words.register
-def _(action: plan.Queue) -> str:
+def _queue(action: plan.Queue) -> str:
     gang = action.gang
     again = "" if gang.attempt == 0 else f" again (attempt {gang.attempt})"
     return f"{gang.id} queued in pool {gang.pool}{again}"
 
 
-@in_words.register
-def _(action: plan.Abandon) -> str:
-    return f"{action.workflow} is FAILED_CANCELED{_because(action.message)}"
-
-
-@in_words.register
-def _(action: plan.Nominate) -> str:
+def _nominate(action: plan.Nominate) -> str:
     waits = f"; waiting for {listed(action.targets)} to stop" if action.targets else ""
     return f"{action.gang} reserved {_places(action.placement)}{waits} {cited('R4')}"
 
 
-@in_words.register
-def _(action: plan.Preempt) -> str:
-    return f"{action.gang} {preempted_in_words(action)}"
-
-
-@in_words.register
-def _(action: plan.Stop) -> str:
+def _stop(action: plan.Stop) -> str:
     if action.cause is Status.FAILED_EVICTED:
         return f"{action.gang} is stopping because one of its nodes is being drained {cited('N2')}"
     return f"{action.gang} is stopping ({action.cause.value})"
-
-
-@in_words.register
-def _(action: plan.Admit) -> str:
-    return f"{action.gang} admitted on {_places(action.placement)}"
-
-
-@in_words.register
-def _(action: plan.Replace) -> str:
-    return f"{action.gang} lost nodes and moved to {_places(action.placement)} {cited('T1')}"
 
 
 _REFUSED = {
@@ -219,20 +153,66 @@ _REFUSED = {
 }
 
 
-@in_words.register
-def _(action: plan.Refuse) -> str:
+def _refuse(action: plan.Refuse) -> str:
     what = _REFUSED[action.cause]
     return f"{action.gang} was {what} and requeued (KaiNotPlaced): {action.said} {cited('T7')}"
 
 
-@in_words.register
-def _(action: plan.SetPriority) -> str:
+def _set_priority(action: plan.SetPriority) -> str:
     what = "can be preempted now" if action.priority.preemptible else "cannot be preempted"
     return f"{action.gang} keeps its nodes with priority {action.priority.value}, and {what} {cited('P2')}"
 
 
 def _because(message: str) -> str:
     return f": {message}" if message else ""
+
+
+_WORDS: Mapping[type[plan.Action], Callable[[Any], str]] = {
+    plan.SetFlavors: lambda it: f"set flavors: {', '.join(flavor.name for flavor in it.flavors)}",
+    plan.PutNode: _put_node,
+    plan.DropNode: lambda it: f"node {it.name} left the cluster",
+    plan.PutCohort: _put_cohort,
+    plan.DropCohort: lambda it: f"deleted cohort {it.before.name}",
+    plan.PutPool: _put_pool,
+    plan.PutLimits: lambda it: f"limits of {it.limits.user}: {it.before} → {it.limits} {cited('W6')}",
+    plan.SetSpent: _set_spent,
+    plan.SetOwnerAside: _set_owner_aside,
+    plan.Submit: lambda it: (
+        f"{it.workflow.id} submitted to pool {it.workflow.pool} by {it.workflow.submitted_by} (priority {it.workflow.priority.value})"
+    ),
+    plan.MoveTask: _move_task,
+    plan.RetryTask: lambda it: f"task {it.key.task} is retried (attempt {it.key.retry_id + 1})",
+    plan.RestartTask: lambda it: f"task {it.key.task} is stopping, to restart with the other tasks of its group",
+    plan.MoveGroup: _move_group,
+    plan.MoveWorkflow: _move_workflow,
+    plan.Queue: _queue,
+    plan.Unqueue: lambda it: f"{it.gang} left the queue",
+    plan.Hold: lambda it: f"{it.workflow} put on hold by {it.by} {cited('W3')}",
+    plan.EndHold: lambda it: f"{it.workflow} released",
+    plan.SetAside: lambda it: (
+        f"{it.workflow} set aside after an internal error ({it.error}); all other workflows continue {cited('W8')}"
+    ),
+    plan.Abandon: lambda it: f"{it.workflow} is FAILED_CANCELED{_because(it.message)}",
+    plan.Reassign: lambda it: f"{it.workflow} moved to pool {it.pool}, priority {it.priority.value}",
+    plan.SetMost: lambda it: f"{it.workflow} may run {it.most} of its elements at a time {cited('W4')}",
+    plan.Nominate: _nominate,
+    plan.Withdraw: lambda it: f"{it.gang} lost its reservation and is pending again",
+    plan.TryAgain: lambda it: (
+        f"{it.gang} is retried after an earlier rejection by the cluster's scheduler {cited('T7')}"
+    ),
+    plan.Preempt: lambda it: f"{it.gang} {preempted_in_words(it)}",
+    plan.Stop: _stop,
+    plan.Admit: lambda it: f"{it.gang} admitted on {_places(it.placement)}",
+    plan.Replace: lambda it: f"{it.gang} lost nodes and moved to {_places(it.placement)} {cited('T1')}",
+    plan.Refuse: _refuse,
+    plan.SetPriority: _set_priority,
+    plan.Release: lambda it: f"{it.gang} released its resources",
+}
+
+
+def in_words(action: plan.Action) -> str:
+    """Returns *action* as a sentence without a full stop."""
+    return _WORDS[type(action)](action)
 
 
 def unnumbered(action: plan.Action) -> plan.Action:

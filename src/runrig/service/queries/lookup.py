@@ -66,8 +66,7 @@ def unknown_workflow(store: WorkflowReads, id: str, visibility: Visibility) -> N
     """Suggests visible workflows whose ids are similar to *id* or begin with it."""
 
     def ids(query: WorkflowQuery) -> list[str]:
-        seen = within(query, visibility)
-        return [] if seen is None else [each.id for each in store.workflows(seen)[0]]
+        return [each.id for each in store.workflows(within(query, visibility))[0]]
 
     word = id[:LONGEST_ID]
     named = ids(WorkflowQuery(name=word, limit=MOST_LOOKED_AT))
@@ -82,13 +81,13 @@ def pool_of(store: WorkflowReads, workflow: str) -> str | None:
         return None
 
 
-def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:
-    """Limits *query* to *visibility*; None if nothing is left."""
+def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery:
+    """Limits *query* to *visibility*; if nothing is left, to a pool that does not exist."""
     if visibility.whole:
         return query
     pools = visibility.of(query.pools)
     if not visibility.tops or (query.pools and not pools):
-        return None
+        return replace(query, pools=("",))
     return replace(query, pools=pools, below=visibility.tops)
 
 

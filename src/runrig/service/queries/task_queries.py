@@ -43,8 +43,7 @@ class TaskQueries:
 
     def tasks(self, query: TaskQuery, visibility: Visibility = ALL) -> tuple[ListedTask, ...]:
         """Returns a page: waiting, starting and running tasks first, then by start time, newest first."""
-        seen = _seen(query, visibility)
-        page = () if seen is None else self._store.tasks.page(seen)
+        page = self._store.tasks.page(_seen(query, visibility))
         asked = self._asked.by_hash({workflow.spec_hash for _, workflow in page})
         return tuple(
             ListedTask(task, whose, dict(asked.get(whose.spec_hash, {}).get(task.spec, ()))) for task, whose in page
@@ -59,8 +58,6 @@ class TaskQueries:
         specifications).
         """
         seen = _seen(query, visibility)
-        if seen is None:
-            return ()
         if by_workflow:
             return tuple(self._summed(self._store.tasks.counts_by_workflow(seen)))
         found = sorted(
@@ -85,6 +82,5 @@ def _requests(spec: WorkflowSpec) -> Mapping[str, Requests]:
     return {task.name: task.requests for group in spec.groups for task in group.tasks}
 
 
-def _seen(query: TaskQuery, visibility: Visibility) -> TaskQuery | None:
-    workflows = within(query.workflows, visibility)
-    return None if workflows is None else replace(query, workflows=workflows)
+def _seen(query: TaskQuery, visibility: Visibility) -> TaskQuery:
+    return replace(query, workflows=within(query.workflows, visibility))

@@ -9,7 +9,6 @@ from runrig.service.queries.sources import Tells
 from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import WorkflowQueries
 
-NOTHING = WorkflowTotals({}, 0.0, 0.0, whole=True)
 MOST_ALIVE = 500
 """Running and pending workflows whose GPUs are counted."""
 
@@ -22,8 +21,7 @@ class Totals:
 
     def of(self, query: WorkflowQuery, most: int, visibility: Visibility) -> WorkflowTotals:
         """Sums over the visible matches, as in `Store.totals`."""
-        seen = within(query, visibility)
-        return NOTHING if seen is None else self._store.totals(seen, self._clock.now(), most)
+        return self._store.totals(within(query, visibility), self._clock.now(), most)
 
     def gpus(self, query: WorkflowQuery, visibility: Visibility) -> tuple[int, int] | None:
         """Returns the GPUs that running and that pending matches have or want; None if there are too many of them."""

@@ -146,8 +146,8 @@ class WorkflowQueries:
         self, query: WorkflowQuery, visibility: Visibility = ALL
     ) -> tuple[tuple[shown.WorkflowEntry, ...], bool, tuple[Position, Position] | None]:
         """Returns (the page, whether there is more, the places of its first and its last; None if it is empty)."""
-        seen, now = within(query, visibility), self._clock.now()
-        page, more = ((), False) if seen is None else self._store.workflows(seen, now)
+        now = self._clock.now()
+        page, more = self._store.workflows(within(query, visibility), now)
         at = moment_of(query.behind, query.order, now)
         ends = (place_of(page[0], query.order, at), place_of(page[-1], query.order, at)) if page else None
         return tuple(self._listed(page)), more, ends
@@ -182,8 +182,7 @@ class WorkflowQueries:
 
     def tags(self, visibility: Visibility = ALL) -> tuple[str, ...]:
         """Returns the tags of the visible workflows, by name."""
-        seen = within(WorkflowQuery(limit=MOST_TAGS), visibility)
-        return () if seen is None else self._store.tags.used(seen)
+        return self._store.tags.used(within(WorkflowQuery(limit=MOST_TAGS), visibility))
 
     def _listed(self, page: Sequence[Workflow]) -> Iterator[shown.WorkflowEntry]:
         """*gpus*: in use now, if it is running; else of the pods with which it was admitted, and before that of all its
