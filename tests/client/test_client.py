@@ -87,7 +87,7 @@ def test_a_workflow_is_submitted_followed_and_cancelled(client: Client, tmp_path
     assert [each.id for each in client.workflows.list(label=["run=1"])] == [made.id]
     with pytest.raises(TimeoutError, match=f"{made.id} is RUNNING after 0.1 s"):
         client.workflows.wait(made.id, timeout_s=0.1)
-    assert client.workflows.tag(made.id, add=["paper"]).tags == ["paper"]
+    assert client.workflows.tag(made.id, add=["paper"]).tags == ("paper",)
     assert list(client.workflows.tags()) == ["paper"]
     assert "gpu: 2" in client.workflows.spec(made.id)
     client.workflows.cancel(made.id, "enough")
@@ -180,7 +180,7 @@ def test_edits_are_refused_if_the_object_has_changed(client: Client) -> None:
     tags = client.workflows.tag(workflow.id, add=["best"], if_match=workflow.etag)
     with pytest.raises(Changed):
         client.workflows.tag(workflow.id, remove=["best"], if_match=workflow.etag)
-    assert client.workflows.tag(workflow.id, remove=["best"], if_match=tags.etag).tags == []
+    assert client.workflows.tag(workflow.id, remove=["best"], if_match=tags.etag).tags == ()
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from fastapi import FastAPI
 
 from runrig import __version__
-from runrig.api import document, meta, metrics, sockets, v1
+from runrig.api import document, meta, sockets, v1
 from runrig.api.osmo import (
     accounts,
     apps,
@@ -21,7 +21,7 @@ from runrig.api.osmo import (
     workflows,
 )
 from runrig.api.osmo.absent import why_absent
-from runrig.api.telemetry import RouteNoted, Telemetry
+from runrig.api.telemetry import Telemetry
 from runrig.api.v1.following import Followers
 from runrig.http import failures, permissions
 from runrig.http.guard import Guard, own_names
@@ -43,7 +43,6 @@ _MODULES = (
     sessions,
     apps,
     meta,
-    metrics,
 )
 """Routes are tried in this order, so the most frequently called come first."""
 
@@ -78,7 +77,6 @@ def create_app(
     app.router.routes.extend(sockets.ROUTES)
     if token:
         service.access.authentication.let_in(token, user)
-    app.add_middleware(RouteNoted)
     hosts = own_names(port) if hosts is None else hosts
     access = service.access
     app.add_middleware(

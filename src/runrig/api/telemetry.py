@@ -66,17 +66,3 @@ class Telemetry:
         if _log.isEnabledFor(level):
             fields = logs.line("request", method=method, route=route, status=status, ms=seconds * 1000, user=user)
             _log.log(level, "%s", fields)
-
-
-class RouteNoted:
-    """Innermost: reports the route to `Telemetry`, because the layers in between do not see it."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            if scope["type"] == "http":
-                scope.setdefault("state", {})["route"] = getattr(scope.get("route"), "path", None)

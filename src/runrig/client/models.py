@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from runrig.domain.shown import *  # noqa: F403
     from runrig.wire import ApplyAnswer as ApplyAnswer
-    from runrig.wire import RenderAnswer as RenderAnswer
     from runrig.wire.v1 import *  # noqa: F403
 
 

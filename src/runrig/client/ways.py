@@ -64,8 +64,6 @@ class Calls(Generic[W]):
         read = self._read(model, answer.json)
         if answer.etag is not None and "etag" in getattr(model, "UNTOLD", ()):
             return replace(read, etag=answer.etag)  # type: ignore[type-var]  # a `Shown`
-        if answer.etag is not None and "_etag" in getattr(model, "__private_attributes__", ()):
-            read._etag = answer.etag  # type: ignore[union-attr]  # of models that are edited
         return read
 
     async def _get(self, model: type[M], path: str, query: Query | None = None) -> M:

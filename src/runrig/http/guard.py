@@ -147,8 +147,11 @@ class Guard:
         scope = {**scope, "path": path, "raw_path": path.encode()}
         if scope["type"] == "websocket":
             await self._app(scope, receive, send)
-        else:
+            return
+        try:
             await self._app(scope, _limited(receive, limit), _secured(send))
+        finally:  # The layers around this one do not see the scope in which the router notes its route.
+            state["route"] = getattr(scope.get("route"), "path", None)
 
     def _cookie(self, headers: Headers) -> str | None:
         return None if "authorization" in headers else browsers.cookie(headers, self._scheme)

@@ -163,11 +163,6 @@ def source(scope: Scope) -> str:
     return str(client[0]) if client else "unknown"
 
 
-def quoted(tag: str) -> str:
-    """Returns it quoted, as in a header."""
-    return f'"{tag}"'
-
-
 _TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
 
 

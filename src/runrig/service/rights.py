@@ -14,6 +14,7 @@ from runrig.domain.workflows import Workflow
 from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
+from runrig.spec.masked import masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,20 @@ class Asker:
         """
         if SUBPOOL_DELIMITER not in name and not PROMISED.isdisjoint(fields):
             self.need(Permission.CHANGE_CLUSTER, About(name))
+
+    def file_of(self, id: str, *, template: bool, parameter: str) -> str:
+        """Returns the file of the workflow *id*, rendered or as submitted; without secrets for those who may not change it.
+
+        *parameter*: with which *template* was asked for. Raises NotAllowed, because templates can contain secrets.
+        """
+        whole = self.may(Permission.CHANGE_WORKFLOW, self.workflow(id))
+        if template and not whole:
+            raise NotAllowed(
+                f"the template of {id} may contain secrets, so only its owner and the pool's admins can see it. "
+                f"Omit {parameter} to see the file without secrets"
+            )
+        found = self.service.workflow_queries.spec(id)
+        return found.template if template else found.text if whole else masked(found.text)
 
     def known_users(self, asks: str) -> Collection[str]:
         """Returns the users whose existence this user may know. *asks*: the name that this user uses for the request."""

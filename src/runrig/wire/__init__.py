@@ -7,7 +7,6 @@ from runrig.wire.configs import *
 from runrig.wire.credentials import *
 from runrig.wire.meta import *
 from runrig.wire.pools import *
-from runrig.wire.render import *
 from runrig.wire.sessions import *
 from runrig.wire.tasks import *
 from runrig.wire.workflows import *

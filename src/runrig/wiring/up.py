@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runrig import wire
 from runrig.api.app import create_app
 from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
@@ -38,6 +37,7 @@ from runrig.spec.arrays import Given
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.web.install import install
+from runrig.wire import v1
 from runrig.wiring.mirror import mirror_of
 from runrig.wiring.port import LOOPBACK
 from runrig.wiring.process import (
@@ -121,9 +121,9 @@ def up(
         say(f"stopped; {tasks}" if going_on else "stopped")
 
 
-def render(submission: Submission, cluster: ClusterSpec, namespace: str) -> wire.RenderAnswer:
+def render(submission: Submission, cluster: ClusterSpec, namespace: str) -> v1.RenderAnswer:
     """Returns the Kubernetes objects of *submission* on *cluster*. Raises as `offline.blueprint`."""
-    return wire.RenderAnswer(objects=list(objects.render(offline.blueprint(submission, cluster, namespace))))
+    return v1.RenderAnswer(objects=list(objects.render(offline.blueprint(submission, cluster, namespace))))
 
 
 def submission(

@@ -28,32 +28,27 @@ PATH = "configs_dict"
 _RENAMED = (
     "pools cannot be renamed, because workflows, roles and the audit trail refer to the name. Create another pool"
 )
+_OF_COMMANDS = {
+    "closed_by": "use `runrig pool close` and `runrig pool open`",
+    "closed_reason": "`runrig pool close` shows it",
+    "paused_by": "use `runrig pool pause` and `runrig pool resume`",
+    "paused_reason": "`runrig pool pause` sets it",
+    "paused_until": "`runrig pool pause --until` sets it",
+}
 _FIXED = {
     "name": _RENAMED,
     "subpool_name": _RENAMED,
     "enable_maintenance": "maintenance mode is not supported. `runrig pool delete` lets running workflows finish and accepts no new ones",
     "platforms": "platforms are the flavors of the cluster file. Change them with `runrig apply`",
     "backend": "the backend of a server cannot change",
-    "closed_by": "use `runrig pool close` and `runrig pool open`",
-    "closed_reason": "`runrig pool close` shows it",
-    "paused_by": "use `runrig pool pause` and `runrig pool resume`",
-    "paused_reason": "`runrig pool pause` sets it",
-    "paused_until": "`runrig pool pause --until` sets it",
-} | {each.name: f"use {each.reference} instead" for each in SETTINGS if each.reference}
+    **_OF_COMMANDS,
+    **{each.name: f"use {each.reference} instead" for each in SETTINGS if each.reference},
+}
 _NOT_KEPT = "runrig has no such setting"
 _AS_ASKED = {each.reference or each.name: each.asked for each in SETTINGS if each.name != "default_exit_actions"}
 """Osmo fields → fields of a cluster file. Maps are merged field by field."""
 _SETTABLE = {*_AS_ASKED, "default_exit_actions", "resources", "quotas"}
-_OUTCOMES = {
-    "status",
-    "state",
-    "subpool_state",
-    "closed_by",
-    "closed_reason",
-    "paused_by",
-    "paused_reason",
-    "paused_until",
-}
+_OUTCOMES = {"status", "state", "subpool_state", *_OF_COMMANDS}
 MOST_TRIES = 20
 """Maximum times an edit is merged again after concurrent changes."""
 

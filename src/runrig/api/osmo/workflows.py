@@ -13,7 +13,7 @@ from runrig.api.osmo.links import links
 from runrig.api.routes import Router
 from runrig.api.times import At
 from runrig.domain.access import Permission
-from runrig.domain.errors import InvalidInput, NotAllowed
+from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.records import Event
@@ -31,7 +31,6 @@ from runrig.service.commands.submission import Submission
 from runrig.service.queries.events import each_in_words
 from runrig.service.queries.output import STDERR
 from runrig.spec.labels import read_key, read_selector, read_tags
-from runrig.spec.masked import masked
 from runrig.spec.template import is_template
 from runrig.wire.json import to_plain
 
@@ -243,20 +242,12 @@ def _lines(found: Iterable[Event | ClusterEvent]) -> str:
 
 
 @router("GET /api/workflow/{id}/spec", _READ, text=wire.SubmitRequest.example()["file"])
-def spec(service: Serving, asker: Asking, id: str, use_template: bool = False) -> Response:
+def spec(asker: Asking, id: str, use_template: bool = False) -> Response:
     """Show the workflow file, rendered or as submitted.
 
     Only the owner and the pool's admins can see values of variables, contents of files, and templates.
     """
-    whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(id))
-    if use_template and not whole:
-        raise NotAllowed(
-            f"the template of {id} may contain secrets, so only its owner and the pool's admins can see it. "
-            "Omit use_template to see the file without secrets"
-        )
-    found = service.workflow_queries.spec(id)
-    text = found.text if whole else masked(found.text)
-    return Response(found.template if use_template else text, media_type=TEXT)
+    return Response(asker.file_of(id, template=use_template, parameter="use_template"), media_type=TEXT)
 
 
 # ---------------------------------------------------------------- output of tasks

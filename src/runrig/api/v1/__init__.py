@@ -2,7 +2,6 @@
 
 from runrig.api.v1 import (
     access,
-    browsers,
     code,
     cohorts,
     credentials,
@@ -36,7 +35,6 @@ MODULES = (
     credentials,
     notices,
     sign_in,
-    browsers,
     server,
     plans,
     sessions,

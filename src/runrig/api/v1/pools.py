@@ -15,9 +15,9 @@ from runrig.domain.settings import PROMISED
 from runrig.domain.shown.history import PoolChangePage, PoolPast
 from runrig.domain.shown.pools import Pool, PoolDeleted, PoolPage, PoolPaused
 from runrig.domain.shown.why import PoolWhy
-from runrig.domain.tags import tag_of
+from runrig.domain.tags import etag_of
 from runrig.http.permissions import Asking, Seeing, Sent, named, needs
-from runrig.http.routing import IdempotencyKey, IfMatch, Serving, User, quoted, reply
+from runrig.http.routing import IdempotencyKey, IfMatch, Serving, User, reply
 from runrig.service.queries import history
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
@@ -93,7 +93,7 @@ def _check_subpool(body: v1.PoolCreate) -> None:
 def _reply(service: Service, view: PoolView, *, created: bool = False) -> Response:
     location = f"/api/v1/pools/{view.pool.name}" if created else None
     shown = view.shown(service.backend_name)
-    return reply(shown, 201 if created else 200, etag=quoted(tag_of(view.pool)), location=location)
+    return reply(shown, 201 if created else 200, etag=etag_of(view.pool), location=location)
 
 
 @router("GET /api/v1/pools/{name}", _READ, shows=Pool, tag=True)
@@ -161,7 +161,7 @@ def pause_pool(service: Serving, user: User, expected: IfMatch, name: str, body:
     pause = service.declarations.pause_pool
     done = pause(name, user=user, reason=body.reason, until=body.until, expected=expected)
     paused = PoolPaused(done.view.shown(service.backend_name), done.waiting, done.running)
-    return reply(paused, etag=quoted(tag_of(done.view.pool)))
+    return reply(paused, etag=etag_of(done.view.pool))
 
 
 @router(

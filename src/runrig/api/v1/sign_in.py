@@ -1,15 +1,17 @@
 """Sign-in with the identity provider, for the command line and for pages of this server: exchanges codes for a token of
-this server.
+this server. And of a browser, by a user who is logged in on the command line.
 
-The routes are open, because clients have no token yet. They send a code or a refresh token, which only the provider can
-verify.
+The routes are open, because clients have no token yet, except for the last one. They send a code or a refresh token, which only the
+provider can verify.
 """
 
 from runrig.api.error_docs import Said
 from runrig.api.routes import Router
-from runrig.domain.shown.server import DeviceStarted, SignedIn, SignInOffer
-from runrig.http.permissions import OPEN
-from runrig.http.routing import Base, Serving, Source
+from runrig.domain.access import Permission
+from runrig.domain.shown.server import BrowserCode, DeviceStarted, SignedIn, SignInOffer
+from runrig.http.permissions import OPEN, needs
+from runrig.http.routing import Base, Serving, Source, Who
+from runrig.service.access.browser_sessions import CODE_S
 from runrig.wire import v1
 
 router = Router("access")
@@ -70,3 +72,9 @@ def sign_in_by_device(service: Serving, address: Source, body: v1.SignInByDevice
 def renew_sign_in(service: Serving, address: Source, body: v1.SignInRenewal) -> SignedIn:
     """Exchange a refresh token for a new token with the user's current groups."""
     return service.access.sign_ins.renewed(body.refresh_token, address)
+
+
+@router("POST /api/v1/browser-codes", needs(Permission.OWN_TOKENS))
+def make_browser_code(service: Serving, who: Who) -> BrowserCode:
+    """Create a one-time code that signs a browser in as you. It expires after one minute."""
+    return BrowserCode(service.access.browsers.make_code(who), int(CODE_S))

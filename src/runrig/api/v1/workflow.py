@@ -11,23 +11,22 @@ from runrig.api.routes import RECORDS, Router
 from runrig.api.times import At
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut
 from runrig.domain.access import Permission
-from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
+from runrig.domain.errors import InvalidInput, NotLoggedIn
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.events import WorkflowEventPage
 from runrig.domain.shown.gpu_use import WorkflowGpuHistory, WorkflowGpuUse
 from runrig.domain.shown.why import WorkflowWhy
-from runrig.domain.shown.workflows import Workflow
-from runrig.domain.tags import tag_of
+from runrig.domain.shown.workflows import Workflow, WorkflowTags
+from runrig.domain.tags import etag_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.leaving import leaving_of
 from runrig.http.permissions import Asking, Seeing, needs, workflow
-from runrig.http.routing import Asked, IfMatch, Serving, quoted, reply
+from runrig.http.routing import Asked, IfMatch, Serving, reply
 from runrig.http.staying import UNBUFFERED, Staying, present, staying
 from runrig.service import log_stream as logs
 from runrig.service.queries.events import workflow_events
 from runrig.service.queries.visibility import Visibility
 from runrig.service.waiting import statuses
-from runrig.spec.masked import masked
 from runrig.wire import v1
 
 router = Router("workflows")
@@ -48,7 +47,7 @@ def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
     The ETag depends on its tags, the only part that can be edited.
     """
     found = service.workflow_queries.workflow(id, visibility)
-    return reply(found, etag=quoted(tag_of(found.tags)))
+    return reply(found, etag=etag_of(found.tags))
 
 
 @router("GET /api/v1/workflows/{id}/why", _READ)
@@ -152,7 +151,6 @@ def list_workflow_events(
 
 @router("GET /api/v1/workflows/{id}/spec", _READ, text=v1.WorkflowFile.example()["file"])
 def get_workflow_spec(
-    service: Serving,
     asker: Asking,
     id: str,
     template: Annotated[bool, Query(description="Return the file as submitted, before rendering")] = False,
@@ -161,15 +159,7 @@ def get_workflow_spec(
 
     Only the owner and the pool's admins can see values of variables, contents of files, and templates.
     """
-    whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(id))
-    if template and not whole:
-        raise NotAllowed(
-            f"the template of {id} may contain secrets, so only its owner and the pool's admins can see it. "
-            "Omit template to see the file without secrets"
-        )
-    found = service.workflow_queries.spec(id)
-    text = found.text if whole else masked(found.text)
-    return Response(found.template if template else text, media_type=TEXT)
+    return Response(asker.file_of(id, template=template, parameter="template"), media_type=TEXT)
 
 
 _RECORD = '{"time":"2026-01-31T12:00:00Z","task":"main","attempt":0,"stream":"stdout","text":"epoch 1"}\n'
@@ -225,17 +215,16 @@ def get_workflow_logs(
 @router(
     "PATCH /api/v1/workflows/{id}/tags",
     needs(Permission.CHANGE_WORKFLOW, workflow("id")),
-    shows=v1.WorkflowTags,
     tag=True,
     errors=(409,),
 )
-def tag_workflow(service: Serving, expected: IfMatch, id: str, body: v1.WorkflowTagEdit) -> Response:
+def tag_workflow(service: Serving, expected: IfMatch, id: str, body: v1.WorkflowTagEdit) -> WorkflowTags:
     """Add or remove tags of a workflow, also after it has finished."""
     tags = service.submissions.tag(id, add=body.add, remove=body.remove, expected=expected)
-    return reply(v1.WorkflowTags(tags=list(tags)), etag=quoted(tag_of(tags)))
+    return WorkflowTags(tags, etag=etag_of(tags))
 
 
 @router("GET /api/v1/workflow-tags", needs(Permission.LIST_POOLS))
-def list_workflow_tags(service: Serving, visibility: Seeing) -> v1.WorkflowTags:
+def list_workflow_tags(service: Serving, visibility: Seeing) -> WorkflowTags:
     """List the tags of workflows that you can see."""
-    return v1.WorkflowTags(tags=list(service.workflow_queries.tags(visibility)))
+    return WorkflowTags(service.workflow_queries.tags(visibility))

@@ -30,7 +30,6 @@ from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
 from runrig.spec.arrays import Given
 from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.wire import v1
-from runrig.wire.render import RenderAnswer
 
 router = Router("workflows")
 
@@ -125,11 +124,11 @@ def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.Wo
 
 
 @router("POST /api/v1/workflows:render", _SUBMIT, errors=(404,))
-def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> RenderAnswer:
+def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> v1.RenderAnswer:
     """Render the Kubernetes objects of a workflow. Nothing is stored."""
     found = service.submissions.blueprint(submission_of(body, body, user, ALL), body.namespace or DEFAULT_NAMESPACE)
     pulls = service.access.credentials.pulls(user)
-    return RenderAnswer(objects=list(objects.render(found, lambda _: pulls)))
+    return v1.RenderAnswer(objects=list(objects.render(found, lambda _: pulls)))
 
 
 @router("POST /api/v1/workflows/{id}/repeat", _SUBMIT, _CHANGE, creates=WorkflowSubmitted, errors=(409,))

@@ -7,7 +7,7 @@ from typing import Any
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import Gang
 from runrig.domain.shown.why import WorkflowCause
-from runrig.domain.value import Page, Shown, at, example, shown_as
+from runrig.domain.value import Page, Shown, Tagged, at, example, shown_as
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status
 
@@ -338,3 +338,13 @@ shown_as(
 
 class WorkflowPage(Page[WorkflowEntry]):
     """Newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowTags(Tagged):
+    """The tags of a workflow, sorted by name."""
+
+    tags: tuple[str, ...]
+
+
+shown_as(WorkflowTags(("paper",)))

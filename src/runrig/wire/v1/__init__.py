@@ -1,7 +1,6 @@
 """Requests and responses of API v1, each with an example for the OpenAPI document."""
 
 from runrig.wire.v1.access import *
-from runrig.wire.v1.base import *
 from runrig.wire.v1.credentials import *
 from runrig.wire.v1.limits import *
 from runrig.wire.v1.nodes import *

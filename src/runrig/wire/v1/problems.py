@@ -6,8 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from runrig.domain.errors import Problem
-from runrig.wire.base import example
-from runrig.wire.v1.base import Shown
+from runrig.wire.base import Model, example
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class ProblemPart(Problem):
     )
 
 
-class ProblemDetails(Shown):
+class ProblemDetails(Model):
     """An error. *code*: one of a few words; *detail*: a sentence; *details*: the numbers in it; *problems*: all
     problems in an input, with status 400 or 422.
     """

@@ -1,13 +1,12 @@
 """Workflows of API v1: requests to submit, change and query them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.workflows import MOST_ELEMENTS
-from runrig.wire.base import Request, Whole, example, example_of
-from runrig.wire.v1.base import Shown, Tagged
+from runrig.wire.base import Model, Request, Whole, example, example_of
 from runrig.wire.v1.problems import ProblemDetails
 
 PriorityName = Literal["HIGH", "NORMAL", "LOW"]
@@ -78,6 +77,25 @@ class WorkflowRender(WorkflowSubmit):
     namespace: str | None = None
 
 
+class RenderAnswer(Model):
+    """*objects*: Kubernetes objects in the order in which a cluster needs them."""
+
+    model_config = example(
+        {
+            "objects": [
+                {
+                    "apiVersion": "kai.scheduler/v1alpha1",
+                    "kind": "Topology",
+                    "metadata": {"name": "osmo-pool-runrig-vision-topology"},
+                    "spec": {"levels": [{"nodeLabel": "topology.kubernetes.io/rack"}]},
+                }
+            ]
+        }
+    )
+
+    objects: list[dict[str, Any]]
+
+
 class WorkflowBatch(_Options):
     """*workflows*: 1 to 1,000, or up to 200 with *all_or_nothing*, where one refusal refuses all."""
 
@@ -93,7 +111,7 @@ class WorkflowCheck(WorkflowSubmit):
     template_only: bool = False
 
 
-class WorkflowChecked(Shown):
+class WorkflowChecked(Model):
     """The result of a submission, and the rendered file. *id*: with `?` for its number; null: only rendered.
 
     *verdict*: what the next cycle would do with it; null if that is unknown.
@@ -107,7 +125,7 @@ class WorkflowChecked(Shown):
     verdict: WorkflowDryRun | None
 
 
-class WorkflowOutcome(Shown):
+class WorkflowOutcome(Model):
     """The result of one workflow of a batch: its new *id*, or the *problem* for which it was not submitted."""
 
     model_config = example({"id": "train-1", "warnings": [], "problem": None})
@@ -117,7 +135,7 @@ class WorkflowOutcome(Shown):
     problem: ProblemDetails | None = None
 
 
-class WorkflowOutcomes(Shown):
+class WorkflowOutcomes(Model):
     """*submitted*: their number. *outcomes*: one per workflow, in the order of the request."""
 
     model_config = example({"submitted": 1, "outcomes": [WorkflowOutcome.example()]})
@@ -134,7 +152,7 @@ class WorkflowCancel(Request):
     message: str = Field(default="", max_length=1000)
 
 
-class WorkflowCancelled(Shown):
+class WorkflowCancelled(Model):
     """It is stopping now."""
 
     model_config = example({"id": "train-1"})
@@ -152,7 +170,7 @@ class WorkflowReassign(Request):
     dry_run: bool = False
 
 
-class WorkflowReassigned(Shown):
+class WorkflowReassigned(Model):
     """*verdict*: for a dry run, what the next cycle would do with it; null: unknown, or the workflow is not in the
     queue. *on_nodes*: for a dry run, the effect on what is on nodes, in words; empty: nothing is.
     """
@@ -173,7 +191,7 @@ class WorkflowArrayEdit(Request):
     dry_run: bool = False
 
 
-class WorkflowArrayChanged(Shown):
+class WorkflowArrayChanged(Model):
     """*queued*, *unqueued*: how many elements would enter and leave the queue now; null unless it was a dry run."""
 
     model_config = example({"id": "sweep-4", "most": 5, "queued": None, "unqueued": None})
@@ -184,20 +202,12 @@ class WorkflowArrayChanged(Shown):
     unqueued: int | None = None
 
 
-class WorkflowNamed(Shown):
+class WorkflowNamed(Model):
     """The workflow that was changed."""
 
     model_config = example({"id": "train-1"})
 
     id: str
-
-
-class WorkflowTags(Tagged):
-    """The tags of a workflow, sorted by name."""
-
-    model_config = example({"tags": ["paper"]})
-
-    tags: list[str]
 
 
 class WorkflowTagEdit(Request):
