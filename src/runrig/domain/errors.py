@@ -14,9 +14,26 @@ RunrigError
 - ServerFault (exit 10): a problem of the server machine: disk, database, port
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
+
+MOST_OF_A_WORD, MOST_OF_A_MESSAGE = 500, 2_000
+"""Characters. Messages quote wrong values, which can be as large as a request."""
+_LONG_WORD = re.compile(rf"\S{{{MOST_OF_A_WORD + 1},}}")
+
+
+def shortened(message: str) -> str:
+    """Returns *message*, without the middle of words that are too long."""
+    if len(message) <= MOST_OF_A_WORD:
+        return message
+    return _LONG_WORD.sub(lambda word: _without_middle(word[0], MOST_OF_A_WORD), message)
+
+
+def _without_middle(text: str, most: int) -> str:
+    half = (most - 3) // 2
+    return text if len(text) <= most else f"{text[:half]}...{text[-half:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +44,9 @@ class Problem:
     path: str = ""
     line: int | None = None
     column: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", _without_middle(shortened(self.message), MOST_OF_A_MESSAGE))
 
     def located(self, source: str) -> str:
         """``file.yaml:3:7: message``; without line and column if they are unknown."""
@@ -41,8 +61,8 @@ class RunrigError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, details: Mapping[str, object] | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = shortened(message)
+        super().__init__(self.message)
         self.details: Mapping[str, object] = details or {}
 
 
