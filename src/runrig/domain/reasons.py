@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from runrig.domain.after import must
 from runrig.domain.budgets import Owner, reached_in_words
@@ -20,38 +21,47 @@ from runrig.domain.value import NO_AMOUNTS, Amounts, Shown, Word, at, shown_as, 
 
 
 class Code(Word):
-    """The kinds of reasons. There are few, so they can be metric labels; each belongs to a rule."""
+    """The kinds of reasons. There are few, so they can be metric labels; each belongs to a rule. *headline*: a short form for lists;
+    empty for reasons of imported queues.
+    """
 
-    HELD = "OnHold"
-    SET_ASIDE = "SetAside"
-    PAUSED = "PoolPaused"
-    BUDGET = "BudgetReached"
-    UPSTREAM = "WaitsForUpstream"
-    AFTER = "WaitsForWorkflow"
-    ARRAY = "ArrayLimit"
-    QUOTA_FULL = "QuotaFull"
-    BORROWING_LIMIT = "BorrowingLimit"
-    NO_IDLE_TO_BORROW = "NoIdleToBorrow"
-    COHORT_CYCLE = "CohortCycle"
-    USER_LIMIT = "UserLimit"
-    EXCEEDS_POTENTIAL = "ExceedsPotential"
-    NO_MATCHING_FLAVOR = "NoMatchingFlavor"
+    headline: str
+
+    def __new__(cls, value: str, headline: str = "") -> Self:
+        code = str.__new__(cls, value)
+        code._value_, code.headline = value, headline
+        return code
+
+    HELD = "OnHold", "on hold ({where})"
+    SET_ASIDE = "SetAside", "set aside: internal error"
+    PAUSED = "PoolPaused", "pool {where} is paused"
+    BUDGET = "BudgetReached", "budget reached: none of {own} left in {where}"
+    UPSTREAM = "WaitsForUpstream", "after {holders}"
+    AFTER = "WaitsForWorkflow", "after {holders}"
+    ARRAY = "ArrayLimit", "array: {most} at a time"
+    QUOTA_FULL = "QuotaFull", "quota: {have} left in {where}, needs {need}"
+    BORROWING_LIMIT = "BorrowingLimit", "borrowing limit: {have} left in {where}, needs {need}"
+    NO_IDLE_TO_BORROW = "NoIdleToBorrow", "idle quota: {have} in {where}, needs {need}"
+    COHORT_CYCLE = "CohortCycle", "cohort cycle: {where}"
+    USER_LIMIT = "UserLimit", "limit of its user: {have} of {own} in use in {where}"
+    EXCEEDS_POTENTIAL = "ExceedsPotential", "can never start: {where} has at most {have}, needs {need}"
+    NO_MATCHING_FLAVOR = "NoMatchingFlavor", "can never start: no {resource} in {where}"
     MISCONFIGURED = "Misconfigured"
-    REQUESTS_NOTHING = "RequestsNothing"
-    NO_ROOM_ON_NODES = "NoRoomOnNodes"
-    NO_DOMAIN_FITS = "NoDomainFits"
-    NOT_ALL_GROUPS_FIT = "NotAllGroupsFit"
-    KEYS_CHANGED = "TopologyKeysChanged"
-    PLACEMENT_NOT_PROVEN = "PlacementNotProven"
-    BEHIND_HEAD = "BehindHeadOfQueue"
-    KAI_NOT_PLACED = "KaiNotPlaced"
+    REQUESTS_NOTHING = "RequestsNothing", "can never start: no request"
+    NO_ROOM_ON_NODES = "NoRoomOnNodes", "nodes: {have} of {need} pods {fit}"
+    NO_DOMAIN_FITS = "NoDomainFits", "{where}: {have} of {need} pods {fit}"
+    NOT_ALL_GROUPS_FIT = "NotAllGroupsFit", "{where}: groups do not fit together"
+    KEYS_CHANGED = "TopologyKeysChanged", "topology keys of {where} changed"
+    PLACEMENT_NOT_PROVEN = "PlacementNotProven", "no placement found (search limit)"
+    BEHIND_HEAD = "BehindHeadOfQueue", "behind {holders}"
+    KAI_NOT_PLACED = "KaiNotPlaced", "not placed by the cluster"
     STOPPED = "Stopped"
     FLAVOR_NOT_FOUND = "FlavorNotFound"
-    WAITS_FOR_TARGETS = "WaitsForTargets"
-    NO_TARGETS = "NoTargets"
-    WOULD_BORROW = "WouldBorrow"
-    NO_EMPTY_NODES = "NoEmptyNodes"
-    NOT_CONSIDERED = "NotConsideredYet"
+    WAITS_FOR_TARGETS = "WaitsForTargets", "waiting for {holders} to stop"
+    NO_TARGETS = "NoTargets", "nothing to preempt"
+    WOULD_BORROW = "WouldBorrow", "{where} would borrow {need}, so it reclaims nothing"
+    NO_EMPTY_NODES = "NoEmptyNodes", "can never start: {have} of {need} pods {fit} on empty nodes"
+    NOT_CONSIDERED = "NotConsideredYet", "not evaluated yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +171,7 @@ class Reason(Shown):
 
     @property
     def headline(self) -> str:
-        """A short form for lists. Empty for reasons of imported queues."""
-        template = _HEADLINES.get(self.code, "")
+        template = getattr(self.code, "headline", "")  # A code of a newer server has none.
         if self.have < 0 and self.code in _OVER:
             template = template.partition(":")[0] + ": {where} is {over} over, needs {need}"
         if self.code in _PODS and self.need == 1:
@@ -360,36 +369,6 @@ def lacking(missing: Mapping[str, int]) -> str:
     lacks = [amount_in_words(*each) for each in missing.items()]
     return f"{listed(lacks)} short" if lacks else "enough in total, but spread over too many nodes"
 
-
-_HEADLINES = {
-    Code.HELD: "on hold ({where})",
-    Code.SET_ASIDE: "set aside: internal error",
-    Code.PAUSED: "pool {where} is paused",
-    Code.BUDGET: "budget reached: none of {own} left in {where}",
-    Code.UPSTREAM: "after {holders}",
-    Code.AFTER: "after {holders}",
-    Code.ARRAY: "array: {most} at a time",
-    Code.QUOTA_FULL: "quota: {have} left in {where}, needs {need}",
-    Code.BORROWING_LIMIT: "borrowing limit: {have} left in {where}, needs {need}",
-    Code.NO_IDLE_TO_BORROW: "idle quota: {have} in {where}, needs {need}",
-    Code.COHORT_CYCLE: "cohort cycle: {where}",
-    Code.USER_LIMIT: "limit of its user: {have} of {own} in use in {where}",
-    Code.EXCEEDS_POTENTIAL: "can never start: {where} has at most {have}, needs {need}",
-    Code.NO_MATCHING_FLAVOR: "can never start: no {resource} in {where}",
-    Code.REQUESTS_NOTHING: "can never start: no request",
-    Code.NO_ROOM_ON_NODES: "nodes: {have} of {need} pods {fit}",
-    Code.NO_DOMAIN_FITS: "{where}: {have} of {need} pods {fit}",
-    Code.NOT_ALL_GROUPS_FIT: "{where}: groups do not fit together",
-    Code.KEYS_CHANGED: "topology keys of {where} changed",
-    Code.PLACEMENT_NOT_PROVEN: "no placement found (search limit)",
-    Code.BEHIND_HEAD: "behind {holders}",
-    Code.KAI_NOT_PLACED: "not placed by the cluster",
-    Code.WAITS_FOR_TARGETS: "waiting for {holders} to stop",
-    Code.NO_TARGETS: "nothing to preempt",
-    Code.WOULD_BORROW: "{where} would borrow {need}, so it reclaims nothing",
-    Code.NO_EMPTY_NODES: "can never start: {have} of {need} pods {fit} on empty nodes",
-    Code.NOT_CONSIDERED: "not evaluated yet",
-}
 
 _HEADLINES_OF_ONE = {
     Code.NO_ROOM_ON_NODES: "nodes: no room for its pod",
