@@ -115,6 +115,7 @@ deploy/requirements.txt: .venv/.synced
 
 docs: .venv/.synced deploy/requirements.txt  ## write what the docs take from the code (commands, routes, errors) and check their links
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m tests.docs.test_messages
 
 # Apart from .venv, as with .audit.
 .site/env/.synced: .venv/.synced
