@@ -146,15 +146,15 @@ NO_ARRAY = Given()
 def read_array(field: Field, group: GroupSpec) -> Array | None:
     """Returns the array of *group* with the indices or values in *field*; None if it is not valid."""
     fields = field.fields("an array", _ARRAY)
-    if fields is None:
+    if not fields:
         return None
-    indices, values = fields.get("indices"), fields.get("values")
-    most = fields.whole("most", 1, MOST_ELEMENTS)
-    fail_fast = fields.flag("failFast", False)
-    if (indices is None) == (values is None):
+    indices, values = fields["indices"], fields["values"]
+    most = fields["most"].whole(1, MOST_ELEMENTS)
+    fail_fast = fields["failFast"].flag(False)
+    if bool(indices) == bool(values):
         field.wrong('has either indices, such as indices: "0-9", or values, such as values: [{lr: 0.1}, {lr: 0.01}].')
         return None
-    found = _values(values) if values else ()
+    found = _values(values)
     numbers = indices.parsed(parse_indices) if indices else tuple(range(len(found)))
     return Array(group, numbers, len(numbers), found, most, fail_fast) if numbers else None
 

@@ -7,11 +7,10 @@ from runrig.domain.access import Grant, RoleKind, role_on, user_problem
 from runrig.domain.cluster import BACKENDS, KUBERNETES, LOCAL, SIMULATED, ClusterSpec
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
-from runrig.spec.fields import Field, Fields, closest, each, root
+from runrig.spec.fields import Field, Fields, closest, each, read_file
 from runrig.spec.nodes import read_flavors, read_nodes
 from runrig.spec.pools import read_cohorts, read_pools
 from runrig.spec.quota import RESOURCES, Kinds
-from runrig.spec.yamltree import read_yaml
 
 FIELDS = ("backend", "nodes", "cohorts", "pools", "flavors", "resource_names", "roles")
 _BACKEND = ("name", "type", "speed")
@@ -31,20 +30,16 @@ def read_cluster(text: str, *, there: tuple[Flavor, ...] = (), resources: Sequen
     *resources*: known ones in addition to the standard ones and those of the text's nodes. Raises InvalidInput with all
     errors.
     """
-    top = root(read_yaml(text, "cluster file"))
-    fields = top.fields(
-        "a cluster file", FIELDS, {"workflow": "this is a workflow file. Submit it with `runrig workflow submit`."}
+    hints = {"workflow": "this is a workflow file. Submit it with `runrig workflow submit`."}
+    return read_file(
+        text, "cluster file", "a cluster file", FIELDS, lambda fields: cluster_of(fields, there, resources), hints
     )
-    spec = cluster_of(fields, there, resources) if fields else None
-    top.problems.raise_if_any()
-    assert spec is not None, "a file without a problem declares a cluster"
-    return spec
 
 
 def cluster_of(fields: Fields, there: tuple[Flavor, ...] = (), known: Sequence[str] = ()) -> ClusterSpec:
     """Returns the cluster in *fields*, for files that contain more than a cluster. Reports errors in *fields*."""
     name, kind, speed = _backend(fields)
-    flavors = read_flavors(fields) if fields.get("flavors") or not there else there
+    flavors = read_flavors(fields) if fields["flavors"] or not there else there
     nodes = read_nodes(fields, flavors)
     resource_names = _resource_names(fields)
     declared = tuple(flavor.name for flavor in flavors)
@@ -69,61 +64,39 @@ def cluster_of(fields: Fields, there: tuple[Flavor, ...] = (), known: Sequence[s
 
 def _backend(fields: Fields) -> tuple[str, str | None, float]:
     """Returns (name, type, speed)."""
-    field = fields.get("backend")
-    inner = field.fields("backend", _BACKEND) if field else None
-    if inner is None:
-        return "default", None, 1.0
-    name, speed = inner.get("name"), inner.get("speed")
-    text = name.text() if name else "default"
-    if name is not None and text is not None and not _BACKEND_NAME.fullmatch(text):
-        name.wrong(f"{text!r} must be letters, digits, '-', '_' and '.', at most 63")
-    chosen = inner.choice("type", _TYPES)
-    if speed is not None and chosen not in (None, SIMULATED):
+    inner = fields["backend"].fields("backend", _BACKEND)
+    name = inner["name"].matching(_BACKEND_NAME, "must be letters, digits, '-', '_' and '.', at most 63")
+    chosen, speed = inner["type"].choice(_TYPES), inner["speed"]
+    if chosen not in (None, SIMULATED):
         speed.wrong(f"speed applies only to the simulated backend, not to {chosen}")
-    factor = speed.number(_SLOWEST, _FASTEST) if speed else None
-    return text or "default", chosen, factor or 1.0
+    return name or "default", chosen, speed.number(_SLOWEST, _FASTEST) or 1.0
 
 
 def _check_backend(fields: Fields, kind: str | None, pools: Sequence[Pool]) -> None:
-    nodes = fields.get("nodes")
-    if kind == KUBERNETES and nodes is not None:
-        nodes.wrong("the kubernetes backend reads its nodes from the cluster. Omit nodes.")
+    if kind == KUBERNETES:
+        fields["nodes"].wrong("the kubernetes backend reads its nodes from the cluster. Omit nodes.")
     keyed = next((pool.name for pool in pools if pool.topology_keys), None)
-    field = fields.get("pools")
-    if kind == LOCAL and keyed is not None and field is not None:
-        field.wrong(
+    if kind == LOCAL and keyed is not None:
+        fields["pools"].wrong(
             f"pool {keyed} has topology_keys, but the local backend is one machine without topology. Omit them."
         )
 
 
 def _resource_names(fields: Fields) -> dict[str, str]:
-    names = {}
-    for key, item in fields.map("resource_names"):
-        text = item.text()
-        if text is not None and not _KUBERNETES_RESOURCE.fullmatch(text):
-            item.wrong(f"{text!r} is not a Kubernetes resource name. Use for example nvidia.com/gpu.")
-        names[key] = text or ""
-    return names
+    rule = "is not a Kubernetes resource name. Use for example nvidia.com/gpu."
+    entries = fields["resource_names"].entries()
+    return {key: item.matching(_KUBERNETES_RESOURCE, rule) or "" for key, item in entries}
 
 
 def _roles(fields: Fields, pools: Sequence[Pool]) -> tuple[tuple[str, Grant], ...]:
     grants = []
     needs = {"user": "user: alice", "role": "role: user"}
-    for inner, (user, role) in each(fields.items("roles"), "a role", (*needs, "pool"), needs):
-        pool = inner.get("pool")
-        name = _known_pool(pool, pools) if pool else None
+    for inner, (user, role) in each(fields["roles"].items(), "a role", (*needs, "pool"), needs):
+        name = _known_pool(inner["pool"], pools)
         kind = role.choice(_ROLES)
         if kind is not None:
-            grants.append((_user_name(user), role_on(kind, name)))
+            grants.append((user.checked(lambda name: user_problem(name) if name else None) or "", role_on(kind, name)))
     return tuple(grants)
-
-
-def _user_name(field: Field) -> str:
-    name = field.text() or ""
-    problem = user_problem(name) if name else None
-    if problem is not None:
-        field.wrong(problem)
-    return name
 
 
 def _known_pool(field: Field, pools: Sequence[Pool]) -> str | None:

@@ -49,11 +49,9 @@ def read_credentials(
     fields: Fields, variable: re.Pattern[str], files: tuple[FileSpec, ...]
 ) -> tuple[CredentialUse, ...]:
     """*variable*: the pattern of variable names. *files*: of the task."""
-    whole = fields.get("credentials")
-    if whole is None:
-        return ()
+    whole = fields["credentials"]
     found: list[CredentialUse] = []
-    for name, field in fields.map("credentials"):
+    for name, field in whole.entries():
         problem = name_problem(name)
         if problem is not None:
             field.wrong(problem)
@@ -63,7 +61,7 @@ def read_credentials(
     if len(found) > MOST:
         whole.wrong(f"too many credentials for one task ({len(found)}, maximum {MOST})")
     _check_apart(whole, found, [file.path for file in files])
-    _check_variables(whole, found, [key for key, _ in fields.map("environment")])
+    _check_variables(whole, found, [key for key, _ in fields["environment"].entries()])
     return tuple(found)
 
 

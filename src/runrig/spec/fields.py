@@ -1,9 +1,11 @@
 """Reads a tree field by field. An invalid value becomes an error with its position, and reading continues.
 
-A method that returns None or an empty tuple for a given value has reported why.
+A method that returns None or an empty tuple for a given value has reported why. A field that is missing is a `Field` too: it is
+false, it reads as None or empty, and nothing is wrong with it.
 """
 
 import difflib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +13,11 @@ from typing import ClassVar, Self, TypeVar
 
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.quantities import counted, few
-from runrig.spec.yamltree import Document, Entry, Node, Place
+from runrig.spec.yamltree import Entry, Node, Place, read_yaml
 
 T = TypeVar("T")
 MOST_SHOWN = 100
+_MISSING = Node(None)
 
 
 class Problems:
@@ -55,6 +58,10 @@ class TreeValue(ABC):
     @abstractmethod
     def at(self, node: Node, path: str) -> Self:
         """Returns *node*, which is inside this value, with *path*."""
+
+    def child(self, name: str, node: Node) -> Self:
+        """Returns *node*, the field *name* of this mapping."""
+        return self.at(node, f"{self.path}.{name}" if self.path else name)
 
     def expected(self, what: str) -> None:
         self.wrong(f"expected {what}, got {self.shown()}")
@@ -99,15 +106,16 @@ class TreeValue(ABC):
         return tuple(self.at(item, f"{self.path}[{i}]") for i, item in enumerate(self.node.value))
 
 
-V = TypeVar("V", bound=TreeValue)
-
-
 @dataclass(frozen=True, slots=True)
 class Field(TreeValue):
     """A value in the file, and where its errors go."""
 
     problems: Problems
     A_LIST = "a list with '- ' before each item"
+
+    def __bool__(self) -> bool:
+        """Whether it is not missing."""
+        return self.node is not _MISSING
 
     @property
     def name(self) -> str:
@@ -117,10 +125,27 @@ class Field(TreeValue):
 
     def wrong(self, message: str) -> None:
         """Reports *message*, prefixed with the name of the field."""
-        self.problems.add(f"{self.name}: {message}", self.path, self.node.place)
+        if self:
+            self.problems.add(f"{self.name}: {message}", self.path, self.node.place)
 
     def at(self, node: Node, path: str) -> "Field":
         return Field(node, path, self.problems)
+
+    def checked(self, problem: Callable[[str], str | None]) -> str | None:
+        """Returns a text. Reports its *problem*, if it has one."""
+        text = self.text()
+        if text is not None and (said := problem(text)):
+            self.wrong(said)
+        return text
+
+    def matching(self, pattern: re.Pattern[str], rule: str, longest: int | None = None) -> str | None:
+        """Returns a text. Reports one that does not match *pattern*, with the *rule*, or has more than *longest* characters."""
+        text = self.text()
+        if text is not None and longest is not None and len(text) > longest:
+            self.wrong(f"{text[:20]!r}... is too long ({len(text)} characters, maximum {longest})")
+        elif text is not None and not pattern.fullmatch(text):
+            self.wrong(f"{text!r} {rule}")
+        return text
 
     def parsed(self, parse: Callable[[str], T]) -> T | None:
         """Returns the result of *parse* for a text or number as written. Its ValueError becomes an error of the file."""
@@ -151,13 +176,13 @@ class Field(TreeValue):
             return None
         return float(value)
 
-    def flag(self) -> bool | None:
+    def flag(self, default: bool) -> bool:
         value = self.node.value
         if isinstance(value, str):
             value = _FLAGS.get(value.lower(), value)
         if not isinstance(value, bool):
             self.expected("true or false")
-            return None
+            return default
         return value
 
     def choice(self, options: Mapping[str, T]) -> T | None:
@@ -175,23 +200,19 @@ class Field(TreeValue):
         if not isinstance(self.node.value, Mapping):
             self.expected("a mapping")
             return ()
-        return tuple((key, self._child(key, entry)) for key, entry in self.node.value.items())
+        return tuple((key, self.child(key, entry.node)) for key, entry in self.node.value.items())
 
-    def fields(self, what: str, known: Collection[str], hints: Mapping[str, str] | None = None) -> "Fields | None":
+    def fields(self, what: str, known: Collection[str], hints: Mapping[str, str] = {}) -> "Fields":
         """Returns the fields of *what* ("a task"). Reports fields not in *known*, with their hint if there is one."""
         if not isinstance(self.node.value, Mapping):
             self.expected(f"a mapping with the fields of {what}")
-            return None
+            return Fields(self, what, {})
         for key, entry in self.node.value.items():
             if key not in known:
-                hint = (hints or {}).get(key)
-                advice = f": {hint}" if hint else f". {closest(key, known)}"
-                path = self._child(key, entry).path
+                advice = f": {hints[key]}" if key in hints else f". {closest(key, known)}"
+                path = self.child(key, entry.node).path
                 self.problems.add(f"{what} has no field {key!r}{advice}", path, entry.place)
         return Fields(self, what, self.node.value)
-
-    def _child(self, key: str, entry: Entry) -> "Field":
-        return self.at(entry.node, f"{self.path}.{key}" if self.path else key)
 
 
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -199,93 +220,67 @@ _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The known fields of a mapping. A field without a value (`image:`) counts as missing."""
+    """The known fields of a mapping; none, and false, if it is not one. A field without a value (`image:`) counts as missing."""
 
     field: Field
     what: str
     entries: Mapping[str, Entry]
 
-    def get(self, name: str) -> Field | None:
-        return inside(self.field, self.entries, name)
+    def __bool__(self) -> bool:
+        return isinstance(self.field.node.value, Mapping)
 
-    def need(self, name: str, example: str) -> Field | None:
+    def __getitem__(self, name: str) -> Field:
+        entry = self.entries.get(name)
+        return self.field.child(name, _MISSING if entry is None or entry.node.value is None else entry.node)
+
+    def need(self, name: str, example: str) -> Field:
         """Returns a required field. *example*: shown if it is missing."""
-        field = self.get(name)
-        if field is None:
+        field = self[name]
+        if self and not field:
             entry = self.entries.get(name)
             place = entry.place if entry else self.field.node.place
             self.field.problems.add(f"{self.what} needs {name}. Add {example}", self.field.path, place)
         return field
 
-    def text(self, name: str) -> str | None:
-        field = self.get(name)
-        return field.text() if field else None
-
-    def whole(self, name: str, least: int = 0, most: int = 2**63 - 1) -> int | None:
-        field = self.get(name)
-        return field.whole(least, most) if field else None
-
-    def flag(self, name: str, default: bool) -> bool:
-        field = self.get(name)
-        value = field.flag() if field else None
-        return default if value is None else value
-
-    def choice(self, name: str, options: Mapping[str, T]) -> T | None:
-        field = self.get(name)
-        return field.choice(options) if field else None
-
-    def parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
-        field = self.get(name)
-        return field.parsed(parse) if field else None
-
-    def items(self, name: str) -> tuple[Field, ...]:
-        field = self.get(name)
-        return field.items() if field else ()
-
-    def map(self, name: str) -> tuple[tuple[str, Field], ...]:
-        field = self.get(name)
-        return field.entries() if field else ()
-
     def refuse(self, names: Mapping[str, str]) -> None:
         """Reports each field of *names* that has a value, with the sentence in *names*."""
         for name, sentence in names.items():
-            field = self.get(name)
-            if field is not None and field.node.value not in ((), {}, False):
-                entry = self.entries[name]
-                self.field.problems.add(f"{name}: {sentence}", field.path, entry.place)
+            if self[name].node.value not in (None, (), {}, False):
+                self.field.problems.add(f"{name}: {sentence}", self[name].path, self.entries[name].place)
 
 
 def each(
-    items: Iterable[Field],
-    what: str,
-    known: Collection[str],
-    needs: Mapping[str, str],
-    hints: Mapping[str, str] | None = None,
+    items: Iterable[Field], what: str, known: Collection[str], needs: Mapping[str, str], hints: Mapping[str, str] = {}
 ) -> Iterator[tuple[Fields, Sequence[Field]]]:
     """Yields the fields of each of *items* that has all fields in *needs* (name → example), and these fields. Reports the others."""
     for item in items:
         inner = item.fields(what, known, hints)
-        if inner is not None:
-            needed = [inner.need(name, example) for name, example in needs.items()]
-            given = [field for field in needed if field is not None]
-            if len(given) == len(needed):
-                yield inner, given
-
-
-def inside(value: V, entries: Mapping[str, Entry], name: str) -> V | None:
-    """Returns the field *name* of the mapping *value* with *entries*; None without a value."""
-    entry = entries.get(name)
-    if entry is None or entry.node.value is None:
-        return None
-    return value.at(entry.node, f"{value.path}.{name}" if value.path else name)
+        needed = [inner.need(name, example) for name, example in needs.items()]
+        if all(needed):
+            yield inner, needed
 
 
 def shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def root(document: Document) -> Field:
-    return Field(document.node, "", Problems(document.problems))
+def read_file(
+    text: str,
+    called: str,
+    what: str,
+    known: Collection[str],
+    read: Callable[[Fields], T],
+    hints: Mapping[str, str] = {},
+) -> T:
+    """Returns what *read* makes of the fields of *text*, *what* with the fields *known*. *called*: names it in messages.
+
+    Raises InvalidInput with all errors.
+    """
+    document = read_yaml(text, called)
+    top = Field(document.node, "", Problems(document.problems))
+    found = read(top.fields(what, known, hints))
+    top.problems.raise_if_any()
+    return found
 
 
 def likely(word: str, known: Collection[str]) -> str | None:

@@ -25,14 +25,12 @@ def read_flavors(fields: Fields) -> tuple[Flavor, ...]:
     """Returns the declared flavors; if there are none, a flavor `default` that matches every node."""
     found: list[Flavor] = []
     names = []
-    for inner, (name,) in each(fields.items("flavors"), "a flavor", _FLAVOR, {"name": "name: h100"}):
-        text = name.text()
+    for inner, (name,) in each(fields["flavors"].items(), "a flavor", _FLAVOR, {"name": "name: h100"}):
+        text = name.matching(_FLAVOR_NAME, "must be lower-case letters, digits, '-' and '.', at most 63")
         if text is None:
             continue
-        if not _FLAVOR_NAME.fullmatch(text):
-            name.wrong(f"{text!r} must be lower-case letters, digits, '-' and '.', at most 63")
         names.append((text, name))
-        labels = {key: _label(value) for key, value in inner.map("node_labels")}
+        labels = {key: _label(value) for key, value in inner["node_labels"].entries()}
         found.append(Flavor(text, labels, _taints(inner), _allow(inner), position=len(found)))
     repeated(names, "flavor")
     return tuple(found) or (Flavor(DEFAULT_FLAVOR),)
@@ -40,15 +38,14 @@ def read_flavors(fields: Fields) -> tuple[Flavor, ...]:
 
 def _allow(fields: Fields) -> tuple[str, ...]:
     options = {name: name for name in ALLOWABLE}
-    return tuple(name for item in fields.items("allow") if (name := item.choice(options)))
+    return tuple(name for item in fields["allow"].items() if (name := item.choice(options)))
 
 
 def _taints(fields: Fields) -> tuple[Taint, ...]:
     taints = []
-    for inner, (key,) in each(fields.items("taints"), "a taint", _TAINT, {"key": "key: reserved"}):
-        value = inner.get("value")
-        effect = inner.choice("effect", _EFFECTS) or NO_SCHEDULE
-        taints.append(Taint(key.text() or "", _label(value) if value else "", effect))
+    for inner, (key,) in each(fields["taints"].items(), "a taint", _TAINT, {"key": "key: reserved"}):
+        effect = inner["effect"].choice(_EFFECTS) or NO_SCHEDULE
+        taints.append(Taint(key.text() or "", _label(inner["value"]), effect))
     return tuple(taints)
 
 
@@ -67,7 +64,7 @@ def read_nodes(fields: Fields, flavors: Sequence[Flavor]) -> tuple[Node, ...]:
     """Returns all nodes, patterns expanded, each with its only matching flavor. O(nodes × flavors)."""
     nodes: list[Node] = []
     seen: dict[str, Field] = {}
-    for inner, (name,) in each(fields.items("nodes"), "a node", _NODE, {"name": 'name: "n{00..15}"'}):
+    for inner, (name,) in each(fields["nodes"].items(), "a node", _NODE, {"name": 'name: "n{00..15}"'}):
         names = name.parsed(expand_range)
         if names is None:
             continue
@@ -97,7 +94,7 @@ def _nodes(fields: Fields, names: Sequence[tuple[str, int | None]], flavors: Seq
     resources = _amounts(fields)
     labels = _labels(fields, [0 if n is None else n for _, n in names], numbered=names[0][1] is not None)
     taints = _taints(fields)
-    ready = not fields.flag("cordoned", False)
+    ready = not fields["cordoned"].flag(False)
     if labels is None:
         return []
     nodes = [
@@ -108,9 +105,8 @@ def _nodes(fields: Fields, names: Sequence[tuple[str, int | None]], flavors: Seq
 
 
 def _amounts(fields: Fields) -> Mapping[str, int]:
-    field = fields.need("resources", "resources: {gpu: 8}")
     amounts = {}
-    for name, item in field.entries() if field else ():
+    for name, item in fields.need("resources", "resources: {gpu: 8}").entries():
         if not _RESOURCE_NAME.fullmatch(name):
             item.wrong(f"{name!r} is not a resource name. Use lower-case letters, digits, '.', '/', '-' and '_'.")
         amounts[name] = item.parsed(partial(parse_quantity, name)) or 0
@@ -123,7 +119,7 @@ def _labels(fields: Fields, numbers: Sequence[int], *, numbered: bool) -> list[d
     """Returns the labels of each node, in order; None if one is invalid."""
     whole = True
     result: list[dict[str, str]] = [{} for _ in numbers]
-    for key, item in fields.map("labels"):
+    for key, item in fields["labels"].entries():
         text = _label(item)
         try:
             pattern = parse_pattern(text)

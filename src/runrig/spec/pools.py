@@ -36,13 +36,13 @@ def read_cohorts(fields: Fields, kinds: Kinds) -> tuple[Cohort, ...]:
     """Returns the cohorts, and reports cycles of parents (rule Q7). A parent that is not in the file is an empty cohort (rule Q6)."""
     found: list[tuple[Cohort, Field]] = []
     names = []
-    for inner, (name,) in each(fields.items("cohorts"), "a cohort", _COHORT, {"name": "name: research"}, _HINTS):
-        parent, quota = inner.get("parent"), inner.get("quota")
+    for inner, (name,) in each(fields["cohorts"].items(), "a cohort", _COHORT, {"name": "name: research"}, _HINTS):
+        parent, quota = inner["parent"], inner["quota"]
         cohort = Cohort(
             read_name(name, "cohort"),
             read_name(parent, "cohort") or None,
-            read_quota(quota, kinds) if quota else {},
-            inner.whole("weight", 1, MOST_WEIGHT) or 1,
+            read_quota(quota, kinds),
+            inner["weight"].whole(1, MOST_WEIGHT) or 1,
         )
         names.append((cohort.name, name))
         found.append((cohort, parent or name))
@@ -74,7 +74,7 @@ def read_pools(fields: Fields, kinds: Kinds) -> tuple[Pool, ...]:
     """Returns the pools in file order, parents before subpools."""
     pools: list[Pool] = []
     names = []
-    for inner, (name,) in each(fields.items("pools"), "a pool", _POOL, {"name": "name: vision"}, _HINTS):
+    for inner, (name,) in each(fields["pools"].items(), "a pool", _POOL, {"name": "name: vision"}, _HINTS):
         pool, own = _pool(inner, read_name(name, "pool"), kinds)
         names.append((pool.name, name))
         pools += [pool, *_subpools(inner, pool, own)]
@@ -86,9 +86,8 @@ def pool_from_json(settings: Mapping[str, object], kinds: Kinds, path: str) -> P
     """Returns the pool declared by *settings*, an entry of `pools`.  Raises InvalidInput with all problems, below *path*."""
     problems = Problems()
     inner = Field(node_of(settings), path, problems).fields("a pool", _POOL, _HINTS)
-    pool = _pool(inner, read_name(inner.get("name"), "pool"), kinds)[0] if inner else None
+    pool, _ = _pool(inner, read_name(inner["name"], "pool"), kinds)
     problems.raise_if_any()
-    assert pool is not None, "settings without a problem declare a pool"
     return pool
 
 
@@ -96,24 +95,20 @@ def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:
     """Returns the pool, and the names that quotas in it can use."""
     settings = read_settings(fields, kinds)
     own = replace(kinds, flavors=settings.get("flavors") or kinds.declared)
-    platform, quota = fields.get("default_platform"), fields.get("quota")
     wanted = settings.get("default_platform")
-    if platform is not None and wanted is not None and wanted not in own.flavors:
-        platform.wrong(f"{wanted!r} is not one of the pool's flavors. {closest(wanted, own.flavors)}")
-    pool = Pool(name, read_quota(quota, own) if quota else {}, **settings)
-    limit = fields.get("default_run_time") or fields.get("max_run_time")
-    if limit is not None and (problem := run_time_problem(pool.default_run_time_s, pool.max_run_time_s)):
-        limit.wrong(problem)
+    if wanted is not None and wanted not in own.flavors:
+        fields["default_platform"].wrong(f"{wanted!r} is not one of the pool's flavors. {closest(wanted, own.flavors)}")
+    pool = Pool(name, read_quota(fields["quota"], own), **settings)
+    if problem := run_time_problem(pool.default_run_time_s, pool.max_run_time_s):
+        (fields["default_run_time"] or fields["max_run_time"]).wrong(problem)
     _check_namespaces(fields)
     return pool, own
 
 
 def _check_namespaces(fields: Fields) -> None:
     """Checks the syntax of namespaces; they matter only on Kubernetes."""
-    for item in fields.items("namespaces"):
-        name = item.text()
-        if name is not None and not _NAMESPACE.fullmatch(name):
-            item.wrong(f"{name!r} is not a namespace. Use up to 63 lower-case letters, digits and '-'.")
+    for item in fields["namespaces"].items():
+        item.matching(_NAMESPACE, "is not a namespace. Use up to 63 lower-case letters, digits and '-'.")
 
 
 # ---------------------------------------------------------------- subpools
@@ -121,13 +116,13 @@ def _check_namespaces(fields: Fields) -> None:
 
 def _subpools(fields: Fields, parent: Pool, kinds: Kinds) -> list[Pool]:
     subpools, names = [], []
-    items = fields.items("subpools")
+    items = fields["subpools"].items()
     for inner, (name,) in each(items, "a subpool", ("name", "quota"), {"name": "name: a"}, _SUBPOOL_HINTS):
         quota = inner.need("quota", 'quota: 8, or "25%"')
         short = name.text() or ""
         if short and (problem := subpool_name_problem(parent.name, short)):
             name.wrong(problem)
-        quotas = read_share(quota, parent.quotas, kinds) if quota else {}
+        quotas = read_share(quota, parent.quotas, kinds)
         names.append((short, name))
         subpools.append(subpool_of(parent, short, gpus_of(quotas)))
     repeated(names, "subpool")
@@ -141,9 +136,9 @@ def _check_sum(fields: Fields, parent: Pool, shares: Sequence[Quotas]) -> None:
     for quotas in shares:
         for key, quota in quotas.items():
             sums[key] = sums.get(key, 0) + quota.nominal
-    field = fields.get("subpools")
+    field = fields["subpools"]
     for key, amount in sums.items():
-        if field is not None and key.resource == GPU and amount > parent.quotas[key].nominal:
+        if key.resource == GPU and amount > parent.quotas[key].nominal:
             whole = parent.quotas[key].nominal
             field.wrong(
                 f"together they have {amount_in_words(GPU, amount)} ({key.flavor}), "

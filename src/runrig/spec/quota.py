@@ -117,8 +117,7 @@ def _amount(resource: str, field: Field) -> Quota:
     if not isinstance(field.node.value, Mapping):
         return Quota(field.parsed(quantity) or 0)
     inner = field.fields("a quota", _QUOTA)
-    assert inner is not None, "it is a mapping"
-    amounts = [inner.parsed(name, quantity) for name in _QUOTA]
+    amounts = [inner[name].parsed(quantity) for name in _QUOTA]
     return Quota(amounts[0] or 0, amounts[1], amounts[2])
 
 

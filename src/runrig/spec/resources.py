@@ -38,29 +38,27 @@ def _resource(field: Field) -> Resource:
     if field.node.value is None:
         return Resource()
     fields = field.fields("a resource", _KNOWN)
-    if fields is None:
-        return Resource()
     fields.refuse({"nodesExcluded": "excluding nodes is not supported yet. Use a platform instead."})
-    cpus, gpus = fields.whole(CPU, most=_MOST_CPUS), fields.whole(GPU, most=_MOST_GPUS)
+    cpus, gpus = fields[CPU].whole(most=_MOST_CPUS), fields[GPU].whole(most=_MOST_GPUS)
     amounts = {
         CPU: (cpus or 0) * 1000,
         GPU: gpus or 0,
-        MEMORY: fields.parsed(MEMORY, parse_size) or 0,
-        STORAGE: fields.parsed(STORAGE, parse_size) or 0,
+        MEMORY: fields[MEMORY].parsed(parse_size) or 0,
+        STORAGE: fields[STORAGE].parsed(parse_size) or 0,
     }
-    return Resource(requests_of(amounts), fields.text("platform"), _topology(fields))
+    return Resource(requests_of(amounts), fields["platform"].text(), _topology(fields))
 
 
 def _topology(fields: Fields) -> tuple[Requirement, ...]:
     """Returns requirements in file order, which has no meaning. The gate checks that the pool has the keys (rule T6)."""
     found, keys, sizes = [], [], []
-    for inner, (key,) in each(fields.items("topology"), "a topology requirement", _TOPOLOGY, {"key": "key: rack"}):
-        required = inner.choice("requirementType", _REQUIREMENTS)
-        size = inner.get("sliceSize")
-        pods = size.whole(1, LARGEST_SLICE) if size else None
+    for inner, (key,) in each(fields["topology"].items(), "a topology requirement", _TOPOLOGY, {"key": "key: rack"}):
+        required = inner["requirementType"].choice(_REQUIREMENTS)
+        size = inner["sliceSize"]
+        pods = size.whole(1, LARGEST_SLICE)
         found.append(Requirement(key.text() or "", _group(inner), required is not False, pods))
         keys.append((found[-1].key, key))
-        if size and pods:
+        if pods:
             sizes.append((pods, found[-1].key, size))
     repeated(keys, "the topology key")
     _check_sizes(sizes)
@@ -77,15 +75,9 @@ def _check_sizes(sizes: Sequence[tuple[int, str, Field]]) -> None:
 
 
 def _group(fields: Fields) -> str:
-    field = fields.get("group")
-    name = field.text() if field else None
-    if field is None or name is None:
-        return DEFAULT_TOPOLOGY_GROUP
-    if len(name) > LONGEST_GROUP:
-        field.wrong(f"{name[:20]!r}... is too long ({len(name)} characters, maximum {LONGEST_GROUP})")
-    elif not _GROUP.fullmatch(name):
-        field.wrong(f"{name!r} must be letters, digits, '-' and '_', and start and end with a letter or digit")
-    return name
+    rule = "must be letters, digits, '-' and '_', and start and end with a letter or digit"
+    name = fields["group"].matching(_GROUP, rule, LONGEST_GROUP)
+    return DEFAULT_TOPOLOGY_GROUP if name is None else name
 
 
 # ---------------------------------------------------------------- slices, once their task group is known
@@ -94,8 +86,8 @@ def _group(fields: Fields) -> str:
 def check_slices_of_task(fields: Fields, topology: Sequence[Requirement]) -> None:
     """Reports a task without `count` that uses a resource with slices."""
     sizes = [(each.slice_size, each.key) for each in topology if each.slice_size is not None]
-    if sizes and fields.get("count") is None:
-        (fields.get("resource") or fields.field).wrong(
+    if sizes and not fields["count"]:
+        (fields["resource"] or fields.field).wrong(
             f"has slices of {counted(sizes[0][0], 'pod')} for topology key {sizes[0][1]!r}, but a task without count is a single "
             "pod. Set count, or name a resource without sliceSize"
         )

@@ -15,12 +15,11 @@ from runrig.domain.cluster import BACKENDS, ClusterSpec
 from runrig.domain.credentials import read_keys
 from runrig.domain.errors import InvalidInput
 from runrig.spec.cluster import read_cluster
-from runrig.spec.fields import Field, Fields, root
+from runrig.spec.fields import Field, Fields, read_file
 from runrig.spec.serve_notify import read_notify
 from runrig.spec.serve_oidc import read_oidc
 from runrig.spec.serve_secrets import Secrets
 from runrig.spec.serve_settings import DEFAULT_LISTEN, KubernetesSpec, ServeSpec, Tls, is_loopback
-from runrig.spec.yamltree import read_yaml
 
 FIELDS = (
     "database",
@@ -62,16 +61,15 @@ def read_serve(text: str, folder: Path, environment: Mapping[str, str], *, mode:
 
     Raises InvalidInput with all errors.
     """
-    top = root(read_yaml(text, "server file"))
-    fields = top.fields(
+    hints = {"pools": "pools are defined in the cluster file. Use cluster: FILE.", "port": "use listen: HOST:PORT"}
+    return read_file(
+        text,
+        "server file",
         "a server file",
         FIELDS,
-        {"pools": "pools are defined in the cluster file. Use cluster: FILE.", "port": "use listen: HOST:PORT"},
+        lambda fields: _Reader(fields, folder, environment, mode).spec(),
+        hints,
     )
-    spec = _Reader(fields, folder, environment, mode).spec() if fields else None
-    top.problems.raise_if_any()
-    assert spec is not None, "a file without a problem declares a server"
-    return spec
 
 
 class _Reader:
@@ -89,7 +87,7 @@ class _Reader:
         hosts = self._hosts()
         self._check_hosts(host, hosts)
         backend, kubernetes = self._backend()
-        self._fields.choice("auth", {"tokens": "tokens"})
+        self._fields["auth"].choice({"tokens": "tokens"})
         data = data or self._folder
         return ServeSpec(
             database=self._database() or f"sqlite:///{data / 'runrig.db'}",
@@ -106,19 +104,19 @@ class _Reader:
             retention_days=self._retention(),
             log_store=self._path("log_store"),
             log_file=self._path("log_file"),
-            connections=fields.whole("connections", 10, 100_000) or 1000,
+            connections=fields["connections"].whole(10, 100_000) or 1000,
             read_timeout_s=self._number("read_timeout_s", 1, 600, 30),
-            oidc=read_oidc(fields.get("oidc")),
+            oidc=read_oidc(fields["oidc"]),
             credential_key=self._credential_key(),
-            notify=read_notify(fields.get("notify"), self._secrets),
+            notify=read_notify(fields["notify"], self._secrets),
         )
 
     # ------------------------------------------------------------ where it is reached
 
     def _listen(self) -> tuple[str, int]:
-        field = self._fields.get("listen")
-        text = field.text() if field else None
-        if field is None or text is None:
+        field = self._fields["listen"]
+        text = field.text()
+        if text is None:
             return DEFAULT_LISTEN
         match = _LISTEN.fullmatch(text.strip())
         if match is None or int(match["port"]) > 65535:
@@ -127,15 +125,12 @@ class _Reader:
         return match["six"] or match["name"], int(match["port"])
 
     def _tls(self) -> Tls | None:
-        field = self._fields.get("tls")
-        inner = field.fields("tls", ("cert", "key")) if field else None
-        if field is None or inner is None:
-            return None
+        field = self._fields["tls"]
+        inner = field.fields("tls", ("cert", "key"))
         cert = self._file(inner.need("cert", "cert: FILE"))
         key = self._file(inner.need("key", "key: FILE"))
-        key_field = inner.get("key")
-        if key is not None and key_field is not None and key.stat().st_mode & stat.S_IRWXO:
-            key_field.wrong(f"{key} is readable by all users of this machine. Run `chmod 600 {key}`")
+        if key is not None and key.stat().st_mode & stat.S_IRWXO:
+            inner["key"].wrong(f"{key} is readable by all users of this machine. Run `chmod 600 {key}`")
         if cert is None or key is None:
             return None
         try:
@@ -148,9 +143,7 @@ class _Reader:
 
     def _proxies(self) -> str | None:
         """``true`` means a proxy on this machine."""
-        field = self._fields.get("behind_proxy")
-        if field is None:
-            return None
+        field = self._fields["behind_proxy"]
         if isinstance(field.node.value, str) and field.node.value.lower() not in ("true", "false"):
             text = field.text() or ""
             try:
@@ -160,32 +153,30 @@ class _Reader:
                     f"{text!r} is not a proxy address. Use true for a proxy on this machine, or for example 10.0.0.5 or 10.0.0.0/28."
                 )
                 return None
-        return "127.0.0.1,::1" if field.flag() else None
+        return "127.0.0.1,::1" if field.flag(False) else None
 
     def _check_open(self, host: str, tls: Tls | None, proxies: str | None) -> None:
         """Reports settings that would send tokens unencrypted."""
-        if is_loopback(host) or tls or proxies or self._fields.get("tls") or self._wrong_proxy():
+        if is_loopback(host) or tls or proxies or self._fields["tls"] or self._wrong_proxy():
             return
-        self._note(
-            "listen",
+        self._fields["listen"].wrong(
             f"{host} can be reached from other machines, so tokens would be sent unencrypted. Add tls: {{cert: FILE, key: FILE}}, "
             "or behind_proxy: true if a proxy handles TLS, or listen on 127.0.0.1",
         )
 
     def _check_hosts(self, host: str, hosts: tuple[str, ...]) -> None:
-        if host in ("0.0.0.0", "::") and not hosts and self._fields.get("hosts") is None:  # noqa: S104 - asked, not bound
-            self._note(
-                "listen",
-                f"{host} means all addresses of this machine. Add hosts: [NAME] with the names that clients use.",
+        if host in ("0.0.0.0", "::") and not hosts and not self._fields["hosts"]:  # noqa: S104 - asked, not bound
+            self._fields["listen"].wrong(
+                f"{host} means all addresses of this machine. Add hosts: [NAME] with the names that clients use."
             )
 
     def _wrong_proxy(self) -> bool:
-        field = self._fields.get("behind_proxy")
-        return field is not None and field.node.value not in (True, False)
+        field = self._fields["behind_proxy"]
+        return bool(field) and field.node.value not in (True, False)
 
     def _hosts(self) -> tuple[str, ...]:
         names = []
-        for item in self._fields.items("hosts"):
+        for item in self._fields["hosts"].items():
             text = (item.text() or "").lower()
             if text and not _HOST.fullmatch(text):
                 item.wrong(
@@ -198,10 +189,7 @@ class _Reader:
 
     def _database(self) -> str | None:
         """Returns the URL; None if it is missing or invalid."""
-        field = self._fields.get("database")
-        if field is None:
-            return None
-        found = self._secrets.url(field, "database", "database")
+        found = self._secrets.url(self._fields["database"], "database", "database")
         return self._url(*found) if found else None
 
     def _url(self, found: Field, text: str) -> str | None:
@@ -222,41 +210,41 @@ class _Reader:
     def _backend(self) -> tuple[str, KubernetesSpec | None]:
         """Returns the backend, given as a name or a mapping. Reports fields of kubernetes for other backends."""
         field = whole = self._fields.need("backend", "backend: kubernetes")
-        inner: Fields | None = None
-        if field is not None and isinstance(field.node.value, Mapping):
+        inner = Fields(field, "a backend", {})
+        if isinstance(field.node.value, Mapping):
             inner = field.fields("a backend", ("type", *_OF_KUBERNETES))
-            field = inner.need("type", "type: kubernetes") if inner else None
-        chosen = field.choice(_BACKENDS) if field else None
-        if field is not None and chosen in _NOT_HERE:
+            field = inner.need("type", "type: kubernetes")
+        chosen = field.choice(_BACKENDS)
+        if chosen in _NOT_HERE:
             field.wrong(f"`serve` does not support {chosen}: {_NOT_HERE[chosen]}")
         bind_s = self._number("bind_timeout_s", 1, _DAY_S, 60)
         start_s = self._number("start_timeout_s", 1, _DAY_S, 1800)
         if chosen != "kubernetes":
-            said = [name for name in _OF_KUBERNETES if inner is not None and inner.get(name) is not None]
-            if chosen is not None and said and whole is not None:
+            said = [name for name in _OF_KUBERNETES if inner[name]]
+            if chosen is not None and said:
                 whole.wrong(f"{', '.join(said)}: only the kubernetes backend has this, not {chosen}")
             return chosen or "simulated", None
         return chosen, self._kubernetes(inner, bind_s, start_s)
 
-    def _kubernetes(self, inner: Fields | None, bind_s: float, start_s: float) -> KubernetesSpec:
-        namespace, kubeconfig, context, code_url = (inner.get(name) if inner else None for name in _OF_KUBERNETES)
-        name = (namespace.text() if namespace else None) or "runrig"
-        if namespace is not None and not NAMESPACE.fullmatch(name):
+    def _kubernetes(self, inner: Fields, bind_s: float, start_s: float) -> KubernetesSpec:
+        namespace = inner["namespace"]
+        name = namespace.text() or "runrig"
+        if not NAMESPACE.fullmatch(name):
             namespace.wrong(f"{name!r} must be lower-case letters, digits and '-', at most 63")
         return KubernetesSpec(
             namespace=name,
-            kubeconfig=self._file(kubeconfig) if kubeconfig else None,
-            context=context.text() if context else None,
+            kubeconfig=self._file(inner["kubeconfig"]),
+            context=inner["context"].text(),
             bind_timeout_s=bind_s,
             start_timeout_s=start_s,
-            code_url=_code_url(code_url) if code_url else None,
+            code_url=_code_url(inner["code_url"]),
         )
 
     def _cluster(self, backend: str) -> ClusterSpec | None:
         """Returns the cluster file. Reports its errors at the line that names it, each with its own position."""
-        field = self._fields.get("cluster")
-        path = self._file(field) if field else None
-        if field is None or path is None:
+        field = self._fields["cluster"]
+        path = self._file(field)
+        if path is None:
             return None
         try:
             spec = read_cluster(path.read_text(encoding="utf-8"))
@@ -274,15 +262,14 @@ class _Reader:
         return spec
 
     def _retention(self) -> float | None:
-        field = self._fields.get("retention_days")
-        if field is not None and field.node.value == "never":
+        if self._fields["retention_days"].node.value == "never":
             return None
         return self._number("retention_days", 0.01, _YEARS_DAYS, 90)
 
     def _credential_key(self) -> Path | None:
-        field = self._fields.get("credential_key")
-        path = self._file(field) if field else None
-        if field is None or path is None:
+        field = self._fields["credential_key"]
+        path = self._file(field)
+        if path is None:
             return None
         if path.stat().st_mode & (stat.S_IRWXO | stat.S_IWGRP):
             field.wrong(f"{path} is readable or writable by other users. Run `chmod 600 {path}`")
@@ -295,22 +282,21 @@ class _Reader:
     # ------------------------------------------------------------ values
 
     def _number(self, name: str, least: float, most: float, default: float) -> float:
-        field = self._fields.get(name)
-        value = field.number(least, most) if field else None
+        value = self._fields[name].number(least, most)
         return default if value is None else value
 
     def _path(self, name: str, example: str | None = None) -> Path | None:
-        field = self._fields.need(name, example) if example else self._fields.get(name)
-        text = field.text() if field else None
-        if field is not None and text is not None and (not text.strip() or "\0" in text):
+        field = self._fields.need(name, example) if example else self._fields[name]
+        text = field.text()
+        if text is not None and (not text.strip() or "\0" in text):
             field.wrong(f"{text!r} is not a path. Use for example /var/lib/runrig.")
             return None
         return None if text is None else (self._folder / text)
 
-    def _file(self, found: Field | None) -> Path | None:
-        """Returns a readable file; None after an error."""
-        text = found.text() if found else None
-        if found is None or text is None:
+    def _file(self, found: Field) -> Path | None:
+        """Returns a readable file; None if there is none, or after an error."""
+        text = found.text()
+        if text is None:
             return None
         path = self._folder / text
         try:
@@ -321,11 +307,6 @@ class _Reader:
                 f"{path} cannot be read ({getattr(error, 'strerror', None) or error}). Correct the path or its permissions."
             )
             return None
-
-    def _note(self, name: str, message: str) -> None:
-        field = self._fields.get(name)
-        assert field is not None, "only for existing fields"
-        field.wrong(message)
 
 
 def _no_password() -> str:
@@ -338,7 +319,7 @@ def folder_and_mode(path: Path) -> tuple[Path, int]:
 
 
 def _code_url(field: Field) -> str | None:
-    """Returns the URL without a slash at its end; None after an error."""
+    """Returns the URL without a slash at its end; None if there is none, or after an error."""
     text = field.text()
     if text is None:
         return None

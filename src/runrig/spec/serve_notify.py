@@ -13,15 +13,11 @@ _PORTS = {"smtp": 587, "smtps": 465}
 _EXAMPLE = "smtps://USER:PASSWORD@mail.example.org"
 
 
-def read_notify(field: Field | None, secrets: Secrets) -> NotifySpec:
+def read_notify(field: Field, secrets: Secrets) -> NotifySpec:
     """Returns the settings; without what is missing or invalid."""
-    fields = field.fields("notify", ("allow", "smtp")) if field else None
-    if fields is None:
-        return NotifySpec()
-    allow = tuple(each for each in map(_network, fields.items("allow")) if each is not None)
-    smtp = fields.get("smtp")
-    inner = smtp.fields("smtp", ("url", "from", "domains", "tls")) if smtp else None
-    return NotifySpec(allow, _smtp(inner, secrets) if inner else None)
+    fields = field.fields("notify", ("allow", "smtp"))
+    allow = tuple(each for each in map(_network, fields["allow"].items()) if each is not None)
+    return NotifySpec(allow, _smtp(fields["smtp"].fields("smtp", ("url", "from", "domains", "tls")), secrets))
 
 
 def _network(item: Field) -> Network | None:
@@ -35,18 +31,18 @@ def _network(item: Field) -> Network | None:
 
 def _smtp(fields: Fields, secrets: Secrets) -> Smtp | None:
     url, sender = fields.need("url", f"url: {_EXAMPLE}"), fields.need("from", "from: runrig@example.org")
-    found = secrets.url(url, "url", "mail server") if url else None
-    address = sender.text() if sender else None
+    found = secrets.url(url, "url", "mail server")
+    address = sender.text()
     own = mail_domain(address) if address is not None else None
-    if sender is not None and address is not None and own is None:
+    if address is not None and own is None:
         sender.wrong(f"{address!r:.80} is not a mail address. Use for example runrig@example.org.")
-    listed = tuple(filter(None, map(_domain, fields.items("domains"))))
+    listed = tuple(filter(None, map(_domain, fields["domains"].items())))
     if found is None or address is None or own is None:
         return None
-    return _server(*found, fields.get("tls"), address, listed or (own,))
+    return _server(*found, fields["tls"], address, listed or (own,))
 
 
-def _server(field: Field, text: str, plain: Field | None, sender: str, domains: tuple[str, ...]) -> Smtp | None:
+def _server(field: Field, text: str, plain: Field, sender: str, domains: tuple[str, ...]) -> Smtp | None:
     """Errors show nothing of *text*, because it may contain a password."""
     try:
         url = urlsplit(text)
@@ -56,11 +52,11 @@ def _server(field: Field, text: str, plain: Field | None, sender: str, domains: 
     if not host or not port or url.path.strip("/") or url.query or url.fragment:
         field.wrong(f"it is not the address of a mail server. Use {_EXAMPLE}, or smtp:// for STARTTLS.")
         return None
-    encrypted = plain is None or plain.flag() is not False
+    encrypted = plain.flag(True)
     security = Security.TLS if url.scheme == "smtps" else Security.STARTTLS if encrypted else Security.NONE
-    if plain is not None and not encrypted and url.scheme == "smtps":
+    if not encrypted and url.scheme == "smtps":
         plain.wrong("smtps:// is always encrypted. Use smtp://, or leave out tls.")
-    elif plain is not None and security is Security.NONE and url.password and not is_loopback(host):
+    elif security is Security.NONE and url.password and not is_loopback(host):
         plain.wrong("the password would be sent unencrypted. Leave out tls, or the password.")
     return Smtp(host, port, security, sender, domains, unquote(url.username or ""), unquote(url.password or ""))
 

@@ -13,32 +13,29 @@ _LONGEST = 1000
 _EXAMPLE = "https://login.example.org/realms/people"
 
 
-def read_oidc(field: Field | None) -> OidcSpec | None:
+def read_oidc(field: Field) -> OidcSpec | None:
     """Returns None if it is missing or invalid."""
-    fields = field.fields("oidc", ("issuer", "client_id", "groups_claim", "role_map")) if field else None
-    if fields is None:
-        return None
+    fields = field.fields("oidc", ("issuer", "client_id", "groups_claim", "role_map"))
     issuer = _issuer(fields.need("issuer", f"issuer: {_EXAMPLE}"))
     client_id = _plain(fields.need("client_id", "client_id: runrig"))
-    claim = _plain(fields.get("groups_claim")) or USUAL_CLAIM
-    role_map = fields.get("role_map")
-    groups = _groups(role_map) if role_map else {}
+    claim = _plain(fields["groups_claim"]) or USUAL_CLAIM
+    groups = _groups(fields["role_map"])
     if issuer is None or client_id is None:
         return None
     return OidcSpec(issuer, client_id, claim, groups)
 
 
-def _plain(field: Field | None) -> str | None:
-    text = field.text() if field else None
-    if field is not None and text is not None and (not text.isprintable() or not 0 < len(text) <= _LONGEST):
+def _plain(field: Field) -> str | None:
+    text = field.text()
+    if text is not None and (not text.isprintable() or not 0 < len(text) <= _LONGEST):
         field.wrong(f"{text!r:.80} must be 1 to {_LONGEST} printable characters")
         return None
     return text
 
 
-def _issuer(field: Field | None) -> str | None:
+def _issuer(field: Field) -> str | None:
     text = _plain(field)
-    if field is None or text is None:
+    if text is None:
         return None
     problem = _issuer_problem(text)
     if problem is not None:

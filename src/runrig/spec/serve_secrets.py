@@ -14,14 +14,14 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """*mode*: the permissions of the file that is read. *file*: returns a readable file that a field names; None after an error."""
+    """*mode*: the permissions of the file that is read. *file*: returns a readable file that a field names; None without one."""
 
     environment: Mapping[str, str]
     mode: int
-    file: Callable[[Field | None], Path | None]
+    file: Callable[[Field], Path | None]
 
     def url(self, field: Field, name: str, what: str) -> tuple[Field, str] | None:
-        """Returns the URL of *field*, with the field that has its errors; None after an error. *name*: of the field; *what*: it is of."""
+        """Returns the URL of *field*, with the field that has its errors; None without one. *name*: of the field; *what*: it is of."""
         if isinstance(field.node.value, Mapping):
             return self._elsewhere(field, name, what)
         text = field.text()
@@ -35,11 +35,11 @@ class Secrets:
 
     def _elsewhere(self, found: Field, name: str, what: str) -> tuple[Field, str] | None:
         inner = found.fields(name, ("file", "env"))
-        file, variable = (inner.get("file"), inner.get("env")) if inner else (None, None)
-        if (file is None) == (variable is None):
+        file, variable = inner["file"], inner["env"]
+        if bool(file) == bool(variable):
             found.wrong("use a URL, {file: FILE} or {env: NAME}")
             return None
-        if file is not None:
+        if file:
             path = self.file(file)
             if path is None:
                 return None
@@ -50,7 +50,6 @@ class Secrets:
             except (OSError, UnicodeDecodeError):
                 file.wrong(f"{path} is not a text file. Write only the URL of the {what} into it.")
                 return None
-        assert variable is not None
         called = variable.text()
         if called is None:
             return None

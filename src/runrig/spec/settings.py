@@ -1,6 +1,7 @@
 """Reads the settings of pools in files and requests: one reader for each kind of value."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from runrig.domain.pools import TopologyKey, name_problem, topology_problem
@@ -12,20 +13,17 @@ from runrig.spec.values import parse_duration
 from runrig.spec.yamltree import node_of
 
 
-def read_name(field: Field | None, kind: str) -> str:
+def read_name(field: Field, kind: str) -> str:
     """Returns a valid name for a pool or cohort (rule S4); "" if there is none."""
-    name = field.text() if field else None
-    if field is not None and name is not None and (problem := name_problem(kind, name)):
-        field.wrong(problem)
-    return name or ""
+    return field.checked(partial(name_problem, kind)) or ""
 
 
 def read_settings(fields: Fields, kinds: Kinds) -> dict[str, Any]:
     """The settings that *fields* have, by field of `Pool`.  What cannot be read is reported and left out."""
     found = {}
     for setting in SETTINGS:
-        field = fields.get(setting.asked)
-        if field is not None and (value := _value(field, setting, kinds)) is not None:
+        field = fields[setting.asked]
+        if field and (value := _value(field, setting, kinds)) is not None:
             found[setting.name] = value
             if problem := setting.kind.problem(value):
                 field.wrong(problem)
@@ -38,8 +36,7 @@ def settings_from_json(sent: Mapping[str, Any], kinds: Kinds) -> dict[str, Any]:
     Raises InvalidInput.
     """
     problems = Problems()
-    fields = Field(node_of(sent), "", problems).fields("a pool", sent)
-    found = read_settings(fields, kinds) if fields else {}
+    found = read_settings(Field(node_of(sent), "", problems).fields("a pool", sent), kinds)
     problems.raise_if_any()
     gone = [each.name for each in SETTINGS if each.removable and sent.get(each.asked, ...) is None]
     return found | dict.fromkeys(gone)

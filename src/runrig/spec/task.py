@@ -74,16 +74,9 @@ class DraftTask:
 def name_of(fields: Fields, what: str) -> str:
     """Returns the `name` of a workflow, group or task; "" if it is not valid."""
     field = fields.need("name", f"name: my-{what}")
-    name = field.text() if field else None
-    if field is None or name is None:
-        return ""
-    if len(name) > LONGEST_NAME:
-        field.wrong(f"{name[:20]!r}... is too long ({len(name)} characters, maximum {LONGEST_NAME})")
-    elif not _NAME.fullmatch(name):
-        field.wrong(
-            f"{name!r} must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"
-        )
-    elif what == "task" and normalised(name) == _RESERVED:
+    rule = "must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"
+    name = field.matching(_NAME, rule, LONGEST_NAME) or ""
+    if what == "task" and normalised(name) == _RESERVED:
         field.wrong(f"{name!r} is reserved. Choose another name.")
     return name
 
@@ -96,33 +89,33 @@ def normalised(name: str) -> str:
 def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | None:
     """Returns the task; None only if *field* is not a mapping."""
     fields = field.fields("a task", _TASK, _HINTS)
-    if fields is None:
+    if not fields:
         return None
     fields.refuse(_REFUSED)
     name = name_of(fields, "task")
-    image = fields.need("image", "image: ubuntu:24.04")
+    image = _reference(fields.need("image", "image: ubuntu:24.04"))
     resource = _resource(fields, resources)
     count, min_count = _counts(fields, name)
     check_slices_of_task(fields, resource.topology)
     inputs = _inputs(fields)
-    files, actions = _files(fields), fields.get("exitActions")
-    retries = fields.whole("retries", 0, MOST_RETRIES)
+    files = _files(fields)
+    retries = fields["retries"].whole(0, MOST_RETRIES)
     spec = TaskSpec(
         name=name,
-        image=_reference(image) if image else "",
+        image=image,
         command=_command(fields),
-        args=tuple(_argument(item) for item in fields.items("args")),
-        lead=fields.flag("lead", False),
-        environment={key: _variable(key, item) for key, item in fields.map("environment")},
+        args=tuple(_argument(item) for item in fields["args"].items()),
+        lead=fields["lead"].flag(False),
+        environment={key: _variable(key, item) for key, item in fields["environment"].entries()},
         files=files,
         requests=resource.requests,
         platform=resource.platform,
         inputs=tuple(item.text() or "" for item in inputs),
-        exit_rules=exit_rules(actions) if actions else (),
+        exit_rules=exit_rules(fields["exitActions"]),
         retries=USUAL_RETRIES if retries is None else retries,
         count=count,
         min_count=min_count,
-        duration_s=fields.parsed("duration", parse_duration),
+        duration_s=fields["duration"].parsed(parse_duration),
         allow=_allow(fields),
         topology=resource.topology,
         credentials=read_credentials(fields, ENVIRONMENT_NAME, files),
@@ -138,11 +131,11 @@ def _reference(field: Field) -> str:
 
 
 def _resource(fields: Fields, resources: Mapping[str, Resource]) -> Resource:
-    field = fields.get("resource")
+    field = fields["resource"]
     name = field.text() if field else DEFAULT_RESOURCE
     if name is None or name in resources:
         return resources.get(name or "", Resource())
-    if field is not None:
+    if field:
         field.wrong(f"{name!r} is not in resources. {closest(name, resources)}")
     else:
         fields.field.wrong(f"sets no resource, and resources has no {DEFAULT_RESOURCE!r}. {closest('', resources)}")
@@ -150,12 +143,12 @@ def _resource(fields: Fields, resources: Mapping[str, Resource]) -> Resource:
 
 
 def _counts(fields: Fields, name: str) -> tuple[int | None, int | None]:
-    count = fields.whole("count", 1, MOST_PODS_OF_TASK)
-    minimum = fields.whole("minCount", 1, MOST_PODS_OF_TASK)
-    given = fields.get("minCount")
-    if given is not None and fields.get("count") is None:
+    count = fields["count"].whole(1, MOST_PODS_OF_TASK)
+    minimum = fields["minCount"].whole(1, MOST_PODS_OF_TASK)
+    given = fields["minCount"]
+    if not fields["count"]:
         given.wrong("requires count: count is the number of pods, minCount the minimum to start with")
-    elif given is not None and count is not None and minimum is not None and minimum > count:
+    elif count is not None and minimum is not None and minimum > count:
         given.wrong(f"{minimum} is more than count ({count})")
     if count is not None and len(last := f"{name}-{count - 1}") > LONGEST_NAME:
         fields.field.wrong(
@@ -166,8 +159,6 @@ def _counts(fields: Fields, name: str) -> tuple[int | None, int | None]:
 
 def _command(fields: Fields) -> tuple[str, ...]:
     field = fields.need("command", 'command: ["sh", "-c"]')
-    if field is None:
-        return ()
     if isinstance(field.node.value, str):
         field.wrong(f"expected a list, got {field.shown()}. Write one word per item, such as [sh, -c].")
         return ()
@@ -200,24 +191,21 @@ def _variable(name: str, field: Field) -> str:
 
 def _inputs(fields: Fields) -> tuple[Field, ...]:
     inputs = []
-    for item in fields.items("inputs"):
+    for item in fields["inputs"].items():
         inner = item.fields("an input", ("task", "url", "regex"))
-        if inner is None:
-            continue
         inner.refuse({"url": "inputs from a URL are not supported yet. Name a task of this workflow."})
-        regex = inner.get("regex")
-        if regex is not None and (pattern := regex.text()) is not None:
-            _check_regex(regex, pattern)
-        task = inner.get("task") if "url" in inner.entries else inner.need("task", "task: NAME")
-        if task is not None and ":" in (task.text() or ""):
+        _check_regex(inner["regex"])
+        task = inner["task"] if "url" in inner.entries else inner.need("task", "task: NAME")
+        if ":" in (task.text() or ""):
             task.wrong(f"{task.shown()}: inputs from another workflow are not supported yet")
-        elif task is not None:
+        elif task:
             inputs.append(task)
     repeated([(item.node.text, item) for item in inputs], "the input")
     return tuple(inputs)
 
 
-def _check_regex(field: Field, pattern: str) -> None:
+def _check_regex(field: Field) -> None:
+    pattern = field.text() or ""
     if len(pattern) > LONGEST_REGEX:
         field.wrong(f"is too long ({len(pattern)} characters, maximum {LONGEST_REGEX})")
         return
@@ -240,8 +228,8 @@ def exit_rules(field: Field) -> tuple[ExitRule, ...]:
 
 
 def _allow(fields: Fields) -> tuple[str, ...]:
-    flags = [name for name in _ALLOWABLE[:2] if fields.flag(name, False)]
-    mounts = [item.text() for item in fields.items("volumeMounts")]
+    flags = [name for name in _ALLOWABLE[:2] if fields[name].flag(False)]
+    mounts = [item.text() for item in fields["volumeMounts"].items()]
     return (*flags, "volumeMounts") if mounts else tuple(flags)
 
 
@@ -251,20 +239,16 @@ def _allow(fields: Fields) -> tuple[str, ...]:
 def _files(fields: Fields) -> tuple[FileSpec, ...]:
     hints = {"localpath": "the server cannot read files of your machine. Use contents."}
     files, paths = [], []
-    for item in fields.items("files"):
+    for item in fields["files"].items():
         inner = item.fields("a file", ("path", "contents", "base64"), hints)
-        if inner is None:
-            continue
         path = inner.need("path", "path: /tmp/run.sh")
-        contents = None if "localpath" in inner.entries else inner.need("contents", "contents: |")
-        encoded = inner.flag("base64", False)
-        text = contents.text() if contents else None
-        if contents is not None and text is not None and encoded:
-            _check_base64(contents, text)
-        where = _path(path) if path else None
-        if path is not None and where is not None:
+        contents = inner["contents"] if "localpath" in inner.entries else inner.need("contents", "contents: |")
+        encoded = inner["base64"].flag(False)
+        text = contents.checked(_base64_problem) if encoded else contents.text()
+        where = _path(path)
+        if where is not None:
             paths.append((where, path))
-        files.append(FileSpec(where or "", text or "", encoded))
+            files.append(FileSpec(where, text or "", encoded))
     repeated(paths, "the file")
     _check_nesting(paths)
     return tuple(files)
@@ -294,11 +278,12 @@ def _path(field: Field) -> str | None:
     return "/" + posixpath.normpath(path).lstrip("/")
 
 
-def _check_base64(field: Field, text: str) -> None:
+def _base64_problem(text: str) -> str | None:
     try:
         base64.b64decode("".join(text.split()), validate=True)
+        return None
     except (binascii.Error, ValueError) as error:
-        field.wrong(f"is not base64: {str(error).lower()}. Omit base64 if it is plain text.")
+        return f"is not base64: {str(error).lower()}. Omit base64 if it is plain text."
 
 
 def _check_nesting(paths: list[tuple[str, Field]]) -> None:

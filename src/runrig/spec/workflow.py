@@ -10,12 +10,11 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
 from runrig.spec import arrays, graph, labels
-from runrig.spec.fields import Field, Fields, root
+from runrig.spec.fields import Field, Fields, read_file
 from runrig.spec.graph import DraftGroup
 from runrig.spec.resources import Resource, check_slices_of_group, read_resources
 from runrig.spec.task import ARRAY_HINT, DEFAULT_RESOURCE, ENVIRONMENT_NAME, DraftTask, name_of, read_task
 from runrig.spec.values import parse_duration
-from runrig.spec.yamltree import read_yaml
 
 VERSION = 2
 MOST_TASKS = 1_000
@@ -52,17 +51,13 @@ def read_workflow(text: str, given: arrays.Given = arrays.NO_ARRAY) -> WorkflowS
 
     *given*: an array that the file does not have.
     """
-    top = root(read_yaml(text, "workflow file"))
+
+    def read(fields: Fields) -> WorkflowSpec:
+        _check_version(fields["version"])
+        return _workflow(fields.need("workflow", "workflow: {name: NAME, tasks: [...]}"), fields["resources"], given)
+
     hints = dict.fromkeys(("name", "tasks", "groups", "timeout"), "it belongs under workflow:, indented by two spaces")
-    fields = top.fields("a workflow file", _FILE, hints)
-    spec = None
-    if fields is not None:
-        _check_version(fields)
-        field = fields.need("workflow", "workflow: {name: NAME, tasks: [...]}")
-        spec = _workflow(field, fields.get("resources"), given) if field else None
-    top.problems.raise_if_any()
-    assert spec is not None, "a file without a problem has a workflow"
-    return spec
+    return read_file(text, "workflow file", "a workflow file", _FILE, read, hints)
 
 
 def parse_environment(items: Sequence[str]) -> dict[str, str]:
@@ -83,18 +78,15 @@ def with_environment(spec: WorkflowSpec, env: Mapping[str, str]) -> WorkflowSpec
     return spec.with_tasks(lambda task: dataclasses.replace(task, environment={**task.environment, **env}))
 
 
-def _check_version(fields: Fields) -> None:
-    version = fields.get("version")
-    if version is not None and version.node.text != str(VERSION):
+def _check_version(version: Field) -> None:
+    if version.node.text != str(VERSION):
         version.wrong(f"{version.shown()} is not supported. Use version: {VERSION}, or omit it.")
 
 
-def _workflow(field: Field, outer_resources: Field | None, given: arrays.Given) -> WorkflowSpec | None:
+def _workflow(field: Field, outer_resources: Field, given: arrays.Given) -> WorkflowSpec:
     fields = field.fields("a workflow", _WORKFLOW, _HINTS)
-    if fields is None:
-        return None
-    fields.text("pool")
-    fields.text("backend")
+    fields["pool"].text()
+    fields["backend"].text()
     name = name_of(fields, "workflow")
     exec_timeout_s, queue_timeout_s = _timeouts(fields)
     resources = _resources(fields, outer_resources)
@@ -104,73 +96,59 @@ def _workflow(field: Field, outer_resources: Field | None, given: arrays.Given) 
         name,
         graph.ordered(groups) if array is None else (),
         _labels(fields),
-        fields.choice("priority", _PRIORITIES),
+        fields["priority"].choice(_PRIORITIES),
         exec_timeout_s,
         queue_timeout_s,
-        code=_code(fields.get("code")),
+        code=_code(fields["code"]),
         after=_after(fields),
         array=array,
     )
 
 
-def _code(field: Field | None) -> str | None:
-    if field is None:
-        return None
+def _code(field: Field) -> str | None:
     id = field.node.text
-    if not is_id(id):
-        field.wrong(
-            f"{field.shown()} is not the id of sent code: 64 hexadecimal digits, as `runrig run --print` shows it."
-        )
-        return None
-    return id
+    if is_id(id):
+        return id
+    field.wrong(f"{field.shown()} is not the id of sent code: 64 hexadecimal digits, as `runrig run --print` shows it.")
+    return None
 
 
 def _after(fields: Fields) -> tuple[After, ...]:
-    found = [item.parsed(parse_after) for item in fields.items("after")]
+    found = [item.parsed(parse_after) for item in fields["after"].items()]
     read = tuple(dict.fromkeys(each for each in found if each is not None))
-    if len(read) > MOST_AFTER and (field := fields.get("after")):
-        field.wrong(f"too many workflows ({len(read)}, maximum {MOST_AFTER})")
+    if len(read) > MOST_AFTER:
+        fields["after"].wrong(f"too many workflows ({len(read)}, maximum {MOST_AFTER})")
     return read
 
 
 def _timeouts(fields: Fields) -> tuple[float | None, float | None]:
     """Returns (exec, queue), in seconds."""
-    field = fields.get("timeout")
-    inner = field.fields("timeout", _TIMEOUT) if field else None
-    if inner is None:
-        return None, None
+    inner = fields["timeout"].fields("timeout", _TIMEOUT)
     values = []
     for name in _TIMEOUT:
-        timeout = inner.get(name)
-        seconds = timeout.parsed(parse_duration) if timeout else None
-        if timeout is not None and seconds == 0:
-            timeout.wrong("a limit of 0 would stop everything immediately. Omit it for the default.")
+        seconds = inner[name].parsed(parse_duration)
+        if seconds == 0:
+            inner[name].wrong("a limit of 0 would stop everything immediately. Omit it for the default.")
         values.append(seconds)
     return values[0], values[1]
 
 
-def _resources(fields: Fields, outer: Field | None) -> Mapping[str, Resource]:
-    inner = fields.get("resources")
-    if inner is not None and outer is not None:
+def _resources(fields: Fields, outer: Field) -> Mapping[str, Resource]:
+    inner = fields["resources"]
+    if inner:
         outer.wrong("is defined here and under workflow. Keep one of them.")
-    found = inner or outer
-    return (read_resources(found) if found else {}) or {DEFAULT_RESOURCE: Resource()}
+    return read_resources(inner or outer) or {DEFAULT_RESOURCE: Resource()}
 
 
 def _labels(fields: Fields) -> Mapping[str, str]:
-    entries = fields.map("labels")
+    entries = fields["labels"].entries()
     if too_many := labels.number_problem(len(entries)):
-        found = fields.get("labels")
-        assert found is not None, "entries came from it"
-        found.wrong(too_many)
+        fields["labels"].wrong(too_many)
     read = {}
     for key, field in entries:
         if problem := labels.key_problem(key):
             field.wrong(problem)
-        value = field.text()
-        if value is not None and (problem := labels.value_problem(value)):
-            field.wrong(problem)
-        read[key] = value or ""
+        read[key] = field.checked(labels.value_problem) or ""
     return read
 
 
@@ -178,18 +156,18 @@ def _labels(fields: Fields) -> Mapping[str, str]:
 
 
 def _groups(fields: Fields, resources: Mapping[str, Resource], option: arrays.Given) -> tuple[DraftGroup, ...]:
-    tasks, groups = fields.get("tasks"), fields.get("groups")
-    if tasks is not None and groups is not None:
+    tasks, groups = fields["tasks"], fields["groups"]
+    if tasks:
         groups.wrong("a workflow has tasks or groups, not both. Move the tasks into groups.")
-    if groups is not None:
+    if groups:
         drafts = tuple(draft for item in groups.items() if (draft := _group(item, resources)))
-    elif tasks is not None:
+    elif tasks:
         drafts = tuple(_lone_group(task) for task in _tasks(tasks, resources))
     else:
         fields.need("tasks", "tasks: [{name: NAME, image: IMAGE, command: [...]}], or groups")
         return ()
     given = groups or tasks
-    if given is not None and given.node.value == ():
+    if given.node.value == ():
         given.wrong("is empty. A workflow needs at least one task.")
     drafts = tuple(map(option.into, drafts))
     if not _too_large(fields.field, drafts):
@@ -217,23 +195,22 @@ def _equals(task: DraftTask) -> bool:
 
 def _group(field: Field, resources: Mapping[str, Resource]) -> DraftGroup | None:
     fields = field.fields("a group", _GROUP)
-    if fields is None:
+    if not fields:
         return None
     name = name_of(fields, "group")
     found = fields.need("tasks", "tasks: [{name: NAME, image: IMAGE, command: [...]}]")
-    if found is not None and found.node.value == ():
+    if found.node.value == ():
         found.wrong("is empty. A group needs at least one task.")
-    tasks = _tasks(found, resources) if found else ()
+    tasks = _tasks(found, resources)
     check_slices_of_group([(task.spec, task.field) for task in tasks])
     equals = len(tasks) == 1 and _equals(tasks[0])
-    ignore = fields.flag("ignoreNonleadStatus", not equals)
+    ignore = fields["ignoreNonleadStatus"].flag(not equals)
     if not equals or ignore:
         tasks = _with_lead(field, tasks)
-    barrier = fields.flag("barrier", True)
+    barrier = fields["barrier"].flag(True)
     spec = GroupSpec(name, tuple(task.spec for task in tasks), barrier=barrier, ignore_nonlead_status=ignore)
-    given = fields.get("array")
-    array = arrays.read_array(given, spec) if given else None
-    return DraftGroup(spec, field, tasks, named=True, array=array, array_field=given)
+    given = fields["array"]
+    return DraftGroup(spec, field, tasks, named=True, array=arrays.read_array(given, spec), array_field=given or None)
 
 
 def _with_lead(group: Field, tasks: tuple[DraftTask, ...]) -> tuple[DraftTask, ...]:

@@ -86,14 +86,10 @@ def image_of_user() -> str | None:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    from runrig.spec.fields import root
-    from runrig.spec.yamltree import read_yaml
+    from runrig.spec.fields import Fields, read_file
+
+    def image_in(fields: Fields) -> str | None:
+        return fields["run"].fields("run", ("image",))["image"].text()
 
     with located(str(file)):
-        top = root(read_yaml(text, str(file)))
-        fields = top.fields("a settings file", ("run",))
-        run = fields.get("run") if fields else None
-        inner = run.fields("run", ("image",)) if run else None
-        image = inner.text("image") if inner else None
-        top.problems.raise_if_any()
-    return image
+        return read_file(text, str(file), "a settings file", ("run",), image_in)

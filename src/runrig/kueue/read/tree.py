@@ -15,7 +15,7 @@ from typing import TypeVar
 from runrig.domain.errors import Problem
 from runrig.domain.kueue import Warned
 from runrig.kueue.read.amounts import parse_amount, parse_factor, parse_time, parse_weight
-from runrig.spec.fields import TreeValue, closest, inside, raise_if_any, shortened
+from runrig.spec.fields import TreeValue, closest, raise_if_any, shortened
 from runrig.spec.yamltree import Document, Entry, Node
 
 T = TypeVar("T")
@@ -186,7 +186,8 @@ class Object:
     entries: Mapping[str, Entry]
 
     def get(self, name: str) -> Value | None:
-        return inside(self.at, self.entries, name)
+        entry = self.entries.get(name)
+        return None if entry is None or entry.node.value is None else self.at.child(name, entry.node)
 
     def has(self, name: str) -> bool:
         return self.get(name) is not None
@@ -228,7 +229,7 @@ class Object:
 
     def object(self, name: str) -> "Object":
         """The mapping *name*; an empty one if it is absent."""
-        return (self.get(name) or self._absent(name)).object()
+        return (self.get(name) or self.at.child(name, _NOTHING)).object()
 
     def amounts(self) -> dict[str, int]:
         """A mapping of resources to quantities."""
@@ -277,9 +278,6 @@ class Object:
             found = self.get(name)
             if found is not None and found.node.value not in ((), {}, False, ""):
                 found.warn(sentence)
-
-    def _absent(self, name: str) -> Value:
-        return self.at.at(_NOTHING, f"{self.at.path}.{name}" if self.at.path else name)
 
 
 _NOTHING = Node({})

@@ -9,9 +9,9 @@ from runrig.domain.gangs import Priority
 from runrig.service.commands.submission import ParsedSubmission, Submission
 from runrig.service.commands.submission import read as read_submission
 from runrig.spec import cluster as cluster_file
-from runrig.spec.fields import Field, Fields, closest, each, root
+from runrig.spec.fields import Field, Fields, closest, each, read_file
 from runrig.spec.values import parse_duration
-from runrig.spec.yamltree import decoded, read_yaml
+from runrig.spec.yamltree import decoded
 
 USER = "simulate"
 _WORKFLOW = ("file", "pool", "priority", "at")
@@ -50,34 +50,32 @@ class _Entry:
 def read_scenario(data: bytes | str, read: ReadText) -> Scenario:
     """Raises InvalidInput with all problems of the scenario, or else with all of its workflow files."""
     text = data if isinstance(data, str) else decoded(data, "scenario")
-    top = root(read_yaml(text, "scenario"))
+
+    def declared(fields: Fields) -> tuple[ClusterSpec, list[_Entry]]:
+        cluster = cluster_file.cluster_of(fields)
+        return cluster, _entries(fields, cluster)
+
     # The reader of cluster files, with one additional field.
-    fields = top.fields(
-        "a scenario",
-        (*cluster_file.FIELDS, "workflows"),
-        {"workflow": "this is a workflow file. List it under workflows: [{file: NAME}] in a scenario"},
-    )
-    cluster = cluster_file.cluster_of(fields) if fields else None
-    entries = _entries(fields, cluster) if fields and cluster else []
-    top.problems.raise_if_any()
-    assert cluster is not None, "a file without a problem declares a cluster"
+    known = (*cluster_file.FIELDS, "workflows")
+    hints = {"workflow": "this is a workflow file. List it under workflows: [{file: NAME}] in a scenario"}
+    cluster, entries = read_file(text, "scenario", "a scenario", known, declared, hints)
     return Scenario(cluster, tuple(sorted(_arrivals(entries, read), key=lambda arrival: arrival.at)))
 
 
 def _entries(fields: Fields, cluster: ClusterSpec) -> list[_Entry]:
     pools = [pool.name for pool in cluster.pools]
     found = []
-    items = fields.items("workflows")
+    items = fields["workflows"].items()
     for inner, (file,) in each(items, "a workflow of a scenario", _WORKFLOW, {"file": "file: train.yaml"}):
-        pool, priority = _pool(inner, pools), inner.choice("priority", _PRIORITIES)
-        at = inner.parsed("at", parse_duration) or 0.0
+        pool, priority = _pool(inner, pools), inner["priority"].choice(_PRIORITIES)
+        at = inner["at"].parsed(parse_duration) or 0.0
         found.append(_Entry(inner.field, file.text() or "", pool, priority, at))
     return found
 
 
 def _pool(fields: Fields, pools: list[str]) -> str:
-    field = fields.get("pool")
-    if field is None:
+    field = fields["pool"]
+    if not field:
         if len(pools) == 1:
             return pools[0]
         way_out = f"the file has {len(pools)} pools. Set pool: to one of {', '.join(pools)}"
