@@ -137,8 +137,7 @@ def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     run = spec.object("runPolicy").only(_RUN)
     warn_if_elsewhere(run)
     gang = run.object("schedulingPolicy").only(_GANG)
-    least = gang.get("minAvailable")
-    job = MpiJob(manifest.key, counts["Worker"], least.whole() if least else None, run.flag("suspend", False))
+    job = MpiJob(manifest.key, counts["Worker"], gang.whole("minAvailable", None), run.flag("suspend", False))
     pod_sets, classes, pods = [], [gang.get("priorityClass")], []
     for name, role in _REPLICAS.items():
         if replicas.has(name):
@@ -151,17 +150,16 @@ def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
         spec.at.warn("mpiReplicaSpecs is missing: this job has no pods")
     draft = draft_of(manifest, queue, pods, tuple(pod_sets), classes)
     workers = replicas.object("Worker").get("replicas") or replicas.at
-    return ReadJob(job, draft, workers, (least, None))
+    return ReadJob(job, draft, workers, (gang.get("minAvailable"), None))
 
 
 def _job(manifest: Manifest, spec: Object) -> Job:
-    completions = spec.get("completions")
     modes = {"NonIndexed": False, "Indexed": True}
     least, sync = _annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS)
     return Job(
         workload=manifest.key,
         parallelism=spec.whole("parallelism", 1),
-        completions=completions.whole() if completions else None,
+        completions=spec.whole("completions", None),
         indexed=spec.choice("completionMode", modes, False, otherwise="treated as NonIndexed"),
         min_parallelism=least.text() if least else None,
         sync=sync.text() if sync else None,

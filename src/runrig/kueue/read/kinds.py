@@ -63,7 +63,6 @@ def read_class(manifest: Manifest) -> PriorityClass:
     """Reads a WorkloadPriorityClass or a PriorityClass."""
     body = manifest.body
     body.only((*_CLASS, "globalDefault", "preemptionPolicy") if manifest.kind == "PriorityClass" else _CLASS)
-    value = body.get("value")
-    if value is None:
+    if not body.has("value"):
         body.at.warn("value is missing: treated as 0")
-    return PriorityClass(manifest.name, value.whole(-INT32 - 1) if value else 0, body.flag("globalDefault", False))
+    return PriorityClass(manifest.name, body.whole("value", 0, -INT32 - 1), body.flag("globalDefault", False))

@@ -3,7 +3,7 @@
 import re
 
 from runrig.kueue.read.names import KUEUE, Manifest
-from runrig.kueue.read.tree import INT32, Object, Value
+from runrig.kueue.read.tree import INT32, Object
 
 QUEUE = f"{KUEUE}/queue-name"
 CLASS = f"{KUEUE}/priority-class"
@@ -63,12 +63,8 @@ def waits_for(manifest: Manifest) -> str:
 def boost_of(manifest: Manifest) -> int:
     """The amount that its annotation adds to the priority if the feature gate is on."""
     at = manifest.meta.object("annotations").get(BOOST)
-    return _boost(at) if at else 0
-
-
-def _boost(at: Value) -> int:
-    text = at.text()
-    if not _BOOST.fullmatch(text) or abs(int(text)) > INT32:
+    text = at.text() if at else "0"
+    if at and (not _BOOST.fullmatch(text) or abs(int(text)) > INT32):
         at.warn("ignored: must be a whole number")
         return 0
     return int(text)

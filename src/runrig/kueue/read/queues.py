@@ -142,12 +142,11 @@ def _reference(spec: Object, name: str, other: str) -> str | None:
 def _policies(preemption: Object) -> Policies:
     preemption.only(_PREEMPTION)
     borrow = preemption.object("borrowWithinCohort").only(_BORROW)
-    threshold = borrow.get("maxPriorityThreshold")
     policies = Policies(
         preemption.choice("withinClusterQueue", _WITHIN, Policy.NEVER, otherwise="treated as Never"),
         preemption.choice("reclaimWithinCohort", _RECLAIM, Policy.NEVER, otherwise="treated as Never"),
         borrow.choice("policy", _BORROWING, Policy.NEVER, otherwise="treated as Never"),
-        threshold.whole(-INT32 - 1) if threshold else None,
+        borrow.whole("maxPriorityThreshold", None, -INT32 - 1),
     )
     if policies.reclaim is Policy.NEVER and policies.borrow is not Policy.NEVER:
         borrow.at.warn("Kueue rejects this without reclaimWithinCohort")

@@ -27,8 +27,6 @@ _DYNAMIC = (
 )  # fmt: skip
 _JAVA = re.compile(r"([0-9.]+)([kmgtp])b?", re.IGNORECASE | re.ASCII)
 
-Made = Mapping[str, Entry]
-
 
 def spark_pods(spec: Object, _beside: Beside) -> list[Part]:
     """One driver, and the initial number of executors."""
@@ -47,13 +45,13 @@ def spark_pods(spec: Object, _beside: Beside) -> list[Part]:
 
 def _with_template(pod: Object) -> Object:
     pod.only((*_READ, *_COPIED, *_NO_BEARING))
-    resources = _entries({"requests": _node(dict(_requests(pod))), "limits": _node(dict(_limits(pod)))})
-    main = _node(_entries({"name": Node("spark"), "resources": _node(resources)}))
+    resources = _node({"requests": Node(dict(_requests(pod))), "limits": Node(dict(_limits(pod)))})
+    main = _node({"name": Node("spark"), "resources": resources})
     containers = Node((main, *(each.node for each in pod.items("sidecars"))))
-    spec = _entries({"containers": containers, **{name: at.node for name in _COPIED if (at := pod.get(name))}})
+    spec = _node({"containers": containers, **{name: at.node for name in _COPIED if (at := pod.get(name))}})
     annotations = {**pod.object("template").object("metadata").object("annotations").entries}
-    metadata = _entries({"annotations": _node({**annotations, **pod.object("annotations").entries})})
-    return pod.having("template", _node(_entries({"metadata": _node(metadata), "spec": _node(spec)})))
+    metadata = _node({"annotations": Node({**annotations, **pod.object("annotations").entries})})
+    return pod.having("template", _node({"metadata": metadata, "spec": spec}))
 
 
 def _requests(pod: Object) -> Iterator[tuple[str, Entry]]:
@@ -79,9 +77,5 @@ def _amount(resource: str, at: Value | None) -> Iterator[tuple[str, Entry]]:
     yield resource, Entry(None, Node(text, text, at.node.place) if java else at.node)
 
 
-def _entries(nodes: Mapping[str, Node]) -> Made:
-    return {name: Entry(None, node) for name, node in nodes.items()}
-
-
-def _node(entries: Made) -> Node:
-    return Node(entries)
+def _node(fields: Mapping[str, Node]) -> Node:
+    return Node({name: Entry(None, node) for name, node in fields.items()})

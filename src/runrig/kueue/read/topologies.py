@@ -95,8 +95,7 @@ def _size(at: Value) -> int:
 def _layers(at: Value) -> Iterator[Slices]:
     for fields in (each.object() for each in at.items()):
         fields.only(("topology", "size"))
-        size = fields.get("size")
-        yield Slices(fields.need("topology"), size.whole(1) if size else 0)
+        yield Slices(fields.need("topology"), fields.whole("size", 0, 1))
 
 
 def _written_layers(at: Value) -> Iterator[Slices]:

@@ -206,7 +206,7 @@ class Object:
         found = self.get(name)
         return found.text() if found else default
 
-    def whole(self, name: str, default: int, least: int = 0, most: int = INT32) -> int:
+    def whole(self, name: str, default: T, least: int = 0, most: int = INT32) -> int | T:
         found = self.get(name)
         return found.whole(least, most) if found else default
 

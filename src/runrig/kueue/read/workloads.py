@@ -63,11 +63,9 @@ def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) ->
     warn_of_marks(manifest)
     near: list[Value] = []
     pod_sets, problem = _pod_sets(manifest, _reclaimable(status), near, around)
-    priority = spec.get("priority")
     evicted = manifest.condition("Evicted")
     admission = status.get("admission")
     late = evicted is not None and evicted.status and evicted.reason in _LATER[manager.by_creation :]
-    queue = spec.get("queueName")
     status.only(_STATUS, _UNSUPPORTED_STATUS)
     states = dict(_states(status))
     given_up = any(state in _GIVEN_UP for state in states.values())
@@ -76,10 +74,10 @@ def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) ->
     return Draft(
         name=manifest.key,
         namespace=manifest.namespace,
-        at=queue or spec.at,
-        local_queue=queue.text() if queue else "",
+        at=spec.get("queueName") or spec.at,
+        local_queue=spec.text("queueName"),
         pod_sets=pod_sets,
-        priority=priority.whole(-INT32 - 1) if priority else None,
+        priority=spec.whole("priority", None, -INT32 - 1),
         classes=_classes(spec),
         boost=boost_of(manifest),
         created_at=manifest.created,
