@@ -11,15 +11,15 @@ from runrig.domain.plan import Admit, Decision, Nominate, Preempt
 
 
 def admit_10k() -> float:
-    """Ten cycles with one head per pool: 10,000 gangs of one GPU that all fit.  Per pool, 8 start on the first flavor and 2 on
+    """Ten cycles with one gang per pool: 10,000 gangs of one GPU that all fit.  Per pool, 8 start on the first flavor and 2 on
     the second.
     """
     ledger, pools = thousand_pools()
-    queue(ledger, (gang(f"w{each:05}", pools[each % 1000], Priority.NORMAL, each) for each in range(10_000)))
-    gc.collect()  # the setup's garbage must not be collected during measured cycles
     total, flavors = 0.0, Counter[str]()
     for at in range(10):
-        seconds, made = timed_cycle(ledger, at, heads_per_pool=1)
+        queue(ledger, (gang(f"w{at}{each:03}", pools[each], Priority.NORMAL, at) for each in range(1000)))
+        gc.collect()  # the setup's garbage must not be collected during measured cycles
+        seconds, made = timed_cycle(ledger, at)
         total += seconds
         flavors.update(_flavors(made))
     assert flavors == {"a100": 8000, "h100": 2000}, flavors
@@ -34,7 +34,7 @@ def nofit() -> float:
     assert Counter(_flavors(full)) == {"a100": 8000, "h100": 8000}
     queue(ledger, (gang(f"x{each:05}", pools[each], Priority.NORMAL, each) for each in range(1000)))
     gc.collect()  # the setup's garbage must not be collected during measured cycles
-    seconds, made = timed_cycle(ledger, 1, heads_per_pool=1)
+    seconds, made = timed_cycle(ledger, 1)
     assert (made, sum(len(bucket.waiting) for bucket in ledger.pending.values())) == ([], 1000)
     return seconds
 
@@ -51,7 +51,7 @@ def reclaim(heads: int) -> float:
     preemptors = [pools[1 + 2 * (each * (500 // heads))] for each in range(heads)]
     queue(ledger, (gang(f"x{at:05}", pool, Priority.NORMAL, at, 8) for at, pool in enumerate(preemptors)))
     gc.collect()  # the setup's garbage must not be collected during measured cycles
-    seconds, made = timed_cycle(ledger, 1, heads_per_pool=1)
+    seconds, made = timed_cycle(ledger, 1)
     assert Counter(type(each) for each in made) == {Nominate: heads, Preempt: 8 * heads}, len(made)
     targets = [each.gang for each in made if isinstance(each, Preempt)]
     assert len(set(targets)) == 8 * heads, "no gang is preempted twice"

@@ -121,15 +121,17 @@ def _after_changes(ledger: Ledger, entry: Entry) -> Iterator[float]:
 
 
 class Stream(NamedTuple):
+    """*at_once*: all gangs wait for the first cycle; else a gang of each pool comes before each."""
+
     near: tuple[Requirement, ...]
-    heads: int | None = 1
+    at_once: bool = False
 
 
 STREAMS: Mapping[str, Stream] = {
     "required rack": Stream(_IN_RACK),
     "preferred rack": Stream(_NEAR_RACK),
     "unconstrained": Stream(()),
-    "required rack, one cycle": Stream(_IN_RACK, None),
+    "required rack, one cycle": Stream(_IN_RACK, at_once=True),
 }
 
 
@@ -141,14 +143,13 @@ def throughput(stream: Stream, cluster: Cluster = FULL, pools: int = 100, gangs:
         gang(f"w{each:04}-1/g", GPUS, stream.near, gpus=GPUS, pool=names[each % pools], at=each)
         for each in range(gangs)
     ]
-    queue(ledger, waiting)
-    total, placed, cycles = 0.0, dict[str, Placement](), 0
-    while ledger.pending:
-        seconds, decisions = timed_cycle(ledger, gangs + cycles, stream.heads)
-        total, cycles = total + seconds, cycles + 1
+    total, placed, step = 0.0, dict[str, Placement](), gangs if stream.at_once else pools
+    for first in range(0, gangs, step):
+        queue(ledger, waiting[first : first + step])
+        seconds, decisions = timed_cycle(ledger, gangs + first)
+        total += seconds
         placed |= {each.gang: each.placement for each in decisions if isinstance(each, Admit)}
-        assert decisions, f"{len(placed)} of {gangs} started, and then none"
-    assert (cycles, len(placed)) == (1 if stream.heads is None else gangs // pools, gangs), cycles
+    assert len(placed) == gangs, f"{len(placed)} of {gangs} started"
     return total, check(cluster, ((each, placed[each.id]) for each in waiting))
 
 
@@ -236,7 +237,7 @@ def fewer(runs: int, cluster: Cluster = FULL, state: State | None = None) -> Mea
 
     def measure() -> float:
         queue(ledger, [head])
-        seconds, decisions = timed_cycle(ledger, 0, heads_per_pool=1)
+        seconds, decisions = timed_cycle(ledger, 0)
         found.extend(each.placement for each in decisions if isinstance(each, Admit))
         ledger.apply(Release(head.id), 0)
         return seconds

@@ -69,17 +69,17 @@ def queue(ledger: Ledger, gangs: Iterable[Gang]) -> None:
         ledger.apply(Queue(each), each.submitted_at)
 
 
-def cycle(ledger: Ledger, at: float, heads_per_pool: int | None = None) -> list[Decision]:
+def cycle(ledger: Ledger, at: float) -> list[Decision]:
     """The decisions of one cycle, applied."""
     made = []
-    for decision in decide(ledger, heads_per_pool=heads_per_pool):
+    for decision in decide(ledger):
         if decision is not None:
             ledger.apply(decision, at)
             made.append(decision)
     return made
 
 
-def timed_cycle(ledger: Ledger, at: float, heads_per_pool: int | None = None) -> tuple[float, list[Decision]]:
+def timed_cycle(ledger: Ledger, at: float) -> tuple[float, list[Decision]]:
     start = perf_counter()
-    made = cycle(ledger, at, heads_per_pool)
+    made = cycle(ledger, at)
     return perf_counter() - start, made

@@ -126,7 +126,7 @@ def test_one_gang_is_placed(asked: Asked, used: Used) -> None:
     assert place(asked, 1, TINY).used == used
 
 
-@pytest.mark.parametrize("stream", [Stream(RACK), Stream(NEAR_RACK), Stream(()), Stream(RACK, None)])
+@pytest.mark.parametrize("stream", [Stream(RACK), Stream(NEAR_RACK), Stream(()), Stream(RACK, at_once=True)])
 def test_gangs_of_half_a_rack_fill_whole_racks(stream: Stream) -> None:
     seconds, used = throughput(stream, HALVES, pools=2, gangs=6)
     assert (seconds > 0, used) == (True, Used(48, 3, 2))

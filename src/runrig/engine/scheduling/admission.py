@@ -34,14 +34,12 @@ DRAWN_PER_STEP = 16
 """Gangs drawn, whatever happens to them, that take about as long as evaluating one."""
 
 
-def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[Decision | None, None, None]:
+def decide(ledger: Ledger) -> Generator[Decision | None, None, None]:
     """Yields all decisions that are possible now, and None after each evaluated gang; several after a long search. If a gang that
     starts lets others pass a STRICT_FIFO head (rule W6), begins again with the first in order.
-
-    *heads_per_pool*: how many gangs of each pool to try; None: all.
     """
     yield from _nominated(ledger)
-    looked = _Looked(ledger, heads_per_pool)
+    looked = _Looked(ledger)
     again = True
     while again:
         again = yield from _passes(ledger, looked)
@@ -71,10 +69,8 @@ class _Looked:
     failed. A head that a limit of its user stops is passed over and sleeps like any other: it delays no other user (rule W6).
     """
 
-    def __init__(self, ledger: Ledger, heads_per_pool: int | None) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._most = heads_per_pool
-        self._count: dict[str, int] = {}
         self._nominated = strict_and_waiting(ledger)
         self._closed = set[str]()
         self.limited: dict[str, Entry] = {}  # closed pool → its head that failed, if its user has a limit
@@ -93,14 +89,7 @@ class _Looked:
         if entry.gang.refused or entry.bucket.parked == self._ledger.sleepers.changes:
             self.failed(entry, turn)
             return True
-        if self._most is not None:
-            seen = self._count[pool] = self._count.get(pool, 0) + 1
-            return seen > self._most
         return False
-
-    def enough_of(self, pool: str) -> bool:
-        """Whether this cycle has tried the maximum number of gangs of *pool*."""
-        return self._most is not None and self._count[pool] >= self._most
 
     def failed(self, entry: Entry, turn: Pass) -> None:
         """Skips the bucket of *entry* until something that it lacks may be available: all of its gangs would get the same answer."""
@@ -229,8 +218,7 @@ def _tried(
                 looked.failed(entry, turn)
         else:
             yield _admit(ledger, entry.gang, found)
-        if not looked.enough_of(entry.bucket.pool):
-            heads.next_of(entry.bucket)
+        heads.next_of(entry.bucket)
         yield from _steps(ledger, before)
         if looked.limited and looked.opens_again():
             return True
