@@ -325,9 +325,7 @@ def role_on(kind: RoleKind, pool: str | None) -> Grant:
             f"{pool!r} is a subpool, but roles are granted on top-level pools and cover their subpools. Grant it on {parent!r}",
             "role",
         )
-    problem = name_problem("pool", pool)
-    if problem is not None:
-        raise InvalidInput.one(problem, "role")
+    InvalidInput.check(name_problem("pool", pool), "role")
     return Grant(RoleKind.POOL_ADMIN if kind is RoleKind.ADMIN else kind, pool)
 
 

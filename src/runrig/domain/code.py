@@ -126,8 +126,7 @@ def read_manifest(raw: bytes) -> Manifest:
         raise InvalidInput.one(
             "invalid manifest: must be {files: [[PATH, EXECUTABLE, SHA256, SIZE], ...], links: [[PATH, TARGET], ...]}"
         ) from None
-    if (problem := next(_problems(manifest), None)) is not None:
-        raise InvalidInput.one(problem)
+    InvalidInput.check(next(_problems(manifest), None))
     return manifest
 
 

@@ -80,6 +80,12 @@ class InvalidInput(RunrigError):
     def one(cls, message: str, path: str = "") -> "InvalidInput":
         return cls((Problem(message, path),))
 
+    @classmethod
+    def check(cls, problem: str | None, path: str = "") -> None:
+        """Raises InvalidInput if there is a *problem*."""
+        if problem:
+            raise cls.one(problem, path)
+
 
 class NotFound(RunrigError):
     code = "NOTFOUND"

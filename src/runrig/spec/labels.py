@@ -43,7 +43,7 @@ def with_labels(spec: WorkflowSpec, items: Sequence[str]) -> WorkflowSpec:
     if not items:
         return spec
     labels = {**spec.labels, **_pairs(items)}
-    _raise(number_problem(len(labels)), "label")
+    InvalidInput.check(number_problem(len(labels)), "label")
     return replace(spec, labels=labels)
 
 
@@ -53,7 +53,7 @@ def _pairs(items: Sequence[str]) -> Mapping[str, str]:
         key, equals, value = item.partition("=")
         if not equals:
             raise InvalidInput.one(f"{item!r:.120} is not a label. Use KEY=VALUE.", "label")
-        _raise(key_problem(key) or value_problem(value), "label")
+        InvalidInput.check(key_problem(key) or value_problem(value), "label")
         pairs[key] = value
     return pairs
 
@@ -65,16 +65,16 @@ def read_selector(text: str) -> LabelSelector:
         raise InvalidInput.one(
             f"{text!r:.120} is not a label selector. Use KEY=VALUE, such as team=vision or run=(a|b)*.", "label"
         )
-    _raise(key_problem(key), "label")
+    InvalidInput.check(key_problem(key), "label")
     patterns = _alternatives(value)
     for pattern in patterns:
-        _raise(value_problem(pattern.replace("*", "a")), "label")
+        InvalidInput.check(value_problem(pattern.replace("*", "a")), "label")
     return LabelSelector(key, patterns)
 
 
 def read_key(text: str) -> str:
     """Returns a label key as a filter. Raises InvalidInput."""
-    _raise(key_problem(text), "no_label")
+    InvalidInput.check(key_problem(text), "no_label")
     return text
 
 
@@ -82,7 +82,7 @@ def read_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Returns the distinct *tags*, sorted. Raises InvalidInput."""
     found = tuple(sorted(set(tags)))
     for tag in found:
-        _raise(value_problem(tag, "tag"), "tags")
+        InvalidInput.check(value_problem(tag, "tag"), "tags")
     return found
 
 
@@ -99,8 +99,3 @@ def _alternatives(value: str) -> tuple[str, ...]:
     if math.prod(map(len, choices)) > MOST_PATTERNS:
         raise InvalidInput.one(f"{value!r:.120} matches too many values (maximum {MOST_PATTERNS})", "label")
     return tuple(dict.fromkeys(re.sub(r"\*+", "*", "".join(each)) for each in itertools.product(*choices)))
-
-
-def _raise(problem: str | None, path: str) -> None:
-    if problem is not None:
-        raise InvalidInput.one(problem, path)

@@ -167,9 +167,9 @@ def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
         raise Conflict(f"cohort {cohort.name} already exists. Change it with `runrig cohort update`")
     if not create and before is None:
         raise NotFound(f"cohort {cohort.name!r} not found. List cohorts with `runrig cohort list`")
-    problem = name_problem("cohort", cohort.name) or (name_problem("cohort", cohort.parent) if cohort.parent else None)
-    if problem:
-        raise InvalidInput.one(problem, "name")
+    InvalidInput.check(name_problem("cohort", cohort.name), "name")
+    if cohort.parent:
+        InvalidInput.check(name_problem("cohort", cohort.parent), "name")
     if wrong := WEIGHT.kind.problem(cohort.weight):
         raise InvalidInput.one(f"weight {wrong}", "weight")
     _check_quotas(state.flavors, cohort.quotas)

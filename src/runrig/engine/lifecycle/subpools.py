@@ -38,8 +38,7 @@ def parent_of(pools: Mapping[str, Pool], subpool: Pool) -> Pool:
     problem = subpool_name_problem(name, short)
     if problem is None and subpool.name != f"{name}{SUBPOOL_DELIMITER}{short}":
         problem = f"subpool {short!r} of {name!r} must be called {name}--{short}"
-    if problem is not None:
-        raise InvalidInput.one(problem, "name")
+    InvalidInput.check(problem, "name")
     if parent.state is not PoolState.ACTIVE:
         raise Conflict(f"pool {name} is {parent.state.value}: its subpools can no longer be created or changed")
     return parent

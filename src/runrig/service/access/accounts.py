@@ -183,5 +183,4 @@ def check_user(name: str) -> None:
     problem = user_problem(name)
     if problem is None and name in RESERVED:
         problem = f"user name {name!r} is reserved. Choose another name"
-    if problem is not None:
-        raise InvalidInput.one(problem, "name")
+    InvalidInput.check(problem, "name")

@@ -54,9 +54,7 @@ class Credentials:
         expected: Expected = None,
     ) -> tuple[Credential, bool]:
         """Returns (the credential, whether it is new). Raises InvalidInput, Conflict, Changed, ServerFault."""
-        problem = name_problem(name)
-        if problem is not None:
-            raise InvalidInput.one(problem, "name")
+        InvalidInput.check(name_problem(name), "name")
         check_values(kind, values)
         keys = keys_in(self._keys)
         with self._accounts.changing(actor) as change:

@@ -101,8 +101,8 @@ class Tokens:
 
         Raises NotFound, NotAllowed, InvalidInput, Changed.
         """
-        if not isinstance(description, Keep) and (problem := _description_problem(description)) is not None:
-            raise InvalidInput.one(problem, "description")
+        if not isinstance(description, Keep):
+            InvalidInput.check(_description_problem(description), "description")
         with self._accounts.changing(actor) as change:
             before = self.named(user, name)
             self._check_reached(before, by)
