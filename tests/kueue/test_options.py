@@ -71,7 +71,7 @@ def test_an_unknown_gate_is_a_usage_error(text: str, message: str) -> None:
 def test_the_message_about_an_unknown_gate_suggests_names() -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_gates("X=true")
-    assert ", ".join(GATES[:20]) in caught.value.message
+    assert ", ".join(list(GATES)[:20]) in caught.value.message
 
 
 @pytest.mark.parametrize(

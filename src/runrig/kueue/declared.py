@@ -14,6 +14,44 @@ from runrig.domain.nodes import Node, Taint
 from runrig.domain.pools import Queueing, Quotas
 from runrig.domain.quantities import Requests
 
+GATES: Mapping[str, bool | None] = {
+    "AdmissionGatedBy": True,
+    "AdmissionFairSharing": None,
+    "ConcurrentAdmission": None,
+    "ElasticJobsViaWorkloadSlices": None,
+    "ElasticJobsViaWorkloadSlicesWithTAS": None,
+    "FairSharingPreemptWithinNominal": True,
+    "FairSharingPrioritizeNonBorrowing": True,
+    "FlavorFungibility": None,
+    "FlavorFungibilityPreserveScanProgress": True,
+    "HierarchicalCohorts": None,
+    "KueueDRAIntegration": None,
+    "KueueDRAIntegrationExtendedResource": None,
+    "MultiKueue": None,
+    "MultiKueueOrchestratedPreemption": None,
+    "PartialAdmission": True,
+    "PriorityBoost": False,
+    "PrioritizePreemptorWorkloads": None,
+    "PrioritySortingWithinCohort": True,
+    "QuotaCheckStrategy": None,
+    "ReclaimablePods": True,
+    "RecomputeAssignmentUponPreemptionTargetsOverlap": True,
+    "SchedulingEquivalenceHashing": True,
+    "TASBalancedPlacement": False,
+    "TASFailedNodeReplacement": None,
+    "TASHandleOverlappingFlavors": True,
+    "TASMultiLayerTopology": True,
+    "TASProfileLeastFreeCapacity": False,
+    "TASProfileMixed": True,
+    "TASRecomputeAssignmentWithinSchedulingCycle": True,
+    "TASRespectNodeAffinityPreferred": False,
+    "TopologyAwareScheduling": True,
+    "UnadmittedWorkloadsObservability": None,
+    "VisibilityOnDemand": None,
+    "WorkloadPriorityClassDefaulting": None,
+}
+"""Feature gates of Kueue that affect admission, with their defaults; None: ignored here, but for `PREEMPTORS_FIRST` without rule R5."""
+
 
 class Policy(enum.Enum):
     """Which work may be preempted.

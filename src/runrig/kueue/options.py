@@ -5,45 +5,8 @@ from dataclasses import dataclass, field
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.kueue import FAIR, Settings, Strategy
+from runrig.kueue.declared import GATES
 from runrig.spec.fields import closest
-
-GATES = (
-    "AdmissionGatedBy",
-    "AdmissionFairSharing",
-    "ConcurrentAdmission",
-    "ElasticJobsViaWorkloadSlices",
-    "ElasticJobsViaWorkloadSlicesWithTAS",
-    "FairSharingPreemptWithinNominal",
-    "FairSharingPrioritizeNonBorrowing",
-    "FlavorFungibility",
-    "FlavorFungibilityPreserveScanProgress",
-    "HierarchicalCohorts",
-    "KueueDRAIntegration",
-    "KueueDRAIntegrationExtendedResource",
-    "MultiKueue",
-    "MultiKueueOrchestratedPreemption",
-    "PartialAdmission",
-    "PriorityBoost",
-    "PrioritizePreemptorWorkloads",
-    "PrioritySortingWithinCohort",
-    "QuotaCheckStrategy",
-    "ReclaimablePods",
-    "RecomputeAssignmentUponPreemptionTargetsOverlap",
-    "SchedulingEquivalenceHashing",
-    "TASBalancedPlacement",
-    "TASFailedNodeReplacement",
-    "TASHandleOverlappingFlavors",
-    "TASMultiLayerTopology",
-    "TASProfileLeastFreeCapacity",
-    "TASProfileMixed",
-    "TASRecomputeAssignmentWithinSchedulingCycle",
-    "TASRespectNodeAffinityPreferred",
-    "TopologyAwareScheduling",
-    "UnadmittedWorkloadsObservability",
-    "VisibilityOnDemand",
-    "WorkloadPriorityClassDefaulting",
-)
-"""Kueue's feature gates that affect admission."""
 
 _STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 _FLAGS = {"true": True, "false": False}

@@ -6,10 +6,10 @@ from dataclasses import replace
 from runrig.domain.kueue import Preemption, Settings, Warned
 from runrig.kueue import decisions
 from runrig.kueue.decisions import CycleReport
+from runrig.kueue.declared import GATES as KNOWN_GATES
 from runrig.kueue.declared import Granted, StopPolicy, System, Workload
 from runrig.kueue.engine.scheduler_context import GATES, PREEMPTORS_FIRST
 from runrig.kueue.engine.simulator import Simulator
-from runrig.kueue.options import GATES as KNOWN_GATES
 from runrig.kueue.options import Options
 from runrig.kueue.read import Manifests
 from runrig.kueue.read.jobs import Changes, started, suspended

@@ -11,6 +11,7 @@ from runrig.domain.kueue import Settings, Strategy
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, QuotaLeaf, QuotaNode, Request, add, add_everywhere, take
 from runrig.engine.quota.share import Amount, Shares
 from runrig.engine.quota.together import Change, change_together
+from runrig.kueue.declared import GATES as KNOWN_GATES
 from runrig.kueue.declared import System
 from runrig.kueue.engine.cluster_queue import HolderEntry, QueueState
 from runrig.kueue.engine.node_tree import Reservation, release, reserve
@@ -23,26 +24,7 @@ _HOLDS = attrgetter("leaf", "request")
 DECIDED = (CHARGED,)
 """The layer that counts in decisions."""
 
-GATES: Mapping[str, bool] = {
-    "AdmissionGatedBy": True,
-    "FairSharingPreemptWithinNominal": True,
-    "FairSharingPrioritizeNonBorrowing": True,
-    "FlavorFungibilityPreserveScanProgress": True,
-    "PartialAdmission": True,
-    "PrioritySortingWithinCohort": True,
-    "PriorityBoost": False,
-    "RecomputeAssignmentUponPreemptionTargetsOverlap": True,
-    "ReclaimablePods": True,
-    "SchedulingEquivalenceHashing": True,
-    "TASBalancedPlacement": False,
-    "TASHandleOverlappingFlavors": True,
-    "TASMultiLayerTopology": True,
-    "TASProfileLeastFreeCapacity": False,
-    "TASProfileMixed": True,
-    "TASRecomputeAssignmentWithinSchedulingCycle": True,
-    "TASRespectNodeAffinityPreferred": False,
-    "TopologyAwareScheduling": True,
-}
+GATES: Mapping[str, bool] = {name: on for name, on in KNOWN_GATES.items() if on is not None}
 """Feature gates that affect decisions here, with their defaults."""
 
 PREEMPTORS_FIRST = "PrioritizePreemptorWorkloads"

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 import yaml
 
 from runrig.domain.errors import InvalidInput
-from runrig.kueue.options import GATES, Options, parse_gates, parse_strategies
+from runrig.kueue.declared import GATES
+from runrig.kueue.options import Options, parse_gates, parse_strategies
 from runrig.service.simulate.scenario import ReadText
 from runrig.spec.yamltree import LARGEST_TEXT
 from runrig.wire.simulate import Outcome
