@@ -50,6 +50,8 @@ def read_credentials(
 ) -> tuple[CredentialUse, ...]:
     """*variable*: the pattern of variable names. *files*: of the task."""
     whole = fields["credentials"]
+    if not whole:
+        return ()
     found: list[CredentialUse] = []
     for name, field in whole.entries():
         problem = name_problem(name)

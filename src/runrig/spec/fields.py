@@ -17,7 +17,6 @@ from runrig.spec.yamltree import Entry, Node, Place, read_yaml
 
 T = TypeVar("T")
 MOST_SHOWN = 100
-_MISSING = Node(None)
 
 
 class Problems:
@@ -63,8 +62,9 @@ class TreeValue(ABC):
         """Returns *node*, the field *name* of this mapping."""
         return self.at(node, f"{self.path}.{name}" if self.path else name)
 
-    def expected(self, what: str) -> None:
-        self.wrong(f"expected {what}, got {self.shown()}")
+    def expected(self, what: str, hint: str = "") -> None:
+        if self:
+            self.wrong(f"expected {what}, got {self.shown()}{hint}")
 
     def shown(self) -> str:
         """Returns the value, shortened for a message."""
@@ -81,8 +81,7 @@ class TreeValue(ABC):
     def text(self) -> str | None:
         if isinstance(self.node.value, str):
             return self.node.value
-        hint = ". Put it in quotes." if isinstance(self.node.value, int | float) else ""
-        self.wrong(f"expected text, got {self.shown()}{hint}")
+        self.expected("text", ". Put it in quotes." if isinstance(self.node.value, int | float) else "")
         return None
 
     def between(self, value: object, least: int, most: int) -> int | None:
@@ -115,7 +114,7 @@ class Field(TreeValue):
 
     def __bool__(self) -> bool:
         """Whether it is not missing."""
-        return self.node is not _MISSING
+        return self is not _MISSING
 
     @property
     def name(self) -> str:
@@ -215,6 +214,7 @@ class Field(TreeValue):
         return Fields(self, what, self.node.value)
 
 
+_MISSING = Field(Node(None), "", Problems())
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -231,7 +231,7 @@ class Fields:
 
     def __getitem__(self, name: str) -> Field:
         entry = self.entries.get(name)
-        return self.field.child(name, _MISSING if entry is None or entry.node.value is None else entry.node)
+        return _MISSING if entry is None or entry.node.value is None else self.field.child(name, entry.node)
 
     def need(self, name: str, example: str) -> Field:
         """Returns a required field. *example*: shown if it is missing."""

@@ -79,7 +79,7 @@ def with_environment(spec: WorkflowSpec, env: Mapping[str, str]) -> WorkflowSpec
 
 
 def _check_version(version: Field) -> None:
-    if version.node.text != str(VERSION):
+    if version and version.node.text != str(VERSION):
         version.wrong(f"{version.shown()} is not supported. Use version: {VERSION}, or omit it.")
 
 
@@ -107,8 +107,8 @@ def _workflow(field: Field, outer_resources: Field, given: arrays.Given) -> Work
 
 def _code(field: Field) -> str | None:
     id = field.node.text
-    if is_id(id):
-        return id
+    if not field or is_id(id):
+        return id or None
     field.wrong(f"{field.shown()} is not the id of sent code: 64 hexadecimal digits, as `runrig run --print` shows it.")
     return None
 
@@ -123,6 +123,8 @@ def _after(fields: Fields) -> tuple[After, ...]:
 
 def _timeouts(fields: Fields) -> tuple[float | None, float | None]:
     """Returns (exec, queue), in seconds."""
+    if not fields["timeout"]:
+        return None, None
     inner = fields["timeout"].fields("timeout", _TIMEOUT)
     values = []
     for name in _TIMEOUT:
