@@ -137,9 +137,9 @@ def test_submitters_can_change_and_enter_their_workflows_while_they_have_a_role(
 def test_only_a_global_role_covers_what_belongs_to_no_pool() -> None:
     assert not allows(asking("team-admin"), Permission.READ_POOL)
     assert allows(asking("viewer"), Permission.READ_POOL)
-    assert allows(asking("team-admin"), Permission.CHANGE_SUBPOOLS, parent="team")
-    assert not allows(asking("team-admin"), Permission.CHANGE_SUBPOOLS, parent="team2")
-    assert not allows(asking("team-user"), Permission.CHANGE_SUBPOOLS, parent="team")
+    assert allows(asking("team-admin"), Permission.CHANGE_SUBPOOLS, pool="team")
+    assert not allows(asking("team-admin"), Permission.CHANGE_SUBPOOLS, pool="team2")
+    assert not allows(asking("team-user"), Permission.CHANGE_SUBPOOLS, pool="team")
 
 
 @given(grant=grants)

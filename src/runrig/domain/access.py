@@ -263,19 +263,8 @@ OF_OWNERS = frozenset({Permission.CHANGE_WORKFLOW, Permission.EXEC_WORKFLOW})
 """Permissions that users who may submit have on their own workflows."""
 
 
-def allows(
-    identity: Identity,
-    permission: Permission,
-    *,
-    pool: str | None = None,
-    parent: str | None = None,
-    owner: str | None = None,
-) -> bool:
-    """Whether *identity* has *permission*.
-
-    *pool*: full name of the pool. *parent*: parent of a subpool that does not exist yet. *owner*: owner of the workflow or
-    token.
-    """
+def allows(identity: Identity, permission: Permission, *, pool: str | None = None, owner: str | None = None) -> bool:
+    """Whether *identity* has *permission*. *pool*: full name of the pool. *owner*: owner of the workflow or token."""
     if permission in (Permission.CONNECT, Permission.LIST_POOLS, Permission.OWN_CREDENTIALS):
         return True
     if permission is Permission.OWN_TOKENS:
@@ -292,7 +281,7 @@ def allows(
     if permission in _OF_ALL_POOLS:
         return any(grant.kind in _OF_ALL_POOLS[permission] and grant.covers(None) for grant in identity.grants)
     enough = _WORKERS if permission in OF_OWNERS and mine else OF_A_POOL[permission]
-    return any(grant.kind in enough and grant.covers(parent if pool is None else pool) for grant in identity.grants)
+    return any(grant.kind in enough and grant.covers(pool) for grant in identity.grants)
 
 
 # ---------------------------------------------------------------- names

@@ -152,7 +152,6 @@ class StateBranch:
             revision=state.revision,
             rests=self.rests,
             cycles=self._cycles,
-            steps=self.steps,
             ran={gang: self._at_first.get(gang) for gang in self._touched},
             runs={gang: now[gang].placement if gang in now else None for gang in self._touched},
             parties={gang: self._party(gang) for gang in self._touched},

@@ -29,7 +29,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A branch that has settled or reached its budget (*rests* False), after *cycles* and *steps*.
+    """A branch that has settled or reached its budget (*rests* False), after *cycles*.
 
     *ran*, *runs*: gang → its placement at first and now, None if it did not run; for gangs that changed. *parties*: describes
     them.
@@ -42,7 +42,6 @@ class Outcome:
     revision: int
     rests: bool
     cycles: int
-    steps: int
     ran: Mapping[str, Placement | None]
     runs: Mapping[str, Placement | None]
     parties: Mapping[str, PlanGang]

@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,9})
 _POWERS = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {unit: 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)}
 _FINEST = Decimal("1e-9")
-_SMALLEST_WEIGHT = Fraction(1, 10**9)
+SMALLEST_WEIGHT = Fraction(1, 10**9)
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 
@@ -35,12 +35,6 @@ def parse_weight(text: str) -> Fraction:
 def parse_factor(text: str) -> Fraction:
     """Like `parse_weight`, but negative numbers are allowed."""
     return -parse_weight(text[1:]) if text.startswith("-") else parse_weight(text)
-
-
-def weight_problem(weight: Fraction) -> str | None:
-    if 0 < weight <= _SMALLEST_WEIGHT:
-        return "a weight must be 0 or more than 1e-9"
-    return None
 
 
 def parse_time(text: str) -> float:

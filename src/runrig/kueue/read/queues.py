@@ -15,7 +15,7 @@ from runrig.kueue.declared import (
     QueueCohort,
     StopPolicy,
 )
-from runrig.kueue.read.amounts import weight_problem
+from runrig.kueue.read.amounts import SMALLEST_WEIGHT
 from runrig.kueue.read.names import Manifest, check_name
 from runrig.kueue.read.quota import Groups, read_groups
 from runrig.kueue.read.selectors import read_selector
@@ -170,9 +170,8 @@ def _weight(spec: Object) -> Fraction:
     fair = spec.object("fairSharing").only(("weight",))
     found = fair.get("weight")
     weight = found.weight() if found else Fraction(1)
-    problem = weight_problem(weight)
-    if found is not None and problem:
-        found.warn(problem)
+    if found and 0 < weight <= SMALLEST_WEIGHT:
+        found.warn("a weight must be 0 or more than 1e-9")
     return weight
 
 
