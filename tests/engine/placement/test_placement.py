@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.gangs import NodeShare
-from runrig.domain.nodes import Flavor, Node
+from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.quantities import CPU, GPU, MEMORY, Requests, requests_of
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.node_capacity import EMPTY, NO_BOUND
@@ -77,6 +77,14 @@ def test_no_pods_need_no_node() -> None:
 
 
 # ---------------------------------------------------------------- nodes and what is free on them
+
+
+def test_unready_tainted_and_other_flavors_nodes_accept_no_pods() -> None:
+    tainted = Node("n2", {GPU: 4}, taints=(Taint("maintenance"),))
+    room = rooms(n0=Node("n0", {GPU: 4}, ready=False), n1=Node("n1", {GPU: 4}, flavor="other"), n2=tainted)
+    assert place(room, [pods(1)], NOW) == Layout(None)
+    room.set_flavors({DEFAULT: Flavor(DEFAULT, taints=(Taint("maintenance"),))})
+    assert place(room, [pods(1)], NOW) == Layout((on(("n2", 1)),))
 
 
 def test_the_view_of_the_empty_cluster_includes_unready_nodes_and_no_usage() -> None:

@@ -66,45 +66,32 @@ def org() -> World:
 def test_the_tree_shows_who_borrows_from_whom_as_far_as_sums_allow() -> None:
     """Q3, Q4."""
     world = org()
-    numbers: dict[str, Any] = {"local": 0, "used": 0, "drawn": 0, "over": 0}
-    numbers |= {"borrowing_limit": None, "lending_limit": None}
-    whole = {
-        "subtree": 8,
-        "usage": 6,
-        "balance": 2,
-        "headroom": 2,
-        "potential": 8,
-        "total": 6,
-        "borrowed": 0,
-        "lent": 0,
-    }
-    lender = {
-        "subtree": 4,
-        "usage": 0,
-        "balance": 4,
-        "headroom": 2,
-        "potential": 8,
-        "total": 0,
-        "borrowed": 0,
-        "lent": 2,
-    }
-    debtor = {
-        "subtree": 4,
-        "usage": 6,
-        "balance": -2,
-        "headroom": 2,
-        "potential": 8,
-        "total": 6,
-        "borrowed": 2,
-        "lent": 0,
-    }
+    limits: dict[str, Any] = {"borrowing_limit": None, "lending_limit": None}
+    whole = Balance(
+        nominal=0,
+        local=0,
+        subtree=8,
+        used=0,
+        drawn=0,
+        usage=6,
+        total=6,
+        balance=2,
+        headroom=2,
+        potential=8,
+        over=0,
+        borrowed=0,
+        lent=0,
+        **limits,
+    )
+    lender = replace(whole, subtree=4, usage=0, total=0, balance=4, lent=2)
+    debtor = replace(whole, subtree=4, balance=-2, borrowed=2)
     assert {row.name: row.balances[str(GPUS)] for row in rows_of(world)} == {
-        "": Balance(nominal=0, **numbers, **whole),
-        "org": Balance(nominal=0, **numbers, **whole),
-        "left": Balance(nominal=0, **numbers, **lender),
-        "right": Balance(nominal=0, **numbers, **debtor),
-        "a": Balance(nominal=4, **numbers, **lender),
-        "b": Balance(nominal=4, **numbers, **debtor),
+        "": whole,
+        "org": whole,
+        "left": lender,
+        "right": debtor,
+        "a": replace(lender, nominal=4),
+        "b": replace(debtor, nominal=4),
     }
 
 
