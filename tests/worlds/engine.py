@@ -30,6 +30,11 @@ def gpu_quota(nominal: int, borrowing: int | None = None, lending: int | None = 
     return {GPUS: Quota(nominal, borrowing, lending)}
 
 
+def subpool(parent: str, short: str, gpus: int, **more: Any) -> Pool:
+    """The pool PARENT--SHORT."""
+    return Pool(f"{parent}--{short}", gpu_quota(gpus), parent=parent, subpool_name=short, **more)
+
+
 def task(name: str, gpus: int = 1, *, count: int | None = None, minimum: int | None = None, **more: Any) -> TaskSpec:
     spec = TaskSpec(
         name, "image", ("true",), requests=requests_of({GPU: gpus}), count=count, min_count=minimum, lead=True

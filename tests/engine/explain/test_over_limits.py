@@ -10,7 +10,7 @@ from runrig.domain.pools import Cohort, Pool
 from runrig.domain.reasons import IN_USE_BY, Code, Reason
 from runrig.domain.value import Amounts
 from runrig.engine.explain.why import why
-from tests.worlds.engine import World, gpu_quota
+from tests.worlds.engine import World, gpu_quota, subpool
 
 LOW, NORMAL = Priority.LOW, Priority.NORMAL
 
@@ -73,7 +73,7 @@ def test_no_remainder_is_negative(code: Code, resource: str, have: int, shown: s
 def test_a_subpool_cannot_use_what_older_work_of_its_parent_still_uses() -> None:
     """P2, S2: both of its gangs fit in its own quota, but only one next to what all pools below the parent use."""
     world = held(World({"a": 6, "b": 4}, {"n0": 16}), NORMAL, 5)
-    world.do(PutPool(Pool("a--x", gpu_quota(2), parent="a", subpool_name="x")))
+    world.do(PutPool(subpool("a", "x", 2)))
     first, second = (world.submit(name, "a--x", NORMAL, 1) for name in ("first", "second"))
     world.cycle()
     reasons = [each.reasons for name in (first, second) for each in why(world.state, name).groups]

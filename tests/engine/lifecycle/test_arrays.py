@@ -12,12 +12,9 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Array, GroupSpec, Status, WorkflowSpec
 from runrig.engine.explain.why import why
 from runrig.engine.lifecycle.arrays import cancel_element, set_most
-from runrig.engine.lifecycle.contradictions import contradiction
-from runrig.engine.lifecycle.holds import end_hold, put_on_hold
-from runrig.engine.lifecycle.pausing import pause, resume
+from runrig.engine.lifecycle.holds import put_on_hold
 from runrig.engine.lifecycle.restarts import without_completed
-from runrig.engine.state.state import State
-from tests.worlds.engine import LOW, World, gpu_quota, task
+from tests.worlds.engine import World, gpu_quota, task
 
 COMPLETED, FAILED, CANCELED = Status.COMPLETED, Status.FAILED, Status.FAILED_CANCELED
 WAITING, QUEUED, RUNNING = Status.WAITING, Status.SCHEDULING, Status.RUNNING
@@ -64,16 +61,6 @@ def test_elements_beyond_the_limit_wait_and_follow_in_the_order_of_their_indices
     assert {entry.gang.submitted_at for entry in it.state.ledger.entries.values()} == {1.0}
 
 
-def test_elements_in_the_queue_count_as_running() -> None:
-    it = world(6, 4, gpus=2)
-    assert (elements(it, RUNNING), elements(it, QUEUED), elements(it, WAITING)) == ([0, 1], [2, 3], [4, 5])
-
-
-def test_an_array_without_a_limit_queues_all_elements() -> None:
-    it = world(6, gpus=2)
-    assert (elements(it, RUNNING), elements(it, QUEUED)) == ([0, 1], [2, 3, 4, 5])
-
-
 @pytest.mark.parametrize(("codes", "status", "message"), [
     ({0: 0, 1: 0, 2: 0, 3: 0}, WorkflowStatus.COMPLETED, ""),
     ({0: 0, 1: 1, 2: 0, 3: 0}, WorkflowStatus.FAILED, "1 of 4 failed: 1 (exit code 1)"),
@@ -98,29 +85,10 @@ def test_the_first_failure_cancels_the_rest_with_fail_fast() -> None:
     assert the_end(it) == (WorkflowStatus.FAILED, f"1 of 9 failed: 2 (exit code 7); 7 of 9 cancelled: 1, 3-8 ({cause})")
 
 
-def test_a_preempted_element_returns_to_the_queue_ahead_of_waiting_ones() -> None:
-    it = World({"a": 2, "b": 2}, {"n0": 4})
-    it.submit("sweep", "a", LOW, spec=array(5, 3))
-    it.cycle()
-    it.cycle()
-    assert elements(it, RUNNING) == [0, 1, 2]
-    it.submit("firm", "b", gpus=2)
-    for _ in range(4):
-        it.cycle()
-    (preempted,) = elements(it, QUEUED)
-    assert (it.state.groups["sweep-1", str(preempted)].attempt, elements(it, WAITING)) == (1, [3, 4])
-
-
 def do(it: World, plan: Any) -> None:
     it.do(*plan.actions)
     it.cycle()
     it.cycle()
-
-
-def test_the_limit_of_an_array_can_be_raised() -> None:
-    it = world(7, 2)
-    do(it, set_most(it.state, "sweep-1", 4))
-    assert (elements(it, RUNNING), elements(it, WAITING)) == ([0, 1, 2, 3], [4, 5, 6])
 
 
 def test_lowering_the_limit_stops_no_running_element() -> None:
@@ -133,20 +101,6 @@ def test_lowering_the_limit_stops_no_running_element() -> None:
     assert (elements(it, RUNNING), elements(it, WAITING)) == ([2, 3], [4, 5, 6, 7, 8])
     ends(it, {2: 0})
     assert elements(it, RUNNING) == [3, 4]
-
-
-def test_an_element_that_is_preempted_after_the_limit_was_lowered_waits() -> None:
-    it = World({"a": 2, "b": 2}, {"n0": 4})
-    it.submit("sweep", "a", LOW, spec=array(5, 4))
-    it.cycle()
-    it.cycle()
-    do(it, set_most(it.state, "sweep-1", 1))
-    it.submit("firm", "b", gpus=2)
-    for _ in range(4):
-        it.cycle()
-    assert len(elements(it, RUNNING)) == 2
-    assert (len(elements(it, WAITING)), elements(it, QUEUED)) == (3, [])
-    assert contradiction(it.state.rows()) is None
 
 
 def test_one_element_can_be_cancelled_in_each_state() -> None:
@@ -176,17 +130,6 @@ def test_cancelling_the_whole_array_stops_all_elements() -> None:
     it.cycle()
     assert elements(it, CANCELED) == [0, 1, 2, 3, 4]
     assert the_end(it) == (WorkflowStatus.FAILED_CANCELED, "5 of 5 cancelled: 0-4 (cancelled by u)")
-
-
-@pytest.mark.parametrize("way", ["hold", "pause"])
-def test_released_elements_return_within_the_limit(way: str) -> None:
-    it = world(7, 3, gpus=1)
-    do(it, put_on_hold(it.state, "sweep-1", user="ann") if way == "hold" else pause(it.state, "a", user="ann", now=9))
-    assert (elements(it, RUNNING), elements(it, QUEUED)) == ([0], [])
-    ends(it, {0: 0})
-    assert elements(it, RUNNING, QUEUED) == []
-    do(it, end_hold(it.state, "sweep-1") if way == "hold" else resume(it.state, "a"))
-    assert (elements(it, RUNNING), elements(it, QUEUED), elements(it, WAITING)) == ([1], [2, 3], [4, 5, 6])
 
 
 def test_a_restart_has_only_the_elements_that_failed_and_their_number_as_submitted() -> None:
@@ -234,12 +177,3 @@ def test_impossible_changes_are_refused() -> None:
     ends(it, {0: 0})
     with pytest.raises(Conflict, match="sweep-1/0 is already COMPLETED"):
         cancel_element(it.state, "sweep-1", "0", user="u")
-
-
-def test_a_loaded_state_continues_like_the_live_one() -> None:
-    it = world(7, 3, gpus=2)
-    rows = it.state.rows()
-    assert contradiction(rows) is None
-    it.state = State.load(rows)
-    ends(it, {0: 0, 1: 0})
-    assert (elements(it, RUNNING), elements(it, QUEUED), elements(it, WAITING)) == ([2, 3], [4], [5, 6])

@@ -9,11 +9,11 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.pools import Pool
 from runrig.engine.lifecycle import closing, pools
 from runrig.engine.lifecycle.reassignments import reassign
-from tests.worlds.engine import HIGH, World, gpu_quota
+from tests.worlds.engine import HIGH, World, gpu_quota, subpool
 
 AT = 1_800_000_000.0
 PARENT = Pool("lab", gpu_quota(4))
-SUB = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
+SUB = subpool("lab", "a", 2)
 
 
 def lab(closed: str = "lab") -> World:

@@ -14,10 +14,10 @@ from runrig.engine.foresight.would_start import starting_changes
 from runrig.engine.lifecycle import holds, pausing, pools
 from runrig.engine.lifecycle.reassignments import reassign
 from runrig.engine.state.state import State
-from tests.worlds.engine import HIGH, LOW, NORMAL, World, gpu_quota, task, workflow
+from tests.worlds.engine import HIGH, LOW, NORMAL, World, gpu_quota, subpool, task, workflow
 
 LAB = Pool("lab", gpu_quota(2), user_waiting=2, gpus_per_workflow=3)
-SUB = Pool("lab--a", gpu_quota(1), parent="lab", subpool_name="a")
+SUB = subpool("lab", "a", 1)
 
 
 def lab(**others: Pool | int) -> World:

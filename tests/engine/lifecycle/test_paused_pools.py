@@ -18,11 +18,11 @@ from runrig.engine.lifecycle import holds, pausing, pools
 from runrig.engine.lifecycle.reassignments import reassign
 from runrig.engine.lifecycle.workflows import next_deadline
 from runrig.engine.state.state import State
-from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
+from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, subpool, task, workflow
 
 AT = 1_800_000_000.0
 PARENT = Pool("lab", gpu_quota(4))
-SUB = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
+SUB = subpool("lab", "a", 2)
 
 
 def pause(world: World, pool: str, reason: str = "", until: float | None = None) -> None:

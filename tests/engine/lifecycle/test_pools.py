@@ -17,17 +17,13 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status
 from runrig.engine.explain.report import gpu_holders, pool_balance
 from runrig.engine.lifecycle import pools
-from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota, pools_put, task, workflow
+from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota, pools_put, subpool, task, workflow
 
 ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED
 
 
-def slice_of(parent: str, short: str, gpus: int, state: PoolState = ACTIVE) -> Pool:
-    return Pool(f"{parent}--{short}", gpu_quota(gpus), parent=parent, subpool_name=short, state=state)
-
-
 def team(gpus: int = 10, **subpools: int) -> World:
-    slices = {f"team--{short}": slice_of("team", short, part) for short, part in subpools.items()}
+    slices = {f"team--{short}": subpool("team", short, part) for short, part in subpools.items()}
     return World({"team": gpus, **slices}, {"n0": 16})
 
 
@@ -86,7 +82,7 @@ def attempts(world: World, name: str) -> dict[str, str]:
 )
 @pytest.mark.parametrize("name", ["solo", "team--a"])
 def test_commands_on_pools_in_each_state(name: str, state: PoolState, outcomes: dict[str, str]) -> None:
-    world = World({"solo": 4, "team": 4, "team--a": slice_of("team", "a", 2)}, {"n0": 8})
+    world = World({"solo": 4, "team": 4, "team--a": subpool("team", "a", 2)}, {"n0": 8})
     world.do(PutPool(replace(world.state.pools[name], state=state), world.state.pools[name]))
     assert attempts(world, name) == outcomes
 
@@ -189,8 +185,8 @@ def test_a_pool_cannot_be_deleted_before_its_subpools() -> None:
 def test_an_archived_name_is_reused_with_the_new_settings() -> None:
     world = team(a=4)
     world.do(*pools.delete_pool(world.state, "team--a").actions)
-    world.do(*pools.put_pool(world.state, slice_of("team", "a", 7), create=True).actions)
-    assert world.state.pools["team--a"] == slice_of("team", "a", 7)
+    world.do(*pools.put_pool(world.state, subpool("team", "a", 7), create=True).actions)
+    assert world.state.pools["team--a"] == subpool("team", "a", 7)
     world.submit("w", "team--a", NORMAL, 7)
     assert world.cycle() == ["admit w"]
 
@@ -199,7 +195,7 @@ def test_an_archived_name_is_reused_with_the_new_settings() -> None:
 def test_a_parent_that_is_being_deleted_accepts_no_subpools(state: PoolState) -> None:
     world = team()
     world.do(PutPool(replace(world.state.pools["team"], state=state), world.state.pools["team"]))
-    message = refused(world, Conflict, pools.put_pool, slice_of("team", "a", 1), create=True)
+    message = refused(world, Conflict, pools.put_pool, subpool("team", "a", 1), create=True)
     assert message.startswith(f"pool team is {state.value}")
 
 
@@ -209,10 +205,10 @@ def test_a_parent_that_is_being_deleted_accepts_no_subpools(state: PoolState) ->
 def test_subpools_together_have_at_most_their_parents_quota() -> None:
     """S1."""
     world = team(a=4, b=4)
-    refused(world, Refused, pools.put_pool, slice_of("team", "c", 3), create=True)
-    refused(world, Refused, pools.put_pool, slice_of("team", "a", 7), create=False)
+    refused(world, Refused, pools.put_pool, subpool("team", "c", 3), create=True)
+    refused(world, Refused, pools.put_pool, subpool("team", "a", 7), create=False)
     refused(world, Refused, pools.put_pool, Pool("team", gpu_quota(7)), create=False)
-    pools.put_pool(world.state, slice_of("team", "c", 2), create=True)
+    pools.put_pool(world.state, subpool("team", "c", 2), create=True)
     pools.put_pool(world.state, Pool("team", gpu_quota(8)), create=False)
 
 
@@ -222,10 +218,10 @@ def test_quota_in_use_by_a_deleting_subpool_is_not_given_away() -> None:
     world.submit("w", "team--a", NORMAL, 1)
     world.cycle()
     world.do(*pools.delete_pool(world.state, "team--a").actions)
-    refused(world, Refused, pools.put_pool, slice_of("team", "b", 3), create=True)
+    refused(world, Refused, pools.put_pool, subpool("team", "b", 3), create=True)
     world.finish("w-1")
     world.cycle()
-    pools.put_pool(world.state, slice_of("team", "b", 10), create=True)
+    pools.put_pool(world.state, subpool("team", "b", 10), create=True)
 
 
 def test_no_change_of_a_pool_stops_running_work() -> None:
@@ -233,7 +229,7 @@ def test_no_change_of_a_pool_stops_running_work() -> None:
     world = team()
     world.submit("w", "team", NORMAL, 8)
     world.cycle()
-    world.do(*pools.put_pool(world.state, slice_of("team", "a", 6), create=True).actions)
+    world.do(*pools.put_pool(world.state, subpool("team", "a", 6), create=True).actions)
     assert world.cycle() == []
     balance = pool_balance(world.state, "team")
     assert (balance.unallocated, balance.used, balance.available) == (4, 8, -4)
@@ -286,7 +282,7 @@ def test_updates_of_unknown_pools_and_subpools_of_unknown_parents_are_not_found(
     assert "unknown pool 'x'" in refused(world, NotFound, pools.put_pool, Pool("x"), create=False)
     assert "unknown pool 'x'" in refused(world, NotFound, pools.delete_pool, "x")
     assert "unknown pool 'x', so it cannot have a subpool" in refused(
-        world, NotFound, pools.put_pool, slice_of("x", "a", 1), create=True
+        world, NotFound, pools.put_pool, subpool("x", "a", 1), create=True
     )
 
 
@@ -335,13 +331,13 @@ def declared(world: World, cluster: ClusterSpec, *prune: str) -> Plan:
 def test_applying_a_file_twice_changes_nothing_the_second_time() -> None:
     world = World({}, {"n0": 4})
     cluster = ClusterSpec(
-        cohorts=(Cohort("k"),), pools=(Pool("team", gpu_quota(4), cohort="k"), slice_of("team", "a", 2))
+        cohorts=(Cohort("k"),), pools=(Pool("team", gpu_quota(4), cohort="k"), subpool("team", "a", 2))
     )
     assert declared(world, cluster) == Plan(
         (
             PutCohort(Cohort("k")),
             PutPool(Pool("team", gpu_quota(4), cohort="k")),
-            PutPool(replace(slice_of("team", "a", 2), cohort="k")),
+            PutPool(replace(subpool("team", "a", 2), cohort="k")),
         )
     )
     assert declared(world, cluster) == Plan()
@@ -381,7 +377,7 @@ def test_each_change_of_a_pool_in_a_plan_says_what_it_was_after_the_change_befor
 def test_a_pruned_idle_subpool_makes_room_for_its_replacement() -> None:
     """S1."""
     world = team(a=8)
-    cluster = ClusterSpec(pools=(Pool("team", gpu_quota(10)), slice_of("team", "b", 8)))
+    cluster = ClusterSpec(pools=(Pool("team", gpu_quota(10)), subpool("team", "b", 8)))
     declared(world, cluster, "pool/team--a")
     assert {name: pool.state for name, pool in world.state.pools.items()} == {
         "team": ACTIVE,
@@ -393,13 +389,13 @@ def test_a_pruned_idle_subpool_makes_room_for_its_replacement() -> None:
 def test_a_file_is_checked_and_rejected_as_a_whole() -> None:
     """Q7, S1: growing one subpool and shrinking another is judged by the result."""
     world = team(a=6, b=4)
-    swapped = (Pool("team", gpu_quota(10)), slice_of("team", "a", 4), slice_of("team", "b", 6))
+    swapped = (Pool("team", gpu_quota(10)), subpool("team", "a", 4), subpool("team", "b", 6))
     declared(world, ClusterSpec(pools=swapped))
-    too_much = (Pool("new", gpu_quota(1)), slice_of("team", "b", 7))
+    too_much = (Pool("new", gpu_quota(1)), subpool("team", "b", 7))
     refused(world, Refused, pools.declare, ClusterSpec(pools=too_much))
     circle = ClusterSpec(cohorts=(Cohort("x", "y"), Cohort("y", "x")))
     refused(world, Refused, pools.declare, circle)
-    nobody = ClusterSpec(pools=(slice_of("nobody", "a", 1),))
+    nobody = ClusterSpec(pools=(subpool("nobody", "a", 1),))
     refused(world, NotFound, pools.declare, nobody)
 
 
@@ -409,11 +405,11 @@ def test_a_file_restores_an_archived_pool_and_ignores_a_deleting_one_without_cha
     world.cycle()
     for short in "ab":
         world.do(*pools.delete_pool(world.state, f"team--{short}").actions)
-    same = (Pool("team", gpu_quota(10)), slice_of("team", "a", 4), slice_of("team", "b", 4))
+    same = (Pool("team", gpu_quota(10)), subpool("team", "a", 4), subpool("team", "b", 4))
     assert declared(world, ClusterSpec(pools=same)) == Plan(
-        (PutPool(slice_of("team", "b", 4), slice_of("team", "b", 4, ARCHIVED)),)
+        (PutPool(subpool("team", "b", 4), subpool("team", "b", 4, state=ARCHIVED)),)
     )
-    resized = (Pool("team", gpu_quota(10)), slice_of("team", "a", 5))
+    resized = (Pool("team", gpu_quota(10)), subpool("team", "a", 5))
     assert "DELETING" in refused(world, Conflict, pools.declare, ClusterSpec(pools=resized))
 
 

@@ -22,7 +22,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import TaskSpec
 from runrig.engine.lifecycle import closing, pools
 from runrig.engine.lifecycle.reassignments import reassign
-from tests.worlds.engine import HIGH, LOW, NORMAL, World, gpu_quota, task, workflow
+from tests.worlds.engine import HIGH, LOW, NORMAL, World, gpu_quota, subpool, task, workflow
 from tests.worlds.placement import PLENTY, city, group, pods
 
 AT = 1_800_000_000.0
@@ -32,15 +32,11 @@ TWO_FLAVORS = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}, 
 RACKS = "a/r0: 8 8 | a/r1: 8 8 8"
 
 
-def part(parent: str, short: str, gpus: int) -> Pool:
-    return Pool(f"{parent}--{short}", gpu_quota(gpus), parent=parent, subpool_name=short)
-
-
 def team(quota: int, **subpools: int) -> World:
     """Pool team and its subpools, on 16 GPUs."""
     world = World({"team": quota}, {"n0": 16})
     for short, gpus in subpools.items():
-        world.do(*pools.put_pool(world.state, part("team", short, gpus), create=True).actions)
+        world.do(*pools.put_pool(world.state, subpool("team", short, gpus), create=True).actions)
     return world
 
 
@@ -355,16 +351,16 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     ),
     # ------------------------------------------------------------ edits
     (
-        lambda: put(team(4, a=4), part("team--a", "b", 1)),
+        lambda: put(team(4, a=4), subpool("team--a", "b", 1)),
         "team--a is a subpool, and a subpool cannot have subpools. Create 'b' in team instead",
     ),
     (
-        lambda: put(team(1, a=1), part("team", "b", 1)),
+        lambda: put(team(1, a=1), subpool("team", "b", 1)),
         "the subpools of team would have 2 GPUs (a 1, b 1), but team has only 1. Reduce other subpools, or "
         "raise the quota of team",
     ),
     (
-        lambda: put(team(10, a=4, b=5), part("team", "c", 3)),
+        lambda: put(team(10, a=4, b=5), subpool("team", "c", 3)),
         "the subpools of team would have 12 GPUs (b 5, a 4, c 3), but team has only 10. Give c at most 1, "
         "reduce other subpools, or raise the quota of team",
     ),

@@ -10,7 +10,7 @@ from runrig.domain.pools import Pool
 from runrig.domain.workflows import WorkflowSpec
 from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.reassignments import reassign
-from tests.worlds.engine import World, gpu_quota, pools_put, task, workflow
+from tests.worlds.engine import World, gpu_quota, pools_put, subpool, task, workflow
 
 LAB = Pool("lab", gpu_quota(4), max_run_time_s=3600.0)
 
@@ -58,7 +58,7 @@ def test_accepted_workflows_keep_their_limit() -> None:
 def test_subpools_have_the_run_times_of_their_parent() -> None:
     """S5."""
     world = World({"lab": Pool("lab", gpu_quota(4))})
-    sub = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
+    sub = subpool("lab", "a", 2)
     world.do(*pools.put_pool(world.state, sub, create=True).actions)
     changed = replace(LAB, default_run_time_s=60.0)
     plan = pools.put_pool(world.state, changed, create=False)

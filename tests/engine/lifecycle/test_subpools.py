@@ -14,14 +14,10 @@ from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource
 from runrig.domain.workflows import ExitAction, ExitRule
 from runrig.engine.lifecycle import pools, submission_gate
-from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota, pools_put, task, workflow
+from tests.worlds.engine import GPUS, LOW, NORMAL, World, gpu_quota, pools_put, subpool, task, workflow
 
 ACTIVE, DELETING, ARCHIVED = PoolState.ACTIVE, PoolState.DELETING, PoolState.ARCHIVED
 CPUS = FlavorResource("default", CPU)
-
-
-def slice_of(parent: str, short: str, gpus: int) -> Pool:
-    return Pool(f"{parent}--{short}", gpu_quota(gpus), parent=parent, subpool_name=short)
 
 
 def make(world: World, pool: Pool) -> None:
@@ -32,7 +28,7 @@ def make(world: World, pool: Pool) -> None:
 def team(quota: int | Pool = 10, **subpools: int) -> World:
     world = World({"team": quota}, {"n0": 16})
     for short, gpus in subpools.items():
-        make(world, slice_of("team", short, gpus))
+        make(world, subpool("team", short, gpus))
     return world
 
 
@@ -85,7 +81,7 @@ def test_changes_of_the_parent_apply_to_its_subpools_in_every_live_state() -> No
         ("team--b", DELETING, 1.0),
     ]
     world.do(*plan.actions)
-    make(world, slice_of("team", "c", 3))
+    make(world, subpool("team", "c", 3))
     assert world.state.pools["team--c"].queueing is Queueing.STRICT_FIFO
     assert gpus_of(world.state.pools["team--a"].quotas) == {"default": 4}
 
@@ -93,7 +89,7 @@ def test_changes_of_the_parent_apply_to_its_subpools_in_every_live_state() -> No
 def test_a_change_without_effect_is_not_an_event() -> None:
     """S6."""
     world = team(10, a=4)
-    assert pools.put_pool(world.state, slice_of("team", "a", 4), create=False) == Plan()
+    assert pools.put_pool(world.state, subpool("team", "a", 4), create=False) == Plan()
     assert pools.put_pool(world.state, world.state.pools["team"], create=False) == Plan()
 
 
@@ -152,7 +148,7 @@ def test_a_parent_keeps_a_flavor_in_which_a_subpool_has_gpus() -> None:
 )
 def test_invalid_names_are_rejected(short: str) -> None:
     """S4."""
-    error = refusal(team(), slice_of("team", short, 1))
+    error = refusal(team(), subpool("team", short, 1))
     assert isinstance(error, InvalidInput)
     assert str(error).startswith("subpool name")
 
@@ -160,24 +156,24 @@ def test_invalid_names_are_rejected(short: str) -> None:
 def test_a_full_name_fits_into_a_name_and_a_label_of_kubernetes() -> None:
     """S4: ``osmo-pool-NAMESPACE-team--NAME`` has at most 10 + 63 + 1 + 63 characters, of the 253 that a name may have."""
     world = team()
-    make(world, slice_of("team", "a" * 57, 1))
-    error = refusal(world, slice_of("team", "a" * 58, 1))
+    make(world, subpool("team", "a" * 57, 1))
+    error = refusal(world, subpool("team", "a" * 58, 1))
     assert str(error).endswith("at most 63 characters, so NAME can have up to 57")
 
 
 def test_a_subpool_may_start_without_gpus_and_lose_them_all_later() -> None:
     """S1."""
     world = team(a=4)
-    world.do(*pools.put_pool(world.state, slice_of("team", "b", 0), create=True).actions)
+    world.do(*pools.put_pool(world.state, subpool("team", "b", 0), create=True).actions)
     assert gpus_of(world.state.pools["team--b"].quotas) == {"default": 0}
-    world.do(*pools.put_pool(world.state, slice_of("team", "a", 0), create=False).actions)
+    world.do(*pools.put_pool(world.state, subpool("team", "a", 0), create=False).actions)
     assert gpus_of(world.state.pools["team--a"].quotas) == {"default": 0}
     assert gpus_of(world.state.pools["team"].quotas) == {"default": 10}
 
 
 def test_a_share_that_does_not_fit_is_rejected_with_all_numbers() -> None:
     """S1."""
-    error = refusal(team(10, a=4, b=5), slice_of("team", "c", 3))
+    error = refusal(team(10, a=4, b=5), subpool("team", "c", 3))
     assert error.details == {
         "law": "S1",
         "pool": "team",
@@ -200,7 +196,7 @@ def test_a_deleting_pool_rejects_changes_with_its_running_work() -> None:
         "while 2 workflows with 5 GPUs are running in it"
     )
     for create in (True, False):
-        error = refusal(world, slice_of("team", "a", 99), create=create)
+        error = refusal(world, subpool("team", "a", 99), create=create)
         assert (type(error), str(error)) == (Conflict, sentence)
         assert error.details == {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2}
     with pytest.raises(Conflict, match="while 2 workflows with 5 GPUs are running in it"):
@@ -277,7 +273,7 @@ def test_a_retry_by_exit_code_continues_in_a_deleting_subpool() -> None:
 def test_a_preempted_gang_that_waits_keeps_its_subpool_deleting() -> None:
     """S3."""
     world = World({"team": 4, "sim": 4}, {"n0": 8})
-    make(world, slice_of("team", "a", 2))
+    make(world, subpool("team", "a", 2))
     world.submit("low", "team--a", LOW, 8)
     world.cycle()
     world.do(*pools.delete_pool(world.state, "team--a").actions)
@@ -353,7 +349,7 @@ def test_a_file_may_declare_a_subpool_without_gpus(before: dict[str, int]) -> No
 
 def test_moving_a_parent_to_another_cohort_moves_its_subpools() -> None:
     world = World({"team": 4, "sim": 1}, {"n0": Node("n0", {GPU: 8})}, (Cohort("left"), Cohort("right")))
-    make(world, slice_of("team", "a", 2))
+    make(world, subpool("team", "a", 2))
     for cohort in ("left", "right", None):
         world.do(*pools.put_pool(world.state, Pool("team", gpu_quota(4), cohort=cohort), create=False).actions)
         assert world.state.pools["team--a"].cohort == cohort

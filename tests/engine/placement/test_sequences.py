@@ -129,48 +129,6 @@ def admitted(site: ChangingCluster) -> list[str]:
     return [each.gang for each in site.cycle() if isinstance(each, Admit)]
 
 
-def racks(*sizes: int) -> ChangingCluster:
-    """One rack per number, with that many nodes of one GPU, all in zone a."""
-    site = ChangingCluster(KEYS[:2], FLAVORS)
-    for rack, size in enumerate(sizes):
-        for at in range(size):
-            name = f"r{rack}-{at}"
-            site.put(Node(name, {GPU: 1}, "big", {"zone": "a", "rack": f"r{rack}", "kind": "big"}))
-    return site
-
-
-def test_two_gangs_of_one_cycle_get_different_racks() -> None:
-    site = racks(4, 4)
-    for _ in range(3):
-        site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
-    first, second, third = sorted(site.gangs)
-    assert admitted(site) == [first, second]
-    assert sorted(site.standing) == [first, second]
-    assert [each.placement[0].shares[0].node[:2] for each in site.standing.values()] == ["r0", "r1"]
-    site.end(first)
-    assert admitted(site) == [third]
-
-
-def test_a_gang_waits_when_a_node_of_the_only_rack_disappears() -> None:
-    site = racks(3, 2)
-    site.drop("r0-1")
-    site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
-    assert admitted(site) == []
-    site.put(Node("r0-9", {GPU: 1}, "big", {"zone": "a", "rack": "r0", "kind": "big"}))
-    assert admitted(site) == sorted(site.gangs)
-
-
-def test_a_nominated_gang_does_not_start_across_racks_when_a_node_moves() -> None:
-    site = racks(3)
-    site.submit(Priority.LOW, (pods("a", 1, 1),))
-    (low,) = admitted(site)
-    site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
-    assert admitted(site) == []
-    site.put(Node("r0-2", {GPU: 1}, "big", {"zone": "a", "rack": "elsewhere", "kind": "big"}))
-    site.end(low)
-    assert admitted(site) == []
-
-
 def test_preemptors_may_mix_flavors_too() -> None:
     """Two pod sets with equal requests, and one GPU of each flavor: LOW uses the big one."""
     site = ChangingCluster(KEYS[:2], FLAVORS)

@@ -14,13 +14,9 @@ from runrig.domain.workflows import Status
 from runrig.engine import cycle
 from runrig.engine.explain.why import why
 from runrig.engine.state.state import State
-from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
+from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, STRICT, World, gpu_quota, subpool, task, workflow
 
 TWO_POOLS = {"a": 2, "b": 2}
-
-
-def subpool(parent: str, short: str, gpus: int) -> Pool:
-    return Pool(f"{parent}--{short}", gpu_quota(gpus), parent=parent, subpool_name=short)
 
 
 def started(world: World, *work: tuple[str, str, Priority, int]) -> World:

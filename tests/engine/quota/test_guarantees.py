@@ -11,7 +11,7 @@ from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.engine.quota.guarantees import overdrawn, shared_by
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, add, left_of_promise, promise, take, within_promise
-from tests.worlds.engine import GPUS, gpu_quota
+from tests.worlds.engine import GPUS, gpu_quota, subpool
 
 RESEARCH = Cohort("research", "org", gpu_quota(4))
 ORG = Cohort("org", None, gpu_quota(3))
@@ -63,7 +63,7 @@ def test_drawn_quota_is_not_borrowed() -> None:
     """Q2, R2: LOW in the same pool is safe as long as it stays within the pool's own quota."""
     tree = tree_of(
         Pool("team", gpu_quota(4), cohort="research"),
-        Pool("team--a", gpu_quota(1), cohort="research", parent="team", subpool_name="a"),
+        subpool("team", "a", 1, cohort="research"),
     )
     hold(tree, "team--a", 3)
     add(tree.low["team"], ((0, 3),), CHARGED)
@@ -75,7 +75,7 @@ def test_drawn_quota_is_not_borrowed() -> None:
 def test_usage_without_a_guarantee_after_a_cut_is_borrowed() -> None:
     """R2, R7: LOW of such a pool is not safe, as in cohorts that share nothing."""
     team = Pool("team", gpu_quota(4), cohort="k")
-    part = Pool("team--a", gpu_quota(1), cohort="k", parent="team", subpool_name="a")
+    part = subpool("team", "a", 1, cohort="k")
     for shares, borrows in ((4, False), (3, False), (2, True), (0, True)):
         tree = tree_of(team, part, cohorts=(Cohort("k", None, gpu_quota(shares)),))
         hold(tree, "team--a", 4)

@@ -11,7 +11,7 @@ from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import CHARGED, REAL, add, fits, headroom, potential, take
-from tests.worlds.engine import GPUS, gpu_quota
+from tests.worlds.engine import GPUS, gpu_quota, subpool
 
 CASES = yaml.load((Path(__file__).parent / "data" / "trees.yaml").read_text(), yaml.CSafeLoader)
 FACTS = [(case, name) for case in CASES for name in case["facts"]]
@@ -121,8 +121,8 @@ def test_a_cycle_of_cohorts_closes_only_its_own_tree() -> None:
 def test_an_archived_pool_is_not_in_the_tree_but_a_deleting_one_is() -> None:
     """S1: quota in use by a DELETING subpool is not given away."""
     team = Pool("team", gpu_quota(10))
-    going = Pool("team--a", gpu_quota(3), parent="team", subpool_name="a", state=PoolState.DELETING)
-    gone = Pool("team--b", gpu_quota(4), parent="team", subpool_name="b", state=PoolState.ARCHIVED)
+    going = subpool("team", "a", 3, state=PoolState.DELETING)
+    gone = subpool("team", "b", 4, state=PoolState.ARCHIVED)
     tree = QuotaTree((), [team, going, gone], {GPUS: 10})
     assert {name: node.subtree[0] for name, node in tree.firm.items()} == {"team": 7, "team--a": 3}
 

@@ -16,7 +16,7 @@ from runrig.domain.shown.pools import Balance
 from runrig.domain.shown.pools import Cohort as Node
 from runrig.engine.explain.quota_report import balances_of_pool, overpromised, tree_rows
 from runrig.engine.lifecycle import pools
-from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota
+from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota, subpool
 
 
 def changed(world: World, plan: Plan) -> None:
@@ -253,11 +253,11 @@ def test_a_limit_without_a_quota_means_a_quota_of_zero() -> None:
 
 def test_a_parent_pool_exceeds_its_quota_by_what_a_subpool_uses_beyond_its_new_share() -> None:
     """P2, S2: by the sum of both, although its own share is not used up."""
-    world = World({"t": 6, "t--a": Pool("t--a", gpu_quota(5), parent="t", subpool_name="a"), "z": 2}, {"n0": 8})
+    world = World({"t": 6, "t--a": subpool("t", "a", 5), "z": 2}, {"n0": 8})
     world.submit("w", "t--a", NORMAL, 5)
     assert world.cycle() == ["admit w"]
     world.cycle()
-    put_pool(world, Pool("t--a", gpu_quota(3), parent="t", subpool_name="a"))
+    put_pool(world, subpool("t", "a", 3))
     assert overs(world) == {"t--a": 2}
     world.submit("v", "t", NORMAL, 1)
     world.submit("u", "t", NORMAL, 1)

@@ -22,7 +22,7 @@ from runrig.engine.state.state import State
 from tests.engine.preemption.test_preemption import started
 from tests.properties.machine import check_nomination
 from tests.properties.oracle import Oracle
-from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota
+from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota, subpool
 
 
 def research(own: int = 6, pools: dict[str, Pool | int] | None = None, nodes: dict[str, int] | None = None) -> World:
@@ -77,7 +77,7 @@ def test_the_gate_counts_shared_quota_and_names_its_cohort() -> None:
 
 
 def test_the_gate_names_what_a_parent_pool_has_unallocated_and_what_is_shared() -> None:
-    half = Pool("b--x", gpu_quota(3), cohort="research", parent="b", subpool_name="x")
+    half = subpool("b", "x", 3, cohort="research")
     world = research(pools={"b--x": half})
     with pytest.raises(Refused) as refused:
         world.submit("w", "b", NORMAL, 8)
@@ -166,7 +166,7 @@ def test_guaranteed_work_starts_exactly_within_its_guarantee_and_reclaims_no_mor
         {
             "a": Pool("a", gpu_quota(2, borrowing[0]), cohort="research"),
             "b": Pool("b", gpu_quota(3, borrowing[1]), cohort="research"),
-            "b--x": Pool("b--x", gpu_quota(1), cohort="research", parent="b", subpool_name="x"),
+            "b--x": subpool("b", "x", 1, cohort="research"),
             "c": Pool("c", gpu_quota(1), cohort="org"),
             "else": 3,
         },

@@ -16,7 +16,6 @@ from runrig.domain.pools import Pool, Queueing, top_level
 from runrig.domain.records import GangRow
 from runrig.domain.steps import drained
 from runrig.engine.explain.pool_why import pool_why
-from runrig.engine.explain.why import why
 from runrig.engine.foresight.dry_run import dry_run
 from runrig.engine.foresight.would_start import starting_changes
 from runrig.engine.ledger.ledger import Ledger
@@ -24,10 +23,9 @@ from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.limits import put_limits
 from runrig.engine.scheduling.admission import decide
-from runrig.engine.state.state import State
 from tests.engine.scheduling.test_sleeping import CYCLES, PRIORITIES, History, forsaken, loaded
 from tests.exploring import EXPLORING, tries
-from tests.worlds.engine import HIGH, LOW, NORMAL, World, gpu_quota, task, workflow
+from tests.worlds.engine import HIGH, LOW, NORMAL, World, gpu_quota, subpool, task, workflow
 
 USERS = ("ann", "bob", "cy")
 
@@ -144,7 +142,7 @@ def lab(most: int | None, *, strict: bool = False, nodes: int = 8) -> World:
     queueing = Queueing.STRICT_FIFO if strict else Queueing.BEST_EFFORT_FIFO
     pool = Pool("lab", gpu_quota(8), queueing=queueing, user_gpus=most)
     world = World({"lab": pool}, {"n0": nodes})
-    sub = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
+    sub = subpool("lab", "a", 2)
     world.do(*pools.put_pool(world.state, sub, create=True).actions)
     return world
 
@@ -152,39 +150,6 @@ def lab(most: int | None, *, strict: bool = False, nodes: int = 8) -> World:
 def limited_to(world: World, most: int | None) -> None:
     changed = replace(world.state.pools["lab"], user_gpus=most)
     world.do(*pools.put_pool(world.state, changed, create=False).actions)
-
-
-def test_subpools_count_with_their_pool_and_others_start() -> None:
-    world = lab(2)
-    world.submit("a", "lab", NORMAL, 1, user="cy")
-    world.submit("b", "lab--a", NORMAL, 1, user="cy")
-    world.submit("c", "lab", NORMAL, 1, user="cy")
-    world.submit("d", "lab", NORMAL, 1, user="ann")
-    assert world.cycle() == ["admit a", "admit b", "admit d"]
-    assert [str(each) for each in why(world.state, "c-1").groups[0].reasons] == [
-        "cy uses 2 GPUs; the limit of lab for one user is 2"
-    ]
-    world.finish("b-1")
-    assert world.cycle() == ["admit c"]
-
-
-def test_in_a_strict_pool_the_next_user_passes_one_at_a_limit() -> None:
-    world = lab(2, strict=True)
-    for name, user, gpus in (("a", "cy", 2), ("b", "cy", 2), ("c", "ann", 2), ("d", "bob", 6), ("e", "ann", 1)):
-        limited_to(world, None if name == "d" else 2)  # d is larger than the limit, and is older than it
-        world.submit(name, "lab", NORMAL, gpus, user=user)
-    limited_to(world, 2)
-    assert world.cycle() == ["admit a", "admit c"]
-    assert {name: [str(each) for each in why(world.state, f"{name}-1").groups[0].reasons] for name in "bde"} == {
-        "b": ["cy uses 2 GPUs; the limit of lab for one user is 2"],
-        "d": ["can never start: needs 6 GPUs, and the limit of lab for one user is 2"],
-        "e": ["ann uses 2 GPUs; the limit of lab for one user is 2"],
-    }
-    limited_to(world, 6)
-    assert world.cycle() == ["admit b"]  # then d waits for quota as the head, and delays e
-    assert [str(each) for each in why(world.state, "e-1").groups[0].reasons] == [
-        "behind d-1/t-group, the head of a STRICT_FIFO queue"
-    ]
 
 
 def test_why_of_a_pool_names_users_at_a_limit() -> None:
@@ -198,21 +163,6 @@ def test_why_of_a_pool_names_users_at_a_limit() -> None:
             ("ann uses 2 GPUs; the limit of lab for one user is 2", 1),
             ("cy uses 2 GPUs; the limit of lab for one user is 2", 2),
         ]
-
-
-def test_a_head_that_reaches_a_limit_elsewhere_lets_others_pass_in_the_same_cycle() -> None:
-    world = World({"lab": Pool("lab", gpu_quota(4), user_gpus=3, queueing=Queueing.STRICT_FIFO)}, {"n0": 4})
-    sub = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
-    world.do(*pools.put_pool(world.state, sub, create=True).actions)
-    for name, pool, user, gpus in (
-        ("runs", "lab", "bob", 1),
-        ("head", "lab", "cy", 2),  # lab itself has 1 GPU left
-        ("elsewhere", "lab--a", "cy", 2),
-        ("next", "lab", "ann", 1),
-        ("later", "lab--a", "ann", 1),
-    ):
-        world.submit(name, pool, LOW if name == "later" else NORMAL, gpus, user=user)
-    assert world.cycle() == ["admit runs", "admit elsewhere", "admit next"]  # before LOW
 
 
 def test_a_limit_is_never_a_reason_to_preempt() -> None:
@@ -239,16 +189,6 @@ def test_reserved_work_starts_and_running_work_continues_after_a_limit_is_lowere
     assert world.state.ledger.users.held == {("lab", "cy"): 3, (EVERYWHERE, "cy"): 3}
 
 
-def test_fewer_pods_start_if_the_limit_allows_no_more() -> None:
-    world = lab(5)
-    world.submit("a", "lab", spec=workflow("a", task("x", 2, count=4, minimum=1)), user="cy")
-    assert world.cycle() == ["admit a"]
-    (entry,) = world.state.ledger.entries.values()
-    assert [each.count for each in entry.placement] == [2]
-    assert world.state.ledger.users.held == {("lab", "cy"): 4, (EVERYWHERE, "cy"): 4}
-    assert State.load(world.state.rows()).ledger.users.held == {("lab", "cy"): 4, (EVERYWHERE, "cy"): 4}
-
-
 def test_a_dry_run_of_a_submission_counts_towards_the_limit_of_its_user() -> None:
     world = lab(2)
     world.submit("a", "lab", NORMAL, 2, user="cy")
@@ -269,25 +209,6 @@ def two_labs() -> World:
 
 def limit(world: World, limits: Limits) -> None:
     world.do(*put_limits(world.state, limits).actions)
-
-
-def test_a_limit_of_a_user_counts_all_pools_and_work_starts_when_earlier_work_ends() -> None:
-    world = two_labs()
-    for name, pool, user, gpus in (
-        ("a", "lab", "cy", 2),
-        ("b", "shop", "cy", 2),
-        ("c", "shop", "cy", 1),
-        ("d", "shop", "ann", 3),
-    ):
-        world.submit(name, pool, NORMAL, gpus, user=user)
-    assert world.cycle() == ["admit a", "admit c", "admit d"]
-    reason = "cy uses 3 GPUs; the limit of cy over all pools is 3"
-    assert [str(each) for each in why(world.state, "b-1").groups[0].reasons] == [reason]
-    assert why(world.state, "b-1").groups[0].reasons[0].headline == "limit of its user: 3 of 3 GPUs in use in all pools"
-    world.finish("d-1")
-    assert world.cycle() == []
-    world.finish("a-1")
-    assert world.cycle() == ["admit b"]
 
 
 def test_changing_a_limit_over_all_pools_affects_only_waiting_work() -> None:

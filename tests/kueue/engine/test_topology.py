@@ -9,7 +9,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runrig.domain.kueue import FAIR, Settings
+from runrig.domain.kueue import Settings
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME, Quota
 from runrig.domain.quantities import FlavorResource
@@ -17,7 +17,6 @@ from runrig.engine.quota.quota_node import CHARGED
 from runrig.kueue.decisions import PendingReason
 from runrig.kueue.declared import (
     ClusterQueue,
-    Placed,
     Policies,
     Policy,
     ResourceFlavor,
@@ -135,13 +134,6 @@ def test_nodes_of_a_rack_that_is_a_leaf_count_as_one_even_beyond_64_bits() -> No
     assert started(made, 2) == {}
 
 
-def test_heads_of_one_cycle_get_different_nodes() -> None:
-    queues = [queue("q"), queue("p")]
-    made = world(TWO, work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1), queues=queues)
-    assert started(made) == {"one": {"n1": 1, "n2": 1}, "two": {"n3": 1, "n4": 1}}
-    assert held(made) == {"n1": 4, "n2": 4, "n3": 4, "n4": 4}
-
-
 def test_without_the_gate_a_head_whose_nodes_are_taken_returns_to_the_line() -> None:
     queues = [queue("q"), queue("p")]
     gates = Settings(gates={"TASRecomputeAssignmentWithinSchedulingCycle": False})
@@ -160,56 +152,6 @@ def test_freed_nodes_wake_workloads_in_other_trees() -> None:
     made.finish("one")
     assert held(made) == {}
     assert started(made, 3) == {"two": {"n1": 1, "n2": 1}}
-
-
-def test_workloads_stop_for_nodes_even_if_quota_is_enough() -> None:
-    lower = queue(policies=Policies(within_queue=Policy.LOWER))
-    for settings in (Settings(), Settings(FAIR)):
-        made = world(TWO, queues=[lower], settings=settings)
-        for at, name in enumerate(("a", "b", "c")):
-            made.submit(work(name, 1, 3, near(TopologyMode.REQUIRED, HOSTNAME), at=at))
-            made.cycle(float(at))
-        assert held(made) == {"n1": 3, "n2": 3, "n3": 3}
-        made.submit(work("hi", 2, 4, RACK, priority=1, at=9))
-        report = made.cycle(9.0)
-        assert [(each.workload, each.by) for each in report.preempted] == [("c", "hi")]
-        assert held(made) == {"n1": 3, "n2": 3, "n3": 3}
-        made.carry_out()
-        assert started(made, 10) == {"hi": {"n3": 1, "n4": 1}}
-
-
-def test_nothing_is_preempted_if_that_would_not_help() -> None:
-    lower = queue(policies=Policies(within_queue=Policy.LOWER))
-    made = world(TWO, work("a", 1, 3, near(TopologyMode.REQUIRED, HOSTNAME)), queues=[lower])
-    made.cycle(1.0)
-    made.submit(work("hi", 3, 4, RACK, priority=1, at=9))
-    report = made.cycle(9.0)
-    assert report.preempted == ()
-    assert [each.reason for each in report.pending] == [PendingReason.TOPOLOGY]
-    (reason,) = report.pending[0].reasons
-    assert (reason.have, reason.need, reason.law) == (2, 3, "T1")
-
-
-def test_if_a_flavor_has_no_room_the_next_one_is_tried_in_the_same_cycle() -> None:
-    nodes = [node("n1", "r1", 2), node("m1", "r1", 8, "b")]
-    made = world(
-        nodes, work("one", 1, 4, RACK), queues=[queue(flavors=("a", "b"))], flavors=[flavor(), flavor("b", "b")]
-    )
-    assert started(made) == {"one": {"m1": 1}}
-
-
-def test_fewer_pods_start_if_the_best_rack_is_too_small() -> None:
-    made = world([*TWO, node("n5", "r2", 4)], work("one", 9, 4, RACK, least=1))
-    assert started(made) == {"one": {"n3": 1, "n4": 1, "n5": 1}}
-
-
-def test_workloads_without_a_request_are_placed_if_every_flavor_has_a_topology() -> None:
-    assert started(world(TWO, work("one", 2, 3))) == {"one": {"n1": 1, "n2": 1}}
-
-
-def test_without_the_gate_only_quota_matters() -> None:
-    made = world(TWO, work("one", 2, 9, RACK), settings=Settings(gates={"TopologyAwareScheduling": False}))
-    assert started(made) == {"one": {}}
 
 
 def test_flavors_with_the_same_nodes_see_each_others_usage() -> None:
@@ -295,17 +237,3 @@ def _held_by_items(made: Simulator) -> dict[str, int]:
             for placed in granted.placement:
                 found[placed.domain[-1]] += placed.count * dict(item.spec.pod_sets[0].requests)["gpu"]
     return dict(found)
-
-
-def test_a_leader_is_placed_with_its_workers_at_the_lowest_cost() -> None:
-    nodes = [node("n1", "r1", 2), node("n2", "r1", 4), node("n3", "r1", 3)]
-    pod_sets = (
-        WorkloadPodSet("leader", 1, None, (("gpu", 1),), group="g", topology=RACK),
-        WorkloadPodSet("workers", 4, None, (("gpu", 2),), group="g", topology=RACK),
-    )
-    made = world(nodes, Workload("one", "q", pod_sets))
-    (admitted,) = made.cycle(1.0).admitted
-    assert [each.placement for each in admitted.granted] == [
-        (Placed(("r1", "n3"), 1),),
-        (Placed(("r1", "n1"), 1), Placed(("r1", "n2"), 2), Placed(("r1", "n3"), 1)),
-    ]
