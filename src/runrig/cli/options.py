@@ -59,19 +59,18 @@ MOMENT = Parsed("TIME", moment)
 """A time in the zone of this machine or with its own zone, or a duration before now."""
 
 
-class Words(click.ParamType[tuple[str, ...]]):
+def words(noun: str, known: Collection[str]) -> Parsed:
     """Some of *known*, separated by commas. *noun*: what each of them is."""
 
-    def __init__(self, noun: str, known: Collection[str]) -> None:
-        self.name, self._noun, self._known = f"{noun.upper()}S", noun, known
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:  # noqa: ARG002
-        found = tuple(dict.fromkeys(each.strip().lower() for each in str(value).split(",")))
+    def parse(text: str) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(each.strip().lower() for each in text.split(",")))
         for each in found:
-            if each not in self._known:
-                otherwise = f". {self._noun.capitalize()}s: {', '.join(self._known)}"
-                raise InvalidInput.one(f"unknown {self._noun} {each!r:.80}{suggested(each, self._known, otherwise)}")
+            if each not in known:
+                otherwise = f". {noun.capitalize()}s: {', '.join(known)}"
+                raise InvalidInput.one(f"unknown {noun} {each!r:.80}{suggested(each, known, otherwise)}")
         return found
+
+    return Parsed(f"{noun.upper()}S", parse)
 
 
 pool = partial(click.option, "--pool", "-p", shell_complete=completing.pools, metavar="NAME")

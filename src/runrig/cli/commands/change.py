@@ -21,6 +21,7 @@ _REFUSED = 1
 _ALIVE = ("PENDING", "RUNNING")
 MOST_NAMED = 8
 """Maximum workflows named in a confirmation."""
+_ids = click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 
 
 def _each(
@@ -140,7 +141,7 @@ def _that_fit(
 
 
 @command("runrig workflow move train-1 --pool batch", "runrig workflow move train-1 train-2 --pool batch --dry-run")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
+@_ids
 @click.option("--pool", "-p", required=True, shell_complete=completing.pools, metavar="NAME", help="Pool to move to.")
 @options.dry_run
 @with_session
@@ -156,7 +157,7 @@ def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> No
     "runrig workflow reprioritise train-1 --priority LOW",
     "runrig workflow reprioritise train-1 train-2 --priority HIGH --dry-run",
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
+@_ids
 @options.priority(required=True)
 @options.dry_run
 @with_session
@@ -196,7 +197,7 @@ def _would(id: str, verdict: Mapping[str, Any] | None, on_nodes: str) -> str:
 
 
 @command("runrig workflow hold train-1", "runrig workflow hold train-1 train-2 -t json")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
+@_ids
 @with_session
 def hold(session: Session, ids: tuple[str, ...]) -> None:
     """Hold workflows until they are released.
@@ -208,7 +209,7 @@ def hold(session: Session, ids: tuple[str, ...]) -> None:
 
 
 @command("runrig workflow release train-1", "runrig workflow release train-1 train-2 -t json")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
+@_ids
 @with_session
 def release(session: Session, ids: tuple[str, ...]) -> None:
     """Release held workflows.

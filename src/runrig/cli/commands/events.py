@@ -9,7 +9,7 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.lazy import command
-from runrig.cli.options import MOMENT, Words
+from runrig.cli.options import MOMENT, words
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.matching import pattern_of
@@ -38,7 +38,7 @@ Answer = Mapping[str, Any]
     "--kind",
     "kinds",
     multiple=True,
-    type=Words("kind", KINDS),
+    type=words("kind", KINDS),
     metavar="KIND",
     shell_complete=lambda *_: list(KINDS),
     help=f"Show only this kind: {', '.join(KINDS)} (repeatable, or a list with commas). refused: rejected by the "

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from runrig.cli.lazy import command
-from runrig.cli.options import Words
+from runrig.cli.options import words
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import tell
 from runrig.cli.transport.session import Session, with_session
@@ -44,7 +44,7 @@ def _seconds(_: click.Context, __: click.Parameter, typed: str) -> int:
     "--when",
     default=",".join(USUAL),
     show_default=True,
-    type=Words("event", [each.value for each in When]),
+    type=words("event", [each.value for each in When]),
     help=f"Events, separated by commas: {', '.join(When)}.",
 )
 @click.option(

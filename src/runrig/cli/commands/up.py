@@ -1,5 +1,7 @@
 """`runrig up`: starts a server. Imports it only when it runs."""
 
+from typing import Any
+
 import click
 
 from runrig.cli import options
@@ -60,15 +62,7 @@ DRAIN_SWEEP_S = 900
 @options.no_mirror
 @click.pass_obj
 def up(
-    address: ServerAddress,
-    backend: str | None,
-    cluster: str | None,
-    data: str | None,
-    port: int,
-    gpus: int | None,
-    drain_sweep_s: int,
-    dev_login: str | None,
-    no_mirror: bool,
+    address: ServerAddress, /, cluster: str | None, data: str | None, port: int, no_mirror: bool, **settings: Any
 ) -> None:
     """Start a server on this machine, all in one process.
 
@@ -84,13 +78,4 @@ def up(
 
     # Without a file, only an option can be wrong.
     with taken, located(cluster and shown(cluster)):
-        run(
-            backend=backend,
-            cluster=text,
-            data=folder,
-            port=taken,
-            gpus=gpus,
-            drain_sweep_s=drain_sweep_s,
-            dev_login=dev_login,
-            mirror=not no_mirror,
-        )
+        run(cluster=text, data=folder, port=taken, mirror=not no_mirror, **settings)

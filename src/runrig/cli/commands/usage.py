@@ -12,7 +12,7 @@ import click
 
 from runrig.cli import options
 from runrig.cli.lazy import group
-from runrig.cli.options import MOMENT, Words
+from runrig.cli.options import MOMENT, words
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
@@ -57,7 +57,7 @@ _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
     lazy={"report": ("runrig.cli.commands.usage_report:report", "Write a report on the usage of a month.")},
 )
 @click.option(
-    "--by", type=Words("key", KEYS), default="pool", show_default=True, help="Group by user, pool, flavor, priority."
+    "--by", type=words("key", KEYS), default="pool", show_default=True, help="Group by user, pool, flavor, priority."
 )
 @click.option("--since", type=MOMENT, help="From the beginning of this hour. Default: 7 days before --until.")
 @click.option("--until", type=MOMENT, help="Until the end of this hour. Default: now.")
