@@ -10,7 +10,8 @@ from anyio import from_thread
 from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.domain.errors import RunrigError
+from runrig.domain.errors import Conflict, RunrigError
+from runrig.domain.quantities import few
 from runrig.domain.statuses import headers_of, status_of
 from runrig.http.leaving import leaving_of
 from runrig.http.routing import Found
@@ -23,6 +24,8 @@ from runrig.web.planned import plan_view
 from runrig.web.rendering import html
 
 NOBODY_WAITS = 499
+_MOST_NAMED = 5
+"""Refusals of several acts."""
 
 R = TypeVar("R")
 Draw = Callable[..., Response]
@@ -65,6 +68,20 @@ class Form:
     def runs(self, command: Command[R], key: str | None = None) -> R:
         """Runs *command* about a workflow, in the thread of an act. *key*: as in `Arrivals.do`."""
         return from_thread.run(self.service.arrivals.do, command, key)
+
+    def runs_each(self, ids: Collection[str], act: Callable[[str], Any], done: str, who: str = "") -> None:
+        """Does *act* with each of *ids*, also after a refusal. Raises Conflict with all refusals. *done*: what then happened to the
+        others. *who*: what precedes a refusal, with ``{}`` for the ID.
+        """
+        failed = []
+        for id in ids:
+            try:
+                act(id)
+            except RunrigError as error:
+                failed.append(who.format(id) + error.message)
+        if failed:
+            named = few(failed, _MOST_NAMED, "; ")
+            raise Conflict(f"{len(ids) - len(failed)} of {len(ids)} are {done}. Not {done}: {named}")
 
     async def answered(
         self, draw: Draw, do: Callable[[], Any], then: str | Callable[[Any], str], look: Look | None = None

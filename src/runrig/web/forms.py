@@ -26,15 +26,18 @@ Fields = Mapping[str, str]
 
 
 async def sent(request: Request) -> Fields:
-    """Returns the last value of each field, with normalised line ends; none when a form is opened. Raises InvalidInput."""
+    """Returns the fields, with normalised line ends; none when a form is opened. Raises InvalidInput."""
     if request.method == "GET":  # Ignored for GET: only for POST does the guard check the second secret.
         return {}
     try:
-        found = parse_qs(
-            (await request.body()).decode("ascii"), max_num_fields=MOST_FIELDS, keep_blank_values=True, errors="strict"
-        )
+        return fields_in(await request.body(), MOST_FIELDS)
     except ValueError:
         raise InvalidInput.one(f"not a form with at most {MOST_FIELDS} fields. Reload the page") from None
+
+
+def fields_in(body: bytes, most: int) -> Fields:
+    """Returns the last value of each field. Raises ValueError."""
+    found = parse_qs(body.decode("ascii"), max_num_fields=most, keep_blank_values=True, errors="strict")
     return {name: values[-1].replace("\r\n", "\n") for name, values in found.items()}
 
 

@@ -2,7 +2,7 @@
 
 import hmac
 from typing import Annotated
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -15,7 +15,8 @@ from runrig.http.permissions import OPEN
 from runrig.http.routing import Asked, Serving, Source
 from runrig.service.access.browser_sessions import LONGEST_S
 from runrig.service.service import Service
-from runrig.web.rendering import capital, html
+from runrig.web.forms import Fields, fields_in
+from runrig.web.rendering import capital, html, keep_cookie
 from runrig.web.routes import router
 
 LONGEST_FORM = 32 * 1024
@@ -92,25 +93,13 @@ def keep_session(request: Request, answer: Response, cookie: str) -> None:
 
 
 def _keep(request: Request, answer: Response, cookie: str, seconds: int) -> None:
-    scheme = request.app.state.scheme
-    answer.set_cookie(
-        browsers.cookie_name(request.headers, scheme),
-        cookie,
-        max_age=seconds,
-        path="/",
-        secure=scheme == "https",
-        httponly=True,
-        samesite="strict",
-    )
+    name = browsers.cookie_name(request.headers, request.app.state.scheme)
+    keep_cookie(request, answer, name, cookie, seconds, strict=True)
 
 
-async def _form(request: Request) -> dict[str, str]:
-    """Returns the last value of each field of a form."""
+async def _form(request: Request) -> Fields:
     body = await request.body()
-    if len(body) > LONGEST_FORM:
-        return {}
     try:
-        found = parse_qs(body.decode("ascii"), max_num_fields=20, keep_blank_values=True)
+        return {} if len(body) > LONGEST_FORM else fields_in(body, 20)
     except ValueError:
         return {}
-    return {name: values[-1] for name, values in found.items()}

@@ -44,32 +44,15 @@ class PlanSection:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A value before and after."""
-
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A pool with changes."""
-
-    pool: str
-    quota: Turn
-    held: Turn
-    available: Turn
-    waiting: Turn
-
-
-@dataclass(frozen=True, slots=True)
 class PlanView:
-    """*settings*: (pool, setting, before and after). *sentences*: gains, and costs. *rests*: the plan is complete."""
+    """*settings*: (pool, setting, before, after). *sentences*: gains, and costs. *pools*: those with changes. *rests*: the plan is
+    complete.
+    """
 
     revision: int
-    settings: tuple[tuple[str, str, Turn], ...]
+    settings: tuple[tuple[str, str, str, str], ...]
     sentences: tuple[str, ...]
-    rows: tuple[Row, ...]
+    pools: tuple[PlanPool, ...]
     kinds: tuple[PlanSection, ...]
     rests: bool
 
@@ -79,7 +62,7 @@ def plan_view(plan: Plan) -> PlanView:
         plan.revision,
         tuple(_settings(plan)),
         (*sentences(plan), *([f"Budget: {plan.budget.sentence}."] if plan.budget else [])),
-        tuple(map(_row, plan.pools)),
+        plan.pools,
         tuple(_kinds(plan)),
         plan.rests,
     )
@@ -139,21 +122,14 @@ def _cost(found: Sequence[PlanGang], verb: str, unseen: PlanUnseen | None) -> It
 # ---------------------------------------------------------------- tables
 
 
-def _row(pool: PlanPool) -> Row:
-    def turn(name: str) -> Turn:
-        return Turn(number(getattr(pool.before, name)), number(getattr(pool.after, name)))
-
-    return Row(pool.pool, turn("quota"), turn("total"), turn("available"), turn("waiting"))
-
-
-def _settings(plan: Plan) -> Iterator[tuple[str, str, Turn]]:
+def _settings(plan: Plan) -> Iterator[tuple[str, str, str, str]]:
     for change in plan.changes:
         before, after = _flat(change.before), _flat(change.after)
         for name in dict.fromkeys((*before, *after)):
-            turn = Turn(before.get(name, _NONE), after.get(name, _NONE))
+            old, new = before.get(name, _NONE), after.get(name, _NONE)
             told = change.action == "update" or name == "state" or name.startswith("quota ")
-            if told and turn.before != turn.after:
-                yield change.name, name, turn
+            if told and old != new:
+                yield change.name, name, old, new
 
 
 def _flat(settings: Mapping[str, Any] | None) -> dict[str, str]:

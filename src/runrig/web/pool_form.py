@@ -24,18 +24,10 @@ class Cell:
     now: str
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A resource with the cells of `PARTS`."""
-
-    key: FlavorResource
-    cells: tuple[Cell, ...]
-
-
-def lines(pool: Pool, flavors: Sequence[str]) -> list[Line]:
-    """Returns the quotas of a top-level pool, and the GPUs of *flavors*, which it can use."""
+def lines(pool: Pool, flavors: Sequence[str]) -> dict[FlavorResource, list[Cell]]:
+    """Returns the cells of `PARTS` for the quotas of a top-level pool, and for the GPUs of *flavors*, which it can use."""
     keys = sorted({*pool.quotas, *(FlavorResource(flavor, GPU) for flavor in flavors)})
-    return [Line(key, tuple(Cell(f"{part} {key}", _now(pool, key, part)) for part in PARTS)) for key in keys]
+    return {key: [Cell(f"{part} {key}", _now(pool, key, part)) for part in PARTS] for key in keys}
 
 
 def _now(pool: Pool, key: FlavorResource, part: str) -> str:
@@ -58,16 +50,16 @@ def edit_of(pool: Pool, kinds: Kinds, typed: Mapping[str, str]) -> PoolEdit:
         return _resized(pool, kinds, typed)
     problems: list[Problem] = []
     amounts = []
-    for line in lines(pool, kinds.flavors):
-        for part, cell in zip(PARTS, line.cells, strict=True):
+    for key, cells in lines(pool, kinds.flavors).items():
+        for part, cell in zip(PARTS, cells, strict=True):
             said = typed.get(cell.name, cell.now).strip()
             try:
-                amount = _amount(line.key.resource, said) if said else None
+                amount = _amount(key.resource, said) if said else None
             except ValueError as error:
                 problems.append(Problem(str(error), cell.name))
                 continue
-            if amount != _before(pool, line.key, part):
-                amounts.append(Amount(line.key, part, amount))
+            if amount != _before(pool, key, part):
+                amounts.append(Amount(key, part, amount))
     settings = _settings(pool, kinds, typed, problems)
     if problems:
         raise InvalidInput(tuple(problems))

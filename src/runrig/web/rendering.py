@@ -91,6 +91,21 @@ def answer(request: Request, body: bytes, media_type: str, *, status: int = 200,
     return Response(body, status, headers, media_type=media_type)
 
 
+def keep_cookie(
+    request: Request, answer: Response, name: str, value: str, seconds: int, path: str = "/", strict: bool = False
+) -> None:
+    """Keeps *value* from scripts. *strict*: browsers do not send it if a page of another site caused the request."""
+    answer.set_cookie(
+        name,
+        value,
+        max_age=seconds,
+        path=path,
+        secure=request.app.state.scheme == "https",
+        httponly=True,
+        samesite="strict" if strict else "lax",
+    )
+
+
 # ---------------------------------------------------------------- in templates
 
 

@@ -15,7 +15,7 @@ from runrig.http.routing import Asked, Serving, source
 from runrig.service.access.in_browsers import PATIENCE_S, InBrowsers
 from runrig.service.service import Service
 from runrig.web.login import inside, keep_session, shown_login
-from runrig.web.rendering import html
+from runrig.web.rendering import html, keep_cookie
 from runrig.web.routes import router
 
 answers = APIRouter(include_in_schema=False)
@@ -32,7 +32,13 @@ def begin_sign_in(request: Asked, service: Serving, next: Annotated[str, Query()
     kept, url = _ways(service).begin(_own(request) + BACK)
     answer = RedirectResponse(url, 303)
     place = inside(next)
-    _keep(request, answer, f"{kept}.{place.encode().hex() if len(place) <= LONGEST_NEXT else ''}", int(PATIENCE_S))
+    keep_cookie(
+        request,
+        answer,
+        _name(request),
+        f"{kept}.{place.encode().hex() if len(place) <= LONGEST_NEXT else ''}",
+        int(PATIENCE_S),
+    )
     return answer
 
 
@@ -50,7 +56,7 @@ def end_sign_in(request: Request) -> Response:
         keep_session(request, answer, cookie)
     except RunrigError as error:
         answer = shown_login(request, next, error)
-    _keep(request, answer, "", 0)
+    keep_cookie(request, answer, _name(request), "", 0)
     return answer
 
 
@@ -75,8 +81,3 @@ def _text(place: str) -> str:
 
 def _name(request: Request) -> str:
     return f"{browsers.cookie_name(request.headers, request.app.state.scheme)}-sign-in"
-
-
-def _keep(request: Request, answer: Response, value: str, seconds: int) -> None:
-    secure = request.app.state.scheme == "https"
-    answer.set_cookie(_name(request), value, max_age=seconds, path="/", secure=secure, httponly=True, samesite="lax")

@@ -1,13 +1,12 @@
 """Users with their roles, tokens and history, for administrators."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
 
-from runrig.domain.access import GrantRow, Permission, role_named
+from runrig.domain.access import GrantRow, Permission, User, role_named
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.http.permissions import needs
 from runrig.http.routing import Serving
@@ -25,29 +24,28 @@ MOST_EVENTS = 50
 _ACCESS = [needs(Permission.ACCESS)]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    name: str
-    disabled: bool
-    roles: tuple[GrantRow, ...]
-
-
 @router.get("/access", dependencies=_ACCESS)
 def access(
     request: Asked,
     service: Serving,
     q: Annotated[str, Query(max_length=200, description="Part of a name or role")] = "",
 ) -> Response:
-    rows = [each for each in _rows(service) if q in each.name or any(q in str(row.grant) for row in each.roles)]
+    rows = [
+        (user, roles) for user, roles in _rows(service) if any(q in each for each in (user.name, *map(_role, roles)))
+    ]
     return html(request, "access.html", q=q, rows=rows[:MOST], count=len(rows))
 
 
-def _rows(service: Service) -> Iterable[Row]:
+def _role(row: GrantRow) -> str:
+    return str(row.grant)
+
+
+def _rows(service: Service) -> Iterable[tuple[User, Sequence[GrantRow]]]:
     grants: dict[str, list[GrantRow]] = {}
     for row in service.access.users.grants():
         grants.setdefault(row.user, []).append(row)
     for user in sorted(service.access.users.all(), key=lambda each: each.name):
-        yield Row(user.name, user.disabled, tuple(sorted(grants.get(user.name, ()), key=lambda each: str(each.grant))))
+        yield user, sorted(grants.get(user.name, ()), key=_role)
 
 
 @router.get("/access/user/{user}", dependencies=_ACCESS)
@@ -60,7 +58,7 @@ def of_user(request: Asked, service: Serving, user: str) -> Response:
         "user.html",
         it=it,
         address=page_of(it.name),
-        roles=sorted(access.users.grants(it.name), key=lambda each: str(each.grant)),
+        roles=sorted(access.users.grants(it.name), key=_role),
         tokens=access.tokens.of(it.name),
         events=events[:MOST_EVENTS],
         more=len(events) > MOST_EVENTS,

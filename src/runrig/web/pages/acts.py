@@ -18,7 +18,6 @@ from runrig.service.commands.submission import Submission, read
 from runrig.service.runtime.writing import Command
 from runrig.web.asking import Filled, Form, Look
 from runrig.web.forms import Fields
-from runrig.web.planned import Turn
 from runrig.web.routes import form
 
 PRIORITIES = tuple(each.value for each in Priority)
@@ -270,13 +269,5 @@ async def reassign(it: Filled, id: str) -> Response:
 
 def _reassign(it: Form, id: str, **more: Any) -> Response:
     of = shown_workflow(it, id)
-    typed = it.typed(pool=of.pool, priority=of.priority)
-    return it.shown(
-        "reassign.html",
-        typed,
-        it=of,
-        pools=sorted({of.pool, *it.asker.submits_to()}),
-        priorities=PRIORITIES,
-        turns=(("Pool", Turn(of.pool, typed["pool"])), ("Priority", Turn(of.priority, typed["priority"]))),
-        **more,
-    )
+    pools, typed = sorted({of.pool, *it.asker.submits_to()}), it.typed(pool=of.pool, priority=of.priority)
+    return it.shown("reassign.html", typed, it=of, pools=pools, priorities=PRIORITIES, **more)

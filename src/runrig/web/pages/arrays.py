@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from fastapi import Query, Response
 
-from runrig.domain.errors import Conflict, InvalidInput, RunrigError
-from runrig.domain.quantities import few, whole_number
+from runrig.domain.errors import InvalidInput
+from runrig.domain.quantities import whole_number
 from runrig.domain.workflows import MOST_ELEMENTS
 from runrig.spec.arrays import parse_indices
 from runrig.web.asking import Filled, Form
@@ -16,7 +16,6 @@ from runrig.web.routes import form
 
 MOST = 100
 """Elements that are cancelled at a time."""
-_MOST_NAMED = 5
 
 
 @form("/workflow/{id}/array", dependencies=CHANGE)
@@ -64,15 +63,7 @@ async def elements(it: Filled, id: str, of: Annotated[str, Query(max_length=200)
         return {"stops": stops(shown_workflow(it, id), chosen), "count": len(chosen)}
 
     def do() -> None:
-        failed = []
-        for each in (chosen := _chosen(it.fields)):
-            try:
-                it.runs(command(each))
-            except RunrigError as error:
-                failed.append(error.message)
-        if failed:
-            named = few(failed, _MOST_NAMED, "; ")
-            raise Conflict(f"{len(chosen) - len(failed)} of {len(chosen)} are cancelled. Not cancelled: {named}")
+        it.runs_each(_chosen(it.fields), lambda each: it.runs(command(each)), "cancelled")
 
     return await it.answered(draw, do, workflow_address(id), look)
 

@@ -11,6 +11,7 @@ from runrig.domain.access import Permission
 from runrig.http.permissions import needs
 from runrig.web.asking import Filled
 from runrig.web.forms import Fields
+from runrig.web.rendering import keep_cookie
 from runrig.web.routes import form
 
 COLUMNS: Mapping[str, str] = {
@@ -57,12 +58,4 @@ async def columns(it: Filled, q: Annotated[str, Query()] = "", sort: Annotated[s
 def _keep(request: Request, answer: Response, fields: Fields) -> None:
     """Keeps the choice, or forgets it if it is the usual one."""
     now = [each for each in COLUMNS if each in fields]
-    answer.set_cookie(
-        _COOKIE,
-        ".".join(now),
-        max_age=0 if {*now} == _USUAL else _KEPT_S,
-        path="/workflows",
-        secure=request.app.state.scheme == "https",
-        httponly=True,
-        samesite="lax",
-    )
+    keep_cookie(request, answer, _COOKIE, ".".join(now), 0 if {*now} == _USUAL else _KEPT_S, "/workflows")

@@ -116,10 +116,10 @@ def _view(it: Form, name: str) -> PoolView:
 
 def _edit(it: Form, name: str, **more: Any) -> Response:
     pool, promise = _pool(it, name), may_promise(it.asker, name)
-    found = lines(pool, it.service.declarations.kinds(pool).flavors) if pool.parent is None and promise else []
+    found = lines(pool, it.service.declarations.kinds(pool).flavors) if pool.parent is None and promise else {}
     settings = boxes(pool, _cohorts(it, pool), promise=promise)
     now = {"quota": share_now(pool)} | {each.name: each.now for each in settings}
-    now |= {cell.name: cell.now for line in found for cell in line.cells}
+    now |= {cell.name: cell.now for cells in found.values() for cell in cells}
     about: dict[str, Any] = {"lines": found, "promise": promise, "boxes": settings, "now": now}
     return _shown(it, "edit.html", it.typed(**now), pool, **about, **more)
 

@@ -1,7 +1,6 @@
 """A pool."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query, Response
@@ -37,16 +36,6 @@ RUNNING = 50
 PLACES = 20
 
 Over = Annotated[str, Query(max_length=10, description="1h, 24h, 7d or 30d")]
-
-
-@dataclass(frozen=True, slots=True)
-class Queued:
-    """A waiting group. *number*: its place in the queue of *pool*. *by* "": its workflow was just deleted."""
-
-    number: int
-    pool: str
-    waits: WaitingPlace
-    by: str
 
 
 @router.get("/pool/{name}", dependencies=[needs(Permission.READ_POOL, named("name"))])
@@ -140,11 +129,11 @@ def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status
     return found
 
 
-def _places(views: Views, visibility: Visibility, whys: Whys) -> list[Queued]:
-    """Returns the front of each queue."""
+def _places(views: Views, visibility: Visibility, whys: Whys) -> list[tuple[int, str, WaitingPlace, str]]:
+    """Returns the front of each queue: place, pool, what waits there, and who submitted it; "" if that was just deleted."""
     found = [(number, why.pool, place) for why, _ in whys for number, place in enumerate(why.places, 1)]
     front = sorted(found, key=lambda each: each[:2])[:PLACES]
-    return [Queued(*each, _submitter(views, each[2].gang.partition("/")[0], visibility)) for each in front]
+    return [(*each, _submitter(views, each[2].gang.partition("/")[0], visibility)) for each in front]
 
 
 def _submitter(views: Views, workflow: str, visibility: Visibility) -> str:

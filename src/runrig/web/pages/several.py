@@ -11,7 +11,7 @@ from fastapi import Query, Response
 from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.gangs import Gang, Priority
-from runrig.domain.quantities import GPU, amount_in_words, counted, few
+from runrig.domain.quantities import GPU, amount_in_words, counted
 from runrig.http.permissions import needs
 from runrig.service.runtime.writing import Command
 from runrig.web.asking import Filled, Form
@@ -21,7 +21,6 @@ from runrig.web.routes import form
 MOST = 50
 MOST_TRIED = 10
 """Workflows for which it computes where they would start."""
-_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +70,11 @@ async def act(
         raise InvalidInput.one(f"{len(ids)} workflows are selected. Select at most {MOST}")
     command = _command(it, do)
 
-    def done() -> None:
-        failed = []
-        for each in ids:
-            try:
-                it.asker.need(Permission.CHANGE_WORKFLOW, it.asker.workflow(_array_of(each)))
-                it.runs(command(each))
-            except RunrigError as error:
-                failed.append(f"{each}: {error.message}")
-        if failed:
-            named = few(failed, _MOST_NAMED, "; ")
-            raise Conflict(f"{len(ids) - len(failed)} of {len(ids)} are changed. Not changed: {named}")
+    def change(each: str) -> None:
+        it.asker.need(Permission.CHANGE_WORKFLOW, it.asker.workflow(_array_of(each)))
+        it.runs(command(each))
 
+    done = partial(it.runs_each, ids, change, "changed", "{}: ")
     return await it.answered(partial(_draw, it, do, ids, q), done, f"/workflows?q={quote(q)}")
 
 

@@ -1,7 +1,6 @@
 """Usage: every pool over time, its sums, and the users, for the last day, week or month."""
 
-from dataclasses import astuple, dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Response
 
@@ -23,21 +22,6 @@ MOST_PICTURES = 8
 Over = Annotated[str, Query(description="24h, 7d or 30d")]
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """GPU-hours of a pool with its subpools. *name* "": of pools that the user does not see. *idle*: unused quota."""
-
-    name: str
-    quota: float
-    held: float
-    guaranteed: float
-    borrowed: float
-    lent: float
-    idle: float
-    waited: float
-    lost: float
-
-
 @router.get("/usage", dependencies=[needs(Permission.LIST_POOLS)])
 def usage(request: Asked, service: Serving, asker: Asking, over: Over = "") -> Response:
     now, visibility = service.workflow_queries.now(), asker.visibility
@@ -45,7 +29,7 @@ def usage(request: Asked, service: Serving, asker: Asking, over: Over = "") -> R
     since = now - SPANS[name]
     sums = _by_pool(service.usage_queries.usage(UsageQuery((By.POOL,), since, tree=True), visibility).rows)
     flavors = service.usage_queries.usage(UsageQuery((By.FLAVOR,), since), visibility).rows
-    shown = [each.name for each in sums if each.name and (each.held or each.waited)]
+    shown = [each["name"] for each in sums if each["name"] and (each["held"] or each["waited"])]
     there = {pool.name for pool in service.queries.declared(visibility)}
     pictures = [drawn(service, pool, name, now, visibility) for pool in shown if pool in there][:MOST_PICTURES]
     return html(
@@ -61,26 +45,28 @@ def usage(request: Asked, service: Serving, asker: Asking, over: Over = "") -> R
     )
 
 
-def _by_pool(rows: tuple[UsageRow, ...]) -> list[Sums]:
-    """Sums of top-level pools, those that held and waited most first; what has no name is last."""
-    found: dict[str, Sums] = {}
+def _by_pool(rows: tuple[UsageRow, ...]) -> list[dict[str, Any]]:
+    """GPU-hours of top-level pools with their subpools, those that held and waited most first. The last has no name: those that the
+    user does not see. *idle*: unused quota.
+    """
+    found: dict[str, dict[str, Any]] = {}
     netted = {row.pool for row in rows if row.subtree and row.borrowed is not None}
     for row in rows:
         top = top_level(row.pool or "")
         if row.subtree != (top in netted):
             continue
-        before = found.get(top) or Sums(top, *(0.0,) * 8)
         quota, guaranteed, drawn_, lent = row.quota or 0.0, row.guaranteed or 0.0, row.drawn or 0.0, row.lent or 0.0
-        more = (
-            quota,
-            row.held,
-            guaranteed + drawn_,
-            row.borrowed or 0.0,
-            lent,
-            max(0.0, quota - guaranteed - lent),
-            row.waited,
-            row.lost_preempted + row.lost_other,
-        )
-        _, *values = astuple(before)
-        found[top] = Sums(top, *(one + other / HOUR_S for one, other in zip(values, more, strict=True)))
-    return sorted(found.values(), key=lambda each: (not each.name, -each.held - each.waited, each.name))
+        more = {
+            "quota": quota,
+            "held": row.held,
+            "guaranteed": guaranteed + drawn_,
+            "borrowed": row.borrowed or 0.0,
+            "lent": lent,
+            "idle": max(0.0, quota - guaranteed - lent),
+            "waited": row.waited,
+            "lost": row.lost_preempted + row.lost_other,
+        }
+        sums = found.setdefault(top, {"name": top} | dict.fromkeys(more, 0.0))
+        for name, amount in more.items():
+            sums[name] += amount / HOUR_S
+    return sorted(found.values(), key=lambda each: (not each["name"], -each["held"] - each["waited"], each["name"]))
