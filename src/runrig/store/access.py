@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, fields, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, delete, func, select, update
+from sqlalchemy import Connection, RowMapping, func, select, update
 
 from runrig.domain.access import BrowserSession, Grant, GrantRow, Profile, TokenRow, User
 from runrig.domain.credentials import Credential
@@ -12,16 +12,14 @@ from runrig.domain.trail import AccessEvent
 from runrig.domain.value import at
 from runrig.ports.access import AccessChange, AccessRows
 from runrig.store import schema
-from runrig.store.dialect import insert_new, insert_rows, put_rows
+from runrig.store.dialect import delete_rows, insert_new, insert_rows, put_rows
 from runrig.store.rows import same_fields
 from runrig.store.transactions import Tables
 
 _EVENT = schema.access_events.c
-_GRANT = schema.grants.c
 _PROFILE = schema.profiles.c
 _SECRET = schema.secrets.c
 _TOKEN = schema.tokens.c
-_CREDENTIAL = schema.credentials.c
 _SESSION = schema.browser_sessions.c
 _TOKENS = same_fields(TokenRow, schema.tokens)
 _CREDENTIALS = same_fields(Credential, schema.credentials)
@@ -49,14 +47,10 @@ class AccessTables(Tables):
         with self._transactions.writing() as connection:
             users = [(user.name, user.created_at, user.disabled, user.account) for user in change.users]
             put_rows(connection, schema.users, users)
-            for row in change.withdrawn:
-                connection.execute(delete(schema.grants).where(_same_grant(row)))
+            delete_rows(connection, schema.grants, [_grant_row(row)[:3] for row in change.withdrawn])
             put_rows(connection, schema.grants, [_grant_row(row) for row in change.grants])
             put_rows(connection, schema.tokens, [_TOKENS.to_row(token) for token in change.tokens])
-            for gone in change.dropped:
-                connection.execute(
-                    delete(schema.credentials).where(and_(_CREDENTIAL.user == gone.user, _CREDENTIAL.name == gone.name))
-                )
+            delete_rows(connection, schema.credentials, [(gone.user, gone.name) for gone in change.dropped])
             put_rows(connection, schema.credentials, [_CREDENTIALS.to_row(each) for each in change.credentials])
             last = connection.execute(select(func.max(_EVENT.number))).scalar_one() or 0
             events = [
@@ -66,14 +60,11 @@ class AccessTables(Tables):
             insert_rows(connection, schema.access_events, events)
 
     def sessions(self) -> tuple[BrowserSession, ...]:
-        with self._transactions.reading() as connection:
-            found = connection.execute(select(schema.browser_sessions).order_by(_SESSION.hash)).mappings()
-            return tuple(map(_SESSIONS.of_row, found))
+        return self._all(_SESSIONS.of_row, select(schema.browser_sessions).order_by(_SESSION.hash))
 
     def put_sessions(self, sessions: Iterable[BrowserSession], ended: Iterable[str]) -> None:
         with self._transactions.writing() as connection:
-            for hash in ended:
-                connection.execute(delete(schema.browser_sessions).where(_SESSION.hash == hash))
+            delete_rows(connection, schema.browser_sessions, [(hash,) for hash in ended])
             put_rows(connection, schema.browser_sessions, [_SESSIONS.to_row(each) for each in sessions])
 
     def used(self, last_used_at: Mapping[str, float]) -> None:
@@ -87,8 +78,7 @@ class AccessTables(Tables):
             statement = statement.where(_EVENT.user == user)
         if before is not None:
             statement = statement.where(_EVENT.number < before)
-        with self._transactions.reading() as connection:
-            return tuple(map(_event_of, connection.execute(statement).mappings()))
+        return self._all(_event_of, statement)
 
     def profile(self, user: str) -> Profile:
         with self._transactions.reading() as connection:
@@ -131,8 +121,4 @@ def _grant_of(row: RowMapping) -> GrantRow:
 
 
 def _grant_row(row: GrantRow) -> tuple[Any, ...]:
-    return row.user, row.grant.kind, row.grant.pool or "", row.granted_at, row.granted_by
-
-
-def _same_grant(row: GrantRow) -> Any:
-    return and_(_GRANT.user == row.user, _GRANT.kind == row.grant.kind, _GRANT.pool == (row.grant.pool or ""))
+    return row.user, row.grant.kind.value, row.grant.pool or "", row.granted_at, row.granted_by

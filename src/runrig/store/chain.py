@@ -22,7 +22,7 @@ from runrig.store.text import checked_dumps
 START = bytes(32)
 """Before the first commit."""
 _EVENT, _LEAF = schema.events.c, schema.leaves.c
-_COLUMNS = (
+HASHED = (
     *(_EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action),
     *(_EVENT.hash, _EVENT.about),
 )
@@ -70,7 +70,7 @@ def keep_leaves(connection: Connection, which: Any) -> int:
     """Deletes the events that match *which*, but not their leaves; returns how many."""
     rows = [
         (revision, seq, _leaf(revision, seq, time, actor, kind, law, dumps(action)), *kept)
-        for revision, seq, time, actor, kind, law, action, *kept in connection.execute(select(*_COLUMNS).where(which))
+        for revision, seq, time, actor, kind, law, action, *kept in connection.execute(select(*HASHED).where(which))
     ]
     insert_rows(connection, schema.leaves, rows)
     return connection.execute(delete(schema.events).where(which)).rowcount

@@ -74,11 +74,10 @@ class SqlCode(Tables):
 
     def prune(self, before: float) -> Collection[str]:
         unused = select(_CODE.user, _CODE.id).where(_CODE.sent_at < before, ~_USED)
-        with self._transactions.reading() as connection:
-            found = connection.execute(unused.order_by(_CODE.sent_at, _CODE.user, _CODE.id).limit(1)).one_or_none()
-        if found is None:
+        found = self._rows(unused.order_by(_CODE.sent_at, _CODE.user, _CODE.id).limit(1))
+        if not found:
             return ()
-        user, id = found
+        ((user, id),) = found
         with self._transactions.writing() as connection:
             whose = and_(_CODE.user == user, _CODE.id == id)
             if not connection.execute(delete(schema.codes).where(whose, _CODE.sent_at < before, ~_USED)).rowcount:

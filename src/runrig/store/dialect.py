@@ -6,13 +6,14 @@ gets tuples. PostgreSQL, where each round trip is slow, gets all rows of a table
 objects; many are a JSON list for each column, which takes a quarter of the time to write.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Column,
     Connection,
+    Delete,
     Select,
     Table,
     Text,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     column,
+    delete,
     func,
     literal_column,
     select,
@@ -57,6 +59,13 @@ def put_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 def insert_new(connection: Connection, table: Table, row: Row) -> None:
     """Inserts *row* unless its key exists."""
     _execute(connection, table, [row], "nothing")
+
+
+def delete_rows(connection: Connection, table: Table, keys: Iterable[Sequence[str | int]]) -> None:
+    """Deletes the rows with these primary keys."""
+    names = [f"key_{column.name}" for column in table.primary_key]
+    for key in keys:
+        run(connection, _deletion(table), dict(zip(names, key, strict=True)))
 
 
 def insert_plain(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
@@ -98,7 +107,7 @@ def _execute(
     if not rows:
         return
     if connection.dialect.name == "sqlite":
-        encoders = _nested(table) if plain else _for_sqlite(table)
+        encoders = _encoders(table, _plain_encoder if plain else _sqlite_encoder)
         few = len(rows) < MANY
         encoded = [_encoded(row, encoders) for row in rows] if few else zip(*_columns(rows, encoders), strict=True)
         _driver(connection).executemany(_sqlite(table, conflict), encoded)
@@ -111,7 +120,7 @@ def statements(
     table: Table, rows: Sequence[Row], conflict: str | None = "update", *, plain: bool = False
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields statements for PostgreSQL that write *rows*, with their parameters."""
-    names, encoders = table.columns.keys(), () if plain else _for_json(table)
+    names, encoders = table.columns.keys(), () if plain else _encoders(table, _json_encoder)
     for start in range(0, len(rows), ROWS_AT_ONCE):
         some = rows[start : start + ROWS_AT_ONCE]
         if len(some) < MANY:
@@ -159,6 +168,12 @@ def _of_columns(table: Table, conflict: str | None) -> str:
     rows = text(f"ROWS FROM ({lists}) AS sent ({', '.join(names)})")
     found: list[Any] = [literal_column(each) for each in values]
     return _inserted(table, conflict, select(*found).select_from(rows))
+
+
+@cache
+def _deletion(table: Table) -> Delete:
+    # A parameter cannot have its column's name.
+    return delete(table).where(*(column == bindparam(f"key_{column.name}") for column in table.primary_key))
 
 
 def _is_json(each: Column[Any]) -> bool:
@@ -215,31 +230,10 @@ def _columns(rows: Sequence[Row], encoders: Sequence[tuple[int, Encoder]]) -> li
 
 
 @cache
-def _for_sqlite(table: Table) -> tuple[tuple[int, Encoder], ...]:
+def _encoders(table: Table, encoder: Callable[[TypeEngine[Any]], Encoder | None]) -> tuple[tuple[int, Encoder], ...]:
     """Returns (position, encoder) of the columns whose values must be converted."""
-    return _encoders(table, _sqlite_encoder)
-
-
-@cache
-def _for_json(table: Table) -> tuple[tuple[int, Encoder], ...]:
-    return _encoders(table, _json_encoder)
-
-
-@cache
-def _nested(table: Table) -> tuple[tuple[int, Encoder], ...]:
-    """Returns (position, encoder) of JSON columns, which SQLite stores as text, and of bytes. It stores other plain values
-    as they are.
-    """
-    return _encoders(table, _plain_encoder)
-
-
-def _plain_encoder(type_: TypeEngine[Any]) -> Encoder | None:
-    match type_:
-        case Encoded() | JSON():
-            return checked_dumps
-        case LargeBinary():
-            return bytes_of
-    return None
+    found = ((index, encoder(each.type)) for index, each in enumerate(table.columns))
+    return tuple((index, each) for index, each in found if each is not None)
 
 
 class Dumped(NamedTuple):
@@ -249,9 +243,14 @@ class Dumped(NamedTuple):
     text: str
 
 
-def _encoders(table: Table, encoder: Callable[[TypeEngine[Any]], Encoder | None]) -> tuple[tuple[int, Encoder], ...]:
-    found = ((index, encoder(each.type)) for index, each in enumerate(table.columns))
-    return tuple((index, each) for index, each in found if each is not None)
+def _plain_encoder(type_: TypeEngine[Any]) -> Encoder | None:
+    """Encodes JSON, which SQLite stores as text, and bytes. It stores other plain values as they are."""
+    match type_:
+        case Encoded() | JSON():
+            return checked_dumps
+        case LargeBinary():
+            return bytes_of
+    return None
 
 
 def _sqlite_encoder(type_: TypeEngine[Any]) -> Encoder | None:

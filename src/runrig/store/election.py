@@ -25,44 +25,32 @@ from runrig.store.transactions import Transactions
 _LEADER = schema.leader.c
 
 
-class SqlTerm:
-    """`ports.election.Term`; `open` returns its store."""
+class SqlTerm(Transactions):
+    """`ports.election.Term`; `open` returns its store. The epoch is also None while its table does not exist."""
 
     def __init__(self, database: Database, looking: Engine | None) -> None:
         """*looking* None: no heartbeat is needed."""
-        self._transactions = Transactions(database)
+        super().__init__(database)
         self._looking = looking
-
-    @property
-    def epoch(self) -> int | None:
-        """Returns None where servers do not take turns, and while its table does not exist."""
-        return self._transactions.epoch
-
-    @property
-    def overtaken(self) -> bool:
-        return self._transactions.overtaken
 
     def begin(self) -> None:
         """Takes the database and the next epoch, if any, so that heartbeats start before a migration."""
         if self._looking is not None:
-            with self._transactions.writing() as connection:
+            with self.writing() as connection:
                 epoch = _raise_epoch(connection)
-            self._transactions.epoch = epoch
+            self.epoch = epoch
 
     def open(self, when_empty: Callable[[str], None] | None = None) -> SqlStore:
         """Returns the store, migrated to this version, under the epoch of this term. *when_empty*: see `Transactions.migrate`."""
-        self._transactions.migrate(None if self._looking is None else _raise_epoch, when_empty)
-        return SqlStore(self._transactions)
+        self.migrate(None if self._looking is None else _raise_epoch, when_empty)
+        return SqlStore(self)
 
     def beat(self) -> bool:
         if self._looking is None or self.epoch is None:
             return True
         statement = update(schema.leader).where(_LEADER.epoch == self.epoch).values(heartbeat_at=func.clock_timestamp())
-        with translated(self._transactions.place), self._looking.begin() as connection:
+        with translated(self.place), self._looking.begin() as connection:
             return bool(connection.execute(statement).rowcount)
-
-    def close(self) -> None:
-        self._transactions.close()
 
 
 class PostgresqlElection:

@@ -14,22 +14,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault, Unavailable
 from runrig.store.codec import Undecodable
 
-_UNWRITABLE = (
-    "{place} cannot be opened for writing ({cause}). Grant the server's user write permission on the file and its folder, "
-    "or choose another data folder"
-)
 _DAMAGED = (
     "{place} is damaged ({cause}). Restore a backup with `runrig restore` into an empty folder, "
     "or start from scratch in another data folder"
 )
 _FULL = "the disk of {place} is full, so nothing was stored. Free some space and try again"
-_FAILING_DISK = "the disk of {place} failed ({cause}), so nothing was stored. Check the system log"
-_CONSTRAINT = "{place} rejected the write ({cause}), so nothing was stored. Please report this as a bug"
-_LOCKED = "another process has locked {place}. Stop it, or try again later"
 _LOST = "the connection to {place} was lost ({cause}). Check whether the last change was stored, and try again"
-_UNREACHABLE = (
-    "{place} is unreachable ({cause}). Check that PostgreSQL is running and accepts connections, or correct the URL"
-)
 _NO_LOGIN = (
     "{place} rejected the login ({cause}). Correct the user and password in the URL, or the server's pg_hba.conf"
 )
@@ -38,46 +28,49 @@ _NO_RIGHT = (
     "{place} denied permission ({cause}). Make the user in the URL the owner of the database "
     "(ALTER DATABASE … OWNER TO …), or correct the URL"
 )
-_READ_ONLY = "{place} is read-only ({cause}). It may be a standby; use the primary in the URL"
-_OTHERWISE = "{place} failed ({cause}), so nothing was stored"
 
-_BY_CODE: tuple[tuple[str, type[RunrigError], str], ...] = (
-    ("SQLITE_BUSY", Unavailable, _LOCKED),
-    ("SQLITE_LOCKED", Unavailable, _LOCKED),
-    ("SQLITE_CANTOPEN", ServerFault, _UNWRITABLE),
-    ("SQLITE_READONLY", ServerFault, _UNWRITABLE),
-    ("SQLITE_PERM", ServerFault, _UNWRITABLE),
+_BY_CODE: tuple[tuple[tuple[str, ...], type[RunrigError], str], ...] = (
     (
-        "SQLITE_NOTADB",
+        ("SQLITE_BUSY", "SQLITE_LOCKED", "40", "55P03"),
+        Unavailable,
+        "another process has locked {place}. Stop it, or try again later",
+    ),
+    (
+        ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM"),
+        ServerFault,
+        "{place} cannot be opened for writing ({cause}). Grant the server's user write permission on the file and its folder, "
+        "or choose another data folder",
+    ),
+    (
+        ("SQLITE_NOTADB",),
         ServerFault,
         "{place} is not a database. Restore a backup with `runrig restore` into an empty folder, or start from scratch in "
         "another data folder",
     ),
+    (("SQLITE_CORRUPT",), ServerFault, _DAMAGED),
+    (("SQLITE_FULL", "53100"), ServerFault, _FULL),
     (
-        "SQLITE_CORRUPT",
+        ("SQLITE_IOERR", "58"),
         ServerFault,
-        _DAMAGED,
+        "the disk of {place} failed ({cause}), so nothing was stored. Check the system log",
     ),
-    ("SQLITE_FULL", ServerFault, _FULL),
-    ("SQLITE_IOERR", ServerFault, _FAILING_DISK),
-    ("SQLITE_CONSTRAINT", ServerFault, _CONSTRAINT),
-    ("08", Unavailable, _LOST),
-    ("57P", Unavailable, _LOST),
-    ("25P03", Unavailable, _LOST),  # it was idle in a transaction for too long, because this process was paused
-    ("23", ServerFault, _CONSTRAINT),
-    ("25006", ServerFault, _READ_ONLY),
-    ("28", ServerFault, _NO_LOGIN),
-    ("3D", ServerFault, _NO_DATABASE),
-    ("40", Unavailable, _LOCKED),
-    ("42501", ServerFault, _NO_RIGHT),
-    ("53100", ServerFault, _FULL),
-    ("53", Unavailable, "{place} is out of resources ({cause}), so nothing was stored. Try again"),
-    ("55P03", Unavailable, _LOCKED),
-    ("57014", Unavailable, "{place} took too long ({cause}), so nothing was stored. Try again"),
-    ("58", ServerFault, _FAILING_DISK),
-    ("XX", ServerFault, "{place} may be damaged ({cause}), so nothing was stored. Check PostgreSQL's log"),
+    (
+        ("SQLITE_CONSTRAINT", "23"),
+        ServerFault,
+        "{place} rejected the write ({cause}), so nothing was stored. Please report this as a bug",
+    ),
+    # 25P03: it was idle in a transaction for too long, because this process was paused.
+    (("08", "57P", "25P03"), Unavailable, _LOST),
+    (("25006",), ServerFault, "{place} is read-only ({cause}). It may be a standby; use the primary in the URL"),
+    (("28",), ServerFault, _NO_LOGIN),
+    (("3D",), ServerFault, _NO_DATABASE),
+    (("42501",), ServerFault, _NO_RIGHT),
+    (("53",), Unavailable, "{place} is out of resources ({cause}), so nothing was stored. Try again"),
+    (("57014",), Unavailable, "{place} took too long ({cause}), so nothing was stored. Try again"),
+    (("XX",), ServerFault, "{place} may be damaged ({cause}), so nothing was stored. Check PostgreSQL's log"),
 )
-_BY_SENTENCE = (
+"""Beginnings of codes → the error. The first that matches counts."""
+_BY_SENTENCE: tuple[tuple[re.Pattern[str], type[RunrigError], str], ...] = (
     (re.compile(r"password|authentication|role .* (does not exist|not permitted)|pg_hba"), ServerFault, _NO_LOGIN),
     (re.compile(r"database .* does not exist"), ServerFault, _NO_DATABASE),
     (re.compile(r"permission denied for database|not currently accepting"), ServerFault, _NO_RIGHT),
@@ -85,6 +78,11 @@ _BY_SENTENCE = (
         re.compile(r"invalid .* value|invalid connection option"),
         ServerFault,
         "{place} cannot be opened: {cause} in its URL",
+    ),
+    (
+        re.compile(""),  # all others
+        Unavailable,
+        "{place} is unreachable ({cause}). Check that PostgreSQL is running and accepts connections, or correct the URL",
     ),
 )
 
@@ -135,21 +133,13 @@ def fault(error: Exception, place: str) -> RunrigError:
     cause = _cause(raised)
     if code == "22003":
         return InvalidInput.one("numbers above 64 bits cannot be stored. Use a smaller one")
-    for prefix, kind, sentence in _BY_CODE:
-        if code.startswith(prefix):
-            return kind(sentence.format(place=place, cause=cause))
     if not code and type(raised).__module__.startswith("psycopg"):
-        return _of_connection(error, cause, place)
-    return ServerFault(_OTHERWISE.format(place=place, cause=cause))
-
-
-def _of_connection(error: Exception, cause: str, place: str) -> RunrigError:
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
-        return Unavailable(_LOST.format(place=place, cause=cause))
-    for pattern, kind, sentence in _BY_SENTENCE:
-        if pattern.search(cause):
-            return kind(sentence.format(place=place, cause=cause))
-    return Unavailable(_UNREACHABLE.format(place=place, cause=cause))
+        lost = isinstance(error, DBAPIError) and error.connection_invalidated
+        known = [(Unavailable, _LOST)] if lost else [each[1:] for each in _BY_SENTENCE if each[0].search(cause)]
+    else:
+        known = [each[1:] for each in _BY_CODE if code.startswith(each[0])]
+    kind, sentence = known[0] if known else (ServerFault, "{place} failed ({cause}), so nothing was stored")
+    return kind(sentence.format(place=place, cause=cause))
 
 
 def _cause(raised: BaseException) -> str:

@@ -1,7 +1,8 @@
 """Filters of workflows as SQL conditions."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from operator import ge, le
 from typing import Any
 
 from sqlalchemy import JSON, and_, exists, or_, select, type_coerce
@@ -17,20 +18,24 @@ _TAG = schema.workflow_tags.c
 _ARRAYS = select(schema.specifications.c.hash).where(IsArray())
 
 
+def given(*asked: tuple[Any, Callable[[Any, Any], Any], Any]) -> list[Any]:
+    """The conditions that a query has. *asked*: a column, how it compares, and the value; None and empty tuples do not filter."""
+    return [compares(column, value) for column, compares, value in asked if value is not None and value != ()]
+
+
+def one_of(column: Any, values: Collection[Any]) -> Any:
+    return column.in_(values)
+
+
 def key_filters(query: WorkflowQuery, columns: Any) -> list[Any]:
     """The conditions on the pool, user, status and priority. *columns*: of a table that has these."""
-    found: list[Any] = []
-    for column, values in (
-        (columns.pool, query.pools),
-        (columns.submitted_by, query.users),
-        (columns.status, query.statuses),
-        (columns.priority, query.priorities),
-    ):
-        if values:
-            found.append(column.in_(values))
-    if query.below:
-        found.append(below(columns.pool, query.below))
-    return found
+    return given(
+        (columns.pool, one_of, query.pools),
+        (columns.submitted_by, one_of, query.users),
+        (columns.status, one_of, query.statuses),
+        (columns.priority, one_of, query.priorities),
+        (columns.pool, below, query.below),
+    )
 
 
 def below(pool: Any, tops: Collection[str]) -> Any:
@@ -43,12 +48,9 @@ def filters(query: WorkflowQuery, columns: Any = _WORKFLOW) -> list[Any]:
     workflows.
     """
     found = key_filters(query, columns)
+    found += given((columns.submit_time, ge, query.submitted_after), (columns.submit_time, le, query.submitted_before))
     if query.name is not None:
         found.append(columns.id.icontains(query.name, autoescape=True))
-    if query.submitted_after is not None:
-        found.append(columns.submit_time >= query.submitted_after)
-    if query.submitted_before is not None:
-        found.append(columns.submit_time <= query.submitted_before)
     found += (_has(selector) for selector in query.labels)
     found += (_label(key).is_(None) for key in query.no_labels)
     if query.arrays:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from itertools import groupby
+from operator import eq, ge, le, lt
 from typing import Any
 
 from sqlalchemy import JSON, Connection, Select, Text, and_, bindparam, cast, func, or_, select, type_coerce
@@ -18,6 +19,7 @@ from runrig.domain.records import Event, Note
 from runrig.ports.store import ChangesQuery, RevisionsQuery
 from runrig.store import chain, filters, retention, schema
 from runrig.store.dialect import put_rows
+from runrig.store.filters import given, one_of
 from runrig.store.rows import event_of
 from runrig.store.transactions import Tables
 
@@ -125,8 +127,7 @@ class SqlLog(Tables):
         """O(changes of the cluster): the index on workflows skips all events of workflows."""
         kinds = [action.__name__ for action in actions]
         of_kind = EVENTS.where(_EVENT.workflow.is_(None), _EVENT.kind.in_(kinds), _EVENT.revision > after)
-        with self._transactions.reading() as connection:
-            return events(connection, of_kind)
+        return self._all(event_of, of_kind)
 
     def pool_revisions(self, query: RevisionsQuery) -> tuple[tuple[tuple[Event, ...], Note | None], ...]:
         # Keys first, from the index on events of pools; full rows only for the page.
@@ -154,8 +155,7 @@ class SqlLog(Tables):
         )
         last = select(_POOL.name, newest.label("revision")).where(_of_pools(_POOL.name, below)).subquery()
         same = and_(_EVENT.pool == last.c.name, _PUTS_POOL, _EVENT.revision == last.c.revision)
-        with self._transactions.reading() as connection:
-            return events(connection, EVENTS.join(last, same))
+        return self._all(event_of, EVENTS.join(last, same))
 
     def tag_revision(self, revision: int, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
         changed = select(_EVENT.revision).where(_EVENT.revision == revision, _PUTS_POOL).limit(1)
@@ -211,32 +211,22 @@ def _of_pools(name: Any, below: tuple[str, ...] | None) -> Any:
 
 
 def _revision_filters(query: RevisionsQuery) -> list[Any]:
-    found: list[Any] = [_of_pools(_EVENT.pool, query.below), _PUTS_POOL]
-    if query.name is not None:
-        found.append(_EVENT.pool == query.name)
-    if query.revision is not None:
-        found.append(_EVENT.revision == query.revision)
+    found = given(
+        (_EVENT.pool, eq, query.name),
+        (_EVENT.revision, eq, query.revision),
+        (_EVENT.time, ge, query.since),
+        (_EVENT.time, lt, query.until),
+        (_EVENT.time, le, query.at),
+    )
     if query.tags:  # Neither JSON nor LIKE patterns escape characters that tags can contain.
         words = "|".join(map(re.escape, query.tags))
         tagged = cast(type_coerce(_NOTE.tags, JSON), Text).regexp_match(f'"(?:{words})"')
         found.append(_EVENT.revision.in_(select(_NOTE.revision).where(tagged)))
-    if query.since is not None:
-        found.append(_EVENT.time >= query.since)
-    if query.until is not None:
-        found.append(_EVENT.time < query.until)
-    if query.at is not None:
-        found.append(_EVENT.time <= query.at)
-    return found
+    return [_of_pools(_EVENT.pool, query.below), _PUTS_POOL, *found]
 
 
 def _filters(query: ChangesQuery) -> list[Any]:
-    found: list[Any] = []
-    if query.actors:
-        found.append(_EVENT.actor.in_(query.actors))
-    if query.since is not None:
-        found.append(_EVENT.time >= query.since)
-    if query.until is not None:
-        found.append(_EVENT.time <= query.until)
+    found = given((_EVENT.actor, one_of, query.actors), (_EVENT.time, ge, query.since), (_EVENT.time, le, query.until))
     if query.before is not None:
         revision, seq = query.before
         found.append(_EVENT.revision <= revision)

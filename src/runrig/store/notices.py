@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, func, select, update
 from runrig.domain.notices import Delivery, NoticeSetting
 from runrig.store import schema
 from runrig.store.codec import Undecodable
-from runrig.store.dialect import insert_rows, put_rows
+from runrig.store.dialect import delete_rows, insert_rows, put_rows
 from runrig.store.rows import same_fields
 from runrig.store.transactions import Tables
 
@@ -48,7 +48,7 @@ class SqlNotices(Tables):
 
     def delete(self, user: str) -> None:
         with self._transactions.writing() as connection:
-            connection.execute(delete(schema.notice_settings).where(_SETTING.user == user))
+            delete_rows(connection, schema.notice_settings, [(user,)])
             connection.execute(delete(schema.deliveries).where(_DELIVERY.user == user))
 
     def collected(self, position: int, deliveries: Sequence[Delivery]) -> None:
@@ -76,16 +76,14 @@ class SqlNotices(Tables):
             .where((_DELIVERY.due <= now) | (_DELIVERY.due > latest))
             .order_by(_DELIVERY.number)
         )
-        with self._transactions.reading() as connection:
-            return tuple(Delivery(*row) for row in connection.execute(statement))
+        return tuple(Delivery(*row) for row in self._rows(statement))
 
     def waiting(self, user: str) -> int:
         return self._value(select(func.count()).where(_DELIVERY.user == user)) or 0
 
     def of(self, user: str, most: int) -> tuple[Delivery, ...]:
         oldest = select(*_COLUMNS).where(_DELIVERY.user == user).order_by(_DELIVERY.number).limit(most)
-        with self._transactions.reading() as connection:
-            return tuple(Delivery(*row) for row in connection.execute(oldest))
+        return tuple(Delivery(*row) for row in self._rows(oldest))
 
     def tried(self, deliveries: Sequence[Delivery], at: float, result: str, due: float | None) -> None:
         first = deliveries[0]
@@ -93,8 +91,7 @@ class SqlNotices(Tables):
             whose = _SETTING.user == first.user
             connection.execute(update(schema.notice_settings).where(whose).values(tried_at=at, result=result))
             if due is None:
-                ids = [each.id for each in deliveries]
-                connection.execute(delete(schema.deliveries).where(_DELIVERY.id.in_(ids)))
+                delete_rows(connection, schema.deliveries, [(each.id,) for each in deliveries])
             else:
                 changed = {"attempt": first.attempt + 1, "due": due}
                 connection.execute(update(schema.deliveries).where(_DELIVERY.id == first.id).values(changed))

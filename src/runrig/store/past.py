@@ -19,12 +19,12 @@ from runrig.store import waiting as who_waited
 from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
 from runrig.store.codec import Undecodable, decode, loads
 from runrig.store.filters import filters
-from runrig.store.log import EVENTS, events
+from runrig.store.log import EVENTS
 from runrig.store.ordering import paged
 from runrig.store.reading import Reader, as_stored
 from runrig.store.retention import counts
-from runrig.store.rows import KINDS
-from runrig.store.transactions import Transactions, in_parts
+from runrig.store.rows import KINDS, event_of
+from runrig.store.transactions import Tables, Transactions, in_parts
 
 _CHECKPOINT = schema.checkpoints.c
 _EVENT = schema.events.c
@@ -40,23 +40,21 @@ _ROW_BYTES = 60
 """Minimum size of an event without its action."""
 
 
-class SqlPast:
+class SqlPast(Tables):
     """`ports.past.PastStore`.
 
     Caches the cluster of the last checkpoint read or written, because most checkpoints have the same.
     """
 
     def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
+        super().__init__(transactions)
         self._cluster: tuple[int, Declared] = (-1, Declared((), (), (), ()))
         self._wholes = who_waited.Wholes()
 
     # ------------------------------------------------------------ checkpoints
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        statement = select(*_NUMBERS).order_by(_CHECKPOINT.revision)
-        with self._transactions.reading() as connection:
-            return tuple(Checkpoint(*row) for row in connection.execute(statement))
+        return tuple(Checkpoint(*row) for row in self._rows(select(*_NUMBERS).order_by(_CHECKPOINT.revision)))
 
     def first_checkpoint(self) -> Checkpoint | None:
         return self._at_end(_CHECKPOINT.revision)
@@ -65,9 +63,7 @@ class SqlPast:
         return self._at_end(_CHECKPOINT.revision.desc())
 
     def _at_end(self, order: Any) -> Checkpoint | None:
-        with self._transactions.reading() as connection:
-            row = connection.execute(select(*_NUMBERS).order_by(order).limit(1)).one_or_none()
-        return None if row is None else Checkpoint(*row)
+        return next((Checkpoint(*row) for row in self._rows(select(*_NUMBERS).order_by(order).limit(1))), None)
 
     def base(self, revision: int, *, than: int = -1, waiting: bool = True) -> ClusterAt | None:
         newest = (
@@ -176,8 +172,7 @@ class SqlPast:
         return self._events(_EVENT.workflow.in_(ids), _EVENT.revision <= upto, _EVENT.kind.in_(kinds))
 
     def _events(self, *where: Any) -> tuple[Event, ...]:
-        with self._transactions.reading() as connection:
-            return events(connection, EVENTS.where(*where))
+        return self._all(event_of, EVENTS.where(*where))
 
     # ------------------------------------------------------------ times
 
@@ -217,9 +212,7 @@ class SqlPast:
         then = _WORKFLOW.submit_time <= at, _may_have_been(query.statuses, at)
         every = select(schema.workflows).where(*filters(replace(query, statuses=())), *then)
         statement = paged(every, replace(query, order=""), query.limit)
-        of_row = KINDS["Workflow"].of_row
-        with self._transactions.reading() as connection:
-            return tuple(of_row(row) for row in connection.execute(statement).mappings())
+        return self._all(KINDS["Workflow"].of_row, statement)
 
 
 def _queued(connection: Connection, reader: Reader) -> tuple[Queued, bool]:

@@ -34,7 +34,7 @@ class SqlRetention(Tables):
         needed = _restarted_by_the_living()
         with self._transactions.reading() as connection:
             awaited = _awaited(connection)
-        statement = (
+        oldest = (
             select(_WORKFLOW.id)
             .where(
                 _WORKFLOW.end_time < before,
@@ -44,9 +44,7 @@ class SqlRetention(Tables):
             .order_by(_WORKFLOW.end_time, _WORKFLOW.id)
             .limit(limit + len(awaited))
         )
-        with self._transactions.reading() as connection:
-            found = connection.execute(statement).scalars().all()
-        return tuple(id for id in found if id not in awaited)[:limit]
+        return tuple(id for (id,) in self._rows(oldest) if id not in awaited)[:limit]
 
     def prune(self, ids: Sequence[str], rows: int) -> Pruned:
         with self._transactions.writing() as connection:
@@ -55,8 +53,10 @@ class SqlRetention(Tables):
             tables = (schema.tasks, schema.groups)
             chosen = _affordable(connection, tables, ids, rows)
             if not chosen:  # Even the first workflow alone has more rows than allowed.
-                return Pruned(rows=_delete_some(connection, tables[0], ids[0], rows))
-            deleted = sum(_delete_all(connection, table, chosen) for table in tables)
+                first = _first(connection, schema.tasks, ids[0], rows)
+                return Pruned(rows=connection.execute(delete(schema.tasks).where(first)).rowcount)
+            deletions = (delete(table).where(table.c.workflow.in_(chosen)) for table in tables)
+            deleted = sum(connection.execute(deletion).rowcount for deletion in deletions)
             _forget(connection, chosen)
             return Pruned(len(chosen), deleted + len(chosen))
 
@@ -127,15 +127,6 @@ def _affordable(connection: Connection, tables: Sequence[Table], ids: Sequence[s
             sizes[id] += count
     total = accumulate(sizes.values())
     return [id for id, so_far in zip(sizes, total, strict=True) if so_far <= rows]
-
-
-def _delete_all(connection: Connection, table: Table, ids: Sequence[str]) -> int:
-    return connection.execute(delete(table).where(table.c.workflow.in_(ids))).rowcount
-
-
-def _delete_some(connection: Connection, table: Table, id: str, rows: int) -> int:
-    """Deletes the first rows of workflow *id* by key; returns how many."""
-    return connection.execute(delete(table).where(_first(connection, table, id, rows))).rowcount
 
 
 def _first(connection: Connection, table: Table, id: str, rows: int) -> Any:

@@ -36,14 +36,6 @@ class RowKind:
     of_row: Callable[[RowMapping], Any]
     of_columns: Callable[[Mapping[str, Iterable[Any]]], Iterable[Any]]
 
-    def key_row(self, key: tuple[str | int, ...]) -> dict[str, str | int]:
-        """Returns *key* by parameter names of a delete statement, where a parameter cannot have its column's name."""
-        return dict(zip(self.key_names, key, strict=True))
-
-    @property
-    def key_names(self) -> tuple[str, ...]:
-        return tuple(f"key_{column.name}" for column in self.table.primary_key)
-
 
 def same_fields(record: type, table: Table) -> RowKind:
     """The kind of a record whose fields are the columns of *table*."""

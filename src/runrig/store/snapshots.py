@@ -9,30 +9,16 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection, delete, func, select
 
+from runrig.domain import plan
 from runrig.domain.budgets import Owner
 from runrig.domain.gangs import GangState
 from runrig.domain.limits import Limits
-from runrig.domain.plan import (
-    Action,
-    Admit,
-    MoveTask,
-    Nominate,
-    PutCohort,
-    PutLimits,
-    PutNode,
-    PutPool,
-    Queue,
-    SetFlavors,
-    SetSpent,
-    Stop,
-    Submit,
-)
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import Group, Status
 from runrig.store import schema
 from runrig.store.codec import dumps, encode_action
 from runrig.store.dialect import insert_rows
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables, Transactions
 
 LEAST = 1_000
 """Revisions between two snapshots, at least."""
@@ -46,11 +32,11 @@ _LAST = (
 )
 
 
-class SqlSnapshots:
+class SqlSnapshots(Tables):
     """`ports.store.SnapshotStore`. *load*: reads what is alive."""
 
     def __init__(self, transactions: Transactions, load: Callable[[], Loaded]) -> None:
-        self._transactions = transactions
+        super().__init__(transactions)
         self._load = load
         self._last: tuple[int, int] | None = None
         self.unnamed: tuple[int, str] | None = None
@@ -58,9 +44,7 @@ class SqlSnapshots:
 
     def is_due(self, revision: int) -> bool:
         if self._last is None:
-            with self._transactions.reading() as connection:
-                row = connection.execute(_LAST).one_or_none()
-            self._last = (0, 0) if row is None else (row.revision, row.size)
+            self._last = next(((row.revision, row.size) for row in self._rows(_LAST)), (0, 0))
         last, size = self._last
         return revision - last >= max(LEAST, size // SHARE)
 
@@ -71,10 +55,9 @@ class SqlSnapshots:
         """
         loaded = self._load()
         of_it = select(_EVENT.time, _EVENT.hash).where(_EVENT.revision == loaded.revision, _EVENT.hash.is_not(None))
-        with self._transactions.reading() as connection:
-            row = connection.execute(of_it).one_or_none()
-        if row is None:
+        if not (rows := self._rows(of_it)):
             return None
+        (row,) = rows
         needs = {
             each.id: found
             for each in loaded.workflows
@@ -99,31 +82,31 @@ def forget(connection: Connection, until: float) -> None:
     connection.execute(delete(schema.snapshots).where(_SNAPSHOT.time <= until))
 
 
-def _actions(loaded: Loaded) -> Iterator[Action]:
+def _actions(loaded: Loaded) -> Iterator[plan.Action]:
     """Yields what turns an empty state into this one."""
-    yield SetFlavors(loaded.flavors)
-    yield from map(PutNode, loaded.nodes)
-    yield from map(PutCohort, loaded.cohorts)
-    yield from map(PutPool, sorted(loaded.pools, key=lambda pool: (pool.parent is not None, pool.name)))
-    yield from (PutLimits(each, Limits(user=each.user)) for each in loaded.limits)
+    yield plan.SetFlavors(loaded.flavors)
+    yield from map(plan.PutNode, loaded.nodes)
+    yield from map(plan.PutCohort, loaded.cohorts)
+    yield from map(plan.PutPool, sorted(loaded.pools, key=lambda pool: (pool.parent is not None, pool.name)))
+    yield from (plan.PutLimits(each, Limits(user=each.user)) for each in loaded.limits)
     groups: dict[str, list[Group]] = {}
     for group in loaded.groups:
         groups.setdefault(group.workflow, []).append(group)
     for workflow in sorted(loaded.workflows, key=lambda each: (each.submit_time, each.id)):
-        yield Submit.of(workflow, groups.get(workflow.id, ()), loaded.specs[workflow.spec_hash])
+        yield plan.Submit.of(workflow, groups.get(workflow.id, ()), loaded.specs[workflow.spec_hash])
     latest = {(task.workflow, task.name): task for task in sorted(loaded.tasks, key=lambda each: each.key)}
     for task in latest.values():
         if task.status.finished or task.status is Status.RESCHEDULED:
-            yield MoveTask(task.key, task.status)
+            yield plan.MoveTask(task.key, task.status)
     for row in loaded.gangs:
-        yield Queue(row.gang)
+        yield plan.Queue(row.gang)
         if row.state in (GangState.ADMITTED, GangState.STOPPING):
-            yield Admit(row.gang.id, row.placement)
+            yield plan.Admit(row.gang.id, row.placement)
         if row.state is GangState.STOPPING:
-            yield Stop(row.gang.id, Status.FAILED_CANCELED)
+            yield plan.Stop(row.gang.id, Status.FAILED_CANCELED)
     for row in loaded.gangs:
         if row.state is GangState.NOMINATED:
-            yield Nominate(row.gang.id, row.placement, row.waits_for)
+            yield plan.Nominate(row.gang.id, row.placement, row.waits_for)
     pools, users = {each.name: each.budget for each in loaded.pools}, {each.user: each.budget for each in loaded.limits}
     for spent in loaded.spent:
-        yield SetSpent(spent, (pools if spent.of == Owner.POOL else users).get(spent.name))
+        yield plan.SetSpent(spent, (pools if spent.of == Owner.POOL else users).get(spent.name))

@@ -4,12 +4,11 @@ One transaction per commit, which begins by advancing the revision: a server tha
 writes nothing. Where servers take turns (`store.election`) each writing transaction also checks the epoch.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import Connection, Delete, Select, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select, update
 
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.gangs import Priority
@@ -24,7 +23,7 @@ from runrig.store import chain, ordering, schema, sums
 from runrig.store.access import AccessTables
 from runrig.store.code import SqlCode
 from runrig.store.codec import decode
-from runrig.store.dialect import insert_new, insert_rows, put_rows, run
+from runrig.store.dialect import delete_rows, insert_new, insert_rows, put_rows, run
 from runrig.store.log import SqlLog
 from runrig.store.notices import SqlNotices
 from runrig.store.opening import open_database
@@ -35,7 +34,7 @@ from runrig.store.rows import KINDS, event_row
 from runrig.store.snapshots import SqlSnapshots
 from runrig.store.tags import SqlTags
 from runrig.store.tasks import SqlTasks
-from runrig.store.transactions import Transactions
+from runrig.store.transactions import Tables, Transactions
 from runrig.store.usage import SqlUsage
 
 _LIVE = tuple(status for status in WorkflowStatus if not status.finished)
@@ -56,33 +55,32 @@ _SOME_PARTS = {
     for (kind, statement), name in zip(_PARTS.items(), (_GROUP.name, _TASK.group), strict=True)
 }
 _PREEMPTIONS = select(_EVENT.action).where(_EVENT.workflow == bindparam("workflow"), _EVENT.kind == Preempt.__name__)
+_IDS: Any = bindparam("ids", expanding=True)
+_ON_NODES = _TASK.workflow.in_(_IDS), _TASK.node.is_not(None), _TASK.end_time.is_(None)
 # Implements `domain.workflows.left_out`.
 _PODS = (
     select(_TASK.workflow, _TASK.spec, func.count(_TASK.name.distinct()))
     .join(schema.groups, and_(_GROUP.workflow == _TASK.workflow, _GROUP.name == _TASK.group))
-    .where(_TASK.workflow.in_(bindparam("ids", expanding=True)))
+    .where(_TASK.workflow.in_(_IDS))
     .where(or_(_GROUP.attempt == 0, _TASK.end_time.is_(None), _TASK.end_time > _GROUP.queued_time))
     .group_by(_TASK.workflow, _TASK.spec)
 )
 _NODES = (
     select(_TASK.workflow, func.min(_TASK.node), func.count(_TASK.node.distinct()))
-    .where(_TASK.workflow.in_(bindparam("ids", expanding=True)), _TASK.node.is_not(None), _TASK.end_time.is_(None))
+    .where(*_ON_NODES)
     .group_by(_TASK.workflow)
 )
 _HOLDING = (
-    select(_TASK.workflow, _TASK.spec, func.count(_TASK.name))
-    .where(_TASK.workflow.in_(bindparam("ids", expanding=True)), _TASK.node.is_not(None), _TASK.end_time.is_(None))
-    .group_by(_TASK.workflow, _TASK.spec)
+    select(_TASK.workflow, _TASK.spec, func.count(_TASK.name)).where(*_ON_NODES).group_by(_TASK.workflow, _TASK.spec)
 )
 _STATUSES = (
     select(_GROUP.workflow, _GROUP.status, func.count(_GROUP.name))
-    .where(_GROUP.workflow.in_(bindparam("ids", expanding=True)))
+    .where(_GROUP.workflow.in_(_IDS))
     .group_by(_GROUP.workflow, _GROUP.status)
 )
 _RUNNING_SINCE = (
     select(_GROUP.workflow, func.min(_GROUP.start_time))
-    .where(_GROUP.workflow.in_(bindparam("ids", expanding=True)), _GROUP.status == Status.RUNNING)
-    .where(_GROUP.start_time.is_not(None))
+    .where(_GROUP.workflow.in_(_IDS), _GROUP.status == Status.RUNNING, _GROUP.start_time.is_not(None))
     .group_by(_GROUP.workflow)
 )
 _NOT_PENDING = [each for each in WorkflowStatus if each is not WorkflowStatus.PENDING]
@@ -91,11 +89,12 @@ _ADVANCE_IN_EPOCH = _ADVANCE.where(schema.meta.c.epoch == bindparam("in_epoch"))
 _HASHED = select(_SPEC.hash, _SPEC.text, _SPEC.template, _SPEC.spec).where(_SPEC.hash == bindparam("hash"))
 
 
-class SqlStore:
+class SqlStore(Tables):
     """`ports.store.Store` on SQLite and on PostgreSQL."""
 
     def __init__(self, transactions: Transactions) -> None:
         """The database must have the tables of this version, or get them from `Transactions.migrate`."""
+        super().__init__(transactions)
         self.transactions = transactions
         self._chained = (-1, chain.START)
         """The last revision that this server stored, and its hash."""
@@ -216,8 +215,8 @@ class SqlStore:
                 groups=read("Group", schema.groups.c.workflow.in_(ids)),
                 tasks=read("Task", schema.tasks.c.workflow.in_(ids)),
                 gangs=read("GangRow"),
-                specs=_pairs(connection, specs),
-                numbers=_highest(_pairs(connection, numbers), past_numbers(connection)),
+                specs=_pairs(connection.execute(specs)),
+                numbers=_highest(_pairs(connection.execute(numbers)), past_numbers(connection)),
                 limits=read("Limits"),
                 spent=read("Spent"),
             )
@@ -226,15 +225,12 @@ class SqlStore:
 
     def spec(self, hash: str) -> SpecText:
         """Raises NotFound."""
-        with self.transactions.reading() as connection:
-            row = connection.execute(_HASHED, {"hash": hash}).mappings().one_or_none()
-        if row is None:
-            raise NotFound(f"no specification has the hash {hash!r}. It may have been deleted by retention")
-        return SpecText(**row)
+        for row in self._rows(_HASHED, {"hash": hash}):
+            return SpecText(*row)
+        raise NotFound(f"no specification has the hash {hash!r}. It may have been deleted by retention")
 
     def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
-        with self.transactions.reading() as connection:
-            return _pairs(connection, select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(sorted(hashes))))
+        return _pairs(self._rows(select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(sorted(hashes)))))
 
     def head(self, id: str) -> Workflow:
         with self.transactions.reading() as connection:
@@ -246,8 +242,7 @@ class SqlStore:
             .where(_WORKFLOW.parent == id)
             .order_by(_WORKFLOW.submit_time.desc(), _WORKFLOW.number.desc())
         )
-        with self.transactions.reading() as connection:
-            return connection.execute(newest.limit(1)).scalar()
+        return self._value(newest.limit(1))
 
     def workflow(self, id: str, only: Collection[str] | None = None) -> StoredWorkflow:
         with self.transactions.reading() as connection:
@@ -263,8 +258,7 @@ class SqlStore:
             return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
     def elements(self, id: str) -> Mapping[str, Status]:
-        with self.transactions.reading() as connection:
-            return _pairs(connection, select(_GROUP.name, _GROUP.status).where(_GROUP.workflow == id))
+        return _pairs(self._rows(select(_GROUP.name, _GROUP.status).where(_GROUP.workflow == id)))
 
     def totals(self, query: WorkflowQuery, at: float, most: int) -> WorkflowTotals:
         with self.transactions.reading() as connection:
@@ -289,28 +283,20 @@ class SqlStore:
         found = self._counted(_STATUSES, ids)
         return {id: {Status(status).value: number for status, number in each.items()} for id, each in found.items()}
 
-    def _counted(self, question: Select[str, str, int], ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
-        found: dict[str, dict[str, int]] = {}
-        if not ids:
-            return found
-        with self.transactions.reading() as connection:
-            for workflow, task, pods in connection.execute(question, {"ids": sorted(ids)}):
-                found.setdefault(workflow, {})[task] = pods
-        return found
-
     def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
-        if not ids:
-            return {}
-        with self.transactions.reading() as connection:
-            found = connection.execute(_NODES, {"ids": sorted(ids)})
-            return {workflow: (first, count) for workflow, first, count in found}
+        return {workflow: (first, count) for workflow, first, count in self._about(_NODES, ids)}
 
     def running_since(self, ids: Collection[str]) -> Mapping[str, float]:
-        if not ids:
-            return {}
-        with self.transactions.reading() as connection:
-            found = connection.execute(_RUNNING_SINCE, {"ids": sorted(ids)})
-            return {workflow: float(since) for workflow, since in found}
+        return {workflow: float(since) for workflow, since in self._about(_RUNNING_SINCE, ids)}
+
+    def _counted(self, question: Select[Any], ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        found: dict[str, dict[str, int]] = {}
+        for workflow, what, count in self._about(question, ids):
+            found.setdefault(workflow, {})[what] = count
+        return found
+
+    def _about(self, question: Select[Any], ids: Collection[str]) -> Sequence[Any]:
+        return self._rows(question, {"ids": sorted(ids)}) if ids else ()
 
     def started_later(self, than: Workflow, since: float, most: int) -> int:
         behind = [each for each in Priority if each.rank <= than.priority.rank]
@@ -325,9 +311,7 @@ class SqlStore:
             .where(_WORKFLOW.priority.in_(behind), _GROUP.start_time >= since)
             .limit(most)
         )
-        with self.transactions.reading() as connection:
-            found: int = connection.execute(select(func.count()).select_from(started.subquery())).scalar_one()
-        return found
+        return self._value(select(func.count()).select_from(started.subquery())) or 0
 
 
 # ---------------------------------------------------------------- rows
@@ -355,8 +339,8 @@ def _sorted(connection: Connection, kind: str, statement: Select[Any], values: M
     return tuple(of_row(row) for row in sorted(rows, key=lambda row: tuple(row[key] for key in keys)))
 
 
-def _pairs(connection: Connection, statement: Select[Any]) -> dict[str, Any]:
-    return {row[0]: row[1] for row in connection.execute(statement)}
+def _pairs(rows: Iterable[Any]) -> dict[str, Any]:
+    return {row[0]: row[1] for row in rows}
 
 
 def _highest(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
@@ -366,15 +350,7 @@ def _highest(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, i
 def _delete(connection: Connection, kind: str, keys: Sequence[tuple[str | int, ...]]) -> None:
     if kind == "Workflow":
         sums.take(connection, [str(id) for (id,) in keys])
-    for key in keys:
-        run(connection, _deletion(kind), KINDS[kind].key_row(key))
-
-
-@cache
-def _deletion(kind: str) -> Delete:
-    entry = KINDS[kind]
-    same = zip(entry.table.primary_key, entry.key_names, strict=True)
-    return delete(entry.table).where(*(column == bindparam(name) for column, name in same))
+    delete_rows(connection, KINDS[kind].table, keys)
 
 
 def _write(connection: Connection, kind: str, records: Sequence[Any]) -> None:

@@ -51,8 +51,7 @@ class SqlTags(Tables):
             .limit(query.limit)
             .offset(query.offset)
         )
-        with self._transactions.reading() as connection:
-            return tuple(connection.execute(statement).scalars())
+        return tuple(tag for (tag,) in self._rows(statement))
 
 
 def _of(connection: Connection, workflow: str) -> tuple[str, ...]:

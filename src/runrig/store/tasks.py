@@ -1,5 +1,6 @@
 """Tasks of many workflows: a page of attempts, or the number of each kind."""
 
+from operator import ge, lt
 from typing import Any
 
 from sqlalchemy import Select, case, exists, func, select
@@ -8,7 +9,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, Workflow
 from runrig.ports.store import TaskCount, TaskQuery
 from runrig.store import schema
-from runrig.store.filters import filters
+from runrig.store.filters import filters, given, one_of
 from runrig.store.rows import KINDS
 from runrig.store.transactions import Tables
 
@@ -53,10 +54,8 @@ class SqlTasks(Tables):
             .limit(query.limit)
             .offset(query.offset)
         )
-        with self._transactions.reading() as connection:
-            ids = list(connection.execute(page).scalars())
-        place = {id: at for at, id in enumerate(ids)}
-        found = self._counted(query, (_WORKFLOW.id.in_(ids),), by_workflow=True)
+        place = {id: at for at, (id,) in enumerate(self._rows(page))}
+        found = self._counted(query, (_WORKFLOW.id.in_(place),), by_workflow=True)
         return tuple(sorted(found, key=lambda count: (place[count.workflow or ""], count.task)))
 
     def _counted(self, query: TaskQuery, more: tuple[Any, ...], *, by_workflow: bool = False) -> tuple[TaskCount, ...]:
@@ -68,8 +67,7 @@ class SqlTasks(Tables):
             .where(*_conditions(query), *more)
             .group_by(*whose, *kind)
         )
-        with self._transactions.reading() as connection:
-            return tuple(TaskCount(**row) for row in connection.execute(statement).mappings())
+        return self._all(lambda row: TaskCount(**row), statement)
 
 
 def _conditions(query: TaskQuery) -> list[Any]:
@@ -80,13 +78,9 @@ def _conditions(query: TaskQuery) -> list[Any]:
 
 
 def _of_tasks(query: TaskQuery) -> list[Any]:
-    found: list[Any] = []
-    if query.statuses:
-        found.append(_TASK.status.in_(query.statuses))
-    if query.nodes:
-        found.append(_TASK.node.in_(query.nodes))
-    if query.started_after is not None:
-        found.append(_TASK.start_time >= query.started_after)
-    if query.started_before is not None:
-        found.append(_TASK.start_time < query.started_before)
-    return found
+    return given(
+        (_TASK.status, one_of, query.statuses),
+        (_TASK.node, one_of, query.nodes),
+        (_TASK.start_time, ge, query.started_after),
+        (_TASK.start_time, lt, query.started_before),
+    )

@@ -3,12 +3,12 @@
 Reads can come from any thread; writes are serial.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, inspect, select
+from sqlalchemy import Connection, RowMapping, Select, inspect, select
 
 from runrig.domain.errors import ServerFault, Unavailable
 from runrig.store import schema
@@ -131,10 +131,19 @@ def in_parts(items: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
 
 
 class Tables:
-    """Some tables of a database, which its subclasses read and write."""
+    """Some tables of a database, which its subclasses read and write. Each question is a transaction of its own."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
+
+    def _rows(self, statement: Select[Any], values: Mapping[str, Any] | None = None) -> Sequence[Any]:
+        with self._transactions.reading() as connection:
+            return connection.execute(statement, values).all()
+
+    def _all(self, of_row: Callable[[RowMapping], T], statement: Select[Any]) -> tuple[T, ...]:
+        """Returns what *of_row* makes of each row."""
+        with self._transactions.reading() as connection:
+            return tuple(map(of_row, connection.execute(statement).mappings()))
 
     def _value(self, statement: Select[T]) -> T | None:
         """Returns the first column of the first row; None without a row."""

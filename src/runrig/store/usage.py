@@ -48,10 +48,9 @@ class SqlUsage(Tables):
     # ------------------------------------------------------------ the position
 
     def position(self) -> Position | None:
-        with self._transactions.reading() as connection:
-            row = connection.execute(select(schema.usage_cursor)).one_or_none()
-        if row is None:
+        if not (rows := self._rows(select(schema.usage_cursor))):
             return None
+        (row,) = rows
         declared, rest = cluster_of(row.cluster), loads(unpacked(row.rest))
         gangs = gangs_of(row.gangs, [node.name for node in declared.nodes])
         cluster = Loaded(row.revision, declared.flavors, declared.nodes, declared.cohorts, declared.pools, gangs=gangs)
@@ -93,8 +92,7 @@ class SqlUsage(Tables):
 
     def _encoded(self, sums: Iterable[tuple[int, Hour]]) -> tuple[list[Row], Rows]:
         """Returns the rows of keys that are new or have a later day, and the rows of the *sums*."""
-        with self._transactions.reading() as connection:
-            known = {tuple(row[2:]): (row[0], row[1]) for row in connection.execute(select(schema.usage_keys))}
+        known = {tuple(row[2:]): (row[0], row[1]) for row in self._rows(select(schema.usage_keys))}
         free, changed = count(1 + max((id for id, _ in known.values()), default=0)), set[tuple[str, ...]]()
         written = Rows()
         for hours, hour in sums:

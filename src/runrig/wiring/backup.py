@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -24,18 +24,18 @@ def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_fi
     """
     if out.exists():
         raise Conflict(f"{out} already exists. Use another file")
-    store = SqlStore.look(database)
-    try:
-        with _whole_or_not(out) as stream, store.transactions.reading() as connection:
-            taken_at = datetime.now(UTC).isoformat(timespec="seconds")
-            writer = BackupWriter(stream, connection, version=__version__, taken_at=taken_at)
-            writer.tables()
-            for path in _files(folder, log_files=log_files):
-                assert folder is not None
-                writer.file(path, _pieces(folder / path))
-            return writer.end()
-    finally:
-        store.close()
+    with (
+        closing(SqlStore.look(database)) as store,
+        _whole_or_not(out) as stream,
+        store.transactions.reading() as connection,
+    ):
+        taken_at = datetime.now(UTC).isoformat(timespec="seconds")
+        writer = BackupWriter(stream, connection, version=__version__, taken_at=taken_at)
+        writer.tables()
+        for path in _files(folder, log_files=log_files):
+            assert folder is not None
+            writer.file(path, _pieces(folder / path))
+        return writer.end()
 
 
 def check_backup(file: Path) -> Contents:
@@ -77,11 +77,8 @@ def restore_backup(
         if folder is not None:
             with _fault(f"{folder} cannot be created", ". Choose another folder with --data"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = open_database(database, exclusive=True)
-        try:
+        with closing(open_database(database, exclusive=True)) as target:
             restore(target, reader, lambda uuids: None if folder is None else fill(folder, uuids))
-        finally:
-            target.close()
     return contents
 
 

@@ -15,9 +15,9 @@ def examine(spec: KubernetesSpec, declared: ClusterSpec | None) -> tuple[Finding
     """
     cluster = api(spec)
     from runrig.backends.kubernetes.answers import ApiRefusal
-    from runrig.backends.kubernetes.backend import RESOURCE_NAMES
     from runrig.backends.kubernetes.doctor import Uses
     from runrig.backends.kubernetes.doctor import examine as examined
+    from runrig.backends.kubernetes.pods import RESOURCE_NAMES
 
     known = declared or ClusterSpec()
     keys = {key.label: f"pool {pool.name}" for pool in reversed(known.pools) for key in pool.topology_keys}

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, TextIO
 
 from sqlalchemy import ColumnElement, Table, Text, cast, exists, literal, or_, select
@@ -9,16 +10,14 @@ from sqlalchemy import ColumnElement, Table, Text, cast, exists, literal, or_, s
 from runrig.domain.errors import InvalidInput
 from runrig.store import SqlStore, schema
 from runrig.store.backup import check_tables
+from runrig.store.chain import HASHED
 from runrig.store.codec import dumps
 from runrig.verify.chain import Event, Snapshot, leaf_of, snapshot_of
 from runrig.verify.reading import FORMAT, Unreadable, log, merged
 
 AT_ONCE = 2_000
 _EVENT, _LEAF, _SPEC, _SNAPSHOT = schema.events.c, schema.leaves.c, schema.specifications.c, schema.snapshots.c
-_LOG = select(
-    *(_EVENT.revision, _EVENT.seq, _EVENT.time, _EVENT.actor, _EVENT.kind, _EVENT.law, _EVENT.action),
-    *(_EVENT.hash, _EVENT.about),
-).order_by(_EVENT.revision, _EVENT.seq)
+_LOG = select(*HASHED).order_by(_EVENT.revision, _EVENT.seq)
 _KEPT = select(_SNAPSHOT.content).order_by(_SNAPSHOT.revision)
 _LEFT = select(_LEAF.revision, _LEAF.seq, _LEAF.leaf, _LEAF.hash, _LEAF.about).order_by(_LEAF.revision, _LEAF.seq)
 
@@ -42,15 +41,10 @@ def export_events(database: str, out: TextIO) -> int:
 
 def url_snapshots(url: str) -> list[int]:
     """As `verify.reading.snapshots`, of the database with this URL. Raises what `SqlStore.look` raises."""
-    store = SqlStore.look(url)
-    try:
-        with store.transactions.reading() as connection:
-            named = or_(_named(schema.events), _named(schema.leaves))
-            return list(
-                connection.execute(select(_SNAPSHOT.revision).where(named).order_by(_SNAPSHOT.revision)).scalars()
-            )
-    finally:
-        store.close()
+    named = or_(_named(schema.events), _named(schema.leaves))
+    found = select(_SNAPSHOT.revision).where(named).order_by(_SNAPSHOT.revision)
+    with closing(SqlStore.look(url)) as store, store.transactions.reading() as connection:
+        return list(connection.execute(found).scalars())
 
 
 def _named(table: Table) -> ColumnElement[bool]:
@@ -61,25 +55,21 @@ def _named(table: Table) -> ColumnElement[bool]:
 
 def url_log(url: str, after: int = 0) -> Iterator[Event | Snapshot]:
     """As `verify.reading.log`, of the database with this URL. Raises what `SqlStore.look` raises."""
-    store = SqlStore.look(url)
-    try:
-        with store.transactions.reading() as connection:
-            check_tables(connection)
-            needs = {
-                hash: {each.name: each.upstream for each in spec.groups}
-                for hash, spec in connection.execute(select(_SPEC.hash, _SPEC.spec))
-            }
-            kept = connection.execute(_KEPT.where(_SNAPSHOT.revision >= after)).scalars().all()
-            streamed = connection.execution_options(yield_per=AT_ONCE)
-            left = (
-                Event(row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"", about=row.about or {})
-                for row in streamed.execute(_LEFT.where(_LEAF.revision > after))
-            )
-            events = (_event(row) for row in streamed.execute(_LOG.where(_EVENT.revision > after)))
-            snapshots = (snapshot_of(zlib.decompress(each)) for each in kept)
-            yield from merged(events, left, snapshots, lambda hash: needs.get(hash, {}))
-    finally:
-        store.close()
+    with closing(SqlStore.look(url)) as store, store.transactions.reading() as connection:
+        check_tables(connection)
+        needs = {
+            hash: {each.name: each.upstream for each in spec.groups}
+            for hash, spec in connection.execute(select(_SPEC.hash, _SPEC.spec))
+        }
+        kept = connection.execute(_KEPT.where(_SNAPSHOT.revision >= after)).scalars().all()
+        streamed = connection.execution_options(yield_per=AT_ONCE)
+        left = (
+            Event(row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"", about=row.about or {})
+            for row in streamed.execute(_LEFT.where(_LEAF.revision > after))
+        )
+        events = (_event(row) for row in streamed.execute(_LOG.where(_EVENT.revision > after)))
+        snapshots = (snapshot_of(zlib.decompress(each)) for each in kept)
+        yield from merged(events, left, snapshots, lambda hash: needs.get(hash, {}))
 
 
 def _event(row: Any) -> Event:

@@ -7,7 +7,7 @@ import re
 import socket
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -36,24 +36,10 @@ from runrig.spec.serve_settings import KubernetesSpec, ServeSpec
 from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
 from runrig.web.install import install
+from runrig.wiring import process
 from runrig.wiring.kubernetes_api import api
 from runrig.wiring.mirror import mirror_of
 from runrig.wiring.port import bound
-from runrig.wiring.process import (
-    SHUTDOWN_S,
-    Server,
-    announce,
-    crowd_of,
-    data_folder,
-    door,
-    first_start,
-    keep_backend,
-    keep_what_is_loaded,
-    logging_to,
-    note_database,
-    server_clock,
-    share_memory,
-)
 
 ACTOR = "serve"
 """Actor of the cluster file in the log."""
@@ -74,18 +60,20 @@ def serve(spec: ServeSpec, *, mirror: bool = True) -> None:
     database that another server is using.
     """
     with ExitStack() as stack:
-        folder = data_folder(spec.data, _ELSEWHERE)
-        share_memory()
-        guests = crowd_of(spec.connections, spec.proxies)
-        listener = stack.enter_context(door(bound(spec.host, spec.port, "set another listen: in the file"), guests))
-        stack.enter_context(logging_to(spec.log_file))
-        keep_backend(folder, spec.backend, _ELSEWHERE)
+        folder = process.data_folder(spec.data, _ELSEWHERE)
+        process.share_memory()
+        guests = process.crowd_of(spec.connections, spec.proxies)
+        listener = stack.enter_context(
+            process.door(bound(spec.host, spec.port, "set another listen: in the file"), guests)
+        )
+        stack.enter_context(process.logging_to(spec.log_file))
+        process.keep_backend(folder, spec.backend, _ELSEWHERE)
         runtime = ServerRuntime(spec, folder, listener.getsockname()[1], mirror=mirror)
         leadership = Leadership(election(spec.database), runtime.begin)
         if not is_postgresql(spec.database):
             runtime.refuse_second()
         app = Standby(_standing(leadership))
-        server = Server(_config(spec, app, guests))
+        server = process.Server(_config(spec, app, guests))
         leadership.when_led = runtime.led
         leadership.when_failed = lambda: setattr(server, "should_exit", True)
         server.when_told = leadership.stop
@@ -126,18 +114,11 @@ def first_admin(spec: ServeSpec, name: str) -> str:
     Raises Conflict if an administrator can already log in, Unavailable or ServerFault if a server is using the
     database.
     """
-    folder = data_folder(spec.data, _ELSEWHERE)
-    elected = election(spec.database)
-    try:
-        term = elected.take()
-        try:
-            store = term.open(first_start(folder, _ELSEWHERE))
-            note_database(folder)
-            return Access(store.access).tokens.first_admin(name)
-        finally:
-            term.close()
-    finally:
-        elected.close()
+    folder = process.data_folder(spec.data, _ELSEWHERE)
+    with closing(election(spec.database)) as elected, closing(elected.take()) as term:
+        store = term.open(process.first_start(folder, _ELSEWHERE))
+        process.note_database(folder)
+        return Access(store.access).tokens.first_admin(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +144,8 @@ class ServerRuntime:
         self.metrics = Metrics()
 
     def begin(self, term: SqlTerm, leads: Callable[[], bool]) -> LeaderTerm:
-        spec, store = self._spec, term.open(first_start(self._folder, _ELSEWHERE))
-        note_database(self._folder)
+        spec, store = self._spec, term.open(process.first_start(self._folder, _ELSEWHERE))
+        process.note_database(self._folder)
         if (risk := store.risk()) is not None:
             _log.warning("event=not_durable error=%r", risk)
         backend, clock = self._backend(store, term, leads)
@@ -186,7 +167,7 @@ class ServerRuntime:
             scheme = "https" if spec.https else "http"
             app = create_app(service, port=self.port, hosts=hosts(spec, self.port), scheme=scheme)
             install(app, service, scheme=scheme)
-            keep_what_is_loaded()
+            process.keep_what_is_loaded()
             service.start()
         except BaseException:
             service.close()
@@ -206,7 +187,7 @@ class ServerRuntime:
         cluster = self._spec.cluster
         if self._spec.kubernetes is not None:
             identity = store.access.secret("identity", str(uuid.uuid4()))
-            real = server_clock(store, self._folder)
+            real = process.server_clock(store, self._folder)
             return self._kubernetes(self._spec.kubernetes, identity, term, leads, real), real
         nodes = () if cluster is None else cluster.nodes
         clock = SimulatedClock(1.0 if cluster is None else cluster.speed, self._folder)
@@ -296,7 +277,7 @@ def _config(spec: ServeSpec, app: ASGIApp, guests: Crowd) -> uvicorn.Config:
         read_timeout_s=spec.read_timeout_s,
         crowd=guests,
         proxies=spec.proxies,
-        timeout_graceful_shutdown=SHUTDOWN_S,
+        timeout_graceful_shutdown=process.SHUTDOWN_S,
         lifespan="off",
         **tls,
     )
@@ -306,4 +287,4 @@ def _listens(spec: ServeSpec, port: int) -> None:
     host = f"[{spec.host}]" if ":" in spec.host else spec.host
     url = f"{'https' if spec.tls else 'http'}://{host}:{port}"
     _log.info("event=up url=%s backend=%s pid=%s host=%s", url, spec.backend, os.getpid(), socket.gethostname())
-    announce("listens", url, f"backend {spec.backend}, data {spec.data}")
+    process.announce("listens", url, f"backend {spec.backend}, data {spec.data}")

@@ -38,24 +38,9 @@ from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.web.install import install
 from runrig.wire import v1
+from runrig.wiring import process
 from runrig.wiring.mirror import mirror_of
 from runrig.wiring.port import LOOPBACK
-from runrig.wiring.process import (
-    SHUTDOWN_S,
-    Server,
-    announce,
-    crowd_of,
-    data_folder,
-    door,
-    first_start,
-    keep_backend,
-    keep_what_is_loaded,
-    logging_to,
-    note_database,
-    say,
-    server_clock,
-    share_memory,
-)
 
 CREDENTIAL_KEY = "credential.key"
 """In the data folder, but not in backups."""
@@ -83,12 +68,12 @@ def up(
     """
     settings = _settings(backend, cluster, gpus)
     with ExitStack() as stack:
-        folder = data_folder(data, "choose another with --data or RUNRIG_DATA")
-        share_memory()
-        guests = crowd_of()
-        listener = stack.enter_context(door(port, guests))
+        folder = process.data_folder(data, "choose another with --data or RUNRIG_DATA")
+        process.share_memory()
+        guests = process.crowd_of()
+        listener = stack.enter_context(process.door(port, guests))
         number = listener.getsockname()[1]
-        stack.enter_context(logging_to(folder / "server.log"))
+        stack.enter_context(process.logging_to(folder / "server.log"))
         store = stack.enter_context(_store(folder, settings.backend))
         parts = _parts(settings, folder, store)
         user = _user()
@@ -108,8 +93,8 @@ def up(
         _warn_of_no_gpus(settings, service)
         if dev_login is not None:
             _allow_dev_login(service, dev_login, user)
-        keep_what_is_loaded()
-        server = Server(connections.config(app, crowd=guests, timeout_graceful_shutdown=SHUTDOWN_S))
+        process.keep_what_is_loaded()
+        server = process.Server(connections.config(app, crowd=guests, timeout_graceful_shutdown=process.SHUTDOWN_S))
         server.when_ready = lambda: _is_up(service, settings.backend, folder, number)
         service.start()
         stack.callback((folder / "server.json").unlink, missing_ok=True)
@@ -118,7 +103,7 @@ def up(
     _log.info("event=stopped")
     if interrupted:
         tasks = counted(going_on, "task keeps running", "tasks keep running")
-        say(f"stopped; {tasks}" if going_on else "stopped")
+        process.say(f"stopped; {tasks}" if going_on else "stopped")
 
 
 def render(submission: Submission, cluster: ClusterSpec, namespace: str) -> v1.RenderAnswer:
@@ -196,7 +181,7 @@ def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
     backend = LocalBackend(folder, gpus_here)
     if backend.strays.found:
         sys.stderr.write(f"Warning: ended leftover tasks that no server manages: {', '.join(backend.strays.found)}\n")
-    return _Parts(backend, server_clock(store, folder), labels)
+    return _Parts(backend, process.server_clock(store, folder), labels)
 
 
 # ---------------------------------------------------------------- the data folder
@@ -206,10 +191,10 @@ def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
 def _store(folder: Path, backend: str) -> Iterator[SqlStore]:
     """Opens the database of *folder*, which from now on belongs to *backend*."""
     elsewhere = "choose another folder with --data"
-    empty = first_start(folder, elsewhere)
+    empty = process.first_start(folder, elsewhere)
     with closing(SqlStore.open(folder / "runrig.db", exclusive=True, when_empty=empty)) as store:
-        note_database(folder)
-        keep_backend(folder, backend, elsewhere)
+        process.note_database(folder)
+        process.keep_backend(folder, backend, elsewhere)
         yield store
 
 
@@ -280,7 +265,7 @@ def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
     gpus = service.queries.gpus()
     _log.info("event=up url=%s backend=%s gpus=%s", url, backend, gpus)
     amount = counted(gpus, "GPU")
-    announce("is up", url, f"backend {backend}, {amount}, data {folder}")
+    process.announce("is up", url, f"backend {backend}, {amount}, data {folder}")
     if sys.stdout.isatty():  # It only helps a user at a terminal, and must not end up in a log.
         code = service.access.browsers.make_code(service.access.authentication.owner, FIRST_CODE_S)
-        say(f"web page: {url}/login#{code} (works once, for 5 minutes; `runrig open` prints a new one)")
+        process.say(f"web page: {url}/login#{code} (works once, for 5 minutes; `runrig open` prints a new one)")

@@ -9,6 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from runrig.store.schema.base import key as key
+from runrig.store.schema.base import needed as needed
+from runrig.store.schema.base import optional as optional
+
 WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 WORD = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
 PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
@@ -19,22 +23,6 @@ FLAG = sa.Boolean()
 TIME = sa.DateTime(timezone=True)
 JSON = sa.JSON(none_as_null=True)
 BYTES = sa.LargeBinary()
-
-Columns = list[sa.Column[Any]]
-
-
-def key(**types: Any) -> Columns:
-    """Returns the columns of the primary key."""
-    return [sa.Column(name, of, primary_key=True, autoincrement=False) for name, of in types.items()]
-
-
-def needed(**types: Any) -> Columns:
-    """Returns columns that are never NULL."""
-    return [sa.Column(name, of, nullable=False) for name, of in types.items()]
-
-
-def optional(**types: Any) -> Columns:
-    return [sa.Column(name, of) for name, of in types.items()]
 
 
 def add(table: str, *columns: sa.Column[Any]) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, MetaData
+from sqlalchemy import Column, MetaData, Table
+from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData(
     naming_convention={
@@ -27,8 +28,12 @@ Labels = Mapping[str, str]
 Columns = list[Column[Any]]
 
 
+def table(name: str, *parts: SchemaItem, **options: Any) -> Table:
+    return Table(name, metadata, *parts, **options)
+
+
 def key(**types: Any) -> Columns:
-    """Returns the columns of the primary key, as in `migrations.types`."""
+    """Returns the columns of the primary key."""
     return [Column(name, of, primary_key=True, autoincrement=False) for name, of in types.items()]
 
 

@@ -4,24 +4,22 @@ import enum
 from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
-from sqlalchemy import Boolean, CheckConstraint, Column, Double, ForeignKey, Table, UniqueConstraint, false
+from sqlalchemy import Boolean, CheckConstraint, Column, Double, ForeignKey, UniqueConstraint, false
 
 from runrig.domain.nodes import Taint
 from runrig.domain.pools import BudgetReached, Pool, PoolState, Quotas
 from runrig.domain.settings import SETTINGS, Setting, Text
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
-from runrig.store.schema.base import Labels, Texts, key, metadata, needed, optional
+from runrig.store.schema.base import Labels, Texts, key, needed, optional, table
 
-flavors = Table(
+flavors = table(
     "flavors",
-    metadata,
     *key(name=Words),
     *needed(position=WHOLE, node_labels=Encoded(Labels), taints=Encoded(tuple[Taint, ...]), allow=Encoded(Texts)),
 )
 
-nodes = Table(
+nodes = table(
     "nodes",
-    metadata,
     *key(name=Words),
     *needed(
         resources=Encoded(Mapping[str, int]),
@@ -33,13 +31,7 @@ nodes = Table(
     Column("cordoned", Boolean, nullable=False, server_default=false()),
 )
 
-cohorts = Table(
-    "cohorts",
-    metadata,
-    *key(name=Words),
-    *optional(parent=Words),
-    *needed(quotas=Encoded(Quotas), weight=WHOLE),
-)
+cohorts = table("cohorts", *key(name=Words), *optional(parent=Words), *needed(quotas=Encoded(Quotas), weight=WHOLE))
 
 
 def _column(setting: Setting, declared: Any) -> Column[Any]:
@@ -65,9 +57,8 @@ _DECLARED = get_type_hints(Pool)
 
 # Settings stand by name, because a backup has the columns in this order.
 # subpools.md: a subpool is a pool with a parent; rows are never deleted (rules S4, S6).
-pools = Table(
+pools = table(
     "pools",
-    metadata,
     *key(name=Words),
     *needed(quotas=Encoded(Quotas), state=OneOf(PoolState)),
     Column("parent", Words, ForeignKey("pools.name")),
@@ -84,16 +75,10 @@ pools = Table(
     CheckConstraint("state IN ('ACTIVE', 'DELETING', 'ARCHIVED')", name="state"),
 )
 
-limits = Table(
-    "limits",
-    metadata,
-    *key(user=Words),
-    *optional(gpus=WHOLE, waiting=WHOLE, gpus_per_workflow=WHOLE, budget=WHOLE),
-)
+limits = table("limits", *key(user=Words), *optional(gpus=WHOLE, waiting=WHOLE, gpus_per_workflow=WHOLE, budget=WHOLE))
 
-spent = Table(
+spent = table(
     "spent",
-    metadata,
     *key(of=Words, name=Words),
     *needed(month=UtcDateTime, held=WHOLE, since=UtcDateTime),
     *optional(stops=OneOf(BudgetReached)),

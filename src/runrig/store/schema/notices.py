@@ -1,14 +1,13 @@
 """Notices: settings of users, and what has not arrived yet."""
 
-from sqlalchemy import BigInteger, Index, Table
+from sqlalchemy import BigInteger, Index
 
 from runrig.store.columns import WHOLE, Encoded, Prose, UtcDateTime, Words
-from runrig.store.schema.base import Texts, key, metadata, needed, optional
+from runrig.store.schema.base import Texts, key, needed, optional, table
 
 # *user* can be the owner of `up`, who has no row in users.
-notice_settings = Table(
+notice_settings = table(
     "notice_settings",
-    metadata,
     *key(user=Words),
     *needed(to=Prose, when=Encoded(Texts), min_run_s=WHOLE, secret=Words, position=BigInteger),
     *optional(tried_at=UtcDateTime),
@@ -16,9 +15,8 @@ notice_settings = Table(
 )
 
 # Rows are deleted once the notice is delivered or abandoned, after 36 minutes at most.
-deliveries = Table(
+deliveries = table(
     "deliveries",
-    metadata,
     *key(id=Words),
     *needed(user=Words, body=Prose, attempt=WHOLE, due=UtcDateTime, number=BigInteger),
     Index(None, "user", "number"),

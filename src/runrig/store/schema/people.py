@@ -1,44 +1,40 @@
 """Access: users, roles, tokens, sessions and their audit trail."""
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Table
+from sqlalchemy import Boolean, Column, ForeignKey, Index
 
 from runrig.domain.access import RoleKind
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.trail import AccessEventKind
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
-from runrig.store.schema.base import Texts, key, metadata, needed, optional
+from runrig.store.schema.base import Texts, key, needed, optional, table
 
 # Rows are never deleted, because logs name their users.
-users = Table(
+users = table(
     "users",
-    metadata,
     *key(name=Words),
     *needed(created_at=UtcDateTime, disabled=Boolean),
     Column("account", Words, index=True, unique=True),
 )
 
 # *pool* "": all pools, since a key cannot be NULL.
-grants = Table(
+grants = table(
     "grants",
-    metadata,
     Column("user", Words, ForeignKey("users.name"), primary_key=True),
     *key(kind=OneOf(RoleKind), pool=Words),
     *needed(granted_at=UtcDateTime, granted_by=Words),
 )
 
 # Users' own settings. With `up` the owner can act for users without a row in users.
-profiles = Table(
+profiles = table(
     "profiles",
-    metadata,
     *key(user=Words),
     *optional(pool=Words),
     *needed(email_notification=Boolean, slack_notification=Boolean),
 )
 
 # Only the hash of a token is stored. Rows are never deleted.
-tokens = Table(
+tokens = table(
     "tokens",
-    metadata,
     *key(id=Words),
     *needed(name=Words),
     Column("user", Words, ForeignKey("users.name"), nullable=False, index=True),
@@ -50,17 +46,15 @@ tokens = Table(
 )
 
 # Values are encrypted with a key that is stored elsewhere. *user* can be the owner of `up`, who has no row.
-credentials = Table(
+credentials = table(
     "credentials",
-    metadata,
     *key(user=Words, name=Words),
     *needed(kind=OneOf(CredentialKind), keys=Encoded(Texts), profile=Prose, changed_at=UtcDateTime, sealed=Prose),
 )
 
 # Browser sessions; only the hash of a cookie is stored. *user* can be the owner of `up`, who has no row.
-browser_sessions = Table(
+browser_sessions = table(
     "browser_sessions",
-    metadata,
     *key(hash=Words),
     *needed(user=Words, token=Words),
     *optional(roles=Encoded(Texts)),
@@ -68,13 +62,12 @@ browser_sessions = Table(
 )
 
 # The audit trail of users, roles and tokens, kept without limit.
-access_events = Table(
+access_events = table(
     "access_events",
-    metadata,
     *key(number=WHOLE),
     *needed(time=UtcDateTime, actor=Words, kind=OneOf(AccessEventKind), user=Words, subject=Words),
     Index(None, "user", "number"),
 )
 
 # Secrets shared by the servers of one database: the signing key.
-secrets = Table("secrets", metadata, Column("name", Words, primary_key=True), Column("value", Words, nullable=False))
+secrets = table("secrets", *key(name=Words), *needed(value=Words))

@@ -4,16 +4,15 @@ A server with many users has thousands of sums an hour. So all of them are one r
 times the space in PostgreSQL, and three times in SQLite.
 """
 
-from sqlalchemy import BigInteger, Column, Integer, LargeBinary, Table, UniqueConstraint
+from sqlalchemy import BigInteger, Column, Integer, LargeBinary, UniqueConstraint
 
 from runrig.domain.usage import KEYS, WORK
 from runrig.store.columns import WHOLE, Words
-from runrig.store.schema.base import key, metadata, needed
+from runrig.store.schema.base import key, needed, table
 
 # Each combination of names that has sums; "" for what they do not have. *day*: the begin of the last day with a sum.
-usage_keys = Table(
+usage_keys = table(
     "usage_keys",
-    metadata,
     *key(id=Integer),
     *needed(day=BigInteger),
     *(Column(name, Words, nullable=False) for name in KEYS[WORK]),
@@ -23,18 +22,12 @@ usage_keys = Table(
 
 # All sums of a table of `domain.usage`, in an hour or day. *hours*: 1 or 24, the length of what begins at *begin*, in seconds since
 # the epoch. *packed*: the ids of keys, and the sums of each column (`store.usage`).
-usage_sums = Table(
-    "usage_sums",
-    metadata,
-    *key(name=Words, hours=WHOLE, begin=BigInteger),
-    *needed(packed=LargeBinary),
-)
+usage_sums = table("usage_sums", *key(name=Words, hours=WHOLE, begin=BigInteger), *needed(packed=LargeBinary))
 
 # One row. *at*, *since*: microseconds since the epoch. *version*: of the rules by which usage is counted. *cluster*, *gangs*: as in
 # a checkpoint. *rest*: the other fields of `domain.usage.Folded`, as compressed JSON.
-usage_cursor = Table(
+usage_cursor = table(
     "usage_cursor",
-    metadata,
     *key(id=WHOLE),
     *needed(
         revision=BigInteger,

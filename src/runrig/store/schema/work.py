@@ -1,6 +1,6 @@
 """Submitted workflows and their progress."""
 
-from sqlalchemy import Boolean, Column, ForeignKey, ForeignKeyConstraint, Index, Table, UniqueConstraint
+from sqlalchemy import Boolean, Column, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
 
 from runrig.domain.after import After
 from runrig.domain.gangs import GangState, Law, Placement, PodSet, Priority
@@ -8,21 +8,19 @@ from runrig.domain.times import Times
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
-from runrig.store.schema.base import FIXED, ROOM, Labels, Texts, key, metadata, needed, optional
+from runrig.store.schema.base import FIXED, ROOM, Labels, Texts, key, needed, optional, table
 from runrig.store.schema.computed import IsArray, Ran, Waited
 
-specifications = Table(
+specifications = table(
     "specifications",
-    metadata,
     *key(hash=Words),
     *needed(text=Prose, template=Prose, spec=Encoded(WorkflowSpec)),
     Column("code", Words, index=True),
     Index("ix_specifications_of_arrays", "hash", sqlite_where=IsArray(), postgresql_where=IsArray()),
 )
 
-workflows = Table(
+workflows = table(
     "workflows",
-    metadata,
     *key(id=Words),
     Column("uuid", Words, nullable=False, unique=True),
     *needed(name=Words, number=WHOLE),
@@ -53,9 +51,8 @@ workflows = Table(
 
 # Sums over workflows, kept in the transactions that change them (`store.sums`). In milliseconds; *waiting*, *running*: how many
 # do so now, since a time that is not yet in *waited* and *ran*.
-workflow_sums = Table(
+workflow_sums = table(
     "workflow_sums",
-    metadata,
     *key(pool=Words, submitted_by=Words, status=OneOf(WorkflowStatus), priority=OneOf(Priority)),
     *(
         Column(name, WHOLE, nullable=False)
@@ -64,17 +61,15 @@ workflow_sums = Table(
 )
 
 # Tags that users add to a workflow, even after it finished. They are not part of the cluster state.
-workflow_tags = Table(
+workflow_tags = table(
     "workflow_tags",
-    metadata,
     Column("workflow", Words, ForeignKey("workflows.id"), primary_key=True),
     *key(tag=Words),
     Index(None, "tag"),
 )
 
-groups = Table(
+groups = table(
     "groups",
-    metadata,
     Column("workflow", Words, ForeignKey("workflows.id"), primary_key=True),
     *key(name=Words),
     *needed(status=OneOf(Status), attempt=WHOLE, preemptions=WHOLE),
@@ -86,9 +81,8 @@ groups = Table(
     postgresql_with=ROOM,
 )
 
-tasks = Table(
+tasks = table(
     "tasks",
-    metadata,
     *key(workflow=Words, name=Words, retry_id=WHOLE),
     *needed(group=Words, spec=Words, index=WHOLE, lead=Boolean, status=OneOf(Status)),
     *optional(node=Words),
@@ -102,9 +96,8 @@ tasks = Table(
     postgresql_with=ROOM,
 )
 
-gangs = Table(
+gangs = table(
     "gangs",
-    metadata,
     *key(id=Words),
     Column("workflow", Words, ForeignKey("workflows.id"), nullable=False, index=True),
     *needed(
