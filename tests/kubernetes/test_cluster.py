@@ -13,7 +13,9 @@ import yaml
 from e2e.api import Object, until
 from e2e.harness import ControlPlane
 from runrig.backends.kubernetes import cluster as kubernetes
-from runrig.backends.kubernetes.cluster import NODE, POD, SECRET, ApiRefusal, Cluster, Timeouts, connect
+from runrig.backends.kubernetes import kinds
+from runrig.backends.kubernetes.answers import ApiRefusal
+from runrig.backends.kubernetes.cluster import Cluster, Timeouts, connect
 from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
 from tests.kubernetes.wire import doorkeeper, kubeconfig
 from tests.kubernetes.world import EXAMPLES, World, bare_pod
@@ -128,16 +130,16 @@ def test_list_is_complete_across_pages_and_contains_whole_objects(
     monkeypatch.setattr(kubernetes, "_PAGE", 3)
     made = [cluster.apply(secret(world, f"s{number}")) for number in range(8)]
     world.api.create(secret(world, "theirs") | {"metadata": {"name": "theirs", "namespace": world.namespace}})
-    found = cluster.list(SECRET, namespace=world.namespace, labels=LABELS)
+    found = cluster.list(kinds.SECRET, namespace=world.namespace, labels=LABELS)
     assert list(found.objects) == made
-    named = cluster.list(SECRET, namespace=world.namespace, fields={"metadata.name": "s4"})
+    named = cluster.list(kinds.SECRET, namespace=world.namespace, fields={"metadata.name": "s4"})
     assert named.objects == (made[4],)
     assert int(found.resource_version) >= int(made[-1]["metadata"]["resourceVersion"])
 
 
 def test_list_without_a_namespace_covers_all_namespaces(cluster: Cluster, world: World) -> None:
     cluster.apply(secret(world, "everywhere"))
-    found = cluster.list(SECRET, fields={"metadata.name": "everywhere"})
+    found = cluster.list(kinds.SECRET, fields={"metadata.name": "everywhere"})
     assert [each["metadata"]["namespace"] for each in found.objects] == [world.namespace]
 
 
@@ -182,13 +184,13 @@ def test_name_cannot_be_a_path(cluster: Cluster, world: World) -> None:
 
 
 def test_watch_reports_changes_and_signs_of_life(cluster: Cluster, world: World) -> None:
-    since = cluster.list(SECRET, namespace=world.namespace).resource_version
+    since = cluster.list(kinds.SECRET, namespace=world.namespace).resource_version
     signs = "\x85\u2028\u2029\x1c 'ä'"
     made = cluster.apply(
         secret(world, "s") | {"metadata": secret(world, "s")["metadata"] | {"annotations": {"a": signs}}}
     )
     cluster.delete(made)
-    with cluster.watch(SECRET, namespace=world.namespace, labels=LABELS, resource_version=since) as stream:
+    with cluster.watch(kinds.SECRET, namespace=world.namespace, labels=LABELS, resource_version=since) as stream:
         events = (event for batch in stream for event in batch)
         seen = [next(events), next(events)]
     assert [kind for kind, _ in seen] == ["ADDED", "DELETED"]
@@ -196,8 +198,8 @@ def test_watch_reports_changes_and_signs_of_life(cluster: Cluster, world: World)
 
 
 def test_silent_watch_ends_when_another_thread_closes_it(cluster: Cluster, world: World) -> None:
-    since = cluster.list(SECRET, namespace=world.namespace).resource_version
-    stream = cluster.watch(SECRET, namespace=world.namespace, resource_version=since)
+    since = cluster.list(kinds.SECRET, namespace=world.namespace).resource_version
+    stream = cluster.watch(kinds.SECRET, namespace=world.namespace, resource_version=since)
     reader = threading.Thread(target=lambda: list(stream))
     reader.start()
     stream.close()
@@ -208,8 +210,8 @@ def test_silent_watch_ends_when_another_thread_closes_it(cluster: Cluster, world
 
 def test_watch_ends_by_itself(plane: ControlPlane, world: World) -> None:
     with connected(plane.kubeconfig, watch=1) as cluster:
-        since = cluster.list(SECRET, namespace=world.namespace).resource_version
-        with cluster.watch(SECRET, namespace=world.namespace, resource_version=since) as stream:
+        since = cluster.list(kinds.SECRET, namespace=world.namespace).resource_version
+        with cluster.watch(kinds.SECRET, namespace=world.namespace, resource_version=since) as stream:
             assert [event for batch in stream for event in batch if event[0] != "BOOKMARK"] == []
 
 
@@ -263,7 +265,7 @@ def test_user_without_permission_is_refused_with_the_servers_message(
     with connected(kubeconfig(plane, tmp_path / "k", token=token)) as nobody:
         assert nobody.version().startswith("v1.")
         with pytest.raises(ApiRefusal) as refused:
-            nobody.list(NODE)
+            nobody.list(kinds.NODE)
     assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
     assert refused.value.message.startswith(
         f'nodes is forbidden: User "system:serviceaccount:{world.namespace}:nobody" cannot list resource "nodes"'
@@ -311,7 +313,7 @@ def test_hanging_or_missing_server_is_unavailable(plane: ControlPlane, world: Wo
             with pytest.raises(
                 Unavailable, match=r"^the API server https://127\.0\.0\.1:\d+ does not respond: \w+ timed out$"
             ):
-                cluster.list(POD)
+                cluster.list(kinds.POD)
         finally:
             os.kill(server.pid, signal.SIGCONT)
         until(lambda: cluster.version(), "it goes on")

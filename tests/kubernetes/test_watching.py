@@ -13,8 +13,9 @@ import pytest
 
 from e2e.api import Object
 from e2e.harness import ControlPlane
-from runrig.backends.kubernetes import watching
-from runrig.backends.kubernetes.cluster import EVENT, NODE, SECRET, ApiRefusal, Cluster, Timeouts, connect
+from runrig.backends.kubernetes import kinds, watching
+from runrig.backends.kubernetes.answers import ApiRefusal
+from runrig.backends.kubernetes.cluster import Cluster, Timeouts, connect
 from runrig.backends.kubernetes.watching import Watch
 from tests.kubernetes.wire import Cable, cable, doorkeeper, kubeconfig
 from tests.kubernetes.world import World
@@ -29,7 +30,7 @@ class Watched:
     def __init__(self, world: World, cluster: Cluster) -> None:
         self.world, self.cluster = world, cluster
         self.rung = threading.Event()
-        self.watch = Watch(cluster, SECRET, namespace=world.namespace, labels=LABELS, changed=self.rung.set)
+        self.watch = Watch(cluster, kinds.SECRET, namespace=world.namespace, labels=LABELS, changed=self.rung.set)
 
     def write(self, name: str, value: str = "") -> Object:
         """Writes as somebody else would, past the connection of the watch."""
@@ -221,7 +222,7 @@ def test_expired_versions_are_listed_again(
         restart(world.plane)
         line.mend()
         far.sees({"changed": "2", "new": "1"})
-        with pytest.raises(ApiRefusal) as refused, far.cluster.watch(SECRET, resource_version=since) as stream:
+        with pytest.raises(ApiRefusal) as refused, far.cluster.watch(kinds.SECRET, resource_version=since) as stream:
             next(stream)
         assert refused.value.status == 410
         far.remove("new")
@@ -273,7 +274,7 @@ def test_kind_without_changes_is_no_trouble(
     caplog.set_level(logging.INFO, "runrig")
     monkeypatch.setattr(watching, "_LONGEST_S", 0.5)
     cluster = connect(world.plane.kubeconfig, timeouts=Timeouts(watch=1, silence=1.5))
-    quiet = Watch(cluster, EVENT, namespace=world.namespace, changed=lambda: None)
+    quiet = Watch(cluster, kinds.EVENT, namespace=world.namespace, changed=lambda: None)
     quiet.start()
     try:
         streams: set[object] = set()
@@ -330,7 +331,7 @@ def test_changed_cause_is_reported_too(
 def test_watch_stops_immediately_in_every_state(world: World, line: Cable, tmp_path: Path) -> None:
     """Each of these checks the time that `stop` takes."""
     cluster = connect(world.plane.kubeconfig)
-    Watch(cluster, NODE, changed=lambda: None).stop()
+    Watch(cluster, kinds.NODE, changed=lambda: None).stop()
     cluster.close()
     with over(line, world, tmp_path):
         pass

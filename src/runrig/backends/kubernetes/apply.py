@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from runrig.backends.kubernetes import names, objects, status
-from runrig.backends.kubernetes.answers import unless
-from runrig.backends.kubernetes.cluster import ApiRefusal, Cluster
+from runrig.backends.kubernetes.answers import ApiRefusal, unless
+from runrig.backends.kubernetes.cluster import Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
-from runrig.backends.kubernetes.drift import Crew, differences
+from runrig.backends.kubernetes.drift import Crew, matches
 from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.wanted import Wanted
 from runrig.domain.errors import RunrigError, Unavailable
@@ -140,7 +140,7 @@ class Maker:
         id, version = names.wanted_id(each), there["metadata"]["resourceVersion"]
         if self._right.get(id) == (version, each):
             return True
-        if differences(each, there):
+        if not matches(each, there):
             return False
         self._right[id] = version, each
         return True

@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runrig.backends.kubernetes import code_tokens, names, passages, status
+from runrig.backends.kubernetes import code_tokens, kinds, names, passages, status
+from runrig.backends.kubernetes.answers import ApiRefusal
 from runrig.backends.kubernetes.apply import Maker
-from runrig.backends.kubernetes.cluster import EVENT, ApiRefusal, Cluster
+from runrig.backends.kubernetes.cluster import Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.code import LARGEST_ARCHIVE
 from runrig.backends.kubernetes.drift import Crew
@@ -24,12 +25,11 @@ from runrig.backends.kubernetes.events import ClusterEvents
 from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
-from runrig.backends.kubernetes.pods import Settings
+from runrig.backends.kubernetes.pods import RESOURCE_NAMES, Settings
 from runrig.backends.kubernetes.wanted import Wanted
 from runrig.domain.errors import Conflict, NotLoggedIn, RunrigError, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
-from runrig.domain.quantities import GPU, STORAGE
 from runrig.domain.secrets import masked
 from runrig.domain.workflows import ExitCode, TaskKey
 from runrig.ports.backend import (
@@ -48,7 +48,6 @@ from runrig.ports.backend import (
 )
 from runrig.ports.code import CodeOf
 
-RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _LONGEST_WAIT_S = 30.0
 """Some pod states time out; they are noticed within this many seconds."""
 _AGAIN_S = 5.0
@@ -288,7 +287,7 @@ class KubernetesBackend(Backend):
             return fact
         about = {"involvedObject.name": self._wanted.desired.gangs[launch.gang].uuid, "reason": _EVICT}
         try:
-            said = self._cluster.list(EVENT, namespace=self._namespace, fields=about).objects
+            said = self._cluster.list(kinds.EVENT, namespace=self._namespace, fields=about).objects
         except ApiRefusal:  # The account may lack the permission to list events.
             return fact
         words = [each.get("message") or "" for each in said if status.made_at(each) >= status.made_at(pod)]

@@ -18,16 +18,11 @@ from lightkube.config.client_adapter import ConnectionParams
 from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig
 from lightkube.core.exceptions import ConfigError
 
-from runrig.backends.kubernetes import answers
-from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Event, Stream, unless
+from runrig.backends.kubernetes import answers, kinds
+from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Stream, unless
 from runrig.backends.kubernetes.login import in_words, logins, look_at_files, no_login, unsendable
 from runrig.backends.kubernetes.names import Object
 from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
-
-__all__ = [
-    "CONFIG_MAP", "EVENT", "NAMESPACE", "NODE", "POD", "POD_GROUP", "PRIORITY_CLASS", "QUEUE", "SECRET", "SERVICE", "TOPOLOGY",
-    "ApiRefusal", "Cluster", "Event", "Listing", "Object", "ObjectKind", "Stream", "Timeouts", "connect",
-]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -36,32 +31,6 @@ _PAGE = 500
 _TRIES = 5
 _CONNECTIONS = 32
 _APPLY, _MERGE, _PATCH = (f"application/{form}" for form in ("apply-patch+yaml", "merge-patch+json", "json-patch+json"))
-
-
-class ObjectKind(NamedTuple):
-    api_version: str
-    name: str
-    plural: str
-    namespaced: bool = True
-
-
-POD = ObjectKind("v1", "Pod", "pods")
-SERVICE = ObjectKind("v1", "Service", "services")
-SECRET = ObjectKind("v1", "Secret", "secrets")
-CONFIG_MAP = ObjectKind("v1", "ConfigMap", "configmaps")
-EVENT = ObjectKind("v1", "Event", "events")
-NODE = ObjectKind("v1", "Node", "nodes", namespaced=False)
-NAMESPACE = ObjectKind("v1", "Namespace", "namespaces", namespaced=False)
-PRIORITY_CLASS = ObjectKind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
-QUEUE = ObjectKind("scheduling.run.ai/v2", "Queue", "queues", namespaced=False)
-POD_GROUP = ObjectKind("scheduling.run.ai/v2alpha2", "PodGroup", "podgroups")
-TOPOLOGY = ObjectKind("kai.scheduler/v1alpha1", "Topology", "topologies", namespaced=False)
-
-_KAI = (QUEUE, POD_GROUP, TOPOLOGY)
-_KINDS = {
-    (kind.api_version, kind.name): kind
-    for kind in (POD, SERVICE, SECRET, CONFIG_MAP, EVENT, NODE, NAMESPACE, PRIORITY_CLASS, *_KAI)
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +91,12 @@ class Cluster:
 
     def kinds_missing(self) -> tuple[str, ...]:
         """Returns KAI kinds that the API server does not serve, as `Queue scheduling.run.ai/v2`."""
-        served = {(version, name) for version in {kind.api_version for kind in _KAI} for name in self._served(version)}
-        return tuple(f"{kind.name} {kind.api_version}" for kind in _KAI if (kind.api_version, kind.name) not in served)
+        served = {
+            (version, name) for version in {kind.api_version for kind in kinds.KAI} for name in self._served(version)
+        }
+        return tuple(
+            f"{kind.name} {kind.api_version}" for kind in kinds.KAI if (kind.api_version, kind.name) not in served
+        )
 
     def review(self, token: str, audience: str) -> Object:
         """Returns whose *token* is, as the status of a TokenReview."""
@@ -137,7 +110,7 @@ class Cluster:
 
     def list(
         self,
-        kind: ObjectKind,
+        kind: kinds.ObjectKind,
         *,
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -152,7 +125,7 @@ class Cluster:
 
     def watch(
         self,
-        kind: ObjectKind,
+        kind: kinds.ObjectKind,
         *,
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -175,7 +148,7 @@ class Cluster:
         query = {"container": container, "follow": "true" * follow, "timestamps": "true" * timestamps}
         # A followed log may be silent for days; probes detect a dead connection.
         silence_s = None if follow else self._timeouts.read
-        return self._stream(f"{_collection(POD, namespace)}/{_part(pod)}/log", query, iter, silence_s=silence_s)
+        return self._stream(f"{_collection(kinds.POD, namespace)}/{_part(pod)}/log", query, iter, silence_s=silence_s)
 
     # ------------------------------------------------------------ changes
 
@@ -248,7 +221,7 @@ class Cluster:
         with unless(404):
             yield from (each["kind"] for each in self._call("GET", _root(api_version))["resources"])
 
-    def _pages(self, kind: ObjectKind, path: str, query: Mapping[str, str]) -> Listing:
+    def _pages(self, kind: kinds.ObjectKind, path: str, query: Mapping[str, str]) -> Listing:
         found: list[Object] = []
         rest = ""
         while True:
@@ -320,14 +293,14 @@ class Cluster:
 
 
 def _path(each: Object, *, named: bool = True) -> str:
-    kind = _KINDS[each["apiVersion"], each["kind"]]
+    kind = kinds.BY_NAME[each["apiVersion"], each["kind"]]
     metadata = each["metadata"]
     assert not kind.namespaced or metadata.get("namespace"), f"{kind.name} {metadata['name']} needs a namespace"
     collection = _collection(kind, metadata.get("namespace"))
     return f"{collection}/{_part(metadata['name'])}" if named else collection
 
 
-def _collection(kind: ObjectKind, namespace: str | None) -> str:
+def _collection(kind: kinds.ObjectKind, namespace: str | None) -> str:
     """Returns the path of a collection; without *namespace*, across all namespaces."""
     inside = f"/namespaces/{_part(namespace)}" if kind.namespaced and namespace else ""
     return f"{_root(kind.api_version)}{inside}/{kind.plural}"

@@ -4,18 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from runrig.backends.kubernetes import names
-from runrig.backends.kubernetes.cluster import (
-    NODE,
-    POD,
-    POD_GROUP,
-    PRIORITY_CLASS,
-    QUEUE,
-    SECRET,
-    SERVICE,
-    TOPOLOGY,
-    Cluster,
-)
+from runrig.backends.kubernetes import kinds, names
+from runrig.backends.kubernetes.cluster import Cluster
 from runrig.backends.kubernetes.names import Object
 from runrig.backends.kubernetes.nodes import node_of
 from runrig.backends.kubernetes.watching import Watch
@@ -33,9 +23,12 @@ class ClusterView:
     def __init__(self, cluster: Cluster, namespace: str, changed: Callable[[], None]) -> None:
         self._cluster = cluster
         self._namespace = namespace
-        inside = {kind: {"namespace": namespace, "labels": names.MANAGED} for kind in (POD_GROUP, SERVICE, SECRET)}
-        above = {kind: {"labels": names.MANAGED} for kind in (QUEUE, TOPOLOGY, PRIORITY_CLASS)}
-        all_of_them: dict[Any, dict[str, Any]] = {POD: {}, NODE: {}, **inside, **above}
+        inside = {
+            kind: {"namespace": namespace, "labels": names.MANAGED}
+            for kind in (kinds.POD_GROUP, kinds.SERVICE, kinds.SECRET)
+        }
+        above = {kind: {"labels": names.MANAGED} for kind in (kinds.QUEUE, kinds.TOPOLOGY, kinds.PRIORITY_CLASS)}
+        all_of_them: dict[Any, dict[str, Any]] = {kinds.POD: {}, kinds.NODE: {}, **inside, **above}
         self._watches = {
             kind.name: Watch(cluster, kind, changed=changed, **which) for kind, which in all_of_them.items()
         }
@@ -101,7 +94,7 @@ class ClusterView:
 
     def _sorted_out(self) -> tuple[Mapping[str, Object], Mapping[str, list[Object]]]:
         """Returns (runrig's pods by name, other pods by node)."""
-        watch = self._watches[POD.name]
+        watch = self._watches[kinds.POD.name]
         generation = watch.generation
         if self._pods[0] != generation:
             ours: dict[str, Object] = {}
@@ -118,13 +111,13 @@ class ClusterView:
         return self._pods[1], self._pods[2]
 
     def has_node(self, name: str) -> bool:
-        return ("", name) in self._watches[NODE.name].objects()
+        return ("", name) in self._watches[kinds.NODE.name].objects()
 
     def nodes(self, resource_names: Mapping[str, str]) -> tuple[Node, ...]:
         """Returns nodes minus what other pods request. Recomputes a node only if it or one of these pods changes."""
         _, foreign = self._sorted_out()
         found = {}
-        for (_, name), each in self._watches[NODE.name].objects().items():
+        for (_, name), each in self._watches[kinds.NODE.name].objects().items():
             on_it = foreign.get(name, [])
             state = (_version(each), tuple(sorted(_version(pod) for pod in on_it)))
             known = self._nodes.get(name)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from runrig.backends.kubernetes import rights
-from runrig.backends.kubernetes.cluster import NODE, POD, ApiRefusal, Cluster
+from runrig.backends.kubernetes import kinds, rights
+from runrig.backends.kubernetes.answers import ApiRefusal
+from runrig.backends.kubernetes.cluster import Cluster
 from runrig.backends.kubernetes.drift import Crew
 from runrig.backends.kubernetes.names import NODE_POOL, SCHEDULER, Object, condition, finished
 from runrig.domain.findings import Finding, Verdict
@@ -130,7 +131,7 @@ def missing_rights(cluster: Cluster, namespace: str) -> dict[rights.Right, tuple
 
 def _kai(cluster: Cluster) -> Iterator[Finding]:
     try:
-        pods = cluster.list(POD).objects
+        pods = cluster.list(kinds.POD).objects
     except ApiRefusal:
         words = "KAI Scheduler could not be checked, because the account cannot list pods"
         yield Finding("kai", Verdict.UNKNOWN, words)
@@ -219,7 +220,7 @@ def _flags_of(container: Object) -> Iterator[Finding]:
 
 def _nodes(cluster: Cluster, uses: Uses) -> Iterator[Finding]:
     try:
-        nodes = cluster.list(NODE).objects
+        nodes = cluster.list(kinds.NODE).objects
     except ApiRefusal:
         yield Finding("nodes", Verdict.UNKNOWN, "Nodes could not be checked, because the account cannot list them")
         return
@@ -249,7 +250,7 @@ def _labels(nodes: Iterable[Object], uses: Uses) -> Iterator[Finding]:
         if needed and not any(needed.items() <= each.items() for each in labels.values()):
             text = " ".join(f"{name}={value}" for name, value in sorted(needed.items()))
             words = f"No node with GPUs has the labels of flavor {flavor}: {text}"
-            yield _problem("labels", words, f"kubectl label node NODE {text}")
+            yield _problem("labels", words, f"kubectl label node kinds.NODE {text}")
 
 
 # ---------------------------------------------------------------- words

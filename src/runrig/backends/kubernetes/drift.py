@@ -1,8 +1,7 @@
-"""Differences between desired and live objects, and concurrent calls."""
+"""Whether live objects are as desired, and concurrent calls."""
 
-import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -13,51 +12,41 @@ from runrig.backends.kubernetes.names import Object
 from runrig.domain.errors import RunrigError, Unavailable
 
 _WORKERS = 8
-_AMOUNT = re.compile(r"(^|[.])(requests|limits|overhead|sizeLimit)([.][^.]+|\[[^]]+\])?$")
-"""Matches paths of quantities, where `1000m` and `1` are equal."""
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+_AMOUNTS = frozenset({"requests", "limits", "overhead", "sizeLimit"})
+"""Quantities, where `1000m` and `1` are equal."""
 _MISSING = object()
 
 
 # ---------------------------------------------------------------- drift
 
 
-def differences(wanted: Object, there: Object) -> tuple[str, ...]:
-    """Returns the paths where *there* lacks or contradicts *wanted*, in the order of *wanted*.
+def matches(wanted: Object, there: Object) -> bool:
+    """Whether *there* lacks and contradicts nothing of *wanted*.
 
     Ignores additional fields, which the API server fills in. But lists in the `spec` of custom resources must match
     exactly: one more level is another topology. Missing, empty and False are equal.
     """
     group = wanted["apiVersion"].rpartition("/")[0]
     filled_up = "." not in group or group.endswith(".k8s.io")
-    return tuple(
-        path
-        for key, value in wanted.items()
-        for path in _between(value, there.get(key, _MISSING), key, filled_up or key != "spec")
+    return all(
+        _alike(value, there.get(key, _MISSING), filled_up or key != "spec", (key,)) for key, value in wanted.items()
     )
 
 
-def _between(wanted: Any, there: Any, path: str, filled_up: bool) -> Iterator[str]:
+def _alike(wanted: Any, there: Any, filled_up: bool, names: tuple[Any, ...]) -> bool:
+    """*names*: its own key, and that of what it is in."""
     if _nothing(wanted) and (there is _MISSING or _nothing(there)):
-        return
+        return True
+    if isinstance(wanted, list) and isinstance(there, list):
+        if not filled_up and len(wanted) != len(there):
+            return False
+        ours, theirs = _keyed(wanted), _keyed(there)
+        if ours is None or theirs is None:
+            ours, theirs = (dict(enumerate(each)) for each in (wanted, there))
+        wanted, there = ours, theirs
     if isinstance(wanted, Mapping) and isinstance(there, Mapping):
-        for key, value in wanted.items():
-            yield from _between(value, there.get(key, _MISSING), _below(path, key), filled_up)
-    elif isinstance(wanted, list) and isinstance(there, list):
-        yield from _between_lists(wanted, there, path, filled_up)
-    elif not (_same(wanted, there) or (_AMOUNT.search(path) and _same_amount(wanted, there))):
-        yield path
-
-
-def _between_lists(wanted: list[Any], there: list[Any], path: str, filled_up: bool) -> Iterator[str]:
-    if not filled_up and len(wanted) != len(there):
-        yield path
-        return
-    ours, theirs = _keyed(wanted), _keyed(there)
-    if ours is None or theirs is None:
-        ours, theirs = (dict(enumerate(each)) for each in (wanted, there))
-    for key, value in ours.items():
-        yield from _between(value, theirs.get(key, _MISSING), f"{path}[{key}]", filled_up)
+        return all(_alike(value, there.get(key, _MISSING), filled_up, (key, names[0])) for key, value in wanted.items())
+    return _same(wanted, there) or (not _AMOUNTS.isdisjoint(names) and _same_amount(wanted, there))
 
 
 def _keyed(items: list[Any]) -> dict[Any, Any] | None:
@@ -88,10 +77,6 @@ def _amount(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(value)
     return parse_quantity(str(value))
-
-
-def _below(path: str, key: str) -> str:
-    return f"{path}.{key}" if _PLAIN.fullmatch(key) else f"{path}[{key}]"
 
 
 # ---------------------------------------------------------------- many calls

@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from runrig.backends.kubernetes import names
-from runrig.backends.kubernetes.cluster import EVENT, POD, POD_GROUP, Cluster
+from runrig.backends.kubernetes import kinds, names
+from runrig.backends.kubernetes.cluster import Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.eventfile import EventFile
 from runrig.backends.kubernetes.names import Object
@@ -109,8 +109,8 @@ class KeptEvents:
     # ------------------------------------------------------------ under the lock
 
     def _meet(self, pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
-        there = {(POD.name, pod["metadata"]["name"]): pod for pod in pods}
-        there |= {(POD_GROUP.name, group["metadata"]["name"]): group for group in groups}
+        there = {(kinds.POD.name, pod["metadata"]["name"]): pod for pod in pods}
+        there |= {(kinds.POD_GROUP.name, group["metadata"]["name"]): group for group in groups}
         for place, each in there.items():
             if place not in self._subjects and (subject := subject_of(each, place[0])):
                 self._subjects[place] = subject
@@ -141,8 +141,8 @@ class KeptEvents:
 def subject_of(each: Object, kind: str) -> Subject | None:
     """Returns the subject of a pod or pod group; None if its labels were damaged."""
     workflow, _, group = names.annotation(each, names.GANG_ID).partition("/")
-    key = names.key_of(each) if kind == POD.name else None
-    if kind == POD.name:
+    key = names.key_of(each) if kind == kinds.POD.name else None
+    if kind == kinds.POD.name:
         workflow = key.workflow if key else ""
     return Subject(workflow, group, key) if is_folder_name(workflow) else None
 
@@ -185,7 +185,7 @@ class ClusterEvents:
     def __init__(self, cluster: Cluster, namespace: str, view: ClusterView, folder: Path) -> None:
         self._view = view
         self._kept = KeptEvents(folder)
-        self._watch = Watch(cluster, EVENT, namespace=namespace, changed=lambda: None)
+        self._watch = Watch(cluster, kinds.EVENT, namespace=namespace, changed=lambda: None)
         self._taken = (-1, -1)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
@@ -234,4 +234,4 @@ class ClusterEvents:
         self._taken = state
 
     def _ours(self) -> tuple[Iterable[Object], Iterable[Object]]:
-        return self._view.ours.values(), self._view.all_of(POD_GROUP.name)
+        return self._view.ours.values(), self._view.all_of(kinds.POD_GROUP.name)

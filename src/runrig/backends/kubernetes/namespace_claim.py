@@ -9,22 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from runrig.backends.kubernetes import names
-from runrig.backends.kubernetes.cluster import (
-    CONFIG_MAP,
-    NAMESPACE,
-    POD,
-    POD_GROUP,
-    SECRET,
-    SERVICE,
-    ApiRefusal,
-    Cluster,
-)
+from runrig.backends.kubernetes import kinds, names
+from runrig.backends.kubernetes.answers import ApiRefusal
+from runrig.backends.kubernetes.cluster import Cluster
 from runrig.domain.errors import Unavailable
 
 CHECKED_S = 5.0
 """Seconds between checks whether the namespace was reassigned by hand."""
-_WITH_EPOCHS = (POD, POD_GROUP, SECRET, SERVICE)
+_WITH_EPOCHS = (kinds.POD, kinds.POD_GROUP, kinds.SECRET, kinds.SERVICE)
 
 
 class NamespaceClaim:
@@ -107,14 +99,10 @@ class NamespaceClaim:
             raise Unavailable(f"another server has just claimed namespace {self._namespace}")
 
     def _make_namespace(self) -> None:
-        wanted = {"apiVersion": NAMESPACE.api_version, "kind": NAMESPACE.name, "metadata": {"name": self._namespace}}
+        wanted = kinds.NAMESPACE.made({"name": self._namespace})
         if self._cluster.get(wanted) is None:
             self._cluster.create(wanted)
 
     def _config_map(self, data: Mapping[str, str]) -> names.Object:
-        return {
-            "apiVersion": CONFIG_MAP.api_version,
-            "kind": CONFIG_MAP.name,
-            "metadata": {"name": names.CLAIM, "namespace": self._namespace, "labels": dict(names.MANAGED)},
-            "data": dict(data),
-        }
+        metadata = {"name": names.CLAIM, "namespace": self._namespace, "labels": dict(names.MANAGED)}
+        return kinds.CONFIG_MAP.made(metadata, data=dict(data))

@@ -8,7 +8,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from runrig.backends.kubernetes import names
+from runrig.backends.kubernetes import kinds, names
 from runrig.backends.kubernetes.code import ARCHIVE
 from runrig.backends.kubernetes.names import MANAGED, Object
 from runrig.backends.kubernetes.pods import WHOLE, GangPods, Settings
@@ -52,12 +52,8 @@ def cluster_objects(pools: tuple[PoolQueues, ...], namespace: str) -> tuple[Obje
 
 def _priority_classes() -> Iterator[Object]:
     for priority, value in PRIORITY_CLASSES.items():
-        yield {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": names.priority_class(priority), "labels": dict(MANAGED)},
-            "value": value,
-        }
+        metadata = {"name": names.priority_class(priority), "labels": dict(MANAGED)}
+        yield kinds.PRIORITY_CLASS.made(metadata, value=value)
 
 
 def _queues(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
@@ -79,29 +75,19 @@ def _queue(namespace: str, name: str, display: str, share: QueueQuota, more: Map
     limit = UNLIMITED if share.limit is None else share.limit
     unlimited = {"quota": UNLIMITED, "limit": UNLIMITED, "overQuotaWeight": 1}
     gpu = {"quota": share.quota, "limit": limit, "overQuotaWeight": share.weight}
-    return {
-        "apiVersion": "scheduling.run.ai/v2",
-        "kind": "Queue",
-        "metadata": {"name": name, "labels": MANAGED | {names.NAMESPACE: namespace}},
-        "spec": {"displayName": display}
-        | dict(more)
-        | {"resources": {"gpu": gpu, "cpu": dict(unlimited), "memory": dict(unlimited)}},
-    }
+    resources = {"gpu": gpu, "cpu": dict(unlimited), "memory": dict(unlimited)}
+    metadata = {"name": name, "labels": MANAGED | {names.NAMESPACE: namespace}}
+    return kinds.QUEUE.made(metadata, spec={"displayName": display, **more, "resources": resources})
 
 
 def _topologies(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
     """Yields topologies, levels coarse to fine; none for pools without keys, nor for subpools, which use their parent's."""
     for queues in pools:
         if queues.whole is not None and queues.pool.topology_keys:
-            yield {
-                "apiVersion": "kai.scheduler/v1alpha1",
-                "kind": "Topology",
-                "metadata": {
-                    "name": names.topology_name(namespace, queues.pool.name),
-                    "labels": MANAGED | {names.NAMESPACE: namespace},
-                },
-                "spec": {"levels": [{"nodeLabel": key.label} for key in queues.pool.topology_keys]},
-            }
+            name = names.topology_name(namespace, queues.pool.name)
+            metadata = {"name": name, "labels": MANAGED | {names.NAMESPACE: namespace}}
+            levels = [{"nodeLabel": key.label} for key in queues.pool.topology_keys]
+            yield kinds.TOPOLOGY.made(metadata, spec={"levels": levels})
 
 
 # ---------------------------------------------------------------- a gang
@@ -124,12 +110,11 @@ def _service(pods: GangPods) -> Iterator[Object]:
     """Lets pods find each other by name, even before they are ready."""
     if pods.count > 1:
         spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {names.GANG: pods.gang.uuid}}
-        metadata = _metadata(pods, names.service_name(pods.gang.uuid))
-        yield {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+        yield kinds.SERVICE.made(_metadata(pods, names.service_name(pods.gang.uuid)), spec=spec)
 
 
 def _secret(pods: GangPods, name: str, **more: object) -> Object:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(pods, name), **more}
+    return kinds.SECRET.made(_metadata(pods, name), **more)
 
 
 @contextmanager
@@ -210,8 +195,7 @@ def pod_group(pods: GangPods, alive: Mapping[str, int] | None = None) -> Object:
             | _constraint(pods, each.constraint)
             for each in _living(outline.subgroups, alive)
         ]
-    metadata = _metadata(pods, gang.uuid)
-    return {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+    return kinds.POD_GROUP.made(_metadata(pods, gang.uuid), spec=spec)
 
 
 def _living(subgroups: Sequence[Subgroup], alive: Mapping[str, int] | None) -> Sequence[Subgroup]:

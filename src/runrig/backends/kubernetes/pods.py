@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from runrig.backends import launcher
-from runrig.backends.kubernetes import code, names
+from runrig.backends.kubernetes import code, kinds, names
 from runrig.backends.kubernetes.files import OUTPUT, WORK, GangFiles, Mount, files_of
 from runrig.backends.kubernetes.names import MANAGED, Object, label_value
 from runrig.backends.kubernetes.registries import needed
@@ -36,7 +36,7 @@ _LONGEST_HOSTFILE = 32 * 1024
 """Characters, for about 400 nodes."""
 _CREDENTIAL_MODE = 0o444
 """As files: an image may run its task as any user."""
-_RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
+RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _HUGE_PAGES = "hugepages-"
 
 
@@ -233,7 +233,7 @@ class GangPods:
             spec["initContainers"] = [code.init_container(attempt.task.image, amounts, self.settings.code_url)]
             spec |= {} if self.settings.code_url is None else {"serviceAccountName": code.ACCOUNT}
         spec |= {"volumes": self._volumes(attempt.task, mounts), "containers": [container]}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return kinds.POD.made(metadata, spec=spec)
 
     def _pod_labels(self, attempt: _Attempt) -> Mapping[str, str]:
         labels = {**self.labels, names.TASK: label_value(attempt.name), names.RETRY: str(attempt.retry_id)}
@@ -354,7 +354,7 @@ class GangPods:
 
     def _amounts(self, task: TaskSpec) -> Iterator[tuple[str, int | str]]:
         for resource, amount in task.requests:
-            name = {**_RESOURCE_NAMES, **self.settings.resource_names}.get(resource, resource)
+            name = {**RESOURCE_NAMES, **self.settings.resource_names}.get(resource, resource)
             if "/" not in name and name not in (CPU, MEMORY, "ephemeral-storage") and not name.startswith(_HUGE_PAGES):
                 raise ValueError(
                     f"task {task.name} requests {resource}, but {name!r} is not a valid Kubernetes resource name. "

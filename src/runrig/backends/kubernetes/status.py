@@ -308,19 +308,14 @@ def _asked_to_stop(metadata: Object) -> float:
 def _own_end(pod: Object) -> _End:
     """Returns the end from its containers, else from the status of the pod."""
     status = pod.get("status", {})
-    ends = [_container_end(*each) for each in _states(pod) if "terminated" in each[1]]
-    main = [
-        _container_end(container, state)
-        for container, state in _states(pod)
-        if container["name"] == CONTAINER and "terminated" in state
-    ]
+    ends = {each["name"]: _container_end(each, state) for each, state in _states(pod) if "terminated" in state}
     reason, words = status.get("reason"), status.get("message")
-    if main:
-        code, message = main[0]
+    if CONTAINER in ends:
+        code, message = ends[CONTAINER]
     elif status.get("phase") == "Succeeded":
         return 0, ""
     elif ends:
-        code, message = max(ends)
+        code, message = max(ends.values())
     elif reason:
         return ExitCode.BACKEND_ERROR, _said(f"its node did not run it ({reason})", words)
     else:

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Stream
-from runrig.backends.kubernetes.cluster import Cluster, ObjectKind
+from runrig.backends.kubernetes.cluster import Cluster
+from runrig.backends.kubernetes.kinds import ObjectKind
 from runrig.backends.kubernetes.names import Object
 from runrig.domain.errors import RunrigError
 

@@ -21,7 +21,7 @@ from runrig.backends.local.gpus import GpuWatch, nvml_gpus, why_no_gpus
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, start_supervisor, supervisors
-from runrig.backends.local.strays import strays_of
+from runrig.backends.local.strays import Strays
 from runrig.backends.local.wake_pipe import WakePipe
 from runrig.domain.cluster import FLAT, LOCAL
 from runrig.domain.errors import Conflict, NotFound, ServerFault
@@ -181,7 +181,7 @@ class LocalBackend(Backend):
             if not of_this_boot and live.attempt.ended() is None:
                 live.attempt.end(ExitCode.BACKEND_ERROR, _REBOOTED)
         known = {live.attempt.folder for live in self._live.values()}
-        self.strays = strays_of(self._tasks, lambda folder: folder in known and (folder in there or supervised(folder)))
+        self.strays = Strays(self._tasks, lambda folder: folder in known and (folder in there or supervised(folder)))
         self.strays.end()
         self._refresh()
 

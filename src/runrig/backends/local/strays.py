@@ -9,26 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runrig.backends.local import supervisor
-from runrig.backends.local.processes import ROUNDS, Belongs, abandoned, kill_all, of_attempts
+from runrig.backends.local.processes import ROUNDS, abandoned, kill_all, of_attempts
 
 _log = logging.getLogger(__name__)
 
 
-def strays_of(tasks: Path, known: Callable[[Path], bool]) -> "Strays":
-    """Returns attempts below *tasks* whose folder is not *known*, and all whose data folder was deleted, wherever it was."""
-
-    def belongs(pid: int, folder: Path) -> bool:
-        return not known(folder) if tasks in folder.parents else abandoned(pid, folder)
-
-    return Strays(belongs)
-
-
 class Strays:
-    """*found*: their folders at the start. Reads all of /proc once."""
+    """Attempts below *tasks* whose folder is not *known*, and all whose data folder was deleted, wherever it was.
 
-    def __init__(self, belongs: Belongs) -> None:
-        self._belongs = belongs
-        self._left = set(of_attempts(belongs))
+    *found*: their folders at the start. Reads all of /proc once.
+    """
+
+    def __init__(self, tasks: Path, known: Callable[[Path], bool]) -> None:
+        self._tasks, self._known = tasks, known
+        self._left = set(of_attempts(self._belongs))
         self._rounds = ROUNDS
         self.found = tuple(sorted(str(folder) for folder in self._left))
 
@@ -41,3 +35,6 @@ class Strays:
             self._left = kill_all(self._belongs, self._rounds)
             self._rounds = 1
         return not self._left
+
+    def _belongs(self, pid: int, folder: Path) -> bool:
+        return not self._known(folder) if self._tasks in folder.parents else abandoned(pid, folder)
