@@ -8,7 +8,7 @@ import codecs
 import json
 import socket
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -26,7 +26,7 @@ from runrig.domain.errors import RunrigError
 if TYPE_CHECKING:
     import ssl
 
-Value = str | int | bool | None | Iterable[str]
+Value = str | int | bool | None | Collection[str]
 Query = Mapping[str, Value]
 Token = str | KeptToken | None
 
@@ -154,21 +154,22 @@ class Caller:
     async def raw(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Yields the bytes of the response as they arrive."""
         exchange, _ = await self._answered(request)
-        try:
-            async for piece in exchange.pieces():
+        async with aclosing(self._bytes(exchange)) as pieces:
+            async for piece in pieces:
                 yield piece
-        except BROKEN as error:
-            raise self._silence(error) from None
-        finally:
-            exchange.close()
 
     async def _text(self, exchange: Exchange, meanwhile: Meanwhile | None = None) -> AsyncGenerator[str, None]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        async with aclosing(self._bytes(exchange, meanwhile)) as pieces:
+            async for piece in pieces:
+                yield decoder.decode(piece)
+        yield decoder.decode(b"", final=True)
+
+    async def _bytes(self, exchange: Exchange, meanwhile: Meanwhile | None = None) -> AsyncGenerator[bytes, None]:
         kept = False
         try:
             async for piece in exchange.pieces(meanwhile):
-                yield decoder.decode(piece)
-            yield decoder.decode(b"", final=True)
+                yield piece
             kept = self._keeps and len(self._idle) < MOST_IDLE and exchange.renewed()
             if kept:
                 self._idle.append(exchange)
@@ -319,13 +320,5 @@ def _cause(error: Exception) -> str:
 
 def _encoded(query: Query | None) -> str:
     """Returns ``?a=1&a=2``. Omits None and empty lists; booleans become ``True`` and ``False``."""
-    pairs = [(name, one) for name, value in (query or {}).items() for one in _values(value)]
-    return "?" + urlencode(pairs) if pairs else ""
-
-
-def _values(value: Value) -> list[str]:
-    if value is None:
-        return []
-    if isinstance(value, str | int):
-        return [str(value)]
-    return list(value)
+    text = urlencode({name: value for name, value in (query or {}).items() if value is not None}, doseq=True)
+    return f"?{text}" if text else ""

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from uuid import uuid4
 
 from runrig.client.caller import ANSWER_S, Answer, Caller, Query, Request
 from runrig.client.network import BlockingNetwork, done, each
@@ -65,6 +66,10 @@ class Calls(Generic[W]):
         if answer.etag is not None and "etag" in getattr(model, "UNTOLD", ()):
             return replace(read, etag=answer.etag)  # type: ignore[type-var]  # a `Shown`
         return read
+
+    async def _create(self, model: type[M], path: str, body: Any, key: str | None = None, **more: Any) -> M:
+        """Posts with a *key*, by default a new one, so that a repeated call creates nothing twice."""
+        return await self._ask(model, "POST", path, body, key=key or str(uuid4()), **more)
 
     async def _get(self, model: type[M], path: str, query: Query | None = None) -> M:
         return await self._ask(model, "GET", path, query=query)

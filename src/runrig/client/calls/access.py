@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Literal
-from uuid import uuid4
 
 from runrig.client import models
 from runrig.client.paths import path
@@ -32,7 +31,7 @@ class TokenCalls(Calls[W]):
         *roles*: the user's roles that it grants; None: all.
         """
         body = {"name": name, "expires_in_s": expires_in_s, "description": description, "roles": roles}
-        return await self._ask(models.TokenMade, "POST", _tokens(user), body, key=str(uuid4()))
+        return await self._create(models.TokenMade, _tokens(user), body)
 
     @call
     async def get(self, name: str, *, user: str | None = None) -> "models.Token":
@@ -69,8 +68,7 @@ class UserCalls(Calls[W]):
     @call
     async def create(self, name: str, roles: Sequence[str] = ()) -> "models.User":
         """Creates a user."""
-        body = {"name": name, "roles": [*roles]}
-        return await self._ask(models.User, "POST", path("users"), body, key=str(uuid4()))
+        return await self._create(models.User, path("users"), {"name": name, "roles": [*roles]})
 
     @call
     async def disable(self, name: str, *, if_match: str | None = None) -> "models.User":
@@ -102,8 +100,7 @@ class RoleCalls(Calls[W]):
     @call
     async def grant(self, user: str, role: str) -> "models.Role":
         """Grants *role* to *user*. Returns the existing grant if there is one."""
-        body = {"user": user, "role": role}
-        return await self._ask(models.Role, "POST", path("roles"), body, key=str(uuid4()))
+        return await self._create(models.Role, path("roles"), {"user": user, "role": role})
 
     @call
     async def revoke(self, user: str, role: str, *, if_match: str | None = None) -> None:

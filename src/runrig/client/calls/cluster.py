@@ -9,6 +9,7 @@ from runrig.client import models
 from runrig.client.caller import Value
 from runrig.client.following import followed
 from runrig.client.paths import path
+from runrig.client.paths import time as as_time
 from runrig.client.ways import Calls, W, call, stream
 
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ class EventCalls(Calls[W]):
         """
         query: dict[str, Value] = {
             "after": after,
-            "since": None if since is None else since.isoformat(),
-            "until": None if until is None else until.isoformat(),
+            "since": as_time(since),
+            "until": as_time(until),
             **_filter(pool, kind, user, node, workflow),
         }
         return self._all(models.ClusterEvent, path("events"), query)

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
-from uuid import uuid4
 
 from runrig.client import models
 from runrig.client.paths import path
@@ -24,7 +23,7 @@ class PoolCalls(Calls[W]):
     @call
     async def create(self, pool: "models.PoolCreate", *, dry_run: bool = False) -> "models.Pool":
         """Creates a pool, or with *parent* a subpool. *dry_run*: only returns what would be created."""
-        return await self._ask(models.Pool, "POST", path("pools"), said(pool), query=_dry(dry_run), key=str(uuid4()))
+        return await self._create(models.Pool, path("pools"), said(pool), query=_dry(dry_run))
 
     @call
     async def update(
@@ -114,7 +113,7 @@ class CohortCalls(Calls[W]):
     @call
     async def create(self, cohort: "models.CohortCreate") -> "models.Cohort":
         """Creates a cohort."""
-        return await self._ask(models.Cohort, "POST", path("cohorts"), said(cohort), key=str(uuid4()))
+        return await self._create(models.Cohort, path("cohorts"), said(cohort))
 
     @call
     async def update(self, name: str, edit: "models.CohortEdit", *, if_match: str | None = None) -> "models.Cohort":
@@ -139,18 +138,17 @@ class LimitCalls(Calls[W]):
         self, user: str, edit: "models.LimitsEdit", *, dry_run: bool = False
     ) -> "models.LimitsChange":
         """Limits *user* over all pools, and returns what changes. *dry_run*: change nothing."""
-        return await self._ask(
-            models.LimitsChange, "PATCH", path("limits", "users", user), said(edit), query=_dry(dry_run)
-        )
+        return await self._set(path("limits", "users", user), edit, dry_run)
 
     @call
     async def set_for_pool(
         self, pool: str, edit: "models.LimitsEdit", *, dry_run: bool = False
     ) -> "models.LimitsChange":
         """Limits each user of *pool* and its subpools, and returns what changes. *dry_run*: change nothing."""
-        return await self._ask(
-            models.LimitsChange, "PATCH", path("limits", "pools", pool), said(edit), query=_dry(dry_run)
-        )
+        return await self._set(path("limits", "pools", pool), edit, dry_run)
+
+    async def _set(self, where: str, edit: "models.LimitsEdit", dry_run: bool) -> "models.LimitsChange":
+        return await self._ask(models.LimitsChange, "PATCH", where, said(edit), query=_dry(dry_run))
 
 
 def _dry(dry_run: bool) -> dict[str, bool | None]:

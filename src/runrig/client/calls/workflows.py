@@ -6,7 +6,6 @@ from contextlib import aclosing
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 from runrig.client import models
 from runrig.client.caller import ANSWER_S, Request
@@ -55,7 +54,7 @@ class WorkflowCalls(Calls[W]):
         """
         body = file_fields(file, variables) | settings(priority, environment, labels, retry, after, array, sweep, most)
         body["pool"] = pool or await self._default_pool()
-        return await self._ask(models.WorkflowSubmitted, "POST", path("workflows"), body, key=key or str(uuid4()))
+        return await self._create(models.WorkflowSubmitted, path("workflows"), body, key)
 
     @call
     async def submit_many(
@@ -81,9 +80,7 @@ class WorkflowCalls(Calls[W]):
             "all_or_nothing": all_or_nothing,
             "pool": pool or await self._default_pool(),
         }
-        return await self._ask(
-            models.WorkflowOutcomes, "POST", path("workflows") + ":batch", body, key=key or str(uuid4())
-        )
+        return await self._create(models.WorkflowOutcomes, path("workflows") + ":batch", body, key)
 
     @call
     async def check(
@@ -144,9 +141,7 @@ class WorkflowCalls(Calls[W]):
         """
         body = {"pool": pool, "priority": priority, "failed_only": failed_only}
         body |= {"keep_completed": keep_completed, "code": code}
-        return await self._ask(
-            models.WorkflowSubmitted, "POST", path("workflows", id, "repeat"), body, key=key or str(uuid4())
-        )
+        return await self._create(models.WorkflowSubmitted, path("workflows", id, "repeat"), body, key)
 
     @call
     async def cancel(self, id: str, message: str = "", *, element: int | None = None) -> None:
@@ -258,9 +253,8 @@ class WorkflowCalls(Calls[W]):
 
         *depth* 2: also pairs of the owner's changes. Raises Unavailable if suggestions are not available now.
         """
-        return await self._get(
-            models.WorkflowChanges, path("workflows", id, "changes"), {"by": by, "depth": str(depth)}
-        )
+        query = {"by": by, "depth": str(depth)}
+        return await self._get(models.WorkflowChanges, path("workflows", id, "changes"), query)
 
     @call
     async def wait(self, id: str, *, status: str | None = None, timeout_s: float | None = None) -> "models.Workflow":
