@@ -25,7 +25,7 @@ SHAPES = {"one": (1, "NORMAL"), "two": (2, "NORMAL"), "eight": (8, "NORMAL"), "u
 """What waits: by name, GPUs and priority."""
 WAITING = 100_000
 FLAP_S = 1.0
-RUN = "from tests.load import metropolis; metropolis.flap(); import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
+RUN = "from tests.load import metropolis; metropolis.flap(); import sys; from runrig.__main__ import main; sys.argv[0] = 'runrig'; main()"
 
 
 def pool_name(at: int) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-RUN = "from tests.load import sampler; sampler.start(); import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
+RUN = "from tests.load import sampler; sampler.start(); import sys; from runrig.__main__ import main; sys.argv[0] = 'runrig'; main()"
 EVERY_S = 0.01
 IDLE = ("wait", "select", "poll", "accept", "acquire", "_worker", "join", "sleep", "recv", "_read")
 LINES = 45

@@ -21,7 +21,7 @@ from tests.worlds.warm import Warm
 _OF_TERMINALS = {"COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"}
 """What the shell that runs the tests may say of its own terminal."""
 
-RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
+RUN = "import sys; from runrig.__main__ import main; sys.argv[0] = 'runrig'; main()"
 """What Python runs as a process of its own."""
 
 

@@ -109,10 +109,6 @@ def cli(context: click.Context, server: str | None, data: str | None) -> None:
     context.obj = ServerAddress(server, data)
 
 
-def main() -> None:
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(args: Sequence[str]) -> int:
     """Runs a command line; returns its exit code."""
     _open_closed()

@@ -193,6 +193,20 @@ def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
     assert (child.returncode, out, err.strip()) == (3, "", "interrupted")
 
 
+AT_IMPORT = """
+import signal, sys
+sys.addaudithook(lambda kind, told: kind == "import" and told[0] == "click" and signal.raise_signal(signal.SIGINT))
+from runrig.__main__ import main
+main()
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_command_is_imported_is_no_different() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_IMPORT], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "interrupted\n")
+
+
 @pytest.mark.slow
 def test_closed_pipe_is_silent() -> None:
     line = "x" * 200
