@@ -11,7 +11,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
 from runrig.service.queries.board import Look, board
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.web.board import as_json, changed, delta, held_by, layout, records, state
+from runrig.web.board import as_json, delta, held_by, layout, records, state
 
 POOLS = ("alpha", "alpha--one", "beta", "gamma")
 NODES = tuple(
@@ -91,7 +91,9 @@ def test_changes_of_the_board_add_up(history: list[Look], sight: Visibility) -> 
     for number, after in enumerate(seen[1:], start=1):
         change = delta(there, after, number, number + 1)
         assert (change is None) == (there == after)
-        there = changed(there, change) if change is not None else there
+        if change is not None:
+            there = {id: record for id, record in there.items() if id not in change["-"]}
+            there |= {record[0]: record for record in change["+"]}
         assert there == after
 
 

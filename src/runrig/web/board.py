@@ -155,11 +155,5 @@ def delta(
     return {"r": revision, "from": since, "+": new, "-": gone} if new or gone else None
 
 
-def changed(before: Mapping[str, Record], change: Mapping[str, Any]) -> dict[str, Record]:
-    """Applies *change* to *before*, as a browser does."""
-    left = {id: record for id, record in before.items() if id not in change["-"]}
-    return left | {record[0]: record for record in change["+"]}
-
-
 def as_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -9,7 +9,6 @@ from fastapi import Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from runrig import __version__
 from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.laws import titled
 from runrig.domain.printable import printable
@@ -196,7 +195,6 @@ _environment.filters |= {"kind": kind_of, "rule": titled, "commands": commands, 
 _environment.globals |= {
     "static": address,
     "many": counted,
-    "version": __version__,
     "drawings": drawings,
     "slice": slice,
 }

@@ -9,10 +9,9 @@ from fastapi import Query, Response
 from runrig.domain.access import GrantRow, Permission, User, role_named
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.http.permissions import needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.service.service import Service
 from runrig.web.asking import Filled, Form
-from runrig.web.pages.parts import Asked
 from runrig.web.pages.tokens import page_of
 from runrig.web.rendering import html
 from runrig.web.routes import form, router

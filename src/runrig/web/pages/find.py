@@ -11,10 +11,9 @@ from fastapi.responses import RedirectResponse
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
-from runrig.web.pages.parts import Asked
 from runrig.web.rendering import html
 from runrig.web.routes import router
 

@@ -14,13 +14,12 @@ from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import whole_number
 from runrig.domain.shown.limits import Limit, LimitsChange
 from runrig.http.permissions import Asking, named, needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.rights import About
 from runrig.spec.settings import settings_from_json
 from runrig.web.asking import Filled, Form
 from runrig.web.forms import tag_of
-from runrig.web.pages.parts import Asked
 from runrig.web.rendering import html
 from runrig.web.routes import form, router
 

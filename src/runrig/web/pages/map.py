@@ -8,13 +8,12 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
 from runrig.domain.shown.topology import GangsThatFit
 from runrig.http.permissions import Seeing, needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.service.queries.board import Board
 from runrig.service.queries.topology import MapQuery, parse_size
 from runrig.service.queries.visibility import Visibility
 from runrig.web.domains import MapView, Path, domains_of, fits_of, outlined, path_named, places_in
 from runrig.web.pages.overview import colours_in
-from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.refreshing import shared
 from runrig.web.rendering import html

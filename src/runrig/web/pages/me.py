@@ -14,13 +14,12 @@ from runrig.domain.notices import USUAL, When, place
 from runrig.domain.shown.limits import Limit
 from runrig.http import browsers
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.service.usage.usage_queries import DAY_S, By, UsageQuery
 from runrig.web.asking import Filled
 from runrig.web.pages.limits import WORDS
-from runrig.web.pages.parts import Asked
 from runrig.web.rendering import capital, html
 from runrig.web.routes import form, router
 

@@ -12,13 +12,12 @@ from runrig.domain.access import Permission
 from runrig.domain.quantities import counted, format_quantity
 from runrig.domain.shown.nodes import Node
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.service.foresight.questions import OfDrain
 from runrig.service.past.past import Then
 from runrig.service.queries.nodes import NodeWork
 from runrig.service.rights import Asker
 from runrig.web.asking import Filled, Form
-from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, looking
 from runrig.web.rendering import html
 from runrig.web.routes import form, router

@@ -12,7 +12,7 @@ from runrig.domain.quantities import amount_of_flavor
 from runrig.domain.shown.workflows import WorkflowEntry
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.permissions import Asking, Seeing, needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import Asker
@@ -22,7 +22,7 @@ from runrig.web.domains import MapView, domains_of
 from runrig.web.folding import Line, folded
 from runrig.web.node_cards import cards_of
 from runrig.web.over_time import drawn
-from runrig.web.pages.parts import Asked, Explaining, colours_of
+from runrig.web.pages.parts import Explaining, colours_of
 from runrig.web.pages.past import At, Views, looking, reasons_of
 from runrig.web.pages.workflows import causes_of
 from runrig.web.refreshing import is_refresh, shared

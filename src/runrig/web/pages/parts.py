@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
-from runrig.http.routing import Asked as Asked
 from runrig.http.routing import Found
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service

@@ -18,12 +18,11 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.statuses import UnknownParameter
 from runrig.http.permissions import needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.ports.past import Moment
 from runrig.service.past.past import Span, Then
 from runrig.service.service import Service
 from runrig.web.board import as_json
-from runrig.web.pages.parts import Asked
 from runrig.web.refreshing import is_refresh
 from runrig.web.rendering import answer
 from runrig.web.routes import router

@@ -15,7 +15,7 @@ from runrig.domain.shown.why import WaitingPlace
 from runrig.domain.shown.workflows import WorkflowEntry
 from runrig.domain.spans import format_duration
 from runrig.http.permissions import Asking, named, needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.resource_queries import PoolView
@@ -24,7 +24,7 @@ from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.over_time import drawn, users_of
 from runrig.web.pages import edits
-from runrig.web.pages.parts import Asked, Explaining, colours_of
+from runrig.web.pages.parts import Explaining, colours_of
 from runrig.web.pages.past import At, Views, looking, reasons_of
 from runrig.web.rendering import html
 from runrig.web.routes import router

@@ -9,10 +9,10 @@ from runrig.domain.pools import top_level
 from runrig.domain.shown.usage import UsageRow
 from runrig.domain.usage import HOUR_S
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.service.usage.usage_queries import By, UsageQuery
 from runrig.web.over_time import SPANS, USUAL_SPAN, drawn, users_of
-from runrig.web.pages.parts import Asked, colours_of
+from runrig.web.pages.parts import colours_of
 from runrig.web.rendering import html
 from runrig.web.routes import router
 

@@ -23,7 +23,7 @@ from runrig.domain.workflows import WorkflowSpec
 from runrig.http.leaving import leaving_of
 from runrig.http.permissions import Asking, needs
 from runrig.http.permissions import workflow as of_workflow
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.http.staying import UNBUFFERED, Staying
 from runrig.service import log_stream as logs
 from runrig.service.past.past import Then
@@ -39,7 +39,6 @@ from runrig.web.gpu_use import uses
 from runrig.web.output import MOST_ATTEMPTS, Output, Wanted, lines_each, output_of, request_of
 from runrig.web.pages.acts import acts_on
 from runrig.web.pages.elements import RANK
-from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.refreshing import is_refresh
 from runrig.web.rendering import html, kind_of

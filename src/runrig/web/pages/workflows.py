@@ -18,7 +18,7 @@ from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.shown.workflows import WorkflowEntry, WorkflowPage
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.http.permissions import Asking, needs
-from runrig.http.routing import Serving
+from runrig.http.routing import Asked, Serving
 from runrig.ports.places import kinds_of
 from runrig.ports.store import ORDERS, WorkflowQuery, WorkflowTotals
 from runrig.service.past.past import Then
@@ -28,7 +28,6 @@ from runrig.service.service import Service
 from runrig.web.attempts import killed, said_of
 from runrig.web.pages import columns
 from runrig.web.pages.elements import Opened, folds_of, opened_of, words_of
-from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.rendering import answer, html
 from runrig.web.routes import router
@@ -101,7 +100,6 @@ def workflows(
         status=422 if problems else 200,
         q=words,
         sort=sort,
-        orders=ORDERS,
         problems=problems,
         acts=[("/run", "Run a command")] if asker.submits_to() and not at else [],
         chooses=bool(asker.submits_to()) and not at,
