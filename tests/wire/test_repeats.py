@@ -28,6 +28,7 @@ REPEATS = {
 """Everything that still repeats an inner record, on purpose or by chance, and why.  The list may only get shorter."""
 SHARED = 0.7
 """With so much of its fields in common it repeats the other record."""
+_OUTSIDE = ("wire", "api", "client", "http", "osmo")
 _INSIDE = ("domain", "engine", "kueue", "service", "ports", "spec")
 _SHOWN = Path("domain", "shown")
 
@@ -55,11 +56,12 @@ def _records(folder: str) -> Iterator[Record]:
 def test_only_these_repeat_an_inner_record() -> None:
     """A record repeats another of which it is no subclass if they share most names of fields, whatever these mean.
 
-    Shown values count as well, so that nothing is won by moving a record from `wire/` to where they are.
+    Shown values count as well, and the models of `api/`, so that nothing is won by moving a record from `wire/` to where they are.
     """
     everywhere = [each for folder in _INSIDE for each in _records(folder)]
     inside = [each for each in everywhere if not each[0].is_relative_to(_SHOWN)]
-    outside = [*_records("wire"), *(each for each in everywhere if each[0].is_relative_to(_SHOWN))]
+    outside = [each for folder in _OUTSIDE for each in _records(folder)]
+    outside += (each for each in everywhere if each[0].is_relative_to(_SHOWN))
     found = {
         f"{file}: {name}"
         for file, name, fields in outside
