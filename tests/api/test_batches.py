@@ -139,3 +139,12 @@ def test_batch_takes_the_options_of_a_single_submission(tmp_path: Path) -> None:
         ]
         assert it.get("/api/workflow/b-1")["priority"] == "LOW"
         assert sent(it, one_task("a"), priority="URGENT")[0] == 422
+
+
+def test_batch_counts_against_the_limit_of_waiting_workflows(tmp_path: Path) -> None:
+    """W6."""
+    with api(tmp_path) as it:
+        it.call("PATCH", "/api/v1/pools/pool1", {"user_waiting": 2})
+        answer = sent(it, *[one_task("a")] * 3, together=True)
+        assert "ann already has 2 workflows waiting in pool pool1" in str(answer)
+        assert submits(it) == []

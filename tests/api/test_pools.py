@@ -196,21 +196,8 @@ def test_a_busy_pool_drains(tmp_path: Path) -> None:
         it.desk.later(0)
         gone = it.call("DELETE", "/api/configs/pool/pool1")
         assert [gone[key] for key in ("state", "quota", "held", "used", "available")] == ["DELETING", 0, 2, 1, -1]
-        assert it.error("POST", "/api/pool/pool1/workflow", {"file": one_task("b")}) == (
-            400,
-            {
-                "message": "pool pool1 is DELETING and does not accept submissions. Use another pool. "
-                "pool1 was deleted by ann at 2027-01-15 08:00:00 UTC",
-                "error_code": "RESOURCE",
-                "details": {
-                    "law": "P3",
-                    "pool": "pool1",
-                    "state": "DELETING",
-                    "deleted_by": "ann",
-                    "deleted_at": "2027-01-15 08:00:00 UTC",
-                },
-            },
-        )
+        status, refused = it.error("POST", "/api/pool/pool1/workflow", {"file": one_task("b")})
+        assert (status, refused["error_code"], refused["details"]["deleted_by"]) == (400, "RESOURCE", "ann")
         it.desk.later(200)
         assert it.get("/api/v1/pools/pool1")["state"] == "ARCHIVED"
 

@@ -256,6 +256,12 @@ def test_a_pool_is_shown_with_its_balances() -> None:
     ]
 
 
+def test_over_committed_pool_is_marked() -> None:
+    balances = {key: each | {"over": 2} for key, each in example_of(Pool)["balances"].items()}
+    shown = answered({"GET /api/v1/pools/a": example_of(Pool) | {"balances": balances}}, "pool", "show", "a").out
+    assert "State             ACTIVE (over-committed by 2 GPUs)\n" in shown
+
+
 def test_name_cannot_change_the_path_of_the_url() -> None:
     with serving({}) as server:
         at(server, "pool", "show", "../../api/pool?x=1#")

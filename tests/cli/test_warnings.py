@@ -42,6 +42,14 @@ def exceeds(**amounts: int) -> Provoked:
     return lambda folder: _update({"GET /api/v1/quota-tree": tree}, "--quota", "2")
 
 
+def declares_too_much(folder: Path) -> str:
+    answers = {
+        "POST /api/v1/apply": {"revision": 1, "changes": [example_of(DeclaredChange)], "applied": True},
+        "GET /api/v1/quota-tree": {"overpromised": {"default/gpu": 3}},
+    }
+    return answered(answers, "apply", "-f", written(folder, "pools: []\n", "c.yaml")).err
+
+
 def lacks(lacking: int, total: int) -> Provoked:
     found = {"all": {"nodes": total}, "keys": [KEY], "apart": [{"lacks": ["rack"]}] * lacking}
     answers = {"GET /api/v1/topology": {"maps": [found]}, "PATCH /api/v1/pools/vision": POOL | {"topology_keys": [KEY]}}
@@ -134,7 +142,7 @@ def opens(_: Path) -> str:
 WARNINGS: list[tuple[Provoked, str]] = [
     # ------------------------------------------------------------ pools
     (exceeds(gpu=1), BEYOND.format("1 GPU")),
-    (exceeds(gpu=3), BEYOND.format("3 GPUs")),
+    (declares_too_much, BEYOND.format("3 GPUs")),
     (exceeds(memory=2**30), BEYOND.format("1Gi memory")),
     (lacks(1, 1), LACKING.format("the only node")),
     (lacks(1, 2), LACKING.format("1 of 2 nodes")),
