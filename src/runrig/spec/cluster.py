@@ -31,9 +31,7 @@ def read_cluster(text: str, *, there: tuple[Flavor, ...] = (), resources: Sequen
     errors.
     """
     hints = {"workflow": "this is a workflow file. Submit it with `runrig workflow submit`."}
-    return read_file(
-        text, "cluster file", "a cluster file", FIELDS, lambda fields: cluster_of(fields, there, resources), hints
-    )
+    return read_file(text, "cluster file", FIELDS, lambda fields: cluster_of(fields, there, resources), hints)
 
 
 def cluster_of(fields: Fields, there: tuple[Flavor, ...] = (), known: Sequence[str] = ()) -> ClusterSpec:

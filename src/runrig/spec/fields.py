@@ -266,19 +266,16 @@ def shortened(text: str) -> str:
 
 def read_file(
     text: str,
-    called: str,
-    what: str,
+    name: str,
     known: Collection[str],
     read: Callable[[Fields], T],
     hints: Mapping[str, str] = {},
+    what: str = "",
 ) -> T:
-    """Returns what *read* makes of the fields of *text*, *what* with the fields *known*. *called*: names it in messages.
-
-    Raises InvalidInput with all errors.
-    """
-    document = read_yaml(text, called)
+    """Returns what *read* makes of the fields of *text*, a *name*, or *what* if *name* is a path. Raises InvalidInput with all errors."""
+    document = read_yaml(text, name)
     top = Field(document.node, "", Problems(document.problems))
-    found = read(top.fields(what, known, hints))
+    found = read(top.fields(what or f"a {name}", known, hints))
     top.problems.raise_if_any()
     return found
 

@@ -63,12 +63,7 @@ def read_serve(text: str, folder: Path, environment: Mapping[str, str], *, mode:
     """
     hints = {"pools": "pools are defined in the cluster file. Use cluster: FILE.", "port": "use listen: HOST:PORT"}
     return read_file(
-        text,
-        "server file",
-        "a server file",
-        FIELDS,
-        lambda fields: _Reader(fields, folder, environment, mode).spec(),
-        hints,
+        text, "server file", FIELDS, lambda fields: _Reader(fields, folder, environment, mode).spec(), hints
     )
 
 

@@ -57,7 +57,7 @@ def read_workflow(text: str, given: arrays.Given = arrays.NO_ARRAY) -> WorkflowS
         return _workflow(fields.need("workflow", "workflow: {name: NAME, tasks: [...]}"), fields["resources"], given)
 
     hints = dict.fromkeys(("name", "tasks", "groups", "timeout"), "it belongs under workflow:, indented by two spaces")
-    return read_file(text, "workflow file", "a workflow file", _FILE, read, hints)
+    return read_file(text, "workflow file", _FILE, read, hints)
 
 
 def parse_environment(items: Sequence[str]) -> dict[str, str]:

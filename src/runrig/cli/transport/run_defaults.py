@@ -92,4 +92,4 @@ def image_of_user() -> str | None:
         return fields["run"].fields("run", ("image",))["image"].text()
 
     with located(str(file)):
-        return read_file(text, str(file), "a settings file", ("run",), image_in)
+        return read_file(text, str(file), ("run",), image_in, what="a settings file")

@@ -58,7 +58,7 @@ def read_scenario(data: bytes | str, read: ReadText) -> Scenario:
     # The reader of cluster files, with one additional field.
     known = (*cluster_file.FIELDS, "workflows")
     hints = {"workflow": "this is a workflow file. List it under workflows: [{file: NAME}] in a scenario"}
-    cluster, entries = read_file(text, "scenario", "a scenario", known, declared, hints)
+    cluster, entries = read_file(text, "scenario", known, declared, hints)
     return Scenario(cluster, tuple(sorted(_arrivals(entries, read), key=lambda arrival: arrival.at)))
 
 
