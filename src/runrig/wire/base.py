@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, StrictBool, create_model
 from pydantic.json_schema import JsonSchemaValue
@@ -76,6 +76,10 @@ def example(value: Mapping[str, Any]) -> ConfigDict:
     return ConfigDict(extra="forbid", json_schema_extra={"examples": [dict(value)]})
 
 
+@overload
+def utc(at: float) -> datetime: ...
+@overload
+def utc(at: float | None) -> datetime | None: ...
 def utc(at: float | None) -> datetime | None:
     """Converts seconds since the epoch to the osmo client's format: UTC without a zone."""
     return None if at is None else datetime.fromtimestamp(at, UTC).replace(tzinfo=None)

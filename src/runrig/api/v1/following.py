@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from anyio import CapacityLimiter, to_thread
 
+from runrig.domain.shown.events import ClusterEvent
 from runrig.service.pulse import Pulse
 from runrig.service.queries.event_filter import EVERYTHING, EventFilter
 from runrig.service.queries.visibility import Sight, Visibility
 from runrig.service.rights import STILL_S
 from runrig.service.service import Service
 from runrig.service.waiting import soon
-from runrig.wire.json import to_json
+from runrig.wire.json import adapter
 
 PAUSE_S = 0.25
 """Minimum seconds between two messages to a follower, so that a busy server sends pages instead of single events."""
@@ -118,8 +119,8 @@ class Followers:
         page = self._service.feed.page(after, visibility, newest=self.newest, query=query)
         if not page.events:
             return Sent(page.revision, b"")
-        events = b",".join(map(to_json, page.events)).decode()
-        return Sent(page.revision, message("commit", page.revision, f"[{events}]"))
+        events = adapter(tuple[ClusterEvent, ...]).dump_json(page.events).decode()
+        return Sent(page.revision, message("commit", page.revision, events))
 
 
 def message(kind: str, id: int, data: str) -> bytes:

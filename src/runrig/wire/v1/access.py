@@ -1,11 +1,13 @@
-"""New tokens, and edits of tokens and of your own settings."""
+"""Requests about tokens, and about your own settings, credentials and notices."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from runrig.domain.access import DEFAULT_EXPIRY_S
-from runrig.wire.base import Number, Request, example
+from runrig.wire.base import Number, Request, Whole, example
+
+CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
 
 
 class TokenEdit(Request):
@@ -34,3 +36,27 @@ class MeEdit(Request):
     model_config = example({"default_pool": "vision"})
 
     default_pool: str | None
+
+
+class CredentialRequest(Request):
+    """*values*: by key. REGISTRY, for pulling images on Kubernetes, requires `auth` and can have `registry` and
+    `username`. DATA requires `access_key_id`, `access_key` and `endpoint`, and can have `region`, `override_url` and
+    `addressing_style`. GENERIC can have any.
+    """
+
+    model_config = example({"type": "GENERIC", "values": {"api_key": "(the key)"}})
+
+    type: CredentialType = "GENERIC"
+    values: dict[str, str] = Field(repr=False)
+
+
+class NoticesRequest(Request):
+    """*to*: an https address, or a mail address if the server sends mail. *when*: what to send notices of. *min_run_s*: no
+    notice of the end of a workflow that ran for less.
+    """
+
+    model_config = example({"to": "https://hooks.example.org/runrig", "when": ["fail", "preempt"], "min_run_s": 600})
+
+    to: str
+    when: list[Literal["start", "done", "fail", "preempt"]]
+    min_run_s: Whole = 0

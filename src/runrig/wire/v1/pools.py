@@ -1,8 +1,11 @@
-"""Pools and cohorts of API v1. GPUs are whole numbers; a limit of null means no limit."""
+"""Pools and cohorts of API v1, and limits of users. GPUs are whole numbers; a limit of null means no limit."""
 
-from pydantic import Field
+from typing import Any, get_type_hints
 
-from runrig.wire.base import Request, example
+from pydantic import Field, create_model
+
+from runrig.domain.limits import LimitValues
+from runrig.wire.base import Request, Whole, example
 from runrig.wire.pools import CohortEditRequest, PoolEditRequest
 
 
@@ -48,3 +51,17 @@ class CohortCreate(CohortEdit):
     model_config = example({"name": "research", "parent": "org", "quota": 16})
 
     name: str = Field(description="Must be unique among pools and cohorts")
+
+
+_ASKED: dict[str, Any] = {
+    name: (Whole | None if kind == int | None else kind, None)
+    for name, kind in get_type_hints(LimitValues).items()
+    if name != "UNTOLD"
+}
+_Limits: Any = create_model("_Limits", __base__=Request, **_ASKED)
+
+
+class LimitsEdit(_Limits):  # type: ignore[misc]  # a field for each limit
+    """Missing fields keep their values. null: no limit."""
+
+    model_config = example({"gpus": 8, "waiting": 20})

@@ -58,9 +58,8 @@ def token_roles(row: TokenRow, grants: Iterable[GrantRow]) -> wire.AccessTokenRo
 
 
 def role(row: GrantRow) -> wire.AssignedRoleAnswer:
-    at = utc(row.granted_at)
-    assert at is not None
-    return wire.AssignedRoleAnswer(role_name=name_of(row.grant), assigned_by=row.granted_by, assigned_at=at)
+    granted = utc(row.granted_at)
+    return wire.AssignedRoleAnswer(role_name=name_of(row.grant), assigned_by=row.granted_by, assigned_at=granted)
 
 
 def assignment(row: GrantRow) -> wire.RoleAssignmentAnswer:
@@ -68,9 +67,7 @@ def assignment(row: GrantRow) -> wire.RoleAssignmentAnswer:
 
 
 def account(user: User) -> wire.AccountAnswer:
-    at = utc(user.created_at)
-    assert at is not None
-    return wire.AccountAnswer(id=user.name, created_at=at)
+    return wire.AccountAnswer(id=user.name, created_at=utc(user.created_at))
 
 
 def account_with_roles(user: User, grants: Iterable[GrantRow]) -> wire.AccountWithRolesAnswer:

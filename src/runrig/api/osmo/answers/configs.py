@@ -23,14 +23,12 @@ _ACTIONS: Mapping[RoleKind, tuple[list[str], str]] = {
 
 def revision(found: PoolRevision, data: dict[str, Any] | None) -> wire.ConfigRevision:
     """*data*: from `pools`."""
-    moment = wire.utc(found.time)
-    assert moment is not None, "a time that is set"
     return wire.ConfigRevision(
         config_type="POOL",
         name=_name(found),
         revision=found.revision,
         username=found.by,
-        created_at=moment,
+        created_at=wire.utc(found.time),
         description=found.said,
         tags=list(found.tags),
         data=data,
