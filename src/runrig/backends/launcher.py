@@ -1,7 +1,9 @@
-"""Variables with which launchers such as torchrun and mpirun find the other nodes of a task. Pure."""
+"""Variables of tasks: which pod it is, and how launchers such as torchrun and mpirun find its other nodes. Pure."""
 
 import zlib
 from collections.abc import Iterable
+
+from runrig.domain.workflows import TaskKey
 
 KUBERNETES_PORT = 29500
 _FIRST_PORT, _PORTS = 20_000, 10_000
@@ -26,6 +28,18 @@ def variables(*, nodes: int, rank: int, gpus: int, address: str, port: int, host
     }
     names = ("RUNRIG_HOSTFILE", "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile")
     return found if hostfile is None else found | dict.fromkeys(names, hostfile)
+
+
+def own_variables(key: TaskKey, *, index: int, count: int, max_count: int) -> dict[str, str]:
+    """Returns what tells a task which of its pods it is. A task cannot override them."""
+    return {
+        "RUNRIG_WORKFLOW_ID": key.workflow,
+        "RUNRIG_TASK": key.task,
+        "RUNRIG_RETRY_ID": str(key.retry_id),
+        "RUNRIG_INDEX": str(index),
+        "RUNRIG_COUNT": str(count),
+        "RUNRIG_MAX_COUNT": str(max_count),
+    }
 
 
 def hostfile_of(addresses: Iterable[str], gpus: int) -> str:

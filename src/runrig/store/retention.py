@@ -107,9 +107,9 @@ def _awaited(connection: Connection) -> set[str]:
     return found
 
 
-def past_numbers(connection: Connection) -> dict[str, int]:
+def past_numbers(connection: Connection, *where: Any) -> dict[str, int]:
     """Returns the highest number of each workflow name among the deleted ones."""
-    return {row[0]: row[1] for row in connection.execute(select(_PAST.name, _PAST.number))}
+    return {row[0]: row[1] for row in connection.execute(select(_PAST.name, _PAST.number).where(*where))}
 
 
 def counts() -> Any:
@@ -146,9 +146,7 @@ def _forget(connection: Connection, ids: Sequence[str]) -> None:
     chosen = _WORKFLOW.id.in_(ids)
     numbers = select(_WORKFLOW.name, func.max(_WORKFLOW.number)).where(chosen).group_by(_WORKFLOW.name)
     highest = {row[0]: row[1] for row in connection.execute(numbers)}
-    known = {
-        row[0]: row[1] for row in connection.execute(select(_PAST.name, _PAST.number).where(_PAST.name.in_(highest)))
-    }
+    known = past_numbers(connection, _PAST.name.in_(highest))
     last_end = connection.execute(select(func.max(_WORKFLOW.end_time)).where(chosen)).scalar_one()
     if last_end is not None:
         checkpoints.forget(connection, last_end)

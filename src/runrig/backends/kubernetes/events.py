@@ -89,7 +89,13 @@ class KeptEvents:
         """Writes what is due; see `EventFile.write`."""
         with self._lock:
             for workflow, file in self._files.items():
-                self._write(workflow, file, now)
+                try:
+                    file.write(now)
+                    self._failing.discard(workflow)
+                except OSError as error:
+                    if workflow not in self._failing:
+                        _log.warning("event=events_not_stored workflow=%s error=%r", workflow, str(error))
+                    self._failing.add(workflow)
 
     def of(self, workflow: str) -> tuple[ClusterEvent, ...]:
         """Returns events of *workflow*, oldest first."""
@@ -127,15 +133,6 @@ class KeptEvents:
         if workflow not in self._files:
             self._files[workflow] = EventFile(self._folder / workflow / NAME)
         return self._files[workflow]
-
-    def _write(self, workflow: str, file: EventFile, now: float) -> None:
-        try:
-            file.write(now)
-            self._failing.discard(workflow)
-        except OSError as error:
-            if workflow not in self._failing:
-                _log.warning("event=events_not_stored workflow=%s error=%r", workflow, str(error))
-            self._failing.add(workflow)
 
 
 def subject_of(each: Object, kind: str) -> Subject | None:

@@ -3,8 +3,10 @@
 Pure and exact: adds amounts as the cluster writes them, and rounds only the result, down.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_FLOOR, Decimal
+from functools import partial
+from operator import add
 
 from lightkube.utils.quantity import parse_quantity
 
@@ -84,17 +86,12 @@ def _amounts(told: Mapping[str, str | int] | None) -> dict[str, Decimal]:
     return {name: parse_quantity(str(value)) or Decimal(0) for name, value in (told or {}).items()}
 
 
-def _sum(parts: Iterable[_Amounts]) -> dict[str, Decimal]:
+def _merged(how: Callable[[Decimal, Decimal], Decimal], parts: Iterable[_Amounts]) -> dict[str, Decimal]:
     found: dict[str, Decimal] = {}
     for part in parts:
         for name, amount in part.items():
-            found[name] = found.get(name, Decimal(0)) + amount
+            found[name] = how(found.get(name, Decimal(0)), amount)
     return found
 
 
-def _most(parts: Iterable[_Amounts]) -> dict[str, Decimal]:
-    found: dict[str, Decimal] = {}
-    for part in parts:
-        for name, amount in part.items():
-            found[name] = max(found.get(name, Decimal(0)), amount)
-    return found
+_sum, _most = partial(_merged, add), partial(_merged, max)

@@ -283,7 +283,14 @@ class GangPods:
         environment = self._for_launchers(attempt)
         environment |= {key: _literal(value, {}) for key, value in array_environment(task.array).items()}
         environment |= {key: _literal(value, values) for key, value in task.environment.items()}
-        environment |= self._own_environment(attempt)
+        environment |= launcher.own_variables(
+            TaskKey(self.gang.workflow, attempt.name, attempt.retry_id),
+            index=attempt.index,
+            count=task.pods,
+            max_count=attempt.max_count,
+        )
+        if (hosts := self._hosts[task.name]) is not None:
+            environment["RUNRIG_HOSTS"] = hosts
         container["env"] = [{"name": key, "value": value} for key, value in environment.items()]
         container["env"] += [
             {"name": name, "valueFrom": {"secretKeyRef": {"name": self.credentials[use.name], "key": key}}}
@@ -340,17 +347,6 @@ class GangPods:
             return ""
         text = launcher.hostfile_of(hosts.split(","), dict(task.requests).get(GPU, 0))
         return text if len(text) <= _LONGEST_HOSTFILE else ""
-
-    def _own_environment(self, attempt: _Attempt) -> dict[str, str]:
-        hosts = self._hosts[attempt.task.name]
-        return {
-            "RUNRIG_WORKFLOW_ID": self.gang.workflow,
-            "RUNRIG_TASK": attempt.name,
-            "RUNRIG_RETRY_ID": str(attempt.retry_id),
-            "RUNRIG_INDEX": str(attempt.index),
-            "RUNRIG_COUNT": str(attempt.task.pods),
-            "RUNRIG_MAX_COUNT": str(attempt.max_count),
-        } | ({} if hosts is None else {"RUNRIG_HOSTS": hosts})
 
     def _amounts(self, task: TaskSpec) -> Iterator[tuple[str, int | str]]:
         for resource, amount in task.requests:

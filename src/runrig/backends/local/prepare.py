@@ -21,7 +21,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from runrig.backends.launcher import hostfile_of, port_of, variables
+from runrig.backends.launcher import hostfile_of, own_variables, port_of, variables
 from runrig.backends.local import supervisor
 from runrig.backends.local.attempt import Attempt
 from runrig.backends.local.code import CodeFolders
@@ -105,12 +105,7 @@ def _own_environment(attempt: Attempt, launch: Launch, visible: tuple[str, ...])
     return {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(_gpu_names(launch.gpus, visible)),
-        "RUNRIG_WORKFLOW_ID": launch.key.workflow,
-        "RUNRIG_TASK": launch.key.task,
-        "RUNRIG_RETRY_ID": str(launch.key.retry_id),
-        "RUNRIG_INDEX": str(launch.index),
-        "RUNRIG_COUNT": str(launch.count),
-        "RUNRIG_MAX_COUNT": str(launch.max_count),
+        **own_variables(launch.key, index=launch.index, count=launch.count, max_count=launch.max_count),
         "RUNRIG_HOSTS": ",".join(ADDRESS for _ in range(launch.count)),  # addresses of this task's pods, by index.
         MARKER: str(attempt.folder),
     }
