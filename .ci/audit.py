@@ -11,17 +11,8 @@ import sys
 import tempfile
 from typing import Any, NamedTuple
 
-EXPORT = [
-    "export",
-    "--quiet",
-    "--frozen",
-    "--all-extras",
-    "--all-groups",
-    "--no-emit-project",
-    "--no-header",
-    "--no-annotate",
-    "-o",
-]
+_WHOLE = ("--all-extras", "--all-groups", "--no-emit-project")
+EXPORT = ["export", "--quiet", "--frozen", *_WHOLE, "--no-header", "--no-annotate", "-o"]
 ASK = ["--require-hashes", "--disable-pip", "--format", "json", "--progress-spinner", "off", "-r"]
 
 

@@ -80,19 +80,8 @@ def import_commands(group: click.Group) -> None:
 
 def write_bom(uv: str) -> None:
     """CycloneDX: the locked version and hash of each package that the server and the command line can use."""
-    options = (
-        "--quiet",
-        "--frozen",
-        "--extra",
-        "postgresql",
-        "--extra",
-        "kubernetes",
-        "--extra",
-        "mcp",
-        "--format",
-        "cyclonedx1.5",
-    )
-    bom = json.loads(run(uv, "export", *options))
+    extras = ("--extra=postgresql", "--extra=kubernetes", "--extra=mcp")
+    bom = json.loads(run(uv, "export", "--quiet", "--frozen", *extras, "--format=cyclonedx1.5"))
     assert bom["components"], "no package is listed"
     (DIST / "runrig.cdx.json").write_text(json.dumps(bom, indent=1) + "\n")
 

@@ -22,20 +22,9 @@ _PLURALS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
 }
 _CLUSTER_WIDE = {
-    *(
-        "Namespace",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "Node",
-        "PriorityClass",
-        "CustomResourceDefinition",
-        "Queue",
-        "SchedulingShard",
-        "Topology",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "ValidatingWebhookConfiguration",
-    ),
+    *("Namespace", "ClusterRole", "ClusterRoleBinding", "Node", "PriorityClass", "CustomResourceDefinition", "Queue"),
+    *("SchedulingShard", "Topology", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    "ValidatingWebhookConfiguration",
 }
 
 

@@ -113,16 +113,8 @@ def build(program: Program) -> float:
     with alone(place.parent / ".lock"):
         if not place.exists():
             unfinished = place.with_suffix(".part")
-            command = [
-                "go",
-                "build",
-                "-trimpath",
-                "-ldflags",
-                _flags(program.module),
-                "-o",
-                str(unfinished),
-                program.package,
-            ]
+            flags = ["-trimpath", f"-ldflags={_flags(program.module)}"]
+            command = ["go", "build", *flags, "-o", str(unfinished), program.package]
             environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
             done = subprocess.run(
                 command, cwd=TOOLS / program.module, env=environment, stderr=subprocess.PIPE, text=True, check=False
