@@ -63,9 +63,9 @@ def insert_new(connection: Connection, table: Table, row: Row) -> None:
 
 def delete_rows(connection: Connection, table: Table, keys: Iterable[Sequence[str | int]]) -> None:
     """Deletes the rows with these primary keys."""
-    names = [f"key_{column.name}" for column in table.primary_key]
     for key in keys:
-        run(connection, _deletion(table), dict(zip(names, key, strict=True)))
+        statement, names = _deletion(table)
+        run(connection, statement, dict(zip(names, key, strict=True)))
 
 
 def insert_plain(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
@@ -171,9 +171,10 @@ def _of_columns(table: Table, conflict: str | None) -> str:
 
 
 @cache
-def _deletion(table: Table) -> Delete:
-    # A parameter cannot have its column's name.
-    return delete(table).where(*(column == bindparam(f"key_{column.name}") for column in table.primary_key))
+def _deletion(table: Table) -> tuple[Delete, list[str]]:
+    """Returns the statement, and its parameters, which cannot have the names of their columns."""
+    names = {f"key_{column.name}": column for column in table.primary_key}
+    return delete(table).where(*(column == bindparam(name) for name, column in names.items())), list(names)
 
 
 def _is_json(each: Column[Any]) -> bool:
