@@ -7,6 +7,7 @@ from time import thread_time
 from typing import NamedTuple
 
 from bench.racks import Cluster, gang, hold, made, node_name, queued
+from bench.section import Cell, Rows, against, ms
 from bench.timing import Times, timed
 from bench.world import FLAVORS, queue, quotas, thousand_pools
 from bench.world import gang as one_pod
@@ -42,22 +43,13 @@ def measured(runs: int, gangs: int = GANGS, sizes: Sequence[int] = SIZES) -> Ite
         yield from _nodes(nodes, runs)
 
 
-def rows(runs: int) -> list[dict[str, str | float | int]]:
-    found: list[dict[str, str | float | int]] = []
+def rows(runs: int) -> Rows:
+    found: Rows = []
     for each in measured(runs):
-        best = each.times.least * 1000
-        row: dict[str, str | float | int] = {
-            "change": each.what,
-            "at": each.at,
-            "before": each.before or "-",
-            "min": best,
-        }
-        row |= {
-            "median": each.times.median * 1000,
-            "normalised": each.times.normalised * 1000,
-            "goal": each.goal or "-",
-        }
-        found.append(row | {"is": "" if each.goal is None else "met" if best <= each.goal else "MISSED"})
+        best = ms(each.times.least)
+        row: dict[str, Cell] = {"change": each.what, "at": each.at, "before": each.before or "-", "min": best}
+        row |= {"median": ms(each.times.median), "normalised": ms(each.times.normalised)}
+        found.append(row | against(best, each.goal))
     return found
 
 

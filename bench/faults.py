@@ -15,6 +15,8 @@ from tests.attack.target import TREASURE, Target, serve
 from tests.attack.wire import request, wire
 from tests.worlds.command_line import RUN
 
+from bench.section import Cell, verdict
+
 IDLE, FILES = 2_500, 1_024
 TEMPLATES = 80
 HEAVY = "{% for i in range(10**9) %}{% endfor %}" + TREASURE
@@ -29,7 +31,7 @@ ABOUT = (
     "longest response time for another user, and how much the log grows; wall time, so on a quiet machine"
 )
 
-Row = dict[str, str | float | int]
+Row = dict[str, Cell]
 
 
 def rows(idle: int = IDLE, templates: int = TEMPLATES, look_s: float = LOOK_S) -> list[Row]:
@@ -87,4 +89,4 @@ def _answered(target: Target, asked: bytes | None = None) -> float:
 
 def _row(what: str, figure: str, before: str | float, here: float, target: float) -> Row:
     row: Row = {"while": what, "figure": figure, "before": before if isinstance(before, str) else f"{before:,.0f}"}
-    return row | {"here": here, "target": target, "is": "met" if here <= target else "MISSED"}
+    return row | {"here": here, "target": target, "is": verdict(here <= target)}

@@ -10,6 +10,7 @@ from time import process_time
 from typing import NamedTuple
 
 from bench.racks import GPUS, gang
+from bench.section import Cell, Rows, ms, verdict
 from bench.timing import as_served
 from bench.waiting import NEAR, POOLS, SHAPES, world
 from bench.world import cycle, queue
@@ -80,13 +81,13 @@ def _gangs(name: str, many: int, priorities: tuple[Priority, ...], at: int) -> I
         yield gang(f"{name}{number:06}/g", pods, near, gpus=gpus, pool=pool, priority=priority, at=float(at + number))
 
 
-def rows() -> list[dict[str, str | float | int]]:
-    table: list[dict[str, str | float | int]] = []
+def rows() -> Rows:
+    table: Rows = []
     for nodes, waiting in SIZES:
         found = measured(nodes, waiting)
-        row: dict[str, str | float | int] = {"nodes": nodes, "waiting": waiting, "first, s": found.first}
+        row: dict[str, Cell] = {"nodes": nodes, "waiting": waiting, "first, s": found.first}
         row |= {"old, s": OLD.get((nodes, waiting), "-"), "target, s": TARGET_S}
-        row |= {"is": "met" if found.first <= TARGET_S else "MISSED", "longest part, ms": found.longest * 1000}
-        row |= {f"at most {LONGEST_MS:g}": "met" if found.longest * 1000 <= LONGEST_MS else "MISSED"}
+        row |= {"is": verdict(found.first <= TARGET_S), "longest part, ms": ms(found.longest)}
+        row |= {f"at most {LONGEST_MS:g}": verdict(ms(found.longest) <= LONGEST_MS)}
         table.append(row | {"nominated": found.nominated, "stop": found.stopped})
     return table

@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from bench.client import Client
-from bench.timing import Times, timed
+from bench.timing import Times, timed, took
 
 RUNRIG = str(Path(sys.executable).with_name("runrig"))
 SLEEPER = """\
@@ -79,6 +79,5 @@ def _submit_to_running(client: Client) -> float:
 
 
 def _command(*arguments: str, **variables: str) -> float:
-    start = perf_counter()
-    subprocess.run([RUNRIG, *arguments], check=True, capture_output=True, env=os.environ | variables)
-    return perf_counter() - start
+    run = partial(subprocess.run, check=True, capture_output=True, env=os.environ | variables)
+    return took(partial(run, [RUNRIG, *arguments]))

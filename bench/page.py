@@ -12,33 +12,25 @@ import re
 import selectors
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import uvicorn
 from tests.worlds import seeded
 
 from bench.section import Cell, Rows, verdict
-from bench.store import FILE
+from bench.store import FILE, run, started
 from bench.submits import processor_s
 from bench.traffic import STARTS_WITHIN_S, TOKEN
-from runrig.api.app import create_app
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.access import role_named
-from runrig.http import connections
-from runrig.http.crowd import Crowd, Door
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
-from runrig.web.install import install
-from runrig.wiring.process import keep_what_is_loaded
 
 NODES = 10_000
 TABS = 100
@@ -121,7 +113,8 @@ class _Tab:
 
 def _tabs(nodes: int, tabs: int, seconds: float, most: int = MOST_TABS, each: int = EACH) -> Iterator[dict[str, Cell]]:
     """The cost without tabs drifts within a run, so each figure is the excess over the mean just before and just after it."""
-    with _server(nodes) as (port, process, cookie):
+    with started("bench.page", str(nodes)) as ((number, cookie), process):
+        port = int(number)
         _used(port, process, cookie, 0, False, 2.0)  # warms up
         before, _ = _used(port, process, cookie, 0, False, seconds)
         yield _row(f"no tab: {A_SECOND} workflows a second", before, "-", "")
@@ -178,16 +171,9 @@ def _submissions(
     alone, beside = [], []
     for _ in range(TURNS):
         alone.append(_submitted(port, process, each))
-        command = [sys.executable, "-m", "bench.page", "tabs", str(port), cookie, str(tabs)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
-            try:
-                assert other.stdout is not None
-                if not other.stdout.readline():
-                    raise RuntimeError("the tabs were not opened")
-                time.sleep(settles_s)
-                beside.append(_submitted(port, process, each))
-            finally:
-                other.terminate()
+        with started("bench.page", "tabs", str(port), cookie, str(tabs)):
+            time.sleep(settles_s)
+            beside.append(_submitted(port, process, each))
     without, found = median(alone), median(beside)
     yield _row("a submission without tabs: ms of the server's processor", without, "-", "")
     most = MORE * without
@@ -250,25 +236,8 @@ def _asked(port: int, method: str, path: str, headers: dict[str, str]) -> tuple[
     return answer.headers, found
 
 
-@contextmanager
-def _server(nodes: int) -> Iterator[tuple[int, int, str]]:
-    """Port, process and the cookie of a user who sees everything."""
-    process = subprocess.Popen([sys.executable, "-m", "bench.page", str(nodes)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        line = process.stdout.readline()
-        if not line:
-            raise RuntimeError("no server came up")
-        port, cookie = line.split()
-        yield int(port), process.pid, cookie
-    finally:
-        process.terminate()
-        process.wait(STARTS_WITHIN_S)
-        process.stdout.close()
-
-
 def serve(nodes: int, folder: str) -> None:
-    """Runs until it is killed; prints its port and a cookie when it is up.  Time stands still until the cluster is full."""
+    """As `store.run`, and prints the cookie of a user who sees everything.  Time stands still until the cluster is full."""
     moments, since = [1.8e9], [0.0]
     clock = SimulatedClock(real_time=lambda: moments[0] + (time.monotonic() - since[0] if since[0] else 0.0))
     text = seeded.cluster(nodes)
@@ -281,19 +250,9 @@ def serve(nodes: int, folder: str) -> None:
 
     seeded.fill(service, later, nodes, ROOM)
     since[0] = time.monotonic()
-    access, guests = service.access, Crowd()
+    access = service.access
     access.users.create("root", [role_named("admin")], actor="bench")
-    cookie = access.browsers.enter(access.tokens.create("root", "t", None, actor="root").text, "127.0.0.1")
-    with Door(guests, socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(256)
-        port = listener.getsockname()[1]
-        keep_what_is_loaded()  # as `up` does
-        service.start()
-        print(port, cookie, flush=True)
-        app = create_app(service, token=TOKEN, port=port, user="bench")
-        install(app, service)
-        uvicorn.Server(connections.config(app, crowd=guests)).run(sockets=[listener])
+    run(service, access.browsers.enter(access.tokens.create("root", "t", None, actor="root").text, "127.0.0.1"))
 
 
 if __name__ == "__main__":

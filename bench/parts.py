@@ -10,6 +10,7 @@ from contextlib import closing
 from time import thread_time
 from typing import NamedTuple
 
+from bench.section import Cell, Rows, ms, verdict
 from bench.store import fresh
 from bench.timing import as_served
 from runrig.backends.simulated import SimulatedClock
@@ -60,7 +61,7 @@ def measured(sizes: Sequence[tuple[int, int]] = SIZES) -> Iterator[Parts]:
                 yield from _cycles(opened, nodes, waiting)
 
 
-def rows() -> list[dict[str, str | float | int]]:
+def rows() -> Rows:
     """A row for each cycle."""
     return [
         {
@@ -70,20 +71,20 @@ def rows() -> list[dict[str, str | float | int]]:
             "changes": each.actions,
             "seconds": sum(each.parts),
             "parts": len(each.parts),
-            "longest, ms": max(each.parts) * 1000,
-            f"at most {LONGEST_MS:.0f}": "met" if max(each.parts) * 1000 <= LONGEST_MS else "MISSED",
+            "longest, ms": ms(max(each.parts)),
+            f"at most {LONGEST_MS:.0f}": verdict(ms(max(each.parts)) <= LONGEST_MS),
             **_released(each),
         }
         for each in measured()
     ]
 
 
-def _released(each: Parts) -> dict[str, str | float | int]:
+def _released(each: Parts) -> dict[str, Cell]:
     if each.released is None:
         return {"released, ms": "", f"within {RELEASED_MS:.0f}": "", "old released": ""}
     return {
         "released, ms": f"{each.released * 1000:.0f}",
-        f"within {RELEASED_MS:.0f}": "met" if each.released * 1000 <= RELEASED_MS else "MISSED",
+        f"within {RELEASED_MS:.0f}": verdict(ms(each.released) <= RELEASED_MS),
         "old released": OLD_RELEASED.get((each.nodes, each.waiting), "-"),
     }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
-from bench.section import Cell, Rows, ms, verdict
+from bench.section import Cell, Rows, against, ms
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Assignment, Gang, GangState, NodeShare, PodSet, Priority
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
@@ -57,7 +57,7 @@ def _rows(waiting: int, runs: int) -> Rows:
         try:
             found = [
                 *_looks(service, runs),
-                *({"what": what, "here": size, "goal": "-", "is": ""} for what, size in sizes),
+                *({"what": what, "here": size} | against(0, None) for what, size in sizes),
             ]
         finally:
             service.close()
@@ -175,6 +175,6 @@ def _shown(service: Service, revision: int) -> float:
     return process_time() - begin
 
 
-def _row(what: str, seconds: float, goal: float | None) -> dict[str, Cell]:
-    told = "" if goal is None else verdict(ms(seconds) <= goal)
-    return {"what": what, "here": ms(seconds), "goal": "-" if goal is None else goal, "is": told}
+def _row(what: str, seconds: float, most: float | None) -> dict[str, Cell]:
+    row: dict[str, Cell] = {"what": what, "here": ms(seconds)}
+    return row | against(ms(seconds), most)

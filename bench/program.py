@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bench.client import Client
 from bench.latency import RUNRIG, server
-from bench.section import Cell, ms, verdict
+from bench.section import Cell, against, ms
 
 WORKFLOWS, AT_ONCE, NODES = 10_000, 1_000, 128
 LEAST_RUNS = 10
@@ -82,6 +82,6 @@ def _used() -> float:
     return children.ru_utime + children.ru_stime
 
 
-def _row(what: str, run: Run, goal: float | None) -> dict[str, Cell]:
+def _row(what: str, run: Run, most: float | None) -> dict[str, Cell]:
     row: dict[str, Cell] = {"what": what, "clock": ms(run.passed), "processor": ms(run.used)}
-    return row | {"goal": goal or "-", "is": verdict(ms(run.passed) <= goal) if goal else ""}
+    return row | against(ms(run.passed), most)

@@ -12,8 +12,9 @@ from functools import partial
 from time import process_time
 from typing import NamedTuple
 
+from bench.section import Cell, Rows, against, ms, verdict
 from bench.store import FILE, fresh
-from bench.timing import Times, timed
+from bench.timing import Times, timed, took
 from runrig.api.osmo import shaped
 from runrig.api.osmo.resources import streamed
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
@@ -202,10 +203,7 @@ def _asked(
     return Asked(what, at, timed(partial(cpu_timed, lambda: ask(here)), runs), here.locked, before, goal)
 
 
-def cpu_timed(work: Callable[[], object]) -> float:
-    start = process_time()
-    work()
-    return process_time() - start
+cpu_timed = partial(took, clock=process_time)
 
 
 def _resources(here: Watched) -> int:
@@ -254,14 +252,13 @@ def _prune(runs: int, events: int) -> Asked:
     return Asked("apply --prune", f"{events:,} events", times, None, round(PRUNE_EVENT * events, 1), PRUNE_GOAL)
 
 
-def table(runs: int) -> list[dict[str, str | float | int]]:
-    found: list[dict[str, str | float | int]] = []
+def table(runs: int) -> Rows:
+    found: Rows = []
     for each in questions(runs):
-        best = each.times.least * 1000
-        row: dict[str, str | float | int] = {"question": each.what, "at": each.at, "before": each.before or "-"}
-        row |= {"min": best, "locked": "-" if each.locked is None else each.locked * 1000}
-        row |= {"normalised": each.times.normalised * 1000, "goal": each.goal or "-"}
-        found.append(row | {"is": "" if each.goal is None else "met" if best <= each.goal else "MISSED"})
+        best = ms(each.times.least)
+        row: dict[str, Cell] = {"question": each.what, "at": each.at, "before": each.before or "-"}
+        row |= {"min": best, "locked": "-" if each.locked is None else ms(each.locked)}
+        found.append(row | {"normalised": ms(each.times.normalised)} | against(best, each.goal))
     return found
 
 
@@ -301,12 +298,11 @@ def _memory(store: SqlStore) -> int:
         tracemalloc.stop()
 
 
-def starting(runs: int) -> list[dict[str, str | float | int]]:
-    found: list[dict[str, str | float | int]] = []
+def starting(runs: int) -> Rows:
+    found: Rows = []
     for each in starts(min(runs, 2)):
-        row: dict[str, str | float | int] = {"waiting": each.waiting, "before": STARTS[each.waiting] or "-"}
-        row |= {"min": each.times.least, "normalised": each.times.normalised, "goal": START_GOAL}
-        row |= {"is": "met" if each.times.least <= START_GOAL else "MISSED"}
+        row: dict[str, Cell] = {"waiting": each.waiting, "before": STARTS[each.waiting] or "-"}
+        row |= {"min": each.times.least, "normalised": each.times.normalised} | against(each.times.least, START_GOAL)
         row |= {"bytes before": BYTES, "bytes": each.memory, "bytes goal": BYTES_GOAL}
-        found.append(row | {"bytes are": "met" if each.memory <= BYTES_GOAL else "MISSED"})
+        found.append(row | {"bytes are": verdict(each.memory <= BYTES_GOAL)})
     return found

@@ -9,7 +9,7 @@ from statistics import fmean, median, quantiles
 from tempfile import TemporaryDirectory
 from time import perf_counter, thread_time
 
-from bench.section import Rows, ms, verdict
+from bench.section import Cell, Rows, ms, verdict
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.service.commands.submission import Submission
 from runrig.service.runtime.background import Background
@@ -90,9 +90,7 @@ def _longest(found: list[float]) -> float:
     return quantiles(found, n=100)[98]
 
 
-def _row(
-    what: str, without: float, followed: float, ratio: float, goal: float | None = None
-) -> dict[str, str | float | int]:
+def _row(what: str, without: float, followed: float, ratio: float, goal: float | None = None) -> dict[str, Cell]:
     more = 100 * (ratio - 1)
     return {
         "what": what,

@@ -53,5 +53,10 @@ def verdict(met: bool) -> str:
     return "met" if met else "MISSED"
 
 
+def against(here: float, most: float | None) -> dict[str, Cell]:
+    """The last cells of a row: the goal, and whether it is met; None: there is none."""
+    return {"goal": "-", "is": ""} if most is None else {"goal": most, "is": verdict(here <= most)}
+
+
 def ms(seconds: float) -> float:
     return seconds * 1000

@@ -21,7 +21,7 @@ import uvicorn
 from tests import postgres
 
 from bench.client import Client
-from bench.timing import Times, as_served, timed
+from bench.timing import Times, as_served, timed, took
 from bench.traffic import STARTS_WITHIN_S, TOKEN
 from runrig.api.app import create_app
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
@@ -94,19 +94,23 @@ def _postgresql() -> postgres.Server:
 
 
 def serve(url: str, cluster: str) -> None:
-    """Runs until it is killed; prints its port when it is up."""
-
+    """As `run`."""
     declared, clock = read_cluster(cluster), SimulatedClock()
     service = Service(SqlStore.open(url, exclusive=True), SimulatedBackend(declared.nodes, clock), clock)
     service.prepare(declared, user="bench")
+    run(service)
+
+
+def run(service: Service, *told: str) -> None:
+    """Runs until it is killed; prints its port, and *told*, when it is up."""
     guests = Crowd()
     with Door(guests, socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
-        listener.listen()
+        listener.listen(256)
         port = listener.getsockname()[1]
         keep_what_is_loaded()  # as `up` does
         service.start()
-        print(port, flush=True)
+        print(port, *told, flush=True)
         app = create_app(service, token=TOKEN, port=port, user="bench")
         install(app, service)
         uvicorn.Server(connections.config(app, crowd=guests)).run(sockets=[listener])
@@ -126,13 +130,19 @@ def server(url: str, cluster: str) -> Iterator[int]:
 @contextmanager
 def process_of(url: str, cluster: str) -> Iterator[tuple[int, int]]:
     """Port and process id of a server."""
-    process = subprocess.Popen([sys.executable, "-m", "bench.store", url, cluster], stdout=subprocess.PIPE, text=True)
+    with started("bench.store", url, cluster) as ((port,), process):
+        yield int(port), process
+
+
+@contextmanager
+def started(*command: str) -> Iterator[tuple[list[str], int]]:
+    """The words that this program of the bench prints when it is up, and its process id."""
+    process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        line = process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"no server came up on {url}")
-        yield int(line), process.pid
+        if not (line := process.stdout.readline()):
+            raise RuntimeError(f"{' '.join(command)} did not come up")
+        yield line.split(), process.pid
     finally:
         process.terminate()
         process.wait(STARTS_WITHIN_S)
@@ -210,9 +220,7 @@ class TimedStore(SqlStore):
     seconds = 0.0
 
     def commit(self, *args: Any, **named: Any) -> None:
-        start = process_time()
-        super().commit(*args, **named)
-        self.seconds += process_time() - start
+        self.seconds += took(partial(super().commit, *args, **named), process_time)
 
 
 def _cycle(url: str, gangs: int) -> tuple[float, float, int]:
@@ -313,13 +321,7 @@ def pool_lists(runs: int, finished: int = FINISHED, each: int = SUBPOOLS_EACH) -
                     listed = sum(len(sets["pools"]) for sets in json.loads(answer)["node_sets"])
                     if listed != pools:
                         raise RuntimeError(f"{listed} of {pools} pools were listed")
-                    yield Listed(kind, what, len(answer), timed(partial(_ask, client, path), runs))
-
-
-def _ask(client: Client, path: str) -> float:
-    start = perf_counter()
-    client.call("GET", path)
-    return perf_counter() - start
+                    yield Listed(kind, what, len(answer), timed(partial(took, partial(client.call, "GET", path)), runs))
 
 
 def _parents(each: int) -> str:

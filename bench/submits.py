@@ -8,6 +8,7 @@ import time
 from contextlib import closing
 from statistics import median
 
+from bench.section import Cell, Rows, verdict
 from bench.store import FILE, KINDS, THOUSAND_GPUS, fresh, process_of
 from bench.traffic import sent
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
@@ -35,12 +36,12 @@ ABOUT = (
 )
 
 
-def rows(runs: int, waiting: tuple[int, ...] = WAITING, each: int = EACH) -> list[dict[str, str | float | int]]:
+def rows(runs: int, waiting: tuple[int, ...] = WAITING, each: int = EACH) -> Rows:
     """The median of *runs* by server time.  Raises RuntimeError if a submission was not answered or is not stored."""
     return [_row(kind, many, each, runs) for kind in KINDS for many in waiting]
 
 
-def _row(kind: str, waiting: int, each: int, runs: int) -> dict[str, str | float | int]:
+def _row(kind: str, waiting: int, each: int, runs: int) -> dict[str, Cell]:
     with fresh(kind) as url:
         there = _fill(url, waiting + RUNNING if waiting else 0)
         with process_of(url, THOUSAND_GPUS) as (port, process):
@@ -57,7 +58,7 @@ def _row(kind: str, waiting: int, each: int, runs: int) -> dict[str, str | float
         "server": server_ms,
         "clients": clients_ms,
         "a second": rate,
-        "is": "met" if server_ms <= TARGET_MS else "MISSED",
+        "is": verdict(server_ms <= TARGET_MS),
     }
 
 

@@ -50,6 +50,13 @@ def processor_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
+def took(work: Callable[[], object], clock: Callable[[], float] = perf_counter) -> float:
+    """Seconds of *work*."""
+    start = clock()
+    work()
+    return clock() - start
+
+
 def timed(measure: Callable[[], float], runs: int, clock: Callable[[], float] = perf_counter) -> Times:
     """*measure* builds its own world and returns the seconds of the part that counts.  *clock*: the one that *measure* reads, for
     the calibration loop.  Garbage of earlier runs is collected before; the collector stays on while time is taken.

@@ -6,7 +6,7 @@ from random import Random
 
 from sqlalchemy import text
 
-from bench.section import Rows, verdict
+from bench.section import Cell, Rows, verdict
 from bench.store import KINDS, fresh
 from runrig.domain.usage import FLAVOR, HOUR_S, QUOTA, WORK, Hour, Key, Sums, nothing_folded
 from runrig.ports.usage import Position
@@ -55,7 +55,7 @@ def rows(kinds: Sequence[str] = KINDS, many: tuple[int, int] = (HOURS, DAYS)) ->
         per_key = per_hour / (WORKING[1] + POOLS * len(FLAVORS) + len(FLAVORS))
         kept = keys + (per_hour * KEEP_HOURS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
         whole = keys + (per_hour * KEEP_DAYS_S / HOUR_S + per_day * KEEP_DAYS_S / 86_400) / 1e9
-        row: dict[str, str | float] = {
+        row: dict[str, Cell] = {
             "store": kind,
             "bytes a key": round(per_key),
             "kB an hour": round(per_hour / 1000),

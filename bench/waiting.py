@@ -13,6 +13,7 @@ from time import process_time
 from typing import NamedTuple
 
 from bench.racks import GPUS, KEYS, Cluster, gang, made
+from bench.section import Cell, verdict
 from bench.timing import as_served
 from bench.world import cycle, queue
 from runrig.domain.gangs import Gang, GangState, Priority, Requirement
@@ -147,19 +148,19 @@ def _timed(ledger: Ledger, at: float) -> tuple[float, int]:
     return (process_time() - start) * 1000, sum(isinstance(each, Admit) for each in decided)
 
 
-def waiting_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
+def waiting_rows(runs: int) -> Iterator[dict[str, Cell]]:
     for nodes, many in SIZES:
         found, old = measured(nodes, many, runs), OLD.get((nodes, many), ("-", "-", "-"))
         after = median(found.after)
-        row: dict[str, str | float | int] = {"nodes": nodes, "waiting": many, "first": found.first, "old first": old[0]}
+        row: dict[str, Cell] = {"nodes": nodes, "waiting": many, "first": found.first, "old first": old[0]}
         row |= {"after an end": after, "slowest": max(found.after), "old after": old[1]}
         row |= {"after a node": median(found.node), "after a quota": median(found.quota)}
         row |= {"after a lender's": median(found.lender), "old after a lender's": OLD_LENDER.get((nodes, many), "-")}
         row |= {"at rest": median(found.rest), "old at rest": old[2], "target": f"{FIRST_MS:g}, {AFTER_MS:g}"}
-        yield row | {"is": "met" if found.first <= FIRST_MS and after <= AFTER_MS else "MISSED"}
+        yield row | {"is": verdict(found.first <= FIRST_MS and after <= AFTER_MS)}
 
 
-def position_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
+def position_rows(runs: int) -> Iterator[dict[str, Cell]]:
     """Measures some gangs of each priority, one after another; the first LOW gang also evaluates its bucket."""
     ledger, mix = world(1_000), Random(1)
     for at in range(100_000):
@@ -176,11 +177,11 @@ def position_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
                 start = process_time()
                 drained(ahead_of(ledger, entry))
                 times.append((process_time() - start) * 1000)
-            row: dict[str, str | float | int] = {
+            row: dict[str, Cell] = {
                 "of": priority.value,
                 "waiting": len(waits),
                 "buckets": len(ledger.pending),
             }
             row |= {"median": median(times), "slowest": max(times), "target": POSITION_MS}
             row |= {"old": ", ".join(f"{each:g}" for each in OLD_POSITION[priority])}
-            yield row | {"is": "met" if median(times) <= POSITION_MS else "MISSED"}
+            yield row | {"is": verdict(median(times) <= POSITION_MS)}
