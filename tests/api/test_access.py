@@ -86,7 +86,33 @@ def test_users_see_only_their_own_tokens(tmp_path: Path) -> None:
         assert [each["name"] for each in asked(it, bob, "GET", "/api/v1/tokens")[1]["items"]] == ["t", "ci"]
         assert asked(it, second["token"], "DELETE", "/api/v1/tokens/t")[0] == 200
         assert asked(it, bob, "GET", "/api/v1/tokens")[0] == 401
+        before = it.get("/api/v1/access-events")
+        for method, path, body in (
+            ("GET", "/api/v1/users", None),
+            ("POST", "/api/v1/users", {"name": "eve"}),
+            ("GET", "/api/v1/users/carl", None),
+            ("PATCH", "/api/v1/users/carl", {"disabled": True}),
+            ("GET", "/api/v1/users/carl/tokens", None),
+            ("POST", "/api/v1/users/carl/tokens", {"name": "x"}),
+            ("POST", "/api/v1/users/bob/tokens", {"name": "x"}),
+            ("DELETE", "/api/v1/users/carl/tokens/t", None),
+            ("GET", "/api/v1/roles", None),
+            ("POST", "/api/v1/roles", {"user": "bob", "role": "admin"}),
+            ("DELETE", "/api/v1/roles/carl/pool1-admin", None),
+            ("GET", "/api/v1/access-events", None),
+        ):
+            status, answer = asked(it, second["token"], method, path, body)
+            assert (status, answer["code"], method, path) == (403, "FORBIDDEN", method, path)
         assert asked(it, second["token"], "DELETE", "/api/v1/tokens/nope")[0] == 404
+        assert it.get("/api/v1/access-events") == before
+
+
+def test_user_of_up_is_admin_and_can_create_tokens(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        assert it.get("/api/profile/settings")["profile"]["username"] == "ann"
+        own = it.call("POST", "/api/v1/tokens", {"name": "phone"})
+        assert asked(it, own["token"], "GET", "/api/v1/users")[1]["items"][0]["roles"] == ["admin"]
+        assert it.get("/api/v1/tokens")["items"][0]["name"] == "phone"
 
 
 def test_user_of_up_can_act_as_another_user_with_their_permissions(tmp_path: Path) -> None:
@@ -217,6 +243,13 @@ def test_osmo_client_logs_in_with_a_token_and_continues_with_a_jwt(tmp_path: Pat
         client.close()
 
 
+def test_page_of_another_site_cannot_use_the_login(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+            answer = it.http.post("/api/auth/jwt/access_token", json={"token": TOKEN}, headers=headers)
+            assert answer.status_code == 403
+
+
 def test_excess_failed_logins_get_a_retry_time_and_valid_tokens_still_work(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         bob = made(it, "bob")
@@ -228,3 +261,12 @@ def test_excess_failed_logins_get_a_retry_time_and_valid_tokens_still_work(tmp_p
         assert (login.status_code, "retry-after" in login.headers) == (429, True)
         assert asked(it, bob, "GET", "/api/version")[0] == 200
         assert it.http.get("/api/version", headers={"Authorization": ""}).status_code == 401
+
+
+@pytest.mark.parametrize("extra", [{}, {"Authorization": "Bearer x"}])
+def test_duplicate_header_counts_as_none(tmp_path: Path, extra: dict[str, str]) -> None:
+    with api(tmp_path) as it:
+        headers = [("Authorization", f"Bearer {TOKEN}"), ("Authorization", f"Bearer {TOKEN}"), *extra.items()]
+        client = TestClient(it.http.app, base_url=URL)
+        assert client.get("/api/version", headers=headers).status_code == 401
+        client.close()

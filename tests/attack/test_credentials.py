@@ -1,5 +1,7 @@
 """Values of credentials: in no log, no answer, no file of the data folder and no table in the clear, whatever is sent."""
 
+import http.client
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +84,29 @@ def test_stolen_database_reveals_no_value(shared: Target, tmp_path: Path) -> Non
     for secret in (KEY, KEY.hex().encode(), written_keys((KEY,)).strip().encode()):
         assert secret not in dump.encode()
     assert not list(shared.data.rglob("*.key"))
+
+
+def test_variables_in_a_query_appear_in_no_log_or_trail(shared: Target) -> None:
+    """As the reference client sends `workflow submit --set-env`."""
+    body = json.dumps({"file": "workflow: {name: q, tasks: [{name: m, image: i, command: [c], duration: 1}]}\n"})
+    for user, path in (("ann", "team"), ("eve", "team"), ("ann", "nowhere")):
+        connection = http.client.HTTPConnection("127.0.0.1", shared.port, timeout=60)
+        headers = {
+            "Authorization": f"Bearer {shared.tokens[user]}",
+            "Content-Type": "application/json",
+            "User-Agent": "osmo-cli/6.4.0",
+        }
+        for query in (f"env_vars=KEY%3D{CANARY}q", f"env_vars={CANARY}q", f"env_vars=KEY={CANARY}q&wrong=1"):
+            connection.request("POST", f"/api/pool/{path}/workflow?{query}", body, headers)
+            answer = connection.getresponse()
+            assert answer.status < 500
+            answer.read()
+        connection.close()
+    assert [name for name, content in rests(shared).items() if f"{CANARY}q".encode() in content] == []
+    stored = shared.portrait(volatile=True)
+    assert {name for name, rows in stored.items() if f"{CANARY}q" in repr(rows)} <= {"specifications"}
+    trail = shared.ask("GET", "/api/v1/access-events?limit=1000").body
+    assert CANARY.encode() not in trail
 
 
 USES = """

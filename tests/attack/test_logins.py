@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.attack.target import Target, serve
+from tests.attack.target import Target, refused, serve
 from tests.patience import PATIENCE_S, crowding
 
 TRIES = 10_000
@@ -86,6 +86,16 @@ def test_ten_thousand_failed_logins_are_limited_and_a_valid_token_still_works(
     assert slowest < allowed
     assert target.memory() - before < MOST_MEMORY
     assert target.log.stat().st_size - log_before < 500 * TRIES
+
+
+def test_other_addresses_still_get_the_error_and_then_a_retry_time(target: Target) -> None:
+    said = set()
+    for _ in range(LISTENED_TO + 5):
+        headers = [("Host", f"127.0.0.1:{target.port}"), ("Authorization", "Bearer wrong")]
+        answer = target.ask("GET", "/api/pool", headers=headers, source="127.3.0.1")
+        refused(target, answer, 401, 429)
+        said.add(answer.status)
+    assert 429 in said
 
 
 def test_false_client_addresses_are_ignored(target: Target) -> None:

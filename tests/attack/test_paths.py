@@ -82,3 +82,35 @@ def test_invalid_path_changes_nothing(target: Target, path: str) -> None:
 def test_invalid_path_shows_nothing(target: Target, path: str) -> None:
     refused(target, target.ask("GET", path.encode()))
     refused(target, target.ask("GET", path.encode(), user=None), 400, 401)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a/../b",
+        "..",
+        "a--b",
+        "team--a",
+        "",
+        " a",
+        "a ",
+        "A",
+        "a\u0000",
+        "a\n",
+        "\u0430",
+        "-a",
+        "a" * 1000,
+        "{{x}}",
+        "a;b",
+    ],
+)
+def test_subpool_name_cannot_be_a_path(target: Target, name: str) -> None:
+    refused(target, target.ask("POST", "/api/configs/pool/team/subpool", body={"name": name, "quota": 1}), 409, 422)
+    assert name == "a" or refused(target, target.ask("POST", "/api/v1/cohorts", body={"name": f"{name}/.."}), 422)
+
+
+def test_equivalent_paths_are_checked_alike(target: Target) -> None:
+    """//api/ is what the reference client calls: the checks see what the routes see."""
+    for path in ("//api/pool", "///api/pool", "/api/pool"):
+        assert target.ask("GET", path).status == 200
+        refused(target, target.ask("GET", path, user=None), 401)

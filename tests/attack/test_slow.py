@@ -12,7 +12,7 @@ from websockets.sync.client import connect
 
 from tests.attack.target import Target, refused, serve
 from tests.attack.wire import Wire, request, wire
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 READ_TIMEOUT_S = 1.5
 CONNECTIONS = 40
@@ -126,3 +126,14 @@ def test_waiting_clients_do_not_delay_others(tmp_path: Path) -> None:
             start = time.monotonic()
             assert target.ask("GET", "/api/pool_quota").status == 200
             assert time.monotonic() - start < PATIENCE_S / 4
+
+
+def test_oldest_anonymous_connection_is_closed_when_all_are_in_use(target: Target) -> None:
+    with ExitStack() as stack:
+        first, *_ = (stack.enter_context(wire(target.port)) for _ in range(CONNECTIONS))
+        assert target.ask("GET", "/api/version").status == 200
+        answer = first.answer()
+        assert (answer.status, answer.headers["retry-after"], answer.json["error_code"]) == (503, "1", "UNAVAILABLE")
+        assert answer.json["message"] == "40 connections are open, which is the limit. Try again later"
+        assert first.is_closed()
+    until(lambda: target.ask("GET", "/healthz", user=None).status == 200, SLACK_S)

@@ -196,6 +196,17 @@ def test_output_stream_ends_when_permission_is_lost(tmp_path: Path, monkeypatch:
         assert it.desk.status("a-1") == "RUNNING"
 
 
+def test_number_of_live_pages_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_STREAMS", 2)
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "viewer")
+        held = [it.ask("/page/live", cookie) for _ in range(2)]
+        for each in held:
+            assert each.readline() == b"retry: 3000\n"
+        refused = it.ask("/page/live", cookie)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "10")
+
+
 def test_one_query_serves_all_live_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with streams(tmp_path, monkeypatch) as it:
         monkeypatch.setattr(live, "LOOK_S", 0.5)

@@ -8,6 +8,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from runrig.api.app import described
+from runrig.domain.gangs import Priority
 from runrig.http.permissions import declared
 from runrig.web import files, rendering
 from runrig.web.install import ROUTES
@@ -126,6 +127,15 @@ def test_user_text_is_escaped(tmp_path: Path) -> None:
         assert "&lt;script&gt;alert(1)" in visitor.page("/workflow/a-1")
 
 
+def test_errors_are_pages_or_json(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        page = visitor.get("/workflow/nothing")
+        assert (page.status_code, "not found. List workflows" in page.text) == (404, True)
+        program = visitor.get("/workflow/nothing", Accept="*/*")
+        assert (program.status_code, program.json()["error_code"]) == (404, "NOTFOUND")
+
+
 # ---------------------------------------------------------------- logging in and out
 
 
@@ -211,6 +221,43 @@ def test_all_scripts_and_styles_together_stay_small_and_are_sent_without_comment
 
 
 # ---------------------------------------------------------------- work of other users
+
+
+def test_pages_contain_no_names_of_hidden_pools(tmp_path: Path) -> None:
+    cluster = "pools: [{name: mine, quota: 2}, {name: zebra, quota: 2}]"
+    with site(tmp_path, cluster=cluster) as it:
+        it.desk.submit("zebra-work", "zebra", Priority.LOW, gpus=3)
+        it.desk.service.settle()
+        it.desk.submit("zebra-wait", "zebra", gpus=2)
+        it.desk.submit("own", "mine", gpus=2)
+        it.desk.service.settle()
+        visitor = it.person("eve", "mine-user")
+        paths = (
+            "/",
+            "/map",
+            "/waiting",
+            "/workflows",
+            "/workflow/own-1?would=all",
+            "/pool/mine",
+            "/usage",
+            "/node/n0",
+            "/me",
+            "/submit",
+            "/workflow/own-1/again",
+            "/page/state",
+            "/page/layout",
+            "/waiting?pool=zebra",
+            "/pool/zebra",
+            "/workflow/zebra-work-1",
+            "/page/output/zebra-work-1",
+        )
+        for path in paths:
+            text = visitor.get(path).text
+            if path.startswith(("/waiting?", "/pool/zebra", "/workflow/zebra", "/page/output")):
+                text = text.replace(path.rpartition("/")[2].rpartition("=")[2], "")  # the requested page
+            assert "zebra" not in text, path
+        for path in paths[-3:]:
+            assert visitor.get(path).status_code == 404
 
 
 def test_user_without_roles_sees_only_that_message(tmp_path: Path) -> None:

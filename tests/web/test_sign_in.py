@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
-from runrig.domain.access import BrowserSession
+from runrig.domain.access import BrowserSession, role_named
 from runrig.domain.shown.server import SignedIn
 from runrig.service.access import browser_sessions
 from runrig.service.access.access import Access
@@ -140,6 +140,18 @@ def refused(answer: httpx2.Response, *said: str) -> None:
     assert f"runrig-{PORT}=" not in answer.headers.get("set-cookie", "")
 
 
+def test_sign_in_code_works_once(it: Place) -> None:
+    visitor = it.visitor()
+    url = it.begin(visitor)
+    kept = dict(visitor.http.cookies)
+    came_back = Browser("alice").open(url, BACK).removeprefix(URL)
+    assert visitor.get(came_back).status_code == 200
+    again = it.visitor()
+    again.http.cookies.update(kept)
+    refused(again.get(came_back), "identity provider refused: invalid_grant")
+    assert it.roles(again) is None
+
+
 def test_response_is_accepted_only_in_the_browser_that_started_the_sign_in(it: Place) -> None:
     """Else somebody could sign others in as themselves, and see what they then submit."""
     mine, other = it.visitor(), it.visitor()
@@ -184,9 +196,12 @@ def test_refusal_at_the_provider_is_shown(it: Place) -> None:
         assert "<b>" not in answer.text
 
 
-def test_sign_in_never_redirects_to_another_site(it: Place) -> None:
+@pytest.mark.parametrize(
+    "next", ["https://evil.example/", "//evil.example", "/login", "/api/v1/tokens", "/\\evil", "x" * 2000]
+)
+def test_sign_in_never_redirects_to_another_site(it: Place, next: str) -> None:
     visitor = it.visitor()
-    came_back = Browser("alice").open(it.begin(visitor, "https://evil.example/"), BACK)
+    came_back = Browser("alice").open(it.begin(visitor, next), BACK)
     (refresh,) = [
         each
         for each in Elements(visitor.get(came_back.removeprefix(URL)).text).named("meta")
@@ -201,6 +216,13 @@ def test_other_sites_cannot_start_a_sign_in(it: Place) -> None:
     assert (answer.status_code, "set-cookie" in answer.headers) == (401, False)
     answer = visitor.get("/login/oidc", Origin="https://evil.example")
     assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+
+
+def test_local_user_with_the_same_name_is_a_different_user(it: Place) -> None:
+    it.access.users.create("alice", [role_named("admin")], actor="root")
+    visitor = it.signed_in("alice")
+    assert it.roles(visitor) == ["pool1-user"]
+    assert it.access.users.get("alice").account is None
 
 
 # ---------------------------------------------------------------- going on
