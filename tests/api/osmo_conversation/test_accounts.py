@@ -183,10 +183,6 @@ def test_every_user_filter_works(still: TwoTeams, filters: dict[str, Any], users
     assert accounts(still, **filters) == users
 
 
-def test_total_counts_all_pages(still: TwoTeams) -> None:
-    assert said(still, "ada", "GET", "api/auth/user", None, count=2, id_prefix="t")["total_results"] == 3
-
-
 def test_user_is_created_with_roles_under_both_names(world: TwoTeams) -> None:
     answer = said(
         world, "ada", "POST", "api/auth/user", {"id": "zoe@example.com", "roles": ["osmo-team-user", "team2-admin"]}
@@ -199,6 +195,7 @@ def test_user_is_created_with_roles_under_both_names(world: TwoTeams) -> None:
     assert refused(world, "ada", "POST", "api/auth/user", {"id": "new", "roles": ["osmo-nowhere-user"]})[0] == 404
     assert refused(world, "ada", "POST", "api/auth/user", {"id": "new", "roles": ["boss"]})[0] == 422
     assert "new" not in accounts(world)
+    assert said(world, "ada", "GET", "api/auth/user", None, count=1, id_prefix="z")["total_results"] == 2
 
 
 def test_roles_are_granted_and_revoked_one_by_one(world: TwoTeams) -> None:
