@@ -172,8 +172,7 @@ def reports(commits: Iterable[Commit]) -> list[Report]:
 def is_lawful(commits: Iterable[Commit]) -> bool:
     """Judges up to the first report."""
     checker = Checker()
-    judged = chain.from_iterable(map(checker.take, commits))
-    return next(chain(judged, checker.finish()), None) is None
+    return next(chain.from_iterable(map(checker.take, commits)), None) is None
 
 
 def broken(commits: Iterable[Commit]) -> set[str]:

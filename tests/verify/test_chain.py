@@ -12,8 +12,8 @@ import pytest
 
 from runrig.domain.gangs import Priority
 from runrig.store import SqlStore
-from runrig.verify.chain import START, Chain, dumps, event_of
-from runrig.verify.reading import Joined, Unreadable, commits, of_lines
+from runrig.verify.chain import START, Chain, Unreadable, dumps, event_of
+from runrig.verify.reading import commits, of_lines
 from runrig.verify.verify import check
 from runrig.wiring.backup import check_backup, write_backup
 from tests.verify.test_event_export import STEPS, exported
@@ -117,9 +117,9 @@ def every_line(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def is_whole(lines: list[str]) -> bool:
-    chain = Chain()
+    chain = Chain("it")
     try:
-        for _ in Joined("it", chain).commits(of_lines(lines, "it")):
+        for _ in chain.commits(of_lines(lines, "it")):
             pass
     except (Unreadable, KeyError, TypeError, ValueError, AttributeError, IndexError):  # As `reading.log` does.
         return False

@@ -109,7 +109,7 @@ def test_a_database_is_followed_by_its_url(kind: str, tmp_path: Path) -> None:
         wait = steps(partial(work, server), partial(work, server))
         assert begin is not None
         assert follow(partial(url_log, url), begin, checker, name=url, as_json=True, say=said.append, wait=wait) == 0
-        assert (said, checker.numbers.revision, checker.decisions > 0) == ([], server.revision, True)
+        assert (said, checker.numbers.revision, checker.numbers.decisions > 0) == ([], server.revision, True)
 
 
 def test_a_source_that_cannot_be_followed_is_refused(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import pytest
 import runrig.verify
 from runrig.domain.gangs import Priority
 from runrig.store import schema
+from runrig.verify.chain import Unreadable
 from runrig.verify.court import Commit
-from runrig.verify.reading import NEWEST, Unreadable, commits
+from runrig.verify.reading import NEWEST, commits
 from runrig.verify.verify import Checker, check, known_laws
 from runrig.wiring.backup import write_backup
 from tests.verify.logs import pool
@@ -85,7 +86,7 @@ def test_decisions_before_a_gap_are_read_but_not_checked(server: Path) -> None:
     after = whole[at + 1]._replace(gap=True)
     checker = Checker()
     assert checker.read([*whole[:at], wrong, after, *whole[at + 2 :]]) == []
-    assert 0 < checker.not_proven < checker.decisions
+    assert 0 < checker.numbers.not_proven < checker.numbers.decisions
 
 
 def test_newest_tables_are_known() -> None:

@@ -2,18 +2,30 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from .court import Commit
+from .replay import KINDS
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-LAST = 1 << 62
+LAST, START = 1 << 62, bytes(32)
+"""After the last revision, and the hash before the first commit."""
+ENGINE = "engine"
+dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+class Unreadable(Exception):
+    """One sentence for people."""
 
 
 class Event(NamedTuple):
-    """*time*: in microseconds. *needs*: of a submission, what each group needs; None: *about* says that. *hash*: of the commit, on its
-    last event. *about*: facts about the commit, on its last event; {}: there are none.
+    """*time*: in microseconds. *hash*: of the commit, on its last event. *about*: facts about the commit, on its last event; {}: there
+    are none. In a log of version 0.1.0, a submission has what its groups need there.
 
     *kind* "": retention deleted it, and left its *leaf*.
     """
@@ -25,15 +37,13 @@ class Event(NamedTuple):
     kind: str = ""
     law: str = ""
     action: Any = None
-    needs: Any = None
     leaf: bytes = b""
     hash: bytes = b""
     about: Mapping[str, Any] = NOTHING
 
     def line(self) -> Any:
         """As in an export."""
-        more = {"needs": self.needs} if self.needs is not None else {}
-        more |= {} if self.kind else {"leaf": self.leaf.hex()}
+        more: dict[str, Any] = {} if self.kind else {"leaf": self.leaf.hex()}
         more |= {"hash": self.hash.hex()} if self.hash else {}
         more |= {"about": self.about} if self.about else {}
         return [*self[: 7 if self.kind else 2], *([more] if more else [])]
@@ -42,19 +52,16 @@ class Event(NamedTuple):
 def event_of(text: str) -> Event:
     """The inverse of `Event.line`. *text*: as in an export. Raises ValueError for other bytes than those that were hashed."""
     line = json.loads(text)
-    more = line[-1] if len(line) in (3, 8) else {}
-    last = dumps(more)
+    more = line.pop() if len(line) in (3, 8) else {}
+    end = f",{dumps(more)}]" if more else "]"
     hash, about = _bytes(more.get("hash", "")), more.get("about", NOTHING)
-    if more and not text.endswith(f",{last}]"):
+    if not text.endswith(end) or (len(line) == 2 and f"{dumps(line)[:-1]}{end}" != text):
         raise ValueError(f"{text:.80} was changed")
-    if len(line) == 3:
-        revision, seq, _ = line
-        if dumps(line) != text:
-            raise ValueError(f"{text:.80} was changed")
-        return Event(revision, seq, leaf=_bytes(more["leaf"]), hash=hash, about=about)
-    leaf = hashlib.sha256(f"{text[: -len(last) - 2]}]".encode() if more else text.encode()).digest()
-    revision, seq, time, actor, kind, law, action = line[:7]
-    return Event(revision, seq, time, actor, kind, law, action, more.get("needs"), leaf, hash, about)
+    if len(line) == 2:
+        return Event(line[0], line[1], leaf=_bytes(more["leaf"]), hash=hash, about=about)
+    revision, seq, time, actor, kind, law, action = line
+    leaf = hashlib.sha256(f"{text[: -len(end)]}]".encode()).digest()
+    return Event(revision, seq, time, actor, kind, law, action, leaf, hash, about)
 
 
 def _bytes(text: str) -> bytes:
@@ -62,9 +69,6 @@ def _bytes(text: str) -> bytes:
     if found.hex() != text:
         raise ValueError(f"{text:.80} is not a hash")
     return found
-
-
-dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def leaf_of(revision: int, seq: int, time: int, actor: str, kind: str, law: str, action: str) -> bytes:
@@ -103,25 +107,61 @@ def snapshot_of(text: bytes) -> Snapshot:
     return Snapshot(revision, LAST, time, _bytes(hash), needs, events, hashlib.sha256(text).hexdigest(), plain)
 
 
-START = bytes(32)
-"""Before the first commit."""
+Item = Event | Snapshot
 
 
 class Chain:
-    """*last*: the stored hash of the last commit; *whole*: the computed one. *first*: the revision where the chain begins; 0: nowhere.
+    """Joins events to commits, over any number of calls, and computes their hashes. *path*: for messages.
 
-    *broken*: revisions whose hash is not the computed one, and those whose snapshot was *altered*. *found*: a commit has the hash *head*.
+    *last*: the stored hash of the last commit; *whole*: the computed one. *first*: the revision where the chain begins; 0: nowhere.
+    *broken*: revisions whose hash is not the computed one, and those whose snapshot was *altered*. *found*: a commit has the hash
+    *head*. *at*: the last revision that was read.
     """
 
-    def __init__(self, head: str = "") -> None:
+    def __init__(self, path: str = "", head: str = "") -> None:
+        self._path, self._wanted, self.found = path, head, False
         self.last = self.whole = START
-        self.first, self.broken, self.altered = 0, list[int](), list[int]()
-        self._wanted, self.found = head, False
-        self._at = 0
+        self.first, self.at, self.broken, self.altered = 0, 0, list[int](), list[int]()
         self._snapshots: dict[int, str] = {}
+        self._before, self._says = (0, "", 0.0), False
+
+    def commits(self, items: Iterable[Item]) -> Iterator[Commit | Snapshot]:
+        for revision, several in groupby(items, key=itemgetter(0)):
+            listed: list[Any] = list(several)
+            snapshot = listed.pop() if type(listed[-1]) is Snapshot else None
+            if listed:
+                yield from self._commit(revision, listed)
+            if snapshot is not None and revision not in self._snapshots:  # The next call may begin with the same one.
+                self._see(snapshot)
+                yield snapshot
+
+    def _commit(self, revision: int, listed: Sequence[Event]) -> Iterator[Commit]:
+        if revision <= self.at:
+            raise Unreadable(f"{self._path}: revision {revision} comes after revision {self.at}")
+        self.take(revision, listed)
+        about = listed[-1].about
+        self._says = self._says or "laws" in about
+        there = [event for event in listed if event.kind]  # Retention has deleted the others.
+        for event in there:
+            if event.kind == "Submit":
+                row, needs = event.action["workflow"], about if self._says else event.about
+                row["upstream"] = needs.get("needs", NOTHING).get(row["id"], {})
+            elif event.kind not in KINDS:
+                what = f"has an event of unknown kind {event.kind!r:.40}. Use a newer release"
+                raise Unreadable(f"{self._path}: revision {revision} {what}")
+        if not there:
+            return
+        (last, last_actor, before), actor, time = self._before, there[0].actor, there[0].time / 1_000_000
+        if self._says:
+            rest = about["rest"] / 1_000_000 if "rest" in about else None
+        else:  # It does not record that: a cycle has ended where time passed between two commits of the engine.
+            rest = before if last_actor == ENGINE == actor and time > before else None
+        gap = revision != last + 1 or len(there) != listed[-1].seq + 1
+        self._before = revision, actor, time
+        yield Commit(revision, time, actor, [(event.kind, event.action) for event in there], rest=rest, gap=gap)
 
     def take(self, revision: int, events: Sequence[Event]) -> None:
-        stored, self._at = events[-1].hash, revision
+        stored, self.at = events[-1].hash, revision
         if not stored and not self.first:
             return
         self.first = self.first or revision
@@ -135,14 +175,13 @@ class Chain:
         self.last = stored or self.whole
         if "snapshot" in about:
             at, digest = about["snapshot"]
-            if self._snapshots.pop(at, digest) != digest:
+            if self._snapshots.get(at, digest) != digest:
                 self.altered.append(at)
 
-    def see(self, snapshot: Snapshot, *, begins: bool) -> None:
-        """*begins*: nothing before it was read."""
-        if begins:
-            self.last = snapshot.hash
-            self.first = snapshot.revision + 1
-        elif (snapshot.revision, snapshot.hash) != (self._at, self.last):
+    def _see(self, snapshot: Snapshot) -> None:
+        if not self._before[0]:  # No event before it was read.
+            self._before, self._says = (snapshot.revision, "", 0.0), True
+            self.at, self.last, self.first = snapshot.revision, snapshot.hash, snapshot.revision + 1
+        elif (snapshot.revision, snapshot.hash) != (self.at, self.last):
             self.altered.append(snapshot.revision)
         self._snapshots[snapshot.revision] = snapshot.digest

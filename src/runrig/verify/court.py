@@ -1,54 +1,60 @@
 """Answers the questions of the rules: could a gang start, what blocks it, which is first."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from .barriers import Barrier, Column, Quota
-from .budgets import SPENDING, Spending
-from .chain import Snapshot
-from .gang import NOMINATED, Full, Gang, Queue
+from .gang import ADMITTED, NOMINATED, Full, Gang, Placement, Queue
+from .nodes import Barrier, Column, fits
 from .places import Search, as_placement, choices, shared_levels
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
-from .timeouts import TIMING, Timeouts
-from .world import World
+from .replay import Replay
+from .world import Action, Layers
 
-Action = Mapping[str, Any]
-MOST_REQUEUES = 100
-_FOLLOWED = SPENDING | TIMING | {"Reassign", "Preempt"}
 _place = itemgetter(0)
 
 
 class Commit(NamedTuple):
-    """*events*: (kind, action) in order. *end*: it is the last one of a cycle; None: the log does not say.
-
-    *gap*: events are missing before it or in it. *says*: this log records where cycles end. *rest*: when a cycle ended before this
-    commit that left nothing to decide; None: none did.
+    """*events*: (kind, action) in order. *end*: a cycle ends with it. *rest*: when a cycle ended before it that left nothing to
+    decide; None: none did. *gap*: events are missing before it or in it.
     """
 
     revision: int
     time: float
     actor: str
     events: Sequence[tuple[str, Action]]
-    end: bool | None = None
-    gap: bool = False
-    says: bool = False
+    end: bool = False
     rest: float | None = None
+    gap: bool = False
+
+
+class Quota(Barrier):
+    """*ask*: asks a node of a tree of *world*. *firm*: by P2."""
+
+    def __init__(self, world: Replay, ask: Callable[[int], int], layer: int, *, firm: bool) -> None:
+        super().__init__()
+        self._world, self._ask, self._layer, self.firm = world, ask, layer, firm
+        self._at, self._most = -1, 0
+
+    def most(self) -> int:
+        if self._at != self._world.changes:
+            self._at, self._most = self._world.changes, self._ask(self._layer)
+        return self._most
 
 
 class Way(NamedTuple):
-    """Flavors and counts with which a gang could start. *needs*: what it needs at each barrier."""
+    """Flavors and counts with which a gang could start in *layers*. *needs*: what it needs at each barrier."""
 
     flavors: Sequence[str]
     counts: Sequence[int]
+    layers: Layers
     needs: Sequence[tuple[Barrier, int]]
 
 
-class Court:
+class Court(Replay):
     """A world and what was asked about it. *kind*: of the action that is judged. *leaving*: workflows that the current commit sets
-    aside, by W8. *arriving*: those that it submits or moves. *_begun*: `World.changes` when the present moment began.
+    aside, by W8. *first_sets*: gang → what it requested first. *_begun*: `World.changes` when the present moment began.
 
     Answers that stay right for a while are kept with each queue: *ways*: how its smallest size could start, *full*: what its full
     size needs of quota in the first flavor. A queue that could not start is asked again when a barrier that stopped it, with what
@@ -57,188 +63,138 @@ class Court:
     """
 
     def __init__(self) -> None:
-        self.world = World()
-        self.spending, self.timeouts = Spending(), Timeouts()
-        self.preempted: dict[str, int] = {}
+        super().__init__()
         self.kind = ""
-        self.leaving, self.arriving = set[str](), set[str]()
-        self._begun = -1
+        self.leaving = set[str]()
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[Any, Column] = {}
         self._quotas: dict[Any, Quota] = {}
         self._fulls: dict[Any, Full] = {}
+        self._empty, self._capacity = dict[Any, Any](), dict[str, int]()
         self._unknown = Barrier()
         self._beds: dict[Barrier, None] = {}
         self._open: list[Barrier] = []
         self._lines: dict[bool, tuple[int, list[tuple[Any, Queue]]]] = {True: (-1, []), False: (-1, [])}
-        self._seen = self._at = -1
-        self._tree: Tree | None = None
-        self._empty: Tree | None = None
-        self._ever: dict[Any, bool] = {}
-        self._epoch: object = None
-
-    def begin(self, snapshot: Snapshot) -> None:
-        """Takes everything from *snapshot*."""
-        world = self.world
-        world.now, world.revision = snapshot.time / 1_000_000, snapshot.revision
-        for kind, action in snapshot.events:
-            if kind == "Submit":
-                row = action["workflow"]
-                row["upstream"] = snapshot.needs.get(row["id"], {})
-                self.preempted |= {f"{row['id']}/{each['name']}": each["preemptions"] for each in action["groups"]}
-            elif kind == "SetSpent":  # Counted until the next cycle, even if an edit has just removed the budget.
-                action = {**action, "budget": 0}
-            self.apply(kind, action, began=kind == "Queue")
-        self.first_sets = {gang.id: gang.request for gang in world.gangs.values()}
-
-    def apply(self, kind: str, action: Action, *, began: bool = False) -> None:
-        """Carries out *action*. *began*: its time began earlier, as its workflow says."""
-        self.world.apply(kind, action)
-        if kind not in _FOLLOWED:
-            return
-        if kind in SPENDING:
-            self.spending.follow(self.world, kind, action)
-        if kind in TIMING and not began:
-            self.timeouts.follow(self.world, kind, action)
-        if kind == "Submit":
-            self.arriving.add(action["workflow"]["id"])
-        elif kind == "Reassign":
-            self.arriving.add(action["workflow"])
-        elif kind == "Preempt":
-            self.preempted[action["gang"]] = self.preempted.get(action["gang"], 0) + 1
+        self._begun = self._seen = self._at = -1
 
     def turn_to(self, now: float) -> None:
         """Sets the time."""
-        if now > self.world.now:
-            self._begun = self.world.changes
-        self.world.now = now
+        if now > self.now:
+            self._begun = self.changes
+        self.now = now
 
-    def forget(self) -> None:
-        """Keeps the log of touched nodes short."""
-        if len(self.world.touched) > 500_000:
-            self.world.forget()
-            self._columns.clear()
-            self._tree = None
+    def has_quota(self, gang: Gang, layers: Layers) -> bool:
+        """Quota allows its placement, by Q3 and P2."""
+        return all(need <= quota.most() for quota, need in self._needs(gang, gang.placement, layers))
 
-    # ------------------------------------------------------------ could it start?
+    def _needs(self, gang: Gang, placement: Placement, layers: Layers) -> list[tuple[Barrier, int]]:
+        found = list[tuple[Barrier, int]]()
+        for key, amount in self.asked(gang, placement).items():
+            leaf = self.leaf(gang, key)
+            for layer in layers:
+                found.append((self._quota(leaf.headroom, layer), amount))
+                if gang.firm:
+                    found.append((self._quota(leaf.promise, layer, firm=True), amount))
+        return found
 
-    def short_of_quota(self, gang: Gang, amounts: Mapping[str, int], layers: tuple[int, ...]) -> bool:
-        """Quota does not allow *amounts* more, by Q3 or P2."""
-        return any(need > quota.most() for quota, need in self._of_quota(gang, amounts, layers))
+    def _quota(self, ask: Callable[[int], int], layer: int = CHARGED, *, firm: bool = False) -> Quota:
+        if (ask, layer) not in self._quotas:
+            self._quotas[ask, layer] = Quota(self, ask, layer, firm=firm)
+        return self._quotas[ask, layer]
 
-    def _of_quota(self, gang: Gang, amounts: Mapping[str, int], layers: tuple[int, ...]) -> list[tuple[Barrier, int]]:
-        tree, leaf = self.world.tree, self.world.leaf(gang)
-        asks = (tree.headroom, tree.promise) if gang.firm else (tree.headroom,)
-        return [
-            (self._quota(ask, leaf, key, layer), amount)
-            for key, amount in amounts.items()
-            for layer in layers
-            for ask in asks
-        ]
-
-    def _quota(self, ask: Callable[[Node, str, int], int], node: Node, key: str, layer: int) -> Barrier:
-        name = ask, node, key, layer
-        if name not in self._quotas:
-            firm = ask == self.world.tree.promise
-            self._quotas[name] = Quota(self.world, partial(ask, node, key, layer), firm=firm)
-        return self._quotas[name]
-
-    def way(self, gang: Gang, flavors: Sequence[str], counts: Sequence[int], layers: tuple[int, ...] = LAYERS) -> Way:
-        needs = self._of_quota(gang, self.world.asked(gang, as_placement(flavors, counts)), layers)
-        depth = shared_levels(self.world, gang)
+    def way(self, gang: Gang, flavors: Sequence[str], counts: Sequence[int], layers: Layers = LAYERS) -> Way:
+        needs, flavor = self._needs(gang, as_placement(flavors, counts), layers), flavors[0]
+        depth = shared_levels(self, gang)
         if depth is None:
-            return Way(flavors, counts, [*needs, (self._unknown, 0)])
-        picky = bool(gang.sets[0]["topology"])
-        labels = tuple(each["label"] for each in self.world.pools[gang.pool]["topology_keys"]) if picky else ()
-        key = flavors[0], repr(gang.sets[0]["requests"]), labels, depth, layers
-        if key not in self._columns:
-            self._columns[key] = Column(self.world.rooms[layers], flavors[0], gang.requests[0], labels, depth)
-        return Way(flavors, counts, [*needs, (self._columns[key], counts[0])])
+            return Way(flavors, counts, layers, [*needs, (self._unknown, 0)])
+        keys = self.pools[gang.pool]["topology_keys"] if gang.sets[0]["topology"] else ()
+        labels = tuple(each["label"] for each in keys)
+        name = flavor, repr(gang.sets[0]["requests"]), labels, depth, layers
+        if name not in self._columns:
+            self._columns[name] = Column(self.rooms[layers], flavor, gang.requests[0], labels, depth)
+        return Way(flavors, counts, layers, [*needs, (self._columns[name], counts[0])])
 
-    def barrier(self, gang: Gang, way: Way, layers: tuple[int, ...] = LAYERS) -> tuple[Barrier, int] | None:
-        """Returns why it cannot start in this way now, and how much it needs there; None: it can. *layers*: those of the way."""
+    def barrier(self, gang: Gang, way: Way) -> tuple[Barrier, int] | None:
+        """Returns why it cannot start in this way now, and how much it needs there; None: it can."""
         for barrier, need in way.needs:
             if need > barrier.most():
                 return barrier, need
-        if barrier is self._unknown and not Search(self.world, gang, way.counts, way.flavors, layers).succeeds():
-            return barrier, 0
+        if barrier is self._unknown and not Search(self, gang, way.counts, way.flavors, way.layers).succeeds():
+            return barrier, need
         return None
-
-    def fits(self, gang: Gang, way: Way, layers: tuple[int, ...] = LAYERS) -> bool:
-        """It could start in this way now."""
-        return self.barrier(gang, way, layers) is None
 
     def ways_if_stopped(self, gang: Gang) -> list[Way]:
         """How its smallest size could start where others stop for it, as far as P2 allows that."""
-        queue = self._asked(gang)
-        if queue.if_stopped is None:
+        queue = gang.queue
+        if not queue.if_stopped:
             least = gang.sizes[-1]
-            queue.if_stopped = [self.way(gang, each, least, (CHARGED,)) for each in choices(self.world, gang)]
-        ways: list[Way] = queue.if_stopped
-        return [way for way in ways if not any(each.firm and need > each.most() for each, need in way.needs)]
+            queue.if_stopped = [self.way(gang, each, least, (CHARGED,)) for each in choices(self, gang)]
+        return [
+            way for way in queue.if_stopped if not any(each.firm and need > each.most() for each, need in way.needs)
+        ]
 
-    def renew(self) -> None:
-        """Called before questions: after an edit of pools, everything is asked again."""
-        if self._tree is not self.world.tree:
-            self._tree, self._epoch, self._empty = self.world.tree, object(), None
-            for barrier in self._beds:
-                barrier.asleep = ({}, {})
-            self._beds.clear()
-            self._quotas.clear()
-            self._fulls.clear()
-            for queue in self.world.queues.values():
-                queue.at, queue.stopped = [], -1
-            self.world.fresh = {True: {}, False: {}}
-            for (_, firm), queues in self.world.waiting.items():
-                self.world.fresh[firm] |= queues
+    def _edited(self) -> None:
+        """Everything is asked again."""
+        super()._edited()
+        for barrier in self._beds:
+            barrier.asleep = ({}, {})
+        for kept in (self._beds, self._quotas, self._fulls, self._empty):
+            kept.clear()
+        for queue in self.queues.values():
+            queue.at, queue.ways, queue.if_stopped, queue.stopped = [], [], [], -1
+        self.fresh = {True: {}, False: {}}
+        for (_, firm), queues in self.waiting.items():
+            self.fresh[firm] |= queues
 
     def could_ever_start(self, gang: Gang) -> bool:
         """Quota would allow its smallest size if nothing else ran."""
-        if self._empty is None or self._empty.capacity != self.world.capacity:
-            self._empty, self._ever = Tree(self.world.pools, self.world.cohorts, dict(self.world.capacity)), {}
-        if gang.alike not in self._ever:
-            leaf = (self._empty.firm if gang.firm else self._empty.low)[gang.pool]
-            room = self._empty.promise if gang.firm else self._empty.headroom
-            ways = [as_placement(flavors, gang.sizes[-1]) for flavors in choices(self.world, gang)]
-            asked = [self.world.asked(gang, way) for way in ways]
-            self._ever[gang.alike] = any(
-                all(amount <= room(leaf, key, CHARGED) for key, amount in each.items()) for each in asked
+        if self._capacity != self.capacity:
+            self._empty, self._capacity = {}, dict(self.capacity)
+        if gang.alike not in self._empty:
+            several = [as_placement(flavors, gang.sizes[-1]) for flavors in choices(self, gang)]
+            self._empty[gang.alike] = any(
+                all(amount <= self._room_if_empty(gang, key) for key, amount in self.asked(gang, each).items())
+                for each in several
             )
-        return self._ever[gang.alike]
+        return bool(self._empty[gang.alike])
+
+    def _room_if_empty(self, gang: Gang, key: str) -> int:
+        if key not in self._empty:
+            self._empty[key] = Tree(key, self.pools, self.cohorts, self.capacity.get(key, 0))
+        leaf: Node = self._empty[key].leaf(gang.pool, firm=gang.firm)
+        return leaf.promise(CHARGED) if gang.firm else leaf.headroom(CHARGED)
 
     def _asked(self, gang: Gang) -> Queue:
         """Its queue, with its ways."""
         queue = gang.queue
-        if queue.asked is not self._epoch:
-            flavors, tree = choices(self.world, gang), self.world.tree
-            queue.asked, queue.if_stopped = self._epoch, None
+        if not queue.ways:
+            flavors = choices(self, gang)
             queue.ways = [self.way(gang, each, gang.sizes[-1]) for each in flavors]
-            amounts = self.world.asked(gang, as_placement(flavors[0], gang.sizes[0]))
-            node = tree.pools[gang.pool]
+            amounts = self.asked(gang, as_placement(flavors[0], gang.sizes[0]))
             name = gang.pool, *amounts.items()
             if name not in self._fulls:
-                needs = [(self._quota(tree.spare, node, key, CHARGED), amount) for key, amount in amounts.items()]
-                self._fulls[name] = Full(needs)
+                nodes = {key: self.tree(key).pools[gang.pool] for key in amounts}
+                self._fulls[name] = Full([(self._quota(nodes[key].spare), need) for key, need in amounts.items()])
             queue.full = self._fulls[name]
         return queue
 
     def could_start(self, gang: Gang) -> Sequence[str] | None:
-        """The flavors with which its smallest size fits now; None: none was found, and its queue sleeps."""
+        """The flavors with which its smallest size fits now, if it may start; None: none was found."""
         queue, found = self._asked(gang), list[tuple[Barrier, int]]()
         way: Way
         for way in queue.ways:
             barrier = self.barrier(gang, way)
             if barrier is None:
-                return way.flavors
+                return way.flavors if self.may_start(gang) else None
             if barrier not in found:
                 found.append(barrier)
-        queue.stopped = self.world.loosened
+        queue.stopped = self.loosened
         self._sleep(queue, found)
         return None
 
     def _sleep(self, queue: Queue, at: list[tuple[Barrier, int]]) -> None:
         """It is asked again when a barrier of *at* lets it through; if there is none, after its next gang arrives."""
-        self.world.fresh[queue.firm].pop(queue, None)
+        self.fresh[queue.firm].pop(queue, None)
         if at == queue.at:
             return
         for each, need in queue.at:
@@ -253,12 +209,12 @@ class Court:
 
     def awake(self, *, firm: bool) -> list[Queue]:
         """Queues that no barrier is known to stop now."""
-        world, room = self.world, 0
-        if self._at != world.changes or self._seen != world.loosened:
-            beds = self._beds if self._seen != world.loosened else self._open  # Since then, barriers only closed.
-            self._seen, self._at = world.loosened, world.changes
-            self._open = [each for each in beds if each.lets_through()]
-        found = [*world.fresh[firm]]
+        if self._at != self.changes or self._seen != self.loosened:
+            beds = self._beds if self._seen != self.loosened else self._open  # Since then, barriers only closed.
+            self._seen, self._at = self.loosened, self.changes
+            wanted = [(each, [*each.asleep[False], *each.asleep[True]]) for each in beds]
+            self._open = [each for each, needs in wanted if needs and min(needs) <= each.most()]
+        found = [*self.fresh[firm]]
         for each in self._open:
             asleep = each.asleep[firm]
             room = each.most() if asleep else 0
@@ -267,7 +223,7 @@ class Court:
         for queue in [queue for queue in found if not queue.row]:
             self._sleep(queue, [])
             queue.stopped = -1
-        return [queue for queue in dict.fromkeys(found) if queue.stopped != world.loosened and queue.row]
+        return [queue for queue in dict.fromkeys(found) if queue.stopped != self.loosened and queue.row]
 
     def ahead(self, gang: Gang) -> Iterator[Gang]:
         """Gangs that no barrier is known to stop and that come before *gang* by P4. Where weights differ, LOW against LOW is not judged.
@@ -275,8 +231,8 @@ class Court:
         Until something becomes free, gangs only move back in the order, so each queue is looked at again when *gang* is after the place
         that it had.
         """
-        loosened, standing = self.world.loosened, (self.borrows(gang), gang.order)
-        for firm in (True,) if gang.firm or self.world.tree.weighted else (True, False):
+        loosened, standing = self.loosened, (self.borrows(gang), gang.order)
+        for firm in (True,) if gang.firm or self.weighted else (True, False):
             made, line = self._lines[firm]
             if made != loosened:
                 line = [(self._place(queue), queue) for queue in self.awake(firm=firm)]
@@ -284,7 +240,7 @@ class Court:
                 self._lines[firm] = loosened, line
             passed = [queue for _, queue in line[: bisect_left(line, standing, key=_place)]]
             del line[: len(passed)]
-            for nth, queue in enumerate(dict.fromkeys([*passed, *self.world.fresh[firm]])):
+            for nth, queue in enumerate(dict.fromkeys([*passed, *self.fresh[firm]])):
                 if queue.stopped == loosened or not queue.row:
                     continue
                 if queue.at and all(need > barrier.most() for barrier, need in queue.at):
@@ -299,76 +255,100 @@ class Court:
 
     def _place(self, queue: Queue) -> tuple[bool, tuple[int, float, str]]:
         order, first = queue.row[0]
-        return not queue.firm and (queue.full.over == self.world.loosened or self.borrows(first)), order
-
-    def had_its_turn(self, gang: Gang) -> bool:
-        """P5: a gang later in the order was nominated in this cycle, and claimed what stops; that can help only in the next one."""
-        return any(each.since == self.world.now and each.order > gang.order for each in self.world.nominated.values())
+        return not queue.firm and (queue.full.over == self.loosened or self.borrows(first)), order
 
     def borrows(self, gang: Gang) -> bool:
         """Law P4: LOW that does not stay within the nominal of its pool, by its full size in the first flavor that it can use."""
-        queue, loosened = gang.queue, self.world.loosened
-        if queue.firm:
+        if gang.queue.firm:
             return False
         full = self._asked(gang).full
-        if full.over != loosened and any(need > quota.most() for quota, need in full.needs):
-            full.over = loosened
-        return full.over == loosened
+        if full.over != self.loosened and any(need > quota.most() for quota, need in full.needs):
+            full.over = self.loosened
+        return full.over == self.loosened
+
+    def before(self, gang: Gang) -> Iterator[Gang]:
+        """Gangs of its pool that wait or are nominated and come before it by P4. By W6, those that a limit of their user stops do not
+        count.
+        """
+        standing = self.borrows(gang), gang.order
+        for other in self._heads(gang.pool):
+            if (self.borrows(other), other.order) < standing:
+                yield other
+        yield from (each for each in self.nominated.values() if each.pool == gang.pool and each.order < gang.order)
 
     def is_head(self, gang: Gang) -> bool:
-        """No gang of its pool that waits or is nominated is ahead of it.
-
-        If something changed in this cycle, LOW ahead of it counts whether or not it borrows now: it may not have when the cycle came
-        to it. By W6, those that a limit of their user stops do not count.
+        """No gang is before it in its pool. If something changed in this cycle, LOW counts whether or not it borrows now: it may not
+        have when the cycle came to it.
         """
-        heads = [self.first(queue) for queue in self.world.waiting_in(gang.pool)]
-        waiting = [each for each in heads if each is not None and each is not gang]
-        nominated = [each for each in self.world.nominated.values() if each.pool == gang.pool and each is not gang]
-        borrows = self.borrows(gang)
-        if self._begun == self.world.changes:
-            ahead, standing = nominated, (borrows, gang.order)
-            if any((self.borrows(each), each.order) < standing for each in waiting):
-                return False
-        else:
-            ahead = waiting + nominated
-            if borrows and any(not each.firm and not self.borrows(each) for each in ahead):
-                return False
-        return not any(each.order < gang.order for each in ahead)
+        if self._begun == self.changes:
+            return next(self.before(gang), None) is None
+        nominated = [each for each in self.nominated.values() if each.pool == gang.pool]
+        borrows, others = self.borrows(gang), [*self._heads(gang.pool), *nominated]
+        return not any(
+            each.order < gang.order or (borrows and not each.firm and not self.borrows(each))
+            for each in others
+            if each is not gang
+        )
+
+    def _heads(self, pool: str) -> list[Gang]:
+        queues = [queue for firm in (True, False) for queue in self.waiting.get((pool, firm), ())]
+        return [first for queue in queues if (first := self.first(queue)) is not None]
 
     def first(self, queue: Queue, *, refused: bool = True) -> Gang | None:
         """Its first gang that no limit of its user stops. *refused*: also one that the cluster's scheduler refused."""
-        free = not self.world.limits and self.world.pools[queue.pool].get("user_gpus") is None
+        free = not self.limits and self.pools[queue.pool].get("user_gpus") is None
         for _, each in queue.row:
             if (refused or not each.refused) and (free or self.user_has_room(each, each.sizes[-1])):
                 return each
         return None
 
+    def may_start(self, gang: Gang) -> bool:
+        """Whether only quota and nodes can block it: P4, P5, Q5, T7, W3, W6 and W8 allow it to start.
+
+        P5: where a gang later in the order was nominated in this cycle, it claimed what stops. That can help only in the next one.
+        """
+        row = self.workflow(gang.workflow)
+        if gang.refused or row.get("held_by") or row.get("aside") or self.in_circle(gang.pool):
+            return False
+        if self.pools[gang.pool]["queueing"] == "STRICT_FIFO" and not self.is_head(gang):
+            return False
+        return not any(each.since == self.now and each.order > gang.order for each in self.nominated.values())
+
     def limits_of_user(self, gang: Gang) -> list[tuple[str, int, int]]:
         """Where the GPUs of the user of *gang* are limited, "" for all pools, how many are allowed and held."""
-        world = self.world
-        most = world.pools[gang.pool].get("user_gpus"), world.limits.get(gang.user, {}).get("gpus")
+        most = self.pools[gang.pool].get("user_gpus"), self.limits.get(gang.user, {}).get("gpus")
         if most == (None, None):
             return []
         each = zip(gang.holders, most, strict=True)
-        return [(where[0], limit, world.held.get(where, 0)) for where, limit in each if limit is not None]
+        return [(where[0], limit, self.held.get(where, 0)) for where, limit in each if limit is not None]
 
     def user_has_room(self, gang: Gang, counts: Sequence[int]) -> bool:
         """Law W6: no limit of its user stops the gang with *counts* pods. Others pass it if one does even at its smallest size."""
-        gpus = sum(count * need.get("gpu", 0) for count, need in zip(counts, gang.requests, strict=True))
-        return all(held + gpus <= most for _, most, held in self.limits_of_user(gang))
-
-    def may_start(self, gang: Gang) -> bool:
-        """Whether only quota and nodes can block it: P4, Q5, T7, W3, W6 and W8 allow it to start."""
-        row = self.world.workflows.get(gang.workflow, {})
-        if gang.refused or row.get("held_by") or row.get("aside") or self.world.tree.in_circle(gang.pool):
-            return False
-        return self.world.pools[gang.pool]["queueing"] != "STRICT_FIFO" or self.is_head(gang)
+        return all(held + gang.gpus(counts) <= most for _, most, held in self.limits_of_user(gang))
 
     def mine(self, action: Action) -> list[Gang]:
         """Returns the targets of a nomination for which no other gang is waiting."""
-        gangs = (self.world.gangs.get(name) for name in action["targets"])
-        return [gang for gang in gangs if gang is not None and CHARGED in gang.layers]
+        gangs = [self.gangs[name] for name in action.get("targets", ()) if name in self.gangs]
+        return [gang for gang in gangs if CHARGED in gang.layers]
 
-    def layers_of(self, gang: Gang) -> tuple[int, ...]:
-        """Where an admission must fit: what is nominated is charged already."""
-        return (REAL,) if gang.state == NOMINATED else LAYERS
+    def layers_of(self, gang: Gang, action: Action) -> Layers:
+        """Where *action* must fit: a nomination in what was decided, and later in what is held. Other decisions in both."""
+        return (CHARGED,) if "targets" in action else (REAL,) if gang.state == NOMINATED else LAYERS
+
+    def no_room(self, gang: Gang, places: Placement, layers: Layers) -> Iterator[str]:
+        """Law T1: room for each pod. Law N1: on nodes that take new pods. A gang that runs may stay where it is."""
+        were = {share["node"] for each in gang.placement if gang.state == ADMITTED for share in each["shares"]}
+        taken: dict[str, dict[str, int]] = {}
+        for need, each in zip(gang.requests, places, strict=True):
+            for share in each["shares"]:
+                if self.takes.get(share["node"]) != each["flavor"] and share["node"] not in were:
+                    yield f"node {share['node']} takes no new pods of flavor {each['flavor']}"
+                    return
+                mine = taken.setdefault(share["node"], {})
+                for resource, amount in need.items():
+                    mine[resource] = mine.get(resource, 0) + amount * share["count"]
+        for name, amounts in taken.items():
+            if name not in were and not fits(room := self.rooms[layers].of(name), amounts):
+                free = {resource: room.get(resource) for resource in amounts}
+                yield f"it needs {amounts} of node {name}, where {free} are free"
+                return

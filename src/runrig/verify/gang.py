@@ -1,6 +1,6 @@
 """A gang of the log, and the queues in which gangs wait."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +12,12 @@ Placement = list[dict[str, Any]]
 class Gang:
     """*order*: its position in the queue by P4, except for LOW that borrows. *state* None: it is not in the queue and holds nothing.
 
-    *layers*: those in which it is charged. *since*, *gpus*: time of its placement, and how many that has. *holders*: its user in the
-    top-level pool, and in all pools. *alike*: equal for gangs of one `Queue`.
-    *asked*: the last placement for which its amounts of quota were computed, with the tree, and these.
+    *layers*: those in which it is charged. *since*, *size*: time and GPUs of its placement. *alike*: equal for gangs of one `Queue`.
+    *holders*: whose GPUs W6 limits, the user in the top-level pool and in all pools. *scopes*: whose budget counts them (W7).
+    *asked*: the last placement for which its amounts of quota were computed, with the trees, and these.
     """
 
-    def __init__(self, row: Mapping[str, Any], user: str = "") -> None:
+    def __init__(self, row: Mapping[str, Any], user: str) -> None:
         self.id: str = row["id"]
         self.user = user
         self.pool: str = row["pool"]
@@ -29,15 +29,16 @@ class Gang:
         self.alike = self.pool, self.priority, repr(self.sets)
         self.refused: bool = bool(row.get("refused"))
         self.requests = [dict(each["requests"]) for each in self.sets]
-        self.counts = [each["count"] for each in self.sets]
         self.request = [(each["name"], each["count"], each.get("min_count")) for each in self.sets]
         self.state: str | None = PENDING
         self.placement: Placement = []
         self.asked: tuple[object, object, dict[str, int]] = (None, None, {})
         self.targets: tuple[str, ...] = ()
-        self.gpus, self.since = 0, 0.0
-        self.holders = (self.pool.partition("--")[0], user), ("", user)
+        self.size, self.since = 0, 0.0
         self.layers: tuple[int, ...] = ()
+        top = self.pool.partition("--")[0]
+        self.holders = (top, user), ("", user)
+        self.scopes = ("pool", top), ("user", user)
 
     def rank_as(self, priority: str) -> None:
         self.priority, self.firm = priority, priority != "LOW"
@@ -49,6 +50,10 @@ class Gang:
         ranges = [(count, count - (least or count)) for _, count, least in self.request]
         total = sum(width for _, width in ranges)
         return [[count - width * step // max(1, total) for count, width in ranges] for step in range(total + 1)]
+
+    def gpus(self, counts: Sequence[int]) -> int:
+        """*counts*: pods, one number per pod set."""
+        return sum([count * need.get("gpu", 0) for count, need in zip(counts, self.requests, strict=True)])
 
 
 class Full:
@@ -67,27 +72,14 @@ class Queue:
     def __init__(self, pool: str, *, firm: bool) -> None:
         self.pool, self.firm = pool, firm
         self.row: list[tuple[tuple[int, float, str], Gang]] = []
-        self.at, self.ways, self.if_stopped = list[Any](), list[Any](), list[Any]() or None
-        self.full = Full([])
-        self.asked: object = None
+        self.at, self.ways, self.if_stopped, self.full = list[Any](), list[Any](), list[Any](), Full([])
         self.vain = self.stopped = -1
+
+
+def counts_of(placement: Placement) -> list[int]:
+    return [each["count"] for each in placement]
 
 
 def counted(number: int, one: str) -> str:
     """``1 pod``, ``1,200 pods``."""
     return f"{number:,} {one}{'' if number == 1 else 's'}"
-
-
-def gpus_of(gang: Gang, placement: Placement) -> int:
-    return sum([each["count"] * need.get("gpu", 0) for each, need in zip(placement, gang.requests, strict=True)])
-
-
-def hold_gpus(held: dict[str, dict[int, str]], gang: Gang, *, take: bool) -> None:
-    """Takes the GPUs of the placement, or leaves those that it has. *held*: node → index → gang."""
-    for share in (share for each in gang.placement for share in each["shares"]):
-        mine = held.setdefault(share["node"], {})
-        for index in share["gpus"]:
-            if take:
-                mine[index] = gang.id
-            elif mine.get(index) == gang.id:
-                del mine[index]

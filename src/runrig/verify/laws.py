@@ -1,77 +1,110 @@
-"""Quota, order, preemption and partial admission: a law of docs/laws.md is a function, which yields what is wrong.
+"""Placement, quota, order, preemption and partial admission: a law of docs/laws.md is a function, which yields what is wrong. Its
+name begins with that of the law.
 
-It is asked before a decision is carried out, or at the end of a cycle.
+It is asked before a decision is carried out, after a gang is queued or a commit was carried out, or at the end of a cycle.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from typing import Any
 
-from .court import MOST_REQUEUES, Action, Commit, Court, Way
-from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang
-from .places import MOST_CHOICES, choices, no_room
+from .court import Commit, Court, Way
+from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, counted, counts_of
+from .places import MOST_CHOICES, choices, groups
 from .quota import CHARGED, LAYERS, REAL, Node
+from .world import Action
 
-# ---------------------------------------------------------------- quota
+MOST_REQUEUES = 100
+Wrong = Iterator[str]
 
 
-def balance(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def t1_placement(court: Court, gang: Gang, action: Action) -> Wrong:
+    """Placement, T1: a gang starts only with a node for every pod and one domain for every required group."""
+    if [each["pod_set"] for each in action["placement"]] != [each["name"] for each in gang.sets]:
+        yield "its placement does not match its pod sets"
+        return
+    usual = court.pools[gang.pool]["flavors"] or list(court.flavors)
+    for one, each in zip(gang.sets, action["placement"], strict=True):
+        if sum(share["count"] for share in each["shares"]) != each["count"]:
+            yield f"{each['pod_set']} gets {counted(each['count'], 'pod')}, but not a node for each"
+        if gang.state == PENDING and each["flavor"] not in ([one["platform"]] if one.get("platform") else usual):
+            yield f"{each['pod_set']} gets flavor {each['flavor']}, which it cannot use"
+    yield from _domains(court, gang, action["placement"])
+    layers = court.layers_of(gang, action)
+    with court.without([gang] if gang.state == ADMITTED else court.mine(action), layers):
+        yield from court.no_room(gang, action["placement"], layers)
+
+
+def _domains(court: Court, gang: Gang, places: Placement) -> Wrong:
+    levels = [each["label"] for each in court.pools[gang.pool]["topology_keys"]]
+    seen: dict[Any, tuple[Any, ...]] = {}
+    for index, each in enumerate(places) if any(each["topology"] for each in gang.sets) else ():
+        nodes = [share["node"] for share in each["shares"] for _ in range(share["count"])]
+        for number, name in enumerate(nodes):
+            if name not in court.nodes or _has_ended(court, gang, index, number):
+                continue
+            labels = court.nodes[name]["labels"]
+            for level, group in enumerate(groups(court, gang, (index, number))):
+                domain = tuple(labels.get(label) for label in levels[: level + 1])
+                if group is not None and (seen.setdefault(group, domain) != domain or None in domain):
+                    yield f"pods of one group are in {seen[group]} and {domain}"
+                    return
+
+
+def _has_ended(court: Court, gang: Gang, index: int, number: int) -> bool:
+    """Pods that have ended do not tie the group to their domain. A task without a count has one pod with its own name."""
+    name = gang.sets[index]["name"]
+    names = {f"{name}-{number}", name} if gang.sets[index]["count"] == 1 else {f"{name}-{number}"}
+    return gang.state == ADMITTED and any((gang.workflow, each) in court.ended for each in names)
+
+
+def q3_balance(court: Court, gang: Gang, action: Action) -> Wrong:
     """Balance, Q3: a gang may start if no node of the tree on its path then borrows more than its limit.
 
     Also Q1, Q2, Q4 and Q8, which define the tree, and R4: it must fit in what is held and in what was decided.
     """
-    return _beyond(court, gang, action, court.world.tree.headroom, "headroom is {}")
+    return _beyond(court, gang, action, Node.headroom, "headroom is {}")
 
 
-def guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def p2_guarantee(court: Court, gang: Gang, action: Action) -> Wrong:
     """Guarantee, P2: HIGH and NORMAL work may use the pool's quota and the unused quota of its cohorts."""
-    return _beyond(court, gang, action, court.world.tree.promise, "guarantee has {} left") if gang.firm else iter(())
+    return _beyond(court, gang, action, Node.promise, "guarantee has {} left") if gang.firm else iter(())
 
 
-def _beyond(court: Court, gang: Gang, action: Action, ask: Callable[[Node, str, int], int], what: str) -> Iterator[str]:
-    world, nominated = court.world, "targets" in action
-    with world.without(court.mine(action)) if nominated else nullcontext():
-        for key, amount in world.asked(gang, action["placement"]).items():
-            for layer in (CHARGED,) if nominated else court.layers_of(gang):
-                most = ask(world.leaf(gang), key, layer)
+def _beyond(court: Court, gang: Gang, action: Action, ask: Callable[[Node, int], int], what: str) -> Wrong:
+    layers = court.layers_of(gang, action)
+    with court.without(court.mine(action), layers):
+        for key, amount in court.asked(gang, action["placement"]).items():
+            for layer in layers:
+                most = ask(court.leaf(gang, key), layer)
                 if amount > most:
                     yield f"it uses {amount} {key} in pool {gang.pool}, whose {what.format(most)}"
 
 
-def stays_within_guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def p2_stays_within_guarantee(court: Court, gang: Gang, action: Action) -> Wrong:
     """Guarantee, P2: running LOW work becomes HIGH or NORMAL only if the guarantee has room for it next to what was decided."""
-    tree = court.world.tree
-    for key, amount in court.world.asked(gang, gang.placement).items() if not gang.firm else ():
-        most = tree.promise(tree.firm[gang.pool], key, CHARGED)
-        if action["priority"] != "LOW" and amount > most:
-            yield f"it becomes {action['priority']} with {amount} {key} in pool {gang.pool}, whose guarantee has {most} left"
+    becomes = action["priority"]
+    for key, amount in court.asked(gang, gang.placement).items() if becomes != "LOW" and not gang.firm else ():
+        most = court.tree(key).firm[gang.pool].promise(CHARGED)
+        if amount > most:
+            yield f"it becomes {becomes} with {amount} {key} in pool {gang.pool}, whose guarantee has {most} left"
 
 
-def no_cycles(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def q5_no_cycles(court: Court, gang: Gang, action: Action) -> Wrong:
     """No cycles, Q5: if a cycle of cohorts exists, nothing new starts in that tree."""
-    if court.world.tree.in_circle(gang.pool):
+    if court.in_circle(gang.pool):
         yield f"a cohort above pool {gang.pool} is its own ancestor"
 
 
-# ---------------------------------------------------------------- order
-
-
-def priorities(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def p1_priorities(court: Court, gang: Gang, action: Action) -> Wrong:
     """Priorities, P1: HIGH and NORMAL are never preempted; LOW preempts nothing."""
-    by = court.world.gangs.get(action["by"])
+    by = court.gangs.get(action["by"])
     if gang.firm:
         yield f"{gang.priority} is preempted for {action['by']}"
     if by is not None and not by.firm:
         yield f"LOW work preempts it: {by.id}"
 
 
-def gate(court: Court, gang: Gang, action: Action) -> Iterator[str]:
-    """Gate, P3: work that could never run is not accepted: HIGH and NORMAL beyond the guarantee, LOW beyond what it could borrow."""
-    few = len(court.world.flavors) ** len(gang.sets) <= MOST_CHOICES
-    if gang.workflow in court.arriving and few and not court.could_ever_start(gang):
-        yield f"it is accepted in pool {gang.pool}, whose quota could never hold its smallest size"
-
-
-def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def p4_queue_order(court: Court, gang: Gang, action: Action) -> Wrong:
     """Queue order, P4: priority, then LOW within quota before LOW that borrows, then submit time.
 
     Nobody before the gang could have started in its place. Where weights differ, LOW against LOW is not judged.
@@ -79,164 +112,158 @@ def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
     if gang.state != PENDING:
         return
     for other in court.ahead(gang):
-        if court.could_start(other) is not None and court.may_start(other) and not court.had_its_turn(other):
+        if court.could_start(other) is not None:
             yield f"it starts before {other.id}, which is ahead of it and could start"
 
 
-def strict_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def p4_strict_order(court: Court, gang: Gang, action: Action) -> Wrong:
     """Queue order, P4: in a STRICT_FIFO pool a later gang cannot start while the head waits, even if the head is nominated."""
-    if gang.state != PENDING or court.world.pools[gang.pool]["queueing"] != "STRICT_FIFO":
+    if gang.state != PENDING or court.pools[gang.pool]["queueing"] != "STRICT_FIFO":
         return
-    for queue in court.world.waiting_in(gang.pool):
-        other = court.first(queue)
-        if other is not None and (court.borrows(other), other.order) < (court.borrows(gang), gang.order):
-            yield f"it starts while {other.id} waits ahead of it in STRICT_FIFO pool {gang.pool}"
+    for other in court.before(gang):
+        does = "waits" if other.state == PENDING else "is nominated"
+        yield f"it starts while {other.id} {does} ahead of it in STRICT_FIFO pool {gang.pool}"
+        if other.state == PENDING:
             return
-    for other in court.world.nominated.values():
-        if other.pool == gang.pool and other.order < gang.order:
-            yield f"it starts while {other.id} is nominated ahead of it in STRICT_FIFO pool {gang.pool}"
 
 
-def keeps_its_place(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def p4_keeps_its_place(court: Court, gang: Gang, action: Action) -> Wrong:
     """Queue order, P4: a gang is queued with the pool, priority and submit time of its workflow, also after a preemption (R6)."""
-    row = court.world.workflows.get(gang.workflow, {})
+    row = court.workflow(gang.workflow)
     ours = {"pool": gang.pool, "priority": gang.priority, "submit_time": gang.submitted}
     for name, each in ours.items() if row else ():
         if each != row[name]:
             yield f"it is queued with {name.replace('_', ' ')} {each}, but its workflow has {row[name]}"
 
 
-def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
+def p4_follows_its_workflow(court: Court, gang: Gang, action: Action) -> Wrong:
+    """Queue order, P4: a running gang has the priority of its workflow."""
+    priority = court.workflow(gang.workflow).get("priority", action["priority"])
+    if priority != action["priority"]:
+        yield f"it becomes {action['priority']}, and its workflow is {priority}"
+
+
+def p3_gate(court: Court, gang: Gang, action: Action) -> Wrong:
+    """Gate, P3: work that could never run is not accepted: HIGH and NORMAL beyond the guarantee, LOW beyond what it could borrow."""
+    few = len(court.flavors) ** len(gang.sets) <= MOST_CHOICES
+    if gang.workflow in court.arriving and few and not court.could_ever_start(gang):
+        yield f"it is accepted in pool {gang.pool}, whose quota could never hold its smallest size"
+
+
+def p5_full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
     for queue in [*court.awake(firm=True), *court.awake(firm=False)]:
         gang = court.first(queue, refused=False)
         flavors = None if gang is None else court.could_start(gang)
-        if gang is not None and flavors is not None and court.may_start(gang) and not court.had_its_turn(gang):
+        if gang is not None and flavors is not None:
             yield gang, f"it is still waiting at the end of a cycle, but fits on {' and '.join(sorted({*flavors}))}"
 
 
-# ---------------------------------------------------------------- preemption
-
-
-def named_law(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def r1_named_law(court: Court, gang: Gang, action: Action) -> Wrong:
     """Preempt by priority, R1: PRIORITY takes LOW work of the preemptor's own pool, RECLAIM that of others (R2)."""
-    by = court.world.gangs.get(action["by"])
+    by = court.gangs.get(action["by"])
     if by is not None and (action["law"] == "PRIORITY") != (by.pool == gang.pool):
         yield f"{by.id} of pool {by.pool} preempts it in pool {gang.pool} by {action['law']}"
 
 
-def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
+def r1_own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
     """Preempt by priority, R1: after a cycle, no gang within its guarantee is waiting for LOW work of its own pool."""
-    world = court.world
-    if world.nominated:
-        return
-    asked: dict[str, list[tuple[Gang, list[Way]]]] = {}
-    waiting = [world.waiting.get((pool, True), {}) for pool, low in world.low.items() if low]
-    for queue in [each for queues in waiting for each in queues if each.vain != world.loosened]:
-        # LOW work makes no difference to the guarantee.
-        ways = court.ways_if_stopped(queue.row[0][1])
-        gang = court.first(queue, refused=False) if ways else None
-        if not ways:
-            queue.vain = world.loosened
-        elif gang is not None and court.may_start(gang):
-            asked.setdefault(gang.pool, []).append((gang, ways))
-    for pool, several in asked.items():
-        low = [each for each in world.low[pool].values() if not world.workflows.get(each.workflow, {}).get("aside")]
-        with world.without(low, LAYERS):
-            could = [gang for gang, ways in several if any(court.fits(gang, way, (CHARGED,)) for way in ways)]
-        for gang, _ in several:
-            if gang not in could:
-                gang.queue.vain = world.loosened
-                continue
-            yield gang, f"it is still waiting at the end of a cycle, while LOW work of its pool {pool} is running"
+    for pool, running in court.low.items() if not court.nominated else ():
+        asked: list[tuple[Gang, list[Way]]] = []
+        for queue in [each for each in court.waiting.get((pool, True), ()) if running and each.vain != court.loosened]:
+            ways = court.ways_if_stopped(queue.row[0][1])  # LOW work makes no difference to the guarantee.
+            gang = court.first(queue, refused=False) if ways else None
+            if not ways:
+                queue.vain = court.loosened
+            elif gang is not None and court.may_start(gang):
+                asked.append((gang, ways))
+        low = [each for each in running.values() if asked and not court.workflow(each.workflow).get("aside")]
+        with court.without(low, LAYERS):
+            could = [gang for gang, ways in asked if any(court.barrier(gang, way) is None for way in ways)]
+        for gang, _ in asked:
+            if gang in could:
+                yield gang, f"it is still waiting at the end of a cycle, while LOW work of its pool {pool} is running"
+            else:
+                gang.queue.vain = court.loosened
 
 
-def reclaim(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def r2_reclaim(court: Court, gang: Gang, action: Action) -> Wrong:
     """Reclaim, R2: a gang within its guarantee preempts LOW work of pools that hold more than their quota."""
-    world, mine = court.world, court.mine(action)
-    keys = world.asked(gang, action["placement"])
+    mine = court.mine(action)
     for target in mine:
-        if target.state != ADMITTED or target.pool == gang.pool or not keys:
+        if target.state != ADMITTED or target.pool == gang.pool:
             continue
-        node = world.tree.outermost(target.pool, gang.pool)
         numbers = []
-        with world.without(mine):
+        for key in court.asked(gang, action["placement"]):
+            tree = court.tree(key)
+            node = tree.outermost(target.pool, gang.pool)
+            with court.without(mine):
+                held = node.over()
             for other in mine:
-                if other.pool != gang.pool and world.tree.outermost(other.pool, gang.pool) is node:
-                    back = world.asked(other, other.placement)
-                    for key in keys:
-                        held, nominal = world.tree.over(node, key)
-                        numbers.append((held + back.get(key, 0) - nominal, held + back.get(key, 0), nominal, key))
-        over, held, nominal, key = max(numbers)
+                if other.pool != gang.pool and tree.outermost(other.pool, gang.pool) is node:
+                    back = held + court.asked(other, other.placement).get(key, 0)
+                    numbers.append((back - (node.whole or 0), back, node.whole, key, node.name))
+        over, held, nominal, key, name = max(numbers, default=(1, 0, 0, "", ""))
         if over <= 0:
-            yield f"it preempts {target.id} of {node.name}, which is within its quota (uses {held} of {nominal} {key})"
+            yield f"it preempts {target.id} of {name}, which is within its quota (uses {held} of {nominal} {key})"
 
 
-def no_needless_stops(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def r3_no_needless_stops(court: Court, gang: Gang, action: Action) -> Wrong:
     """No needless stops, R3: none of the preempted gangs could have been kept running."""
     mine = court.mine(action)
-    flavors, counts = [each["flavor"] for each in action["placement"]], [each["count"] for each in action["placement"]]
+    flavors = [each["flavor"] for each in action["placement"]]
+    way = court.way(gang, flavors, counts_of(action["placement"]), (CHARGED,))
     for target in mine:
         if target.state == ADMITTED:
-            with court.world.without([each for each in mine if each is not target]):
-                if court.fits(gang, court.way(gang, flavors, counts, (CHARGED,)), (CHARGED,)):
+            with court.without([each for each in mine if each is not target]):
+                if court.barrier(gang, way) is None:
                     yield f"it preempts {target.id}, but fits without that"
 
 
-def reserve_then_start(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def r4_reserve_then_start(court: Court, gang: Gang, action: Action) -> Wrong:
     """Reserve, then start, R4: HIGH or NORMAL work is nominated, and waits for gangs that run or stop."""
     if not gang.firm:
         yield "LOW work is nominated"
     for name in action["targets"]:
-        target = court.world.gangs.get(name)
+        target = court.gangs.get(name)
         if target is not None and target.state not in (ADMITTED, STOPPING):
             yield f"it waits for {name}, which does not run"
 
 
-def preempts_what_it_waits_for(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def r4_preempts_what_it_waits_for(court: Court, gang: Gang, action: Action) -> Wrong:
     """Reserve, then start, R4: who preempts is nominated and waits for whom it preempts."""
-    by = court.world.gangs.get(action["by"])
+    by = court.gangs.get(action["by"])
     if by is not None and (by.state != NOMINATED or gang.id not in by.targets):
         yield f"{by.id} preempts it, but is not nominated to wait for it"
 
 
-def keeps_its_reservation(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def r4_keeps_its_reservation(court: Court, gang: Gang, action: Action) -> Wrong:
     """Reserve, then start, R4: a nomination ends only if its place or its guarantee is gone, or W8 sets aside what it waits for."""
-    world = court.world
     for name in (each.partition("/")[0] for each in gang.targets):
-        if name in court.leaving or world.workflows.get(name, {}).get("aside"):
+        if name in court.leaving or court.workflow(name).get("aside"):
             return
-    with world.without([gang]):
-        lost = next(no_room(court.world, gang, gang.placement, (CHARGED,)), None)
-        if lost is None and not court.short_of_quota(gang, world.asked(gang, gang.placement), (CHARGED,)):
+    with court.without([gang]):
+        if court.has_quota(gang, (CHARGED,)) and not list(court.no_room(gang, gang.placement, (CHARGED,))):
             yield "its nomination ends, although its nodes and its guarantee are still there"
 
 
-def free_places(court: Court) -> Iterator[tuple[Gang, str]]:
+def r4_free_places(court: Court) -> Iterator[tuple[Gang, str]]:
     """Reserve, then start, R4: the preemptor is admitted in the cycle in which its nodes are free."""
-    for gang in list(court.world.nominated.values()):
-        aside = court.world.workflows.get(gang.workflow, {}).get("aside")
-        new = gang.since == court.world.now
-        if new or aside or court.short_of_quota(gang, court.world.asked(gang, gang.placement), (REAL,)):
+    for gang in list(court.nominated.values()):
+        new, aside = gang.since == court.now, court.workflow(gang.workflow).get("aside")
+        if new or aside or not court.has_quota(gang, (REAL,)):
             continue
-        if not list(no_room(court.world, gang, gang.placement, (REAL,))):
+        if not list(court.no_room(gang, gang.placement, (REAL,))):
             yield gang, "it is still nominated at the end of a cycle, although its nodes are free"
 
 
-def follows_its_workflow(court: Court, gang: Gang, action: Action) -> Iterator[str]:
-    """Queue order, P4: a running gang has the priority of its workflow."""
-    row = court.world.workflows.get(gang.workflow)
-    if row is not None and row["priority"] != action["priority"]:
-        yield f"it becomes {action['priority']}, and its workflow is {row['priority']}"
-
-
-def requeue(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def r6_requeue(court: Court, gang: Gang, action: Action) -> Wrong:
     """Requeue, R6: preempted work returns to the queue, at most 100 times."""
     if court.preempted.get(gang.id, 0) > MOST_REQUEUES:
         yield f"it is requeued after {court.preempted[gang.id]} preemptions"
 
 
-def edits_stop_nothing(court: Court, commit: Commit) -> Iterator[str]:
+def r7_edits_stop_nothing(court: Court, commit: Commit) -> Wrong:
     """Edits stop nothing, R7: creating, resizing or deleting a pool never stops running work."""
     edits = [kind for kind, action in commit.events if kind in ("PutCohort", "DropCohort") or _declares(kind, action)]
     for kind, action in commit.events if edits else ():
@@ -252,24 +279,21 @@ def _declares(kind: str, action: Action) -> bool:
     return any(pool[field] != before.get(field) for field in pool if not field.startswith("paused_"))
 
 
-# ---------------------------------------------------------------- partial admission
-
-
-def fewer_pods(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def a1_fewer_pods(court: Court, gang: Gang, action: Action) -> Wrong:
     """Fewer pods, A1: a task with `count` and `minCount` starts with the most pods that fit."""
-    counts, ladder = [each["count"] for each in action["placement"]], gang.sizes
+    counts, ladder = counts_of(action["placement"]), gang.sizes
     if counts not in ladder:
         yield f"it gets {counts} pods, which is not a step between {ladder[0]} and {ladder[-1]}"
-    elif gang.state == NOMINATED and sum(counts) < sum(each["count"] for each in gang.placement):
+    elif gang.state == NOMINATED and sum(counts) < sum(counts_of(gang.placement)):
         yield f"it starts with {counts} pods, fewer than it was nominated with"
     elif gang.state == PENDING and "targets" not in action and counts != ladder[0]:
         larger = ladder[ladder.index(counts) - 1]
-        ways = [court.way(gang, each, larger) for each in choices(court.world, gang)]
-        if court.user_has_room(gang, larger) and any(court.fits(gang, way) for way in ways):
+        ways = [court.way(gang, each, larger) for each in choices(court, gang)]
+        if court.user_has_room(gang, larger) and any(court.barrier(gang, way) is None for way in ways):
             yield f"it starts with {counts} pods, but fits with {larger}"
 
 
-def recorded_size(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+def a3_recorded_size(court: Court, gang: Gang, action: Action) -> Wrong:
     """Recorded size, A3: a requeued gang requests its full count again."""
     first = court.first_sets.setdefault(gang.id, gang.request)
     if gang.request != first:

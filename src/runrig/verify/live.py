@@ -5,10 +5,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from .chain import Chain
-from .court import Commit
-from .reading import Item, Joined
-from .verify import LAWFUL, UNLAWFUL, Checker, Report, of_chain
+from .chain import Chain, Item
+from .verify import LAWFUL, UNLAWFUL, Checker, Report, changes
 
 PAUSE_S = 0.5
 
@@ -29,16 +27,11 @@ def follow(
     *read*: returns the log after a revision, as `reading.log`. *begin*: the snapshot to begin with; 0: the start. *name*: of the log.
     *textfile*: gets metrics for Prometheus with each look.
     """
-    chain = Chain()
-    joined = Joined(name, chain)
-    found: list[Report] = []
+    chain, found = Chain(name), list[Report]()
     try:
         while not found:
-            for commit in joined.commits(read(joined.last or begin)):
-                found += checker.take(commit)
-                if isinstance(commit, Commit) and commit.gap:
-                    found, checker.not_proven = [], checker.decisions
-                found += of_chain(chain)
+            for commit in chain.commits(read(chain.at or begin)):
+                found = checker.read([commit]) + changes(chain)
                 if found:
                     break
             if textfile is not None:

@@ -4,7 +4,7 @@ A placement that is found is a proof; that none is found proves nothing, so the 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -119,25 +119,3 @@ def shared_levels(world: World, gang: Gang) -> int | None:
 def as_placement(flavors: Sequence[str], counts: Sequence[int]) -> Placement:
     """Returns a placement without nodes, for questions about quota."""
     return [{"flavor": flavor, "count": count} for flavor, count in zip(flavors, counts, strict=True)]
-
-
-def no_room(
-    world: World, gang: Gang, places: Placement, layers: tuple[int, ...], *, closed_is_fine: bool = False
-) -> Iterator[str]:
-    """Law T1: room for each pod. Law N1: on nodes that take new pods. *closed_is_fine*: on those where it is already."""
-    were = {share["node"] for each in gang.placement for share in each["shares"]} if closed_is_fine else set()
-    taken: dict[str, dict[str, int]] = {}
-    for need, each in zip(gang.requests, places, strict=True):
-        for share in each["shares"]:
-            if world.takes.get(share["node"]) != each["flavor"] and share["node"] not in were:
-                yield f"node {share['node']} takes no new pods of flavor {each['flavor']}"
-                return
-            mine = taken.setdefault(share["node"], {})
-            for resource, amount in need.items():
-                mine[resource] = mine.get(resource, 0) + amount * share["count"]
-    for name, amounts in taken.items():
-        room = {} if name in were else world.rooms[layers].of(name)
-        if name not in were and not fits(room, amounts):
-            free = {resource: room.get(resource) for resource in amounts}
-            yield f"it needs {amounts} of node {name}, where {free} are free"
-            return

@@ -1,220 +1,161 @@
-"""The quota tree of a log: balances, headroom and what HIGH and NORMAL work draws (Q1 to Q8, P2).
+"""The quota tree of a log for one flavor and resource: balances, headroom and what HIGH and NORMAL work draws (Q1 to Q8, P2).
 
-Amounts are kept per key, ``flavor/resource``, and per layer: CHARGED is what was decided, REAL is what is held.
+Amounts are kept per layer: CHARGED is what was decided, REAL is what is held.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 CHARGED, REAL = 0, 1
 LAYERS = (CHARGED, REAL)
 NO_LIMIT = 1 << 62
-UNLIMITED = 0, NO_LIMIT, NO_LIMIT
-ROOT, OWN = "the cluster", "own work of "
-
-
-class Sums:
-    """Sums of a node for one key in one layer. *balance*: T of law Q3. *held*: by its subtree, as far as CHARGED. *used*: by HIGH and
-    NORMAL work of it; *wanted*: what reaches it of *used*.
-    """
-
-    __slots__ = ("balance", "held", "used", "wanted")
-
-    def __init__(self) -> None:
-        self.balance = self.held = self.used = self.wanted = 0
+Rows = Mapping[str, Mapping[str, Any]]
 
 
 class Node:
-    """A node of the tree. *sums*: per layer and key. *quota*: key → (nominal, borrowing limit, lending limit). *whole*: key → the
-    nominal of a pool with its subpools. *path*: from itself to the root.
+    """A node of the tree, with *path* from itself to the root. *steps*: those of it that have limits, and the root: others pass on
+    any balance. *whole*: the nominal of a pool with its subpools; None for others.
+
+    Per layer: *balance*: T of law Q3. *held*: by its subtree, as far as CHARGED. *used*: by HIGH and NORMAL work of it; *wanted*: what
+    reaches it of *used*.
     """
 
-    __slots__ = ("_rungs", "is_pool", "name", "parent", "path", "quota", "sums", "whole")
+    __slots__ = ("balance", "borrow", "held", "lend", "name", "nominal", "path", "steps", "used", "wanted", "whole")
 
-    def __init__(self, name: str, parent: "Node | None", quota: Mapping[str, Any], *, is_pool: bool = False) -> None:
-        self.name, self.parent, self.is_pool = name, parent, is_pool
-        self.path: tuple[Node, ...] = (self, *(parent.path if parent is not None else ()))
-        self.quota = {key: limits(each) for key, each in quota.items()}
-        self.sums = defaultdict[str, Sums](Sums), defaultdict[str, Sums](Sums)
-        self.whole: dict[str, int] = {}
-        self._rungs: dict[str, tuple[list[Rung], list[Rung]]] = {}
+    def __init__(self, name: str, above: "Node | None", nominal: int, quota: Mapping[str, Any]) -> None:
+        """*quota*: has its limits."""
+        borrow, lend = quota.get("borrowing_limit"), quota.get("lending_limit")
+        self.name, self.nominal = name, nominal
+        self.whole: int | None = None
+        self.borrow, self.lend = NO_LIMIT if borrow is None else borrow, NO_LIMIT if lend is None else lend
+        self.path: tuple[Node, ...] = (self, *(above.path if above is not None else ()))
+        self.steps = tuple(each for each in self.path if len(each.path) == 1 or min(each.borrow, each.lend) < NO_LIMIT)
+        self.balance, self.held, self.used, self.wanted = [0, 0], [0, 0], [0, 0], [0, 0]
+        for layer in LAYERS:
+            self.move(nominal, layer)
 
-    def limits(self, key: str) -> tuple[int, int, int]:
-        return self.quota.get(key, UNLIMITED)
+    def move(self, change: int, layer: int) -> None:
+        """Changes the balance, and those above as far as they notice: what a node does not lend is not theirs."""
+        for node in self.steps:
+            old, lend = node.balance[layer], node.lend
+            node.balance[layer] = new = old + change
+            change = (new if new < lend else lend) - (old if old < lend else lend)  # Faster than min().
+            if not change:
+                return
 
-    def rungs(self, key: str) -> tuple[list["Rung"], list["Rung"]]:
-        """Its path, as (node, sums per layer, nominal, borrowing limit, lending limit).
+    def charge(self, amount: int, layer: int, *, firm: bool) -> None:
+        """*amount* below zero gives it back."""
+        self.move(-amount, layer)
+        asked = amount
+        for node in self.path if firm or layer == CHARGED else ():
+            node.held[layer] += amount
+            if firm:
+                node.used[layer] += amount
+            if firm and asked:
+                old, nominal = node.wanted[layer], node.nominal
+                node.wanted[layer] = new = old + asked
+                asked = max(0, new - nominal) - max(0, old - nominal)
 
-        Then those of it that count for Q3: with limits, and the root. Others pass on whatever is above and below them.
-        """
-        if key not in self._rungs:
-            path = [(each, (each.sums[CHARGED][key], each.sums[REAL][key]), *each.limits(key)) for each in self.path]
-            counts = [each for each in path if each[0].parent is None or each[3:] != UNLIMITED[1:]]
-            self._rungs[key] = path, counts
-        return self._rungs[key]
+    def headroom(self, layer: int) -> int:
+        """Law Q4, from the root down."""
+        room = self.steps[-1].balance[layer]
+        for node in self.steps[-2::-1]:
+            balance, lend = node.balance[layer], node.lend
+            room = min(balance + node.borrow, room + balance - lend if balance > lend else room)
+        return room
 
+    def may_draw(self, layer: int) -> int:
+        """Returns how much HIGH and NORMAL work below it can draw from the nodes above it, by P2, including what it draws now."""
+        drawn = free = 0
+        for node in reversed(self.path):
+            spare = node.nominal - node.wanted[layer]
+            drawn = min(node.borrow, max(0, free + drawn - min(0, spare)))
+            free = spare
+        return drawn
 
-Rung = tuple[Node, tuple[Sums, Sums], int, int, int]
+    def promise(self, layer: int) -> int:
+        """Law P2: how much more HIGH and NORMAL work of this leaf may use; below zero after a cut."""
+        most, free, own = NO_LIMIT, 0, self.path[1]
+        for node in self.path:
+            spare = node.nominal - node.wanted[layer]
+            if spare > 0:
+                free += spare
+            drawn = node.borrow if spare > 0 else max(0, node.borrow + spare)
+            if free + drawn < most:
+                most = free + drawn
+            if node.whole is not None and node is not own:
+                most = min(most, node.whole + node.may_draw(layer) - node.used[layer])
+        return most
 
+    def over(self, layer: int = CHARGED) -> int:
+        """Returns what the subtree holds without what HIGH and NORMAL work of it draws from the nodes above it, for law R2."""
+        asks = self.wanted[layer] - self.nominal
+        return self.held[layer] - (min(asks, self.may_draw(layer)) if asks > 0 else 0)
 
-def limits(quota: Mapping[str, Any]) -> tuple[int, int, int]:
-    borrow, lend = quota.get("borrowing_limit"), quota.get("lending_limit")
-    return (
-        quota.get("nominal", 0),
-        NO_LIMIT if borrow is None else borrow,
-        NO_LIMIT if lend is None else lend,
-    )
+    def spare(self, layer: int) -> int:
+        """How much more LOW work of the pool stays within its nominal, by law P4."""
+        return (self.whole or 0) - self.over(layer)
 
 
 class Tree:
-    """*firm* and *low*: pool → its two leaves. *nodes*: pools and cohorts by name. *circular*: cohorts above themselves (Q5)."""
+    """*firm* and *low*: pool → its two leaves. *pools*: their nodes."""
 
-    def __init__(self, pools: Mapping[str, Any], cohorts: Mapping[str, Any], capacity: Mapping[str, int]) -> None:
-        """*capacity*: key → what all nodes have of it; the caller keeps it up to date."""
-        self.capacity = capacity
-        self.root = Node(ROOT, None, {})
-        self.cohorts: dict[str, Node] = {}
+    def __init__(self, key: str, pools: Rows, cohorts: Rows, capacity: int) -> None:
+        """*key*: ``flavor/resource``. *capacity*: what all nodes have of it."""
+        self._key, self._declared, self._spare = key, cohorts, 0
+        self._root = Node("the cluster", None, 0, {"borrowing_limit": 0})
+        self._cohorts: dict[str, Node] = {}
         self.pools: dict[str, Node] = {}
         self.firm: dict[str, Node] = {}
         self.low: dict[str, Node] = {}
-        self.assigned: dict[str, int] = {}
-        self.circular: set[str] = set()
-        self._declared = cohorts
-        self._governed: dict[str, set[str]] = {}
-        there = {name: pool for name, pool in pools.items() if pool["state"] != "ARCHIVED"}
+        there = [pool for pool in pools.values() if pool["state"] != "ARCHIVED"]
         for name in cohorts:
             self._cohort(name)
-        for pool in sorted(there.values(), key=lambda pool: pool["parent"] is not None):
-            self._pool(pool, [each for each in there.values() if each["parent"] == pool["name"]])
-        weights = {each.get("weight", 1) for each in [*cohorts.values(), *there.values()]}
-        self.weighted = len(weights) > 1
+        for pool in sorted(there, key=lambda pool: pool["parent"] is not None):
+            self._pool(pool, [each for each in there if each["parent"] == pool["name"]])
+        self.resize(capacity)
 
-    def _cohort(self, name: str, below: tuple[str, ...] = ()) -> Node:
-        if name in self.cohorts:
-            return self.cohorts[name]
-        declared = self._declared.get(name, {})
-        above = declared.get("parent")
-        if above in (*below, name):
-            self.circular |= {name, *below[: below.index(above) + 1 if above in below else 0]}
-            above = None
-        parent = self.root if above is None else self._cohort(above, (name, *below))
-        if name not in self.cohorts:
-            self.cohorts[name] = self._node(Node(name, parent, declared.get("quotas", {})))
-        return self.cohorts[name]
+    def leaf(self, pool: str, *, firm: bool) -> Node:
+        return (self.firm if firm else self.low)[pool]
+
+    def resize(self, capacity: int) -> None:
+        """The root has what no quota assigns (Q8)."""
+        spare = max(0, capacity - sum(node.nominal for node in (*self._cohorts.values(), *self.firm.values())))
+        for layer in LAYERS:
+            self._root.move(spare - self._spare, layer)
+        self._spare = spare
+
+    def _quota(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        return row.get("quotas", {}).get(self._key, {})  # type: ignore[no-any-return]
+
+    def _cohort(self, name: str | None) -> Node:
+        for each in reversed(line(self._declared, name)[0]):
+            if each not in self._cohorts:
+                row = self._declared.get(each, {})
+                above, quota = self._cohorts.get(row.get("parent", ""), self._root), self._quota(row)
+                self._cohorts[each] = Node(each, above, quota.get("nominal", 0), quota)
+        return self._root if name is None else self._cohorts[name]
 
     def _pool(self, pool: Mapping[str, Any], subpools: list[Any]) -> None:
         """The node of a pool has its limits; its nominal is in the firm leaf, less what its subpools have."""
-        name, quota = pool["name"], pool["quotas"]
-        own = {key: each.get("nominal", 0) for key, each in quota.items()}
-        for each in subpools:
-            for key, part in each["quotas"].items():
-                own[key] = own.get(key, 0) - part.get("nominal", 0)
-        if pool["parent"] is not None:
-            above = self.pools[pool["parent"]]
-        else:
-            above = self.root if pool["cohort"] is None else self._cohort(pool["cohort"])
-        node = self.pools[name] = Node(name, above, quota, is_pool=True)
-        node.quota = {key: (0, *each[1:]) for key, each in node.quota.items()}
-        inner = Node(f"{OWN}{name}" if subpools else name, node, {}, is_pool=True)
-        leaf = self.firm[name] = Node(name, inner, {})
-        leaf.quota = {key: (nominal, NO_LIMIT, NO_LIMIT) for key, nominal in own.items()}
-        self.low[name] = Node(name, inner, {})
-        for key, nominal in own.items():
-            for each in leaf.path:
-                each.whole[key] = each.whole.get(key, 0) + nominal
-        self._node(leaf)
-
-    def _node(self, node: Node) -> Node:
-        """Hands the nominal of a new node up the tree."""
-        for key, (nominal, _, _) in node.quota.items():
-            self.assigned[key] = self.assigned.get(key, 0) + nominal
-            for layer in LAYERS:
-                self._move(node, key, nominal, layer)
-        return node
-
-    def _move(self, node: Node, key: str, change: int, layer: int) -> None:
-        """Changes the balance of *node*, and of those above as far as they notice: what it does not lend is not theirs."""
-        for _, pair, _, _, lend in node.rungs(key)[1]:
-            sums = pair[layer]
-            old = sums.balance
-            sums.balance = new = old + change
-            change = min(lend, new) - min(lend, old)
-
-    def charge(self, leaf: Node, key: str, amount: int, layer: int, *, firm: bool) -> None:
-        """*amount* below zero gives it back."""
-        self._move(leaf, key, -amount, layer)
-        asked = amount
-        for _, pair, nominal, _, _ in leaf.rungs(key)[0] if firm or layer == CHARGED else ():
-            sums = pair[layer]
-            sums.held += amount
-            if firm:
-                sums.used += amount
-            if firm and asked:
-                old = sums.wanted
-                sums.wanted = new = old + asked
-                asked = max(0, new - nominal) - max(0, old - nominal)
-
-    # ------------------------------------------------------------ questions
-
-    def governs(self, pool: str, resource: str) -> bool:
-        """A resource without quota in the pool and the cohorts above it is limited by the nodes alone."""
-        if pool not in self._governed:
-            self._governed[pool] = {key.partition("/")[2] for node in self.firm[pool].path for key in node.quota}
-        return resource in self._governed[pool]
-
-    def in_circle(self, pool: str) -> bool:
-        return bool(self.circular) and any(node.name in self.circular for node in self.pools[pool].path)
-
-    def headroom(self, node: Node, key: str, layer: int) -> int:
-        """Law Q4, from the root down."""
-        room = max(0, self.capacity.get(key, 0) - self.assigned.get(key, 0))
-        for each, pair, _, borrow, lend in reversed(node.rungs(key)[1]):
-            balance = pair[layer].balance
-            if each.parent is None:
-                room += balance
-            else:
-                room = min(balance + borrow, room + balance - lend if balance > lend else room)
-        return room
-
-    def may_draw(self, node: Node, key: str, layer: int) -> int:
-        """Returns how much HIGH and NORMAL work below *node* can draw from the nodes above it, by P2, including what it draws now."""
-        drawn, free = 0, -self.root.sums[layer][key].wanted
-        for each, pair, nominal, borrow, _ in reversed(node.rungs(key)[0]):
-            if each.parent is not None:
-                spare = nominal - pair[layer].wanted
-                drawn = min(borrow, max(0, free + drawn - min(0, spare)))
-                free = spare
-        return drawn
-
-    def promise(self, leaf: Node, key: str, layer: int) -> int:
-        """Law P2: how much more HIGH and NORMAL work of *leaf* may use; below zero after a cut."""
-        most, free = NO_LIMIT, 0
-        for node, pair, nominal, borrow, _ in leaf.rungs(key)[0]:
-            sums = pair[layer]
-            spare = nominal - sums.wanted
-            if spare > 0:
-                free += spare
-            drawn = 0 if node.parent is None else borrow if spare > 0 else max(0, borrow + spare)
-            if free + drawn < most:
-                most = free + drawn
-            if node.is_pool and node is not leaf.parent:
-                most = min(most, node.whole.get(key, 0) + self.may_draw(node, key, layer) - sums.used)
-        return most
-
-    def over(self, node: Node, key: str, layer: int = CHARGED) -> tuple[int, int]:
-        """Returns (what *node* holds without what it draws, its nominal), for law R2."""
-        sums = node.sums[layer][key]
-        drawn = max(0, sums.wanted - node.limits(key)[0])  # By HIGH and NORMAL work below it, from the nodes above it.
-        drawn = min(drawn, self.may_draw(node, key, layer)) if drawn else 0
-        return sums.held - drawn, node.whole.get(key, 0)
-
-    def spare(self, node: Node, key: str, layer: int) -> int:
-        held, nominal = self.over(node, key, layer)
-        return nominal - held
+        name, quota = pool["name"], self._quota(pool)
+        above = self._cohort(pool["cohort"]) if pool["parent"] is None else self.pools[pool["parent"]]
+        node = self.pools[name] = Node(name, above, 0, quota)
+        inner = Node(f"own work of {name}" if subpools else name, node, 0, {})
+        node.whole = quota.get("nominal", 0)
+        inner.whole = own = node.whole - sum(self._quota(each).get("nominal", 0) for each in subpools)
+        self.firm[name], self.low[name] = Node(name, inner, own, {}), Node(name, inner, 0, {})
 
     def outermost(self, preempted: str, preemptor: str) -> Node:
         """Returns the pool of *preempted* that counts for *preemptor* by R2: the outermost one below the node that both have in common."""
-        common = {id(node) for node in self.firm[preemptor].path}
-        below = [node for node in self.firm[preempted].path if id(node) not in common and node.is_pool]
-        return below[-1]
+        common = self.firm[preemptor].path
+        return [node for node in self.firm[preempted].path if node.whole is not None and node not in common][-1]
+
+
+def line(cohorts: Rows, name: str | None) -> tuple[list[str], str | None]:
+    """The cohorts from *name* up, each once, and the parent of the last: one of these if they are a cycle (Q5), else None."""
+    above: list[str] = []
+    while name is not None and name not in above:
+        above.append(name)
+        name = cohorts.get(name, {}).get("parent")
+    return above, name

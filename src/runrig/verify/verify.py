@@ -3,12 +3,13 @@
 import argparse
 import gc
 import json
+import math
 import multiprocessing
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,20 +18,58 @@ if not __package__:  # Run as a file: its folder is the package.
     __package__ = Path(__file__).resolve().parent.name
     __import__(__package__)
 
-from .chain import LAST, Chain, Snapshot
+from . import laws, lives
+from .chain import LAST, Chain, Snapshot, Unreadable
 from .court import Commit, Court
 from .gang import counted
-from .reading import Unreadable, commits, snapshots
-from .snapshots import difference
-from .table import AT_REST, CODES, EDITS, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
+from .reading import commits, snapshots
+from .replay import STEPS
+from .snapshots import court_of, difference
 
-ENGINE, CHAIN = "engine", "chain"
+COMMIT, AT_REST = "a commit", "the end of a cycle"
+_STARTS = (
+    *(
+        laws.t1_placement,
+        laws.q3_balance,
+        laws.p2_guarantee,
+        laws.q5_no_cycles,
+        laws.p4_strict_order,
+        laws.a1_fewer_pods,
+    ),
+    *(lives.w1_legal_step, lives.w3_hold, lives.s8_paused_pools, lives.w6_user_gpus, lives.w7_reached),
+)
+LAWS: Mapping[str, Sequence[Callable[..., Iterator[Any]]]] = {
+    "Queue": (
+        *(laws.p4_keeps_its_place, laws.r6_requeue, laws.a3_recorded_size),
+        *(lives.w1_inputs_are_done, lives.w5_others_have_ended, laws.p3_gate),
+    ),
+    "Admit": (*_STARTS, laws.p4_queue_order, lives.w2_no_gpu_twice, lives.w4_elements_at_a_time),
+    "Nominate": (*_STARTS, laws.r2_reclaim, laws.r3_no_needless_stops, laws.r4_reserve_then_start),
+    "Preempt": (lives.w1_legal_step, laws.p1_priorities, laws.r1_named_law, laws.r4_preempts_what_it_waits_for),
+    "Withdraw": (lives.w1_legal_step, laws.r4_keeps_its_reservation),
+    "Stop": (lives.w1_legal_step, lives.n2_drain, lives.p6_ends_in_time),
+    "Replace": (lives.w1_legal_step, laws.t1_placement),
+    "SetPriority": (lives.w1_legal_step, laws.p2_stays_within_guarantee, laws.p4_follows_its_workflow),
+    **dict.fromkeys(("Unqueue", "Refuse", "TryAgain"), (lives.w1_legal_step,)),
+    "PutPool": (lives.s3_drains, lives.s6_history),
+    "PutCohort": (lives.s6_history,),
+    "SetSpent": (lives.w7_said,),
+    "Submit": (lives.s7_closed_pools, lives.w6_waiting_limit, lives.p6_run_time),
+    "Reassign": (lives.p6_run_time,),
+    "MoveGroup": (lives.p6_ends_in_time,),
+    COMMIT: (laws.r7_edits_stop_nothing, lives.s1_shares_add_up),
+    AT_REST: (laws.p5_full_cycle, laws.r1_own_pool_first, laws.r4_free_places, lives.p6_in_time),
+}
+"""Before an action is carried out, after a gang is queued, after a commit with edits, and at the end of a cycle. The first two take
+the gang, if it is about one, and the action.
+"""
+CODES = sorted({law.__name__[:2].upper() for each in LAWS.values() for law in each})
+_JUDGED = LAWS.keys() | {"Release"}
+CHAIN = "chain"
+EDITS, DECISIONS = frozenset(("PutPool", "PutCohort", "DropCohort")), frozenset({*STEPS, "Queue"})
 PART, PER_PROCESSOR = 50_000, 4
 """Events that are worth a part, and parts per processor: some take longer than others."""
-REWRITTEN = "The log was rewritten, or it is a different log"
 LAWFUL, UNLAWFUL, NOT_READABLE = 0, 1, 2
-DECISIONS = frozenset(OF_GANGS) | {"Release"}
-JUDGED = frozenset(OF_GANGS) | frozenset(OF_DECLARATIONS)
 
 
 class Report(NamedTuple):
@@ -45,23 +84,16 @@ class Report(NamedTuple):
         return ": ".join(filter(None, (f"revision {self.revision}, {self.law}", self.who, self.what)))
 
 
-class Numbers(NamedTuple):
+@dataclass
+class Numbers:
     """*first*, *last*: times. *revision*: the last one."""
 
-    decisions: int
-    rests: int
-    not_proven: int
-    first: float | None
-    last: float
-    revision: int
-
-    def plus(self, then: "Numbers") -> "Numbers":
-        return then._replace(
-            decisions=self.decisions + then.decisions,
-            rests=self.rests + then.rests,
-            not_proven=self.not_proven + then.not_proven,
-            first=then.first if self.first is None else self.first,
-        )
+    decisions: int = 0
+    rests: int = 0
+    not_proven: int = 0
+    first: float | None = None
+    last: float = 0.0
+    revision: int = 0
 
     def text(self, reports: int) -> str:
         days = (self.last - (self.first or self.last)) / 86_400
@@ -75,21 +107,13 @@ class Checker:
     """Judges the commits of a log, in order. *laws*: only these; none: all."""
 
     def __init__(self, *, since: int = 0, laws: Iterable[str] = ()) -> None:
-        self.court = Court()
-        self.decisions = self.rests = self.not_proven = 0
-        self.first: float | None = None
-        self.last = 0.0
-        self._since, self._laws = since, frozenset(laws) or frozenset(CODES)
-        self._of_gangs = {kind: [law for law in each if law[0] in self._laws] for kind, each in OF_GANGS.items()}
-        self._of_declarations = {
-            kind: [law for law in each if law[0] in self._laws] for kind, each in OF_DECLARATIONS.items()
-        }
+        self.court, self.numbers = Court(), Numbers()
+        self._since, chosen = since, frozenset(laws) or frozenset(CODES)
+        coded = {kind: [(law.__name__[:2].upper(), law) for law in several] for kind, several in LAWS.items()}
+        listed = {kind: [each for each in several if each[0] in chosen] for kind, several in coded.items()}
+        self._laws = {kind: several for kind, several in listed.items() if several}
         self._told: set[tuple[str, str]] = set()
-        self._before: Commit | None = None
-
-    @property
-    def numbers(self) -> Numbers:
-        return Numbers(self.decisions, self.rests, self.not_proven, self.first, self.last, self.court.world.revision)
+        self._edited = math.inf
 
     def read(self, log: Iterable[Commit | Snapshot]) -> list[Report]:
         """Returns the unlawful decisions. Raises Unreadable where an event lacks what its kind needs.
@@ -97,110 +121,91 @@ class Checker:
         Where events are missing, retention has deleted a workflow that had ended; only what comes after that is judged.
         """
         found: list[Report] = []
-        for commit in chain(log, (None,)):
+        for commit in log:
             try:
-                for report in self.finish() if commit is None else self.take(commit):
+                for report in self.take(commit):
                     found.append(report)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 if found:  # After an unlawful decision, later events may be impossible.
                     return found
-                at, what = self.court.world.revision if commit is None else commit.revision, type(error).__name__
-                raise Unreadable(f"revision {at} is damaged, or from another release: {what} {error}") from error
+                what = f"{type(error).__name__} {error}"
+                raise Unreadable(f"revision {commit.revision} is damaged, or from another release: {what}") from error
             if isinstance(commit, Commit) and commit.gap:
-                found, self.not_proven = [], self.decisions
+                found, self.numbers.not_proven = [], self.numbers.decisions
         return found
-
-    def meet(self, snapshot: Snapshot) -> Iterator[Report]:
-        """Begins with *snapshot*, or compares it with what the log says."""
-        court = Court()
-        court.begin(snapshot)
-        if self.first is None:
-            self.court, self.first, self.last = court, court.world.now, court.world.now
-            return
-        what = difference(self.court.world, court.world) or self.court.spending.differs(court.spending, court.world.now)
-        if what is not None:
-            yield Report(snapshot.revision, CHAIN, "", f"the snapshot of this revision has another {what} than the log")
 
     def take(self, commit: Commit | Snapshot) -> Iterator[Report]:
         if isinstance(commit, Snapshot):
-            yield from self.meet(commit)
+            yield from self._meet(commit)
             return
-        before, self._before = self._before, commit
-        if before is not None:
-            yield from self._rest(before, commit)
-        world = self.court.world
-        self.court.turn_to(commit.time)
-        world.revision = commit.revision
-        self.first = commit.time if self.first is None else self.first
-        self.last = commit.time
-        self.court.leaving = {action["workflow"] for kind, action in commit.events if kind == "SetAside"}
-        self.court.arriving.clear()
-        judged, edited = commit.revision >= self._since, False
+        court, numbers, kinds = self.court, self.numbers, {kind for kind, _ in commit.events}
+        if commit.rest is not None:
+            yield from self._rest(commit.rest)
+        court.turn_to(commit.time)
+        numbers.revision, numbers.last = commit.revision, commit.time
+        numbers.first = commit.time if numbers.first is None else numbers.first
+        court.arriving, court.leaving = set(), {each["workflow"] for kind, each in commit.events if kind == "SetAside"}
+        self._edited = commit.time if kinds & {"PutPool", "PutCohort"} else -math.inf
+        judged = self._laws if commit.revision >= self._since else {}
         for kind, action in commit.events:
-            if judged and kind in JUDGED:
-                yield from self._judge(commit.revision, kind, action)
+            if kind not in _JUDGED:
+                court.apply(kind, action)
+                continue
+            if kind == "Queue":  # Its laws judge the new gang.
+                court.apply(kind, action)
+            if kind in judged:
+                yield from self._judge(kind, action)
             if kind in DECISIONS:
-                self.decisions += 1
-                self.not_proven += not judged
-            edited = edited or kind in EDITS
-            self.court.apply(kind, action)
-        for law, judge in OF_COMMITS if judged and edited else ():
-            if law in self._laws:
-                yield from (Report(commit.revision, law, "", what) for what in judge(self.court, commit))
-        self.court.forget()
+                numbers.decisions += 1
+                numbers.not_proven += not judged
+            if kind != "Queue":
+                court.apply(kind, action)
+        for law, judge in judged.get(COMMIT, ()) if kinds & EDITS else ():
+            yield from (Report(commit.revision, law, "", what) for what in judge(court, commit))
+        if commit.end:
+            yield from self._rest(commit.time)
 
-    def finish(self) -> Iterator[Report]:
-        if self._before is not None:
-            yield from self._rest(self._before, None)
+    def _meet(self, snapshot: Snapshot) -> Iterator[Report]:
+        """Begins with *snapshot*, or compares it with what the log says."""
+        court, numbers = court_of(snapshot), self.numbers
+        if numbers.first is None:
+            self.court, numbers.first, numbers.last, numbers.revision = court, court.now, court.now, snapshot.revision
+        elif (what := difference(self.court, court)) is not None:
+            yield Report(snapshot.revision, CHAIN, "", f"the snapshot of this revision has another {what} than the log")
 
-    def _judge(self, revision: int, kind: str, action: Any) -> Iterator[Report]:
-        for law, declared in self._of_declarations.get(kind, ()):
-            for what in declared(self.court, action):
-                yield Report(revision, law, "", what)
-        if kind not in OF_GANGS:
-            return
-        world, self.court.kind = self.court.world, kind
-        self.court.renew()
-        gang = world.queued(action) if kind == "Queue" else world.gangs.get(action["gang"])
-        if gang is None:
-            if "W1" in self._laws:
-                yield Report(revision, "W1", action["gang"], f"{kind} of a gang that is not in the queue")
-            return
-        for law, judge in self._of_gangs[kind]:
-            for what in judge(self.court, gang, action):
-                yield Report(revision, law, gang.id, what)
+    def _judge(self, kind: str, action: Any) -> Iterator[Report]:
+        court, at, gang = self.court, self.numbers.revision, None
+        court.kind, several = kind, self._laws[kind]
+        if kind in DECISIONS:
+            gang = court.gangs.get(action["gang"] if kind != "Queue" else action["gang"]["id"])
+            if gang is None:
+                if ("W1", lives.w1_legal_step) in several:
+                    yield Report(at, "W1", action["gang"], f"{kind} of a gang that is not in the queue")
+                return
+        for law, judge in several:
+            for what in judge(court, gang, action):
+                yield Report(at, law, gang.id if gang else "", what)
 
-    def _rest(self, commit: Commit, then: Commit | None) -> Iterator[Report]:
-        at = _rested(commit, then)
-        if at is None or commit.revision < self._since:
+    def _rest(self, at: float) -> Iterator[Report]:
+        """A cycle ended. It archives drained pools after all decisions, so only the next cycle takes them into account."""
+        court, revision = self.court, self.numbers.revision
+        if at <= self._edited or revision < self._since:
             return
-        self.rests += 1
-        self.court.renew()
-        self.court.turn_to(at)
+        self.numbers.rests += 1
+        court.turn_to(at)
         waits: set[tuple[str, str]] = set()
-        for law, judge in AT_REST:
-            for gang, what in judge(self.court) if law in self._laws else ():
+        for law, judge in self._laws.get(AT_REST, ()):
+            for gang, what in judge(court):
                 waits.add((law, gang.id))
                 if (law, gang.id) not in self._told:
-                    yield Report(commit.revision, law, gang.id, what)
+                    yield Report(revision, law, gang.id, what)
         self._told = waits
 
 
-def _rested(commit: Commit, then: Commit | None) -> float | None:
-    """Returns when a cycle ended between *commit* and *then*, the next one. If the log does not record that, *then* must be of the
-    engine, and later.
-    """
-    at = None
-    if then is not None and then.says:
-        at = then.rest
-    elif commit.end or (
-        commit.end is None and then is not None and commit.actor == ENGINE == then.actor and then.time > commit.time
-    ):
-        at = commit.time
-    if at is None or at > commit.time:
-        return at
-    # A cycle archives drained pools after all decisions, so only the next cycle takes them into account.
-    return None if any(kind in ("PutPool", "PutCohort") for kind, _ in commit.events) else at
+def changes(chain: Chain) -> list[Report]:
+    """Reports changes of the log since it was written."""
+    found = [Report(at, CHAIN, "", "this commit or an earlier one was changed") for at in chain.broken]
+    return found + [Report(at, CHAIN, "", "the snapshot of this revision was changed") for at in chain.altered]
 
 
 class Judged(NamedTuple):
@@ -209,18 +214,13 @@ class Judged(NamedTuple):
     reports: list[Report]
     numbers: Numbers
     begun: int
-    hashes: Chain
-
-
-def of_chain(hashes: Chain) -> list[Report]:
-    changed = [Report(at, CHAIN, "", "this commit or an earlier one was changed") for at in hashes.broken]
-    return changed + [Report(at, CHAIN, "", "the snapshot of this revision was changed") for at in hashes.altered]
+    chain: Chain
 
 
 def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upto: int) -> Judged:
     """Judges the commits after revision *after*, beginning with its snapshot, up to *upto*. Raises Unreadable."""
-    hashes, checker = Chain(head), Checker(since=since, laws=laws)
-    log, found = commits(path, hashes, after, upto), list[Report]()
+    chain, checker = Chain(path, head), Checker(since=since, laws=laws)
+    log, found = commits(path, chain, after, upto), list[Report]()
     collects = gc.isenabled()
     gc.disable()  # Nothing here refers to itself, and collecting takes a tenth of the time.
     try:
@@ -228,12 +228,12 @@ def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upt
         for _ in log:  # Checks the rest of the chain even if the decisions became impossible.
             pass
     except Unreadable:
-        if not hashes.broken:
+        if not chain.broken:
             raise
     finally:
         if collects:
             gc.enable()
-    return Judged(found + of_chain(hashes), checker.numbers, after, hashes)
+    return Judged(found + changes(chain), checker.numbers, after, chain)
 
 
 def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: bool, say: Callable[[str], None]) -> int:
@@ -242,21 +242,20 @@ def check(path: str, *, since: int, laws: Sequence[str], head: str, as_json: boo
     Without *head*, begins at the last snapshot before *since*. Cuts a long log at snapshots, to check it on all processors.
     *head*: a commit must have this hash; "": none has to.
     """
-    parts = together(
-        [(path, since, laws, head, after, upto) for after, upto in cuts(snapshots(path), 0 if head else since)]
-    )
+    edges = cuts(snapshots(path), 0 if head else since)
+    parts = together([(path, since, laws, head, after, upto) for after, upto in edges])
     found = [report for part in parts for report in part.reports]
-    numbers = parts[0].numbers
-    for part in parts[1:]:
-        numbers = numbers.plus(part.numbers)
-    if head and not any(part.hashes.found for part in parts):
-        found.append(Report(numbers.revision, CHAIN, "", f"no commit has the hash {head}. {REWRITTEN}"))
+    totals = {name: sum(getattr(part.numbers, name) for part in parts) for name in ("decisions", "not_proven", "rests")}
+    began = next((part.numbers.first for part in parts if part.numbers.first is not None), None)
+    numbers = replace(parts[-1].numbers, **totals, first=began)
+    if head and not any(part.chain.found for part in parts):
+        what = f"no commit has the hash {head}. The log was rewritten, or it is a different log"
+        found.append(Report(numbers.revision, CHAIN, "", what))
     for report in found:
         say(json.dumps(report._asdict()) if as_json else str(report))
-    first = next((part.hashes.first for part in parts if part.hashes.first), 0)
-    broken, newest = [at for part in parts for at in part.hashes.broken], parts[-1].hashes.last.hex()
+    first = next((part.chain.first for part in parts if part.chain.first), 0)
+    broken, newest = [at for part in parts for at in part.chain.broken], parts[-1].chain.last.hex()
     if as_json:
-        totals = {name: getattr(numbers, name) for name in ("decisions", "not_proven", "rests")}
         hashed = {"from": first or None, "broken": broken, "head": newest if first else None}
         say(json.dumps(totals | {"unlawful": len(found), "snapshot": parts[0].begun or None, "chain": hashed}))
     else:

@@ -12,8 +12,8 @@ from runrig.store import SqlStore, schema
 from runrig.store.backup import check_tables
 from runrig.store.chain import HASHED
 from runrig.store.codec import dumps
-from runrig.verify.chain import Event, Snapshot, leaf_of, snapshot_of
-from runrig.verify.reading import FORMAT, Unreadable, log, merged
+from runrig.verify.chain import Event, Snapshot, Unreadable, leaf_of, snapshot_of
+from runrig.verify.reading import FORMAT, log, merged
 
 AT_ONCE = 2_000
 _EVENT, _LEAF, _SPEC, _SNAPSHOT = schema.events.c, schema.leaves.c, schema.specifications.c, schema.snapshots.c
@@ -76,4 +76,4 @@ def _event(row: Any) -> Event:
     revision, seq, time, actor, kind, law, action, hash, about = row
     at = round(time * 1_000_000)
     leaf = leaf_of(revision, seq, at, actor, kind, law, dumps(action))
-    return Event(revision, seq, at, actor, kind, law, action, None, leaf, hash or b"", about or {})
+    return Event(revision, seq, at, actor, kind, law, action, leaf, hash or b"", about or {})

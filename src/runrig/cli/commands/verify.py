@@ -56,7 +56,7 @@ def verify(
     machine. It is only read, also while the server runs. The exit code is 0 if all decisions follow the rules, 1 if one does not
     or the log was changed, 2 if the file cannot be read. With --live, it checks new decisions within a second.
     """
-    from runrig.verify.reading import Unreadable
+    from runrig.verify.chain import Unreadable
     from runrig.verify.verify import check, known_hash, known_laws
 
     path = file or str(address.database())
@@ -75,8 +75,9 @@ def verify(
 
 def _follow(path: str, since: int, laws: Sequence[str], *, as_json: bool, textfile: Path | None) -> int:
     """Begins at the last snapshot before *since*, or at the last one of all."""
+    from runrig.verify.chain import Item
     from runrig.verify.live import follow
-    from runrig.verify.reading import Item, log, snapshots
+    from runrig.verify.reading import log, snapshots
     from runrig.verify.verify import Checker
 
     read: Callable[[int], Iterable[Item]] = partial(log, path)
