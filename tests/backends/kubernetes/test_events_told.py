@@ -69,10 +69,13 @@ def test_task_or_attempt_shows_only_its_own_events(tmp_path: Path) -> None:
             ({"task_name": "main"}, [run, pulled]),
             ({"task_name": "other"}, [backoff]),
             ({"retry_id": 1}, [backoff]),
+            ({"task_name": "main", "retry_id": 0}, [run, pulled]),
         ]
-        asked += [({"task_name": "main", "retry_id": 0}, [run, pulled]), ({"task_name": "main", "retry_id": 1}, [])]
         for query, lines in asked:
             assert it.get("/api/workflow/a-1/events", **query).splitlines() == lines, query
+        missing = it.http.get("/api/workflow/a-1/events", params={"task_name": "main", "retry_id": 1})
+        said = "a-1 has no such attempt. Attempts so far: main 1"
+        assert (missing.status_code, missing.json()["message"]) == (404, said)
 
 
 @pytest.mark.usefixtures("noted")

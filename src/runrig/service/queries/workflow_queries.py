@@ -253,10 +253,12 @@ class WorkflowQueries:
         split = noted(spreads(self._asker, ours))
         theirs: Iterable[ClusterEvent] = sorted((*self._backend.events(workflow.id), *split), key=_when)
         if task is not None or retry_id is not None:
-            self.attempts(workflow.id, task=task, retry_id=retry_id, record=record)
             ours = (event for event in ours if isinstance(event.action, _OF_A_TASK) and asked(event.action.key))
             theirs = (event for event in theirs if asked(event.key))
-        return tuple(heapq.merge(ours, theirs, key=_when))
+        found = tuple(heapq.merge(ours, theirs, key=_when))
+        if not found:
+            self.attempts(workflow.id, task=task, retry_id=retry_id, record=record)
+        return found
 
     def _named(self, events: Log, named: Callable[[Iterable[str]], Names]) -> tuple[Names, Log]:
         """Returns the names that a workflow's log may show, and the log with these. *named*: the names, by preemptors."""
