@@ -250,7 +250,7 @@ def _labels(nodes: Iterable[Object], uses: Uses) -> Iterator[Finding]:
         if needed and not any(needed.items() <= each.items() for each in labels.values()):
             text = " ".join(f"{name}={value}" for name, value in sorted(needed.items()))
             words = f"No node with GPUs has the labels of flavor {flavor}: {text}"
-            yield _problem("labels", words, f"kubectl label node kinds.NODE {text}")
+            yield _problem("labels", words, f"kubectl label node NODE {text}")
 
 
 # ---------------------------------------------------------------- words
