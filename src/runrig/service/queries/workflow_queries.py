@@ -255,7 +255,7 @@ class WorkflowQueries:
         if task is not None or retry_id is not None:
             ours = (event for event in ours if isinstance(event.action, _OF_A_TASK) and asked(event.action.key))
             theirs = (event for event in theirs if asked(event.key))
-        found = tuple(heapq.merge(ours, theirs, key=_when))
+        found: tuple[Event | ClusterEvent, ...] = tuple(heapq.merge(ours, theirs, key=_when))
         if not found:
             self.attempts(workflow.id, task=task, retry_id=retry_id, record=record)
         return found
