@@ -164,3 +164,15 @@ def test_changed_byte_is_refused_or_harmless_or_changes_only_free_text(tmp_path:
             refused += 1
     assert refused > FLIPS / 2
     assert unseen <= ONLY_SAID_ONCE
+
+
+def test_unreadable_event_stops_no_decisions(tmp_path: Path) -> None:
+    """What a server decides from is in other tables; who asks for the event gets the error."""
+    path = tmp_path / "runrig.db"
+    path.write_bytes(whole())
+    expected = loaded(path)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE events SET action = '{broken' WHERE rowid = (SELECT max(rowid) FROM events)")
+    assert loaded(path) == expected
+    with closing(SqlStore.open(path, exclusive=True)) as store, pytest.raises(ServerFault, match="is not JSON"):
+        store.log.events()

@@ -25,7 +25,7 @@ from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
 from runrig.service.runtime import logs
-from runrig.service.runtime.loading import check_rows, uncollected
+from runrig.service.runtime.loading import check_rows, latest_events, uncollected
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.state_lock import StateLock
 from runrig.service.runtime.writing import Command, Job, Revision, Touched, Writing, about_of, step
@@ -42,8 +42,8 @@ STEPS_PER_PART = 120 * STEP
 MOST_FRESH_STARTS = 50
 """How often one cycle restarts its decisions because of other commits; then the next cycle takes over."""
 
-LATEST, AT_FIRST = 5_000, 400
-"""Committed events kept in memory for readers that follow the log, and the revisions before the loaded one that they begin with."""
+LATEST = 5_000
+"""Committed events kept in memory for readers that follow the log."""
 LONGEST_HOLD_S = 5.0
 """Seconds after which a holder of the lock counts as stuck."""
 
@@ -124,7 +124,7 @@ class Transactor:
             with uncollected():
                 loaded = self._store.load()
                 check_rows(loaded)
-                self._latest = deque(self._store.log.events(after=loaded.revision - AT_FIRST), maxlen=LATEST)
+                self._latest = deque(latest_events(self._store, loaded.revision), maxlen=LATEST)
                 self._state = State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
                 self.stored = loaded.revision
         return self._state
