@@ -408,6 +408,23 @@ def _waits_for_nothing(log: list[Commit], place: Place, action: Any) -> list[Eve
     return [("Queue", {"gang": again})] if again else []
 
 
+def _refused(chance: random.Random, log: list[Commit]) -> list[Commit] | None:
+    """After a commit in which a gang starts, the gate refuses one like it."""
+    found = [
+        place for place in places(log[:-1], "Admit") if len(queued(log, _gang_at(log, place), place)["pod_sets"]) == 1
+    ]
+    if not found:
+        return None
+    at, number = chance.choice(found)
+    gang = queued(log, _gang_at(log, (at, number)), (at, number))
+    refused = {"user": "ann", "law": "P3", "numbers": {}, "gang": gang}
+    return [*log[: at + 1], log[at + 1]._replace(refused=[refused]), *log[at + 2 :]]
+
+
+def _gang_at(log: list[Commit], place: Place) -> str:
+    return str(log[place[0]].events[place[1]][1]["gang"])
+
+
 def _within_quota(log: list[Commit], place: Place, action: Any) -> list[Event]:
     own = pool_at(log, queued(log, action["gang"], place)["pool"], place)
     there = running(log, place)
@@ -433,6 +450,7 @@ def _running(action: Any) -> bool:
 
 TAINT = {"key": "broken", "value": "yes", "effect": "NoSchedule"}
 WAYS: dict[str, Way] = {
+    "the gate refuses what could run": _refused,
     "a GPU is given twice": after("Admit", _gpu_twice, has_gpus),
     "a pod gets too few GPUs": changed("Admit", _too_few_gpus, has_gpus),
     "a gang starts on a node that is not there": changed("Admit", _other_node),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runrig.verify.verify import CODES
+from runrig.verify.verify import CODES, Checker
 from tests.verify.logs import (
     Event,
     admit,
@@ -36,6 +36,28 @@ def test_a_late_start_is_found_only_where_the_log_marks_the_end_of_a_cycle() -> 
     declared, submitted, later = log(TWO, work("w", "a"), [submit("x", "b", at=3.0)])
     assert reports([declared, submitted, later]) == []
     assert {report.law for report in reports([declared, submitted, later._replace(rest=2.5)])} == {"P5"}
+
+
+def test_the_gate_refuses_only_what_could_never_run() -> None:
+    """P3: within its guarantee, or for LOW by borrowing, on nodes that are free of all else."""
+
+    def refused(priority: str, gpus: int) -> set[str]:
+        gang = queue("x", "a", priority, gpus=gpus)[1]["gang"]
+        said = [{"user": "ann", "law": "P3", "numbers": {}, "gang": gang}, {"user": "ann", "law": "S7", "numbers": {}}]
+        full = [*work("w", "b", "LOW", gpus=4), admit("w", ("n0", 1, [0, 1, 2, 3]))]
+        declared, running, later = log(TWO, full, [submit("z", "b", at=3.0)])
+        return broken([declared, running, later._replace(refused=said)])
+
+    assert refused("NORMAL", 3) == refused("LOW", 5) == set()
+    assert refused("NORMAL", 2) == refused("LOW", 4) == {"P3"}
+
+
+def test_a_late_start_is_not_proven_where_a_search_reached_its_limit() -> None:
+    declared, waiting, later = log(TWO, work("w", "a"), [submit("x", "b", at=3.0)])
+    checker = Checker()
+    assert checker.read([declared, waiting, later._replace(rest=2.5, unproven=["w/g"])]) == []
+    assert checker.numbers.not_proven == 1
+    assert broken([declared, waiting, later._replace(rest=2.5, unproven=["x/g"])]) == {"P5"}
 
 
 def starts(index: int) -> list[Event]:

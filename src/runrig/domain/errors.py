@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 
+from runrig.domain.gangs import Gang
+
 MOST_OF_A_WORD, MOST_OF_A_MESSAGE = 500, 2_000
 """Characters. Messages quote wrong values, which can be as large as a request."""
 _LONG_WORD = re.compile(rf"\S{{{MOST_OF_A_WORD + 1},}}")
@@ -101,9 +103,13 @@ class Changed(Conflict):
 
 
 class Refused(RunrigError):
-    """The request can never run, or would break a guarantee. *law*: the rule that forbids it (docs/laws.md)."""
+    """The request can never run, or would break a guarantee. *law*: the rule that forbids it (docs/laws.md).
+
+    *gang*: set by the gate if no quota or nodes could ever hold it (rule P3), for the log.
+    """
 
     code = "RESOURCE"
+    gang: Gang | None = None
 
     def __init__(self, message: str, law: str, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message, {"law": law, **(details or {})})

@@ -13,8 +13,9 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
+from runrig.domain.gangs import Gang
 from runrig.store import schema
-from runrig.store.codec import dumps
+from runrig.store.codec import dumps, encode
 from runrig.store.dialect import Dumped, insert_rows
 from runrig.store.rows import Row
 from runrig.store.text import checked_dumps
@@ -59,11 +60,24 @@ def chained(rows: Sequence[Row], before: bytes, about: Mapping[int, Any]) -> tup
             found.append((revision, seq, time, actor, kind, Dumped(action, text), law, *whose, None, None))
         said = None
         if revision in about:
-            said = Dumped(about[revision], checked_dumps(about[revision]))
+            plain = _plain(about[revision])
+            said = Dumped(plain, checked_dumps(plain))
             digest.update(said.text.encode())
         before = digest.digest()
         found[-1] = (*found[-1][:-2], before, said)
     return found, before
+
+
+def _plain(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Gangs that were refused are written as those that are queued."""
+    if "refused" not in about:
+        return about
+    return {
+        **about,
+        "refused": [
+            each | {"gang": encode(Gang, each["gang"])} if "gang" in each else each for each in about["refused"]
+        ],
+    }
 
 
 def keep_leaves(connection: Connection, which: Any) -> int:

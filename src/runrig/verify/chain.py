@@ -158,7 +158,9 @@ class Chain:
             rest = before if last_actor == ENGINE == actor and time > before else None
         gap = revision != last + 1 or len(there) != listed[-1].seq + 1
         self._before = revision, actor, time
-        yield Commit(revision, time, actor, [(event.kind, event.action) for event in there], rest=rest, gap=gap)
+        events = [(event.kind, event.action) for event in there]
+        refused, unproven = about.get("refused", ()), about.get("unproven", ())
+        yield Commit(revision, time, actor, events, rest=rest, gap=gap, refused=refused, unproven=unproven)
 
     def take(self, revision: int, events: Sequence[Event]) -> None:
         stored, self.at = events[-1].hash, revision

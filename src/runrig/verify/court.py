@@ -6,18 +6,19 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .gang import ADMITTED, NOMINATED, Full, Gang, Placement, Queue
-from .nodes import Barrier, Column, fits
+from .nodes import Barrier, Column, Rooms, fits
 from .places import Search, as_placement, choices, shared_levels
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 from .replay import Replay
-from .world import Action, Layers
+from .world import Action, Layers, Row
 
 _place = itemgetter(0)
 
 
 class Commit(NamedTuple):
     """*events*: (kind, action) in order. *end*: a cycle ends with it. *rest*: when a cycle ended before it that left nothing to
-    decide; None: none did. *gap*: events are missing before it or in it.
+    decide; None: none did. *gap*: events are missing before it or in it. *refused*: what the gate rejected before it. *unproven*:
+    gangs for which the scheduler says that a search reached its limit.
     """
 
     revision: int
@@ -27,6 +28,8 @@ class Commit(NamedTuple):
     end: bool = False
     rest: float | None = None
     gap: bool = False
+    refused: Sequence[Row] = ()
+    unproven: Sequence[str] = ()
 
 
 class Quota(Barrier):
@@ -54,7 +57,8 @@ class Way(NamedTuple):
 
 class Court(Replay):
     """A world and what was asked about it. *kind*: of the action that is judged. *leaving*: workflows that the current commit sets
-    aside, by W8. *first_sets*: gang → what it requested first. *_begun*: `World.changes` when the present moment began.
+    aside, by W8. *unproven*: of it; *excused*: those of them that could have started. *first_sets*: gang → what it requested first.
+    *_begun*: `World.changes` when the present moment began.
 
     Answers that stay right for a while are kept with each queue: *ways*: how its smallest size could start, *full*: what its full
     size needs of quota in the first flavor. A queue that could not start is asked again when a barrier that stopped it, with what
@@ -66,6 +70,7 @@ class Court(Replay):
         super().__init__()
         self.kind = ""
         self.leaving = set[str]()
+        self.unproven, self.excused = set[str](), set[str]()
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[Any, Column] = {}
         self._quotas: dict[Any, Quota] = {}
@@ -146,17 +151,24 @@ class Court(Replay):
         for (_, firm), queues in self.waiting.items():
             self.fresh[firm] |= queues
 
-    def could_ever_start(self, gang: Gang) -> bool:
-        """Quota would allow its smallest size if nothing else ran."""
+    def could_ever_start(self, gang: Gang) -> list[Sequence[str]]:
+        """The flavors with which quota would allow its smallest size if nothing else ran."""
         if self._capacity != self.capacity:
             self._empty, self._capacity = {}, dict(self.capacity)
         if gang.alike not in self._empty:
-            several = [as_placement(flavors, gang.sizes[-1]) for flavors in choices(self, gang)]
-            self._empty[gang.alike] = any(
-                all(amount <= self._room_if_empty(gang, key) for key, amount in self.asked(gang, each).items())
-                for each in several
-            )
-        return bool(self._empty[gang.alike])
+            self._empty[gang.alike] = [
+                flavors
+                for flavors in choices(self, gang)
+                for amounts in [self.asked(gang, as_placement(flavors, gang.sizes[-1]))]
+                if all(amount <= self._room_if_empty(gang, key) for key, amount in amounts.items())
+            ]
+        return list(self._empty[gang.alike])
+
+    def could_ever_run(self, gang: Gang) -> bool:
+        """With some flavors, quota and nodes would hold its smallest size if nothing else ran."""
+        self.rooms.setdefault((), Rooms(self.nodes, self.takes, [{}]))
+        several = self.could_ever_start(gang)
+        return any(Search(self, gang, gang.sizes[-1], flavors, ()).succeeds() for flavors in several)
 
     def _room_if_empty(self, gang: Gang, key: str) -> int:
         if key not in self._empty:
@@ -312,7 +324,10 @@ class Court(Replay):
             return False
         if self.pools[gang.pool]["queueing"] == "STRICT_FIFO" and not self.is_head(gang):
             return False
-        return not any(each.since == self.now and each.order > gang.order for each in self.nominated.values())
+        if any(each.since == self.now and each.order > gang.order for each in self.nominated.values()):
+            return False
+        self.excused |= {gang.id} & self.unproven
+        return gang.id not in self.unproven
 
     def limits_of_user(self, gang: Gang) -> list[tuple[str, int, int]]:
         """Where the GPUs of the user of *gang* are limited, "" for all pools, how many are allowed and held."""

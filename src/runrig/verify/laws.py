@@ -150,6 +150,14 @@ def p3_gate(court: Court, gang: Gang, action: Action) -> Wrong:
         yield f"it is accepted in pool {gang.pool}, whose quota could never hold its smallest size"
 
 
+def p3_refused(court: Court, commit: Commit) -> Iterator[tuple[str, str]]:
+    """Gate, P3: everything else is accepted and may wait: what quota and nodes could hold if nothing else ran."""
+    for each in commit.refused:
+        gang = Gang(each["gang"], each["user"]) if "gang" in each else None
+        if gang is not None and gang.pool in court.pools and court.could_ever_run(gang):
+            yield gang.id, f"it is refused, but could run in pool {gang.pool} if nothing else did"
+
+
 def p5_full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
     for queue in [*court.awake(firm=True), *court.awake(firm=False)]:

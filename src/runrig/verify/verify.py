@@ -26,7 +26,7 @@ from .reading import commits, snapshots
 from .replay import STEPS
 from .snapshots import court_of, difference
 
-COMMIT, AT_REST = "a commit", "the end of a cycle"
+COMMIT, AT_REST, REFUSED = "a commit", "the end of a cycle", "refusals"
 _STARTS = (
     *(
         laws.t1_placement,
@@ -58,6 +58,7 @@ LAWS: Mapping[str, Sequence[Callable[..., Iterator[Any]]]] = {
     "Reassign": (lives.p6_run_time,),
     "MoveGroup": (lives.p6_ends_in_time,),
     COMMIT: (laws.r7_edits_stop_nothing, lives.s1_shares_add_up),
+    REFUSED: (laws.p3_refused,),
     AT_REST: (laws.p5_full_cycle, laws.r1_own_pool_first, laws.r4_free_places, lives.p6_in_time),
 }
 """Before an action is carried out, after a gang is queued, after a commit with edits, and at the end of a cycle. The first two take
@@ -112,7 +113,7 @@ class Checker:
         coded = {kind: [(law.__name__[:2].upper(), law) for law in several] for kind, several in LAWS.items()}
         listed = {kind: [each for each in several if each[0] in chosen] for kind, several in coded.items()}
         self._laws = {kind: several for kind, several in listed.items() if several}
-        self._told: set[tuple[str, str]] = set()
+        self._told, self._excused = set[tuple[str, str]](), set[str]()
         self._edited = math.inf
 
     def read(self, log: Iterable[Commit | Snapshot]) -> list[Report]:
@@ -139,6 +140,7 @@ class Checker:
             yield from self._meet(commit)
             return
         court, numbers, kinds = self.court, self.numbers, {kind for kind, _ in commit.events}
+        court.unproven = {*commit.unproven}
         if commit.rest is not None:
             yield from self._rest(commit.rest)
         court.turn_to(commit.time)
@@ -147,6 +149,8 @@ class Checker:
         court.arriving, court.leaving = set(), {each["workflow"] for kind, each in commit.events if kind == "SetAside"}
         self._edited = commit.time if kinds & {"PutPool", "PutCohort"} else -math.inf
         judged = self._laws if commit.revision >= self._since else {}
+        for law, judge in judged.get(REFUSED, ()):
+            yield from (Report(commit.revision, law, *found) for found in judge(court, commit))
         for kind, action in commit.events:
             if kind not in _JUDGED:
                 court.apply(kind, action)
@@ -164,6 +168,8 @@ class Checker:
             yield from (Report(commit.revision, law, "", what) for what in judge(court, commit))
         if commit.end:
             yield from self._rest(commit.time)
+        numbers.not_proven += len(court.excused - self._excused)
+        self._excused, court.excused = (self._excused | court.excused) & court.unproven, set()
 
     def _meet(self, snapshot: Snapshot) -> Iterator[Report]:
         """Begins with *snapshot*, or compares it with what the log says."""

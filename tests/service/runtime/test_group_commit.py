@@ -10,9 +10,9 @@ import pytest
 from runrig.domain.errors import Conflict, InvalidInput, Refused, Unavailable
 from runrig.domain.plan import Submit
 from runrig.domain.shown.workflows import WorkflowSubmitted
+from runrig.service.commands.arrivals import MOST_JOBS
 from runrig.service.commands.submission import ParsedSubmission, Submission, read
 from runrig.service.runtime import logs
-from runrig.service.runtime.transactor import MOST_JOBS
 from runrig.service.runtime.writing import Command, Job, Writing
 from tests.patience import until
 from tests.replaying import replayed

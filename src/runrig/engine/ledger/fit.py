@@ -68,7 +68,11 @@ def place_on_nodes(
     if not ledger.place:
         return choice
     asked = ledger.asked_of_nodes(entry, choice)
-    return None if asked is None else with_nodes(choice, place(ledger.nodes, asked, layers, within))
+    if asked is None:
+        return None
+    layout = place(ledger.nodes, asked, layers, within)
+    ledger.searches.limits += not layout.proven
+    return with_nodes(choice, layout)
 
 
 def counts_for(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, ...] = CHARGED_ONLY) -> Steps[None]:

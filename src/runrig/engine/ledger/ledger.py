@@ -22,6 +22,7 @@ from runrig.domain.subjects import gang_id_of
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.accounts import Accounts
 from runrig.engine.ledger.queue import Bucket, BucketKey, Entry, Rank, bucket_key
+from runrig.engine.ledger.searches import Searches
 from runrig.engine.ledger.sleeping import CANDIDATES, above_nominal
 from runrig.engine.ledger.user_limits import UserLimits
 from runrig.engine.quota.quota_node import CHARGED, LAYERS
@@ -39,6 +40,7 @@ class Ledger(Accounts):
         self._user_of = user_of
         self.users = UserLimits(self.placed)
         self.effort = 0
+        self.searches = Searches()
         self.pending: dict[BucketKey, Bucket] = {}
         self.ranks: dict[int, Rank] = {}
         self.nominated: dict[str, Entry] = {}

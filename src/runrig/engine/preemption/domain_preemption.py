@@ -86,7 +86,10 @@ class DomainPreemption:
             self._ledger.uncharge(each)
         try:
             capacity = TrialCapacity(self._ledger.nodes, asked.constraints.labels, shapes, CHARGED_ONLY)
-            best = _OverDomains(self, drawn, asked, capacity, root, required).cheapest()
+            over = _OverDomains(self, drawn, asked, capacity, root, required)
+            best = over.cheapest()
+            self._ledger.searches.domains += over.domains
+            self._ledger.searches.limits += over.reached_limit
         finally:
             for each in stopping:
                 self._ledger.charge(each)
@@ -107,6 +110,7 @@ class DomainPreemption:
     def place_in(self, capacity: TrialCapacity, root: Demand, asked: Asked, domain: Domain) -> Placement | None:
         """A placement of the preemptor inside *domain* with the room in *capacity*, or None. Ignores quota."""
         self._ledger.effort += PER_TRIAL
+        self._ledger.searches.sets += 1
         return with_nodes(self._choice, place_in(capacity, root, asked.requests, domain))
 
     def quota_without(self, chosen: Sequence[Entry]) -> bool:
@@ -159,6 +163,11 @@ class _OverDomains:
         self._enough: dict[tuple[int, ...], bool] = {}
         self._steps_left = STEPS
         self._trials_left = TRIALS
+        self.domains = 0
+
+    @property
+    def reached_limit(self) -> bool:
+        return self._steps_left < 0 or self._trials_left < 0
 
     def cheapest(self) -> tuple[_Found, bool] | None:
         """The best set, and whether its size equals the lower bound of its domain."""
@@ -171,6 +180,7 @@ class _OverDomains:
         for bound, place in self._bounds(by_quota):
             if self._steps_left < 0 or (best is not None and bound >= best[0].cost):
                 break
+            self.domains += 1
             domain = self._whole if level == ROOT else self._topology.domain(level, first + place)
             search = _Search(self, self._held, self._required, place, domain, bound[0])
             cheaper = search.run(None if best is None else best[0].cost)

@@ -65,6 +65,7 @@ class Trial:
     def fits(self, domain: Domain | None = None) -> bool:
         """Whether quota and nodes (those of *domain*) are enough without the candidates taken."""
         self._ledger.effort += PER_TRIAL
+        self._ledger.searches.sets += 1
         if not fits(self._leaf, self._request):
             return False
         if self._room is not None and domain is None:

@@ -204,13 +204,15 @@ def _tried(
         if turn is Pass.FIRM and ledger.candidates.behind and any(each.topology for each in entry.gang.pod_sets):
             # Its search for targets needs all candidates; adding many of them takes a part of its own.
             yield from repeat(None, ledger.candidates.refresh() // EFFORT_PER_STEP)
-        before = _effort(ledger)
+        before, searched = _effort(ledger), ledger.searches.so_far()
         found = _look(ledger, entry)
+        ledger.searches.found(entry.bucket, searched, start=found is not None)
         if found is None:
             looked.failed(entry, turn)
             yield from _steps(ledger, before)
             continue
         if isinstance(found, Targets):
+            ledger.searches.nominations[entry.gang.id] = ledger.searches.since(searched)
             yield Nominate(entry.gang.id, found.placement, found.gangs)
             for target in found.targets:
                 yield Preempt(target.gang, entry.gang.id, target.law, target.spared)

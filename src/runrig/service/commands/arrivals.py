@@ -15,8 +15,11 @@ from runrig.service.commands.submission import ParsedSubmission, Submission, is_
 from runrig.service.commands.submissions import Submissions
 from runrig.service.runtime import logs
 from runrig.service.runtime.together import Together
-from runrig.service.runtime.transactor import MOST_JOBS, Transactor
+from runrig.service.runtime.transactor import Transactor
 from runrig.service.runtime.writing import Command
+
+MOST_JOBS = 32
+"""Commands decided and stored together; limited, so that the lock is soon free again."""
 
 R = TypeVar("R")
 

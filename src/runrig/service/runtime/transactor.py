@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from runrig.domain.errors import FailedAt, InvalidInput, RunrigError, ServerFault, Unavailable
 from runrig.domain.observed import Observation
-from runrig.domain.plan import LAWS, Plan
+from runrig.domain.plan import Plan
 from runrig.domain.records import Event
 from runrig.domain.subjects import failed_at, workflow_of
 from runrig.domain.workflow_status import WorkflowStatus
@@ -25,10 +25,11 @@ from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
 from runrig.service.runtime import logs
+from runrig.service.runtime.about import About
 from runrig.service.runtime.loading import check_rows, latest_events, uncollected
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.state_lock import StateLock
-from runrig.service.runtime.writing import Command, Job, Revision, Touched, Writing, about_of, step
+from runrig.service.runtime.writing import Command, Job, Revision, Touched, Writing, step
 
 ENGINE = "engine"
 """Actor of all decisions of a cycle."""
@@ -57,9 +58,6 @@ _log = logging.getLogger(__name__)
 
 Listener = Callable[[WorkflowStatus | None], None]
 
-MOST_JOBS = 32
-"""Commands decided and stored together; limited, so that the lock is soon free again."""
-
 R = TypeVar("R")
 
 
@@ -86,8 +84,7 @@ class Transactor:
         self._latest: deque[Event] = deque(maxlen=LATEST)
         self._state: State | None = None
         self._not_stored: str | None = None
-        self._about: dict[str, Any] = {"laws": LAWS}
-        """Facts about the next commit: `laws`, if it is the first of this server; `rest`, when a cycle ended before it."""
+        self._about = About()
         self.stored = 0
         """The last revision known to be stored; readable without the lock."""
         self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None
@@ -120,7 +117,7 @@ class Transactor:
 
     def _loaded(self) -> State:
         if self._state is None:
-            self._about.pop("rest", None)
+            self._about.lost()
             with uncollected():
                 loaded = self._store.load()
                 check_rows(loaded)
@@ -226,7 +223,7 @@ class Transactor:
                     budget, part, running = ALONE, None, CycleInParts(self._loaded(), observed, self._clock.now())
                 revision = running.state.revision
                 if running.ended:
-                    self._about["rest"] = round(running.now * 1_000_000)
+                    self._about.rested(running.now, running.state.ledger)
             if part is not None:
                 self._tell(part.touched())
             yield Plan() if part is None else part.plan
@@ -238,6 +235,7 @@ class Transactor:
         if not plan.actions:
             return None
         part = Revision.of(running.state, plan, running.now, ENGINE)
+        self._about.decided(running.state.ledger)
         try:
             self._store_all([part])
         except (Unavailable, ServerFault):
@@ -323,6 +321,7 @@ class Transactor:
                 job.revision = writing.revision
             except Exception as error:  # noqa: BLE001 - passed on to the caller
                 job.fail(error)
+                self._about.failed(error, job.actor, state.revision)
                 if writing.committed or not isinstance(error, RunrigError):
                     return count, False
         return len(jobs), True
@@ -353,7 +352,7 @@ class Transactor:
                 events,
                 [change for each in revisions for change in each.changes],
                 [spec for each in revisions for spec in each.specs],
-                about_of(revisions, self._about),
+                self._about.of(revisions),
             )
         except InvalidInput:  # Only this commit fails; the store accepts others.
             self._state = None
@@ -364,7 +363,7 @@ class Transactor:
             self.when_not_stored()
             raise
         self._not_stored = None
-        self._about = {}
+        self._about.stored(revisions)
         self._latest.extend(events)
         self.stored = revisions[-1].number
         try:

@@ -66,14 +66,6 @@ class Revision:
         return touched
 
 
-def about_of(revisions: Sequence[Revision], first: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    """Returns facts about commits, for the log, by number. *first*: of the first one, in addition to its needs."""
-    about: dict[int, dict[str, Any]] = {each.number: {"needs": each.needs} for each in revisions if each.needs}
-    if first:
-        about[revisions[0].number] = {**about.get(revisions[0].number, {}), **first}
-    return about
-
-
 class Writing:
     """A command reads *state*, decides at *now*, and commits at most once; its commit is stored after it returns.
 
