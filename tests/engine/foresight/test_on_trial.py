@@ -13,10 +13,12 @@ from runrig.domain.quantities import GPU, FlavorResource, of_one_pod, requests_o
 from runrig.domain.workflows import Status
 from runrig.engine.foresight.on_trial import OnTrial, TrialEdit
 from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.searches import Searched
 from tests.engine.scheduling.test_sleeping import History, cycle, loaded
 from tests.engine.scheduling.test_user_limits import Limited
 from tests.exploring import tries
 from tests.properties.ledgers import ledger_portrait, sleepers_portrait
+from tests.worlds.engine import World
 
 pytestmark = pytest.mark.explored
 
@@ -63,7 +65,11 @@ def drawn_edit_of_pool(mix: random.Random, history: History, kind: str) -> PutPo
 
 
 def whole(ledger: Ledger) -> dict[str, object]:
-    return ledger_portrait(ledger) | {"sleepers": sleepers_portrait(ledger.sleepers), "effort": ledger.effort}
+    portrait = ledger_portrait(ledger)
+    found: dict[str, object] = {"sleepers": sleepers_portrait(ledger.sleepers), "effort": ledger.effort}
+    searches = ledger.searches
+    found["searches"] = searches.so_far(), {**searches.nominations}, [*searches.unproven()]
+    return portrait | found
 
 
 @pytest.mark.parametrize("seed", range(tries(16)))
@@ -97,6 +103,20 @@ def check_no_trace(ledger: Ledger, before: dict[str, object], *, same_nodes: boo
     else:
         assert {**after, "sleepers": None} == {**before, "sleepers": None}
         assert not ledger.sleepers.asleep
+
+
+def test_the_log_does_not_count_searches_of_a_what_if_run() -> None:
+    world = World({"a": 2, "b": 2}, {"n0": 4})
+    for name in "wxyz":
+        world.submit(name, "a", Priority.LOW)
+    world.cycle()
+    world.submit("v", "b")
+    searches = world.state.ledger.searches
+    with OnTrial(world.state.ledger, 99.0) as trial:
+        assert any(isinstance(each, Nominate) for each in trial.cycle())
+    assert (searches.nominations, searches.so_far()) == ({}, Searched())
+    world.cycle()
+    assert [*searches.nominations] == ["v-1/t-group"]
 
 
 class Broken(Exception):

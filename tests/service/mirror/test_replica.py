@@ -89,6 +89,19 @@ def test_replica_equals_the_stored_rows_after_any_history(
         assert run(replica.state, seen, it.time[0] + 60) == run(loaded, seen, it.time[0] + 60)
 
 
+def test_a_replica_does_not_collect_nominations(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        replica = of(it)
+        for name in "wxyz":
+            it.submit(name, "pool1", Priority.LOW)
+        it.later(1)
+        it.submit("v", "pool2")
+        replica.catch_up()
+        replica.settle(100)
+        assert replica.settled
+        assert replica.state.ledger.searches.nominations == {}
+
+
 def test_gap_in_the_log_makes_the_replica_reload(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         replica = of(it)

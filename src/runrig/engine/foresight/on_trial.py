@@ -27,6 +27,7 @@ from runrig.domain.plan import (
 from runrig.domain.subjects import gang_id_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.ledger.searches import Searches
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.rejections import rejected_in, rejected_on
 
@@ -51,7 +52,8 @@ class OnTrial:
 
     def __enter__(self) -> Self:
         _ = self._ledger.tree  # applies earlier declarations now, because undoing the run must not undo them
-        self._effort = self._ledger.effort
+        self._effort, self._searches = self._ledger.effort, self._ledger.searches
+        self._ledger.searches = Searches()
         self._ledger.sleepers.begin_trial()
         if not self._cycles:
             self._ledger.sleepers.be_deaf()
@@ -64,7 +66,7 @@ class OnTrial:
         while self._undo:
             self._undo.pop()()
         self.same_nodes = self._ledger.sleepers.end_trial()
-        self._ledger.effort = self._effort
+        self._ledger.effort, self._ledger.searches = self._effort, self._searches
 
     def apply(self, action: Decision | TrialEdit) -> None:
         """Like `State.apply`, for the ledger only. Raises IllegalStep."""

@@ -9,6 +9,7 @@ from operator import attrgetter
 from runrig.domain.plan import Decision, Submit
 from runrig.domain.records import Event
 from runrig.engine.foresight.would_start import make_ready
+from runrig.engine.ledger.searches import Searches
 from runrig.engine.quota.quota_node import REAL
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
@@ -64,6 +65,7 @@ class Replica:
                 self.settled = True
                 assert self._state is not None, "its ledger was looked at"
                 self._state.ledger.nodes.gpus(REAL)  # Cached here for the branches of a plan.
+                self._state.ledger.searches = Searches()  # Only the server's are logged.
                 return
         self._looking = looking
 
