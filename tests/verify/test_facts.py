@@ -13,8 +13,9 @@ from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.engine.placement import best_fit, exact_search
 from runrig.service.runtime.about import COMMITS_EACH, MOST_REFUSED
+from runrig.service.runtime.writing import Command, Job, Writing
 from runrig.verify.reading import commits
-from tests.worlds.service import Desk, desk
+from tests.worlds.service import Desk, desk, do
 
 TWO_SHAPES = """
 workflow:
@@ -93,6 +94,39 @@ def test_refusals_cannot_fill_the_log(tmp_path: Path) -> None:
     counts = [len(said) for _, said in facts(tmp_path, "refused")]
     assert counts[0] == MOST_REFUSED
     assert sum(counts) <= MOST_REFUSED + revision // COMMITS_EACH + 1
+
+
+@pytest.mark.parametrize("unstorable", ["a\0b", "\ud800", float("nan"), {1}, {None: 1, "b": 2}])
+def test_a_refusal_that_cannot_be_stored_does_not_fail_the_next_commit(tmp_path: Path, unstorable: object) -> None:
+    def decide(_: Writing) -> None:
+        raise Refused("no", "P3", {"key": unstorable})
+
+    def command() -> Command[None]:
+        yield Job("eve", decide)
+
+    with desk(tmp_path) as server:
+        with pytest.raises(Refused):
+            do(server.service, command())
+        refused(server, "large", 3)
+        server.submit("w")
+    ((_, (large,)),) = facts(tmp_path, "refused")
+    assert large["user"] == "ann"
+
+
+def test_a_refusal_that_takes_long_to_store_is_not_recorded(tmp_path: Path) -> None:
+    names = [f"t{at}" for at in range(800)]
+    tasks = [
+        {"name": name, "image": "any", "command": ["x"], "resource": "one", "lead": name == "t0"} for name in names
+    ]
+    spec = {"name": "large", "groups": [{"name": "g", "tasks": tasks}], "resources": {"one": {"gpu": 1}}}
+    text = json.dumps({"workflow": spec})
+    with desk(tmp_path) as server:
+        with pytest.raises(Refused):
+            server.submit("large", text=text)
+        refused(server, "small", 3)
+        server.submit("w")
+    ((_, (small,)),) = facts(tmp_path, "refused")
+    assert small["gang"]["id"] == "small-1/main-group"
 
 
 def test_a_nomination_says_how_far_the_search_went(tmp_path: Path) -> None:

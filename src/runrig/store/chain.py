@@ -13,9 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
+from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Gang
 from runrig.store import schema
-from runrig.store.codec import dumps, encode
+from runrig.store.codec import dumps, encode, loads
 from runrig.store.dialect import Dumped, insert_rows
 from runrig.store.rows import Row
 from runrig.store.text import checked_dumps
@@ -69,15 +70,18 @@ def chained(rows: Sequence[Row], before: bytes, about: Mapping[int, Any]) -> tup
 
 
 def _plain(about: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Gangs that were refused are written as those that are queued."""
     if "refused" not in about:
         return about
-    return {
-        **about,
-        "refused": [
-            each | {"gang": encode(Gang, each["gang"])} if "gang" in each else each for each in about["refused"]
-        ],
-    }
+    return {**about, "refused": [each for each in map(_storable, about["refused"]) if each]}
+
+
+def _storable(refused: Mapping[str, Any]) -> Any:
+    """Writes a gang that was refused as one that is queued. None if that cannot be stored: the commit is another user's."""
+    gang = {"gang": encode(Gang, refused["gang"])} if "gang" in refused else {}
+    try:
+        return loads(checked_dumps({**refused, **gang}))
+    except (InvalidInput, TypeError, ValueError):
+        return None
 
 
 def keep_leaves(connection: Connection, which: Any) -> int:

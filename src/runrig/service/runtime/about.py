@@ -11,6 +11,9 @@ from runrig.service.runtime.writing import Revision
 MOST_REFUSED, COMMITS_EACH = 16, 10
 """Refusals that one commit can have, and commits for each of them on average: users can cause any number, and they are kept forever."""
 
+LARGEST_REFUSED = 50_000
+"""Characters, some 400 pod sets: the next commit, of another user, stores it."""
+
 
 class About:
     """Collects what the next commit says, in addition to the needs of what it submits."""
@@ -38,13 +41,15 @@ class About:
             self._facts["unproven"] = sorted(gangs)
 
     def failed(self, error: Exception, user: str, revision: int) -> None:
-        """Notes what a rule refused to *user* in the state of *revision*, unless there were too many."""
-        if not isinstance(error, Refused) or self._credit < COMMITS_EACH:
+        """Notes what a rule refused to *user* in the state of *revision*, unless that is too many or too large."""
+        if not isinstance(error, Refused) or self._credit < COMMITS_EACH or len(self._refused) == MOST_REFUSED:
             return
-        self._credit -= COMMITS_EACH
         numbers = {name: each for name, each in error.details.items() if name != "law"}
         gang = {} if error.gang is None else {"gang": error.gang}
-        self._refused.append((revision, {"user": user, "law": error.law, "numbers": numbers, **gang}))
+        refused = {"user": user, "law": error.law, "numbers": numbers, **gang}
+        if len(repr(refused)) <= LARGEST_REFUSED:
+            self._credit -= COMMITS_EACH
+            self._refused.append((revision, refused))
 
     def lost(self) -> None:
         """The state was loaded again, so what was decided since the last commit is not known."""
