@@ -121,6 +121,7 @@ class History:
             pool |= {"queueing": "STRICT_FIFO"} if self._often(25) else {}
             pool |= {"topology_keys": RACKS} if self._racks else {}
             pool |= {"flavors": list(self._flavors[::-1])} if self._often(30) else {}
+            pool |= {"default_platform": self._one(self._flavors)} if self._often(30) else {}
             pool |= {"user_waiting": self._chance.randint(3, 12)} if self._often(20) else {}
             pool |= {"gpus_per_workflow": self._chance.randint(4, 12)} if self._often(20) else {}
             pool |= {"user_gpus": self._chance.randint(1, 8)} if self._often(20) else {}
@@ -233,9 +234,9 @@ class History:
         self._on_workflow("release")
 
     def _reassign(self) -> None:
-        self._on_workflow(
-            "reassign", pool=self._one((None, *self.pools)), priority=self._one((None, "HIGH", "NORMAL", "LOW"))
-        )
+        """A dry run decides on the live state, and may leave no trace in what the log says about decisions."""
+        priority = self._one((None, "HIGH", "NORMAL", "LOW"))
+        self._on_workflow("reassign", pool=self._one((None, *self.pools)), priority=priority, dry_run=self._often(50))
 
     def _on_array(self) -> None:
         """Its elements at a time change, or one of them ends."""
@@ -296,6 +297,8 @@ class History:
                 {"lending_limit": {flavor: self._one((None, 0, 4))}},
                 {"queueing": self._one(("STRICT_FIFO", "BEST_EFFORT_FIFO"))},
                 {"cohort": self._one((None, *self.cohorts))},
+                {"flavors": self._one((self._flavors, self._flavors[:1], self._flavors[-1:]))},
+                {"default_platform": self._one((None, flavor))},
                 {"user_waiting": self._one((None, 2, 8))},
                 {"user_gpus": self._one((None, None, 2, 8))},
                 {"budget": self._one((None, None, 3, 30))},
@@ -352,7 +355,7 @@ class History:
             (3, self._cancel),
             (2, self._hold),
             (3, self._release),
-            (4, self._reassign),
+            (8, self._reassign),
             (3, self._on_array),
             (4, self._repeat),
             (3, self._change_node),

@@ -60,6 +60,23 @@ def test_a_late_start_is_not_proven_where_a_search_reached_its_limit() -> None:
     assert broken([declared, waiting, later._replace(rest=2.5, unproven=["x/g"])]) == {"P5"}
 
 
+def test_pods_without_a_platform_get_the_default_one_of_their_pool() -> None:
+    """T1. So a place of another flavor is none that was missed: P3, P5."""
+    kinds: list[dict[str, Any]] = [{"name": name, "node_labels": {}, "taints": []} for name in ("old", "new")]
+    quotas = {f"{name}/gpu": {"nominal": 2} for name in ("old", "new")}
+    declared = [
+        ("SetFlavors", {"flavors": kinds}),
+        node("n0", 2, flavor="old"),
+        pool("a", quotas=quotas, default_platform="new"),
+    ]
+    (kind, action), (_, queued) = admit("w", ("n0", 1, [0])), queue("y", "a", gpus=2)
+    start = kind, {**action, "placement": [{**action["placement"][0], "flavor": "old"}]}
+    first, waits, later = log(declared, work("w", "a"), [submit("x", "a", at=3.0)])
+    refused = [{"user": "ann", "law": "P3", "numbers": {}, "gang": queued["gang"]}]
+    assert broken([first, waits, later._replace(rest=2.5, refused=refused)]) == set()
+    assert broken(log(declared, work("w", "a"), [start])) == {"T1"}
+
+
 def starts(index: int) -> list[Event]:
     """An element of the array w is queued and starts."""
     return [element(queue("w", "a"), index), element(admit("w", ("n0", 1, [index])), index)]

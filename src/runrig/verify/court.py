@@ -182,7 +182,7 @@ class Court(Replay):
         if not queue.ways:
             flavors = choices(self, gang)
             queue.ways = [self.way(gang, each, gang.sizes[-1]) for each in flavors]
-            amounts = self.asked(gang, as_placement(flavors[0], gang.sizes[0]))
+            amounts = self.asked(gang, as_placement(flavors[0], gang.sizes[0])) if flavors else {}
             name = gang.pool, *amounts.items()
             if name not in self._fulls:
                 nodes = {key: self.tree(key).pools[gang.pool] for key in amounts}

@@ -9,7 +9,7 @@ from typing import Any
 
 from .court import Commit, Court, Way
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, counted, counts_of
-from .places import MOST_CHOICES, choices, groups
+from .places import MOST_CHOICES, choices, groups, usable
 from .quota import CHARGED, LAYERS, REAL, Node
 from .world import Action
 
@@ -22,11 +22,10 @@ def t1_placement(court: Court, gang: Gang, action: Action) -> Wrong:
     if [each["pod_set"] for each in action["placement"]] != [each["name"] for each in gang.sets]:
         yield "its placement does not match its pod sets"
         return
-    usual = court.pools[gang.pool]["flavors"] or list(court.flavors)
-    for one, each in zip(gang.sets, action["placement"], strict=True):
+    for flavors, each in zip(usable(court, gang), action["placement"], strict=True):
         if sum(share["count"] for share in each["shares"]) != each["count"]:
             yield f"{each['pod_set']} gets {counted(each['count'], 'pod')}, but not a node for each"
-        if gang.state == PENDING and each["flavor"] not in ([one["platform"]] if one.get("platform") else usual):
+        if gang.state == PENDING and each["flavor"] not in flavors:
             yield f"{each['pod_set']} gets flavor {each['flavor']}, which it cannot use"
     yield from _domains(court, gang, action["placement"])
     layers = court.layers_of(gang, action)

@@ -18,13 +18,20 @@ Pods = list[tuple[int, int]]
 MOST_CHOICES = 64
 
 
+def usable(world: World, gang: Gang) -> list[tuple[str, ...]]:
+    """The flavors that each pod set can have, in the order of the pool. None if an edit took away the one that it names."""
+    pool = world.pools[gang.pool]
+    allowed = tuple(pool["flavors"]) or tuple(world.flavors)
+    named = [one.get("platform") or pool.get("default_platform") for one in gang.sets]
+    return [tuple(flavor for flavor in allowed if name in (None, flavor)) for name in named]
+
+
 def choices(world: World, gang: Gang) -> list[tuple[str, ...]]:
-    """The flavors that its pod sets can have, in the order of the pool."""
-    usual = tuple(world.pools[gang.pool]["flavors"]) or tuple(world.flavors)
-    each = [(one["platform"],) if one.get("platform") else usual for one in gang.sets]
-    several = {tuple(one) for one in each}
-    if len(several) * len(usual) > MOST_CHOICES or len(usual) ** len(each) > MOST_CHOICES:
-        return [tuple(one[0] if len(one) == 1 else flavor for one in each) for flavor in usual]
+    """The flavors that its pod sets can have together; where these are many, only the same for all that name none."""
+    each = usable(world, gang)
+    widest = max(each, key=len)
+    if all(each) and (len({*each}) * len(widest) > MOST_CHOICES or len(widest) ** len(each) > MOST_CHOICES):
+        return [tuple(one[0] if len(one) == 1 else flavor for one in each) for flavor in widest]
     return list(product(*each))
 
 
