@@ -14,23 +14,53 @@ import yaml
 
 import runrig.kueue.read
 from runrig.kueue.read.tree import Value
-from tests.worlds.manifests import read
+from tests.worlds.manifests import group, home, manifest, pod, read, workload
 
 TABLE = Path(__file__).parent / "data" / "warnings.yaml"
-CASES: list[dict[str, Any]] = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+TABLED: list[dict[str, Any]] = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+FLAVORS = tuple(manifest("ResourceFlavor", name) for name in "fg")
+BEFORE: dict[str | None, tuple[object, ...]] = {None: (), "home": home(), "flavors": FLAVORS}
+"""The documents that come first in the file of a case, by its field ``after``."""
+
+PODS = [{"name": f"p{number}", "count": 1, "template": pod()} for number in range(19)]
+JOBS = [{"name": f"w{number}", "template": {"spec": {"template": pod()}}} for number in range(19)]
+RESOURCES = {"namespaceSelector": {}, "resourceGroups": [group({"f": {f"r{number}": 1 for number in range(65)}})]}
+LABEL = {"labels": {"kueue.x-k8s.io/queue-name": "lq"}}
+LONG = [
+    (
+        ["document 4: spec.podSets: 19 pod sets: Kueue accepts up to 18"],
+        (*home(), workload("w", {"podSets": PODS})),
+    ),
+    (
+        ["document 4: spec: 19 pod sets: Kueue accepts up to 18 and rejects this job"],
+        (*home(), manifest("JobSet", "j", {"replicatedJobs": JOBS}, "jobset.x-k8s.io/v1alpha2", meta=LABEL)),
+    ),
+    (
+        ["document 3: spec.resourceGroups: 65 resources in one group: Kueue accepts up to 64"],
+        (*FLAVORS, manifest("ClusterQueue", "cq", RESOURCES)),
+    ),
+]
+"""Cases that are too long for the table."""
 
 
-def told(manifests: str) -> list[str]:
+def documents(case: dict[str, Any]) -> tuple[object, ...]:
+    return (*BEFORE[case.get("after")], case["manifests"])
+
+
+CASES = [*((case["warnings"], documents(case)) for case in TABLED), *LONG]
+
+
+def told(documents: tuple[object, ...]) -> list[str]:
     """The warnings, as `runrig simulate` prints them."""
     return [
         f"document {each.document}: {each.path + ': ' if each.path else ''}{each.message}"
-        for each in read(manifests).warnings
+        for each in read(*documents).warnings
     ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["warnings"][0] for case in CASES])
-def test_each_file_causes_exactly_these_warnings(case: dict[str, Any]) -> None:
-    assert told(case["manifests"]) == case["warnings"]
+@pytest.mark.parametrize(("warnings", "documents"), CASES, ids=[warnings[0] for warnings, _ in CASES])
+def test_each_file_causes_exactly_these_warnings(warnings: list[str], documents: tuple[object, ...]) -> None:
+    assert told(documents) == warnings
 
 
 def _written() -> list[tuple[str, range]]:
@@ -56,8 +86,8 @@ def test_every_warning_about_manifests_is_in_the_table() -> None:
 
     sys.setprofile(note)
     try:
-        for case in CASES:
-            read(case["manifests"])
+        for _, made in CASES:
+            read(*made)
     finally:
         sys.setprofile(None)
     written = _written()
@@ -77,7 +107,7 @@ _Dumper.add_representer(str, _text)
 
 
 def record() -> None:
-    cases = [{"warnings": told(case["manifests"]), "manifests": case["manifests"]} for case in CASES]
+    cases = [case | {"warnings": told(documents(case))} for case in TABLED]
     TABLE.write_text(yaml.dump(cases, Dumper=_Dumper, sort_keys=False, width=200), encoding="utf-8")
 
 
