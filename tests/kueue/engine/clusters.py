@@ -120,6 +120,7 @@ def cluster(
     *workloads: Workload,
     cohorts: Iterable[QueueCohort] = (),
     flavors: Iterable[ResourceFlavor] | None = None,
+    topology: Topology = RACKS,
     settings: Settings = Settings(),  # noqa: B008  (a frozen value)
 ) -> Simulator:
     """Without *machines* there is no topology, so that only quota matters."""
@@ -133,7 +134,7 @@ def cluster(
             workloads=workloads,
             namespaces={"default": {}},
             nodes=nodes,
-            topologies=(RACKS,) if nodes else (),
+            topologies=(topology,) if nodes else (),
         ),
         settings,
     )

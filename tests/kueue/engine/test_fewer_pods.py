@@ -12,32 +12,22 @@ from hypothesis import strategies as st
 
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME
-from runrig.kueue.declared import (
-    Policies,
-    Policy,
-    ResourceFlavor,
-    Slices,
-    System,
-    TopologyMode,
-    TopologyRequest,
-    Workload,
-    WorkloadPodSet,
-)
+from runrig.kueue.declared import Policies, Slices, TopologyMode, TopologyRequest, Workload, WorkloadPodSet
 from runrig.kueue.engine.simulator import Simulator
 from tests.exploring import tries
-from tests.kueue.engine.test_topology import RACK, node, queue, world
+from tests.kueue.engine.clusters import (
+    ANYWHERE,
+    ONE_RACK,
+    TAKES_BACK,
+    cluster,
+    machine,
+    pods,
+    queue,
+    waits,
+)
 
 OF_FOUR = TopologyRequest(TopologyMode.UNCONSTRAINED, "", (Slices(HOSTNAME, 4),))
-
-
-def pods(
-    name: str, count: int, least: int | None, topology: TopologyRequest | None, gpus: int = 1, group: str | None = None
-) -> WorkloadPodSet:
-    return WorkloadPodSet(name, count, least, (("gpu", gpus),), group=group, topology=topology)
-
-
-def job(*pod_sets: WorkloadPodSet, name: str = "w", priority: int = 0) -> Workload:
-    return Workload(name, "q", pod_sets, priority=priority, created_at=9, queued_at=9)
+LARGE = queue("q", gpu=99)
 
 
 def counts(made: Simulator, cycle: int = 9) -> tuple[int, ...] | None:
@@ -52,7 +42,7 @@ def said(made: Simulator, name: str = "w") -> list[str]:
 
 
 def hosts(number: int, gpus: int) -> list[Node]:
-    return [node(f"n{at}", f"r{at}", gpus) for at in range(number)]
+    return [machine(f"n{at}", f"r{at}", gpu=gpus) for at in range(number)]
 
 
 # ---------------------------------------------------------------- number of pods
@@ -61,25 +51,27 @@ def hosts(number: int, gpus: int) -> list[Node]:
 def test_counts_that_do_not_fill_slices_do_not_hide_those_that_do() -> None:
     """Of 16 to 5 pods, only 16, 12 and 8 fill slices of 4, and quota allows 12."""
     for least in (4, 5, 12):
-        made = world(hosts(4, 4), job(pods("main", 16, least, OF_FOUR)), queues=[queue(quota=12)])
+        made = cluster(hosts(4, 4), [queue("q", gpu=12)], waits("w", "q", pods(16, OF_FOUR, least=least, gpu=1)))
         assert counts(made) == (12,)
 
 
 def test_with_many_counts_those_that_fill_slices_are_tried_too() -> None:
-    made = world(hosts(51, 4), job(pods("main", 400, 3, OF_FOUR)), queues=[queue(quota=999)])
+    made = cluster(hosts(51, 4), [queue("q", gpu=999)], waits("w", "q", pods(400, OF_FOUR, least=3, gpu=1)))
     assert counts(made) == (204,)
 
 
 def test_every_count_is_tried_because_fewer_pods_may_take_the_rack_of_the_next_pod_set() -> None:
     """5 workers go into the rack of small nodes. 4 would take the only large node, which the second pod set needs."""
-    nodes = [node("big", "r0", 4), *(node(f"n{at}", "r1", 1) for at in range(5))]
-    made = world(nodes, job(pods("workers", 8, 4, RACK), pods("server", 1, None, RACK, gpus=4)))
+    nodes = [machine("big", "r0", gpu=4), *(machine(f"n{at}", "r1", gpu=1) for at in range(5))]
+    workers, server = pods(8, ONE_RACK, name="workers", least=4, gpu=1), pods(1, ONE_RACK, name="server", gpu=4)
+    made = cluster(nodes, [LARGE], waits("w", "q", workers, server))
     assert counts(made) == (5, 1)
 
 
 def test_a_leader_needs_no_slice() -> None:
-    workers, leader = pods("workers", 16, 5, OF_FOUR, group="g"), pods("leader", 1, None, OF_FOUR, group="g")
-    made = world([*hosts(2, 4), node("n9", "r9", 5)], job(workers, leader))
+    workers = pods(16, OF_FOUR, name="workers", least=5, group="g", gpu=1)
+    leader = pods(1, OF_FOUR, name="leader", group="g", gpu=1)
+    made = cluster([*hosts(2, 4), machine("n9", "r9", gpu=5)], [LARGE], waits("w", "q", workers, leader))
     assert counts(made) == (12, 1)
 
 
@@ -104,8 +96,9 @@ def jobs(draw: st.DrawFn) -> Workload:
         count = draw(st.sampled_from((1, 2, 4, 6, 8, 9, 12)))
         least = draw(st.sampled_from((1, max(1, count // 3), None) if made else (1, max(1, count // 3))))
         group = draw(st.sampled_from((None, None, "g")))
-        made.append(pods(name, count, least, draw(topologies), draw(st.sampled_from((1, 1, 1, 2))), group))
-    return job(*made, priority=1)
+        near, gpus = draw(topologies), draw(st.sampled_from((1, 1, 1, 2)))
+        made.append(pods(count, near, name=name, least=least, group=group, gpu=gpus))
+    return waits("w", "q", *made, priority=1)
 
 
 class Scene(NamedTuple):
@@ -118,7 +111,7 @@ class Scene(NamedTuple):
 
     def outcome(self, workload: Workload) -> tuple[list[tuple[int, ...]], list[str]]:
         """The counts with which *workload* starts, now or in the next cycle, and the workloads that it preempts."""
-        made = world(self.nodes, *self.held, queues=[queue(quota=self.quota, policies=self.policies)])
+        made = cluster(self.nodes, [queue("q", policies=self.policies, gpu=self.quota)], *self.held)
         for cycle in range(len(self.held)):
             made.cycle(float(cycle))
         made.submit(workload)
@@ -135,14 +128,12 @@ class Scene(NamedTuple):
 def scenes(draw: st.DrawFn) -> Scene:
     sizes = draw(st.lists(st.sampled_from((1, 1, 2, 3, 4, 5)), min_size=2, max_size=7))
     per_rack = draw(st.sampled_from((1, 2, 3)))
-    nodes = [node(f"n{at}", f"r{at // per_rack}", size) for at, size in enumerate(sizes)]
+    nodes = [machine(f"n{at}", f"r{at // per_rack}", gpu=size) for at, size in enumerate(sizes)]
     held = [
-        job(
-            pods("main", draw(st.integers(1, 3)), None, TopologyRequest(), draw(st.sampled_from((1, 2)))), name=f"x{at}"
-        )
+        waits(f"x{at}", "q", pods(draw(st.integers(1, 3)), ANYWHERE, gpu=draw(st.sampled_from((1, 2)))))
         for at in range(draw(st.integers(0, 3)))
     ]
-    policies = draw(st.sampled_from((Policies(), Policies(Policy.LOWER, Policy.ANY))))
+    policies = draw(st.sampled_from((Policies(), TAKES_BACK)))
     return Scene(nodes, held, draw(st.sampled_from((4, 6, 8, 10, 24))), policies)
 
 
@@ -178,15 +169,8 @@ def test_the_largest_size_that_would_start_alone_is_chosen(scene: Scene, workloa
 
 def test_reasons_give_the_needs_of_the_minimum_size() -> None:
     """8 are more than the queue can ever have; 3 start as soon as the other workload ends."""
-    holds, waits = job(pods("main", 3, None, None), name="h", priority=1), job(pods("main", 8, 3, None))
-    made = Simulator(
-        System(
-            queues=(queue(quota=5),),
-            flavors=(ResourceFlavor("a"),),
-            workloads=(holds, waits),
-            namespaces={"default": {}},
-        )
-    )
+    jobs = waits("h", "q", pods(3, gpu=1), priority=1), waits("w", "q", pods(8, least=3, gpu=1))
+    made = cluster((), [queue("q", gpu=5)], *jobs)
     assert counts(made, 1) == (3,)
     assert said(made) == ["needs at least 3 GPUs, but queue q has only 2 GPUs left of its quota"]
     made.finish("h")

@@ -2,7 +2,6 @@
 R3).
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,47 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.kueue import FAIR, Preemption, Settings
-from runrig.domain.pools import Quota
-from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
-from runrig.kueue.declared import (
-    ClusterQueue,
-    Granted,
-    Policies,
-    Policy,
-    QueueCohort,
-    ResourceFlavor,
-    ResourceGroup,
-    System,
-    Workload,
-    WorkloadPodSet,
-)
+from runrig.kueue.declared import ClusterQueue, QueueCohort, ResourceFlavor, System, WorkloadPodSet
 from runrig.kueue.engine.simulator import Simulator
 from tests.exploring import tries
+from tests.kueue.engine.clusters import TAKES_BACK, pods, queue, runs, waits
 
 pytestmark = pytest.mark.explored
 
-KEYS = (FlavorResource("a100", CPU), FlavorResource("a100", GPU))
-POLICIES = Policies(within_queue=Policy.LOWER, reclaim=Policy.ANY)
 BINDS_NOBODY = 1000
-Asked = tuple[int, int]
 
 asked = st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(any)
 
 
-def queue(name: str, nominal: Sequence[int], cohort: str) -> ClusterQueue:
-    quotas = {key: Quota(amount) for key, amount in zip(KEYS, nominal, strict=True)}
-    return ClusterQueue(name, (ResourceGroup((CPU, GPU), ("a100",)),), quotas, cohort, policies=POLICIES)
-
-
-def workload(name: str, queue: str, amounts: Asked, priority: int, at: int) -> Workload:
-    requests = requests_of(dict(zip((CPU, GPU), amounts, strict=True)))
-    return Workload(name, queue, (WorkloadPodSet(requests=requests),), priority, at, at, uid=name)
-
-
-def running(spec: Workload) -> Workload:
-    usage = spec.pod_sets[0].requests
-    granted = Granted("main", 1, tuple((resource, "a100") for resource, _ in usage), usage)
-    return replace(spec, granted=(granted,), reserved_at=spec.created_at)
+def of(cpu: int, gpu: int) -> WorkloadPodSet:
+    if not cpu or not gpu:
+        return pods(cpu=cpu) if cpu else pods(gpu=gpu)
+    return pods(cpu=cpu, gpu=gpu)
 
 
 @st.composite
@@ -59,17 +33,17 @@ def full_trees(draw: st.DrawFn) -> System:
     and an idle queue.
     """
     held = draw(st.lists(st.tuples(asked, st.integers(0, 2), st.sampled_from(["mine", "q1", "q2", "q3"])), min_size=3))
-    workloads = [running(workload(f"w{at}", into, each, low, at)) for at, (each, low, into) in enumerate(held)]
-    promised = [draw(st.integers(0, 12)) for _ in KEYS]
-    spare = [sum(each[which] for each, _, _ in held) - mine for which, mine in enumerate(promised)]
+    running = [runs(f"w{at}", into, of(*each), priority=low, since=at) for at, (each, low, into) in enumerate(held)]
+    cpu, gpu = draw(st.integers(0, 12)), draw(st.integers(0, 12))
+    spare_cpu, spare_gpu = (max(0, sum(each[at] for each, _, _ in held) - mine) for at, mine in enumerate((cpu, gpu)))
     queues = (
-        queue("mine", promised, "left"),
-        queue("lender", [max(0, amount) for amount in spare], "right"),
-        *(queue(f"q{at}", (0, 0), "left" if at < 3 else "right") for at in (1, 2, 3)),
+        queue("mine", "left", TAKES_BACK, cpu=cpu, gpu=gpu),
+        queue("lender", "right", TAKES_BACK, cpu=spare_cpu, gpu=spare_gpu),
+        *(queue(f"q{at}", "left" if at < 3 else "right", TAKES_BACK, cpu=0, gpu=0) for at in (1, 2, 3)),
     )
-    wants = draw(st.tuples(st.integers(1, 8), st.integers(1, 8)))
+    wants = pods(cpu=draw(st.integers(1, 8)), gpu=draw(st.integers(1, 8)))
     cohorts = (QueueCohort("root"), QueueCohort("left", "root"), QueueCohort("right", "root"))
-    return System(cohorts, queues, (ResourceFlavor("a100"),), (*workloads, workload("x", "mine", wants, 1, 100)))
+    return System(cohorts, queues, (ResourceFlavor("f"),), (*running, waits("x", "mine", wants, priority=1, at=100)))
 
 
 def limited(system: System) -> System:

@@ -6,35 +6,29 @@ compared up to the first cycle that preempts, including that one.
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.kueue import Pending, Preemption, Settings
-from runrig.domain.pools import Quota
-from runrig.domain.quantities import CPU, FlavorResource
+from runrig.domain.quantities import FlavorResource
 from runrig.kueue.decisions import CycleReport, PendingReason, PreemptionReason
 from runrig.kueue.declared import (
-    ClusterQueue,
     Fungibility,
-    Granted,
-    Policies,
     Policy,
     Preference,
-    ResourceGroup,
     System,
     Workload,
-    WorkloadPodSet,
 )
 from runrig.kueue.engine.simulator import Simulator
 from tests.exploring import tries
+from tests.kueue.engine.clusters import cluster, pods, queue, runs, waits
 from tests.kueue.engine.flavors_model import Nomination, full_counts, nominate, ranges, reduced, totals
 from tests.kueue.engine.model import Model, shape
 from tests.kueue.engine.preemption_model import Holder, Need, Search, allows, amounts_of, without
 from tests.kueue.engine.quota_model import COHORT, QUEUE, Ledger, Node, Tree, plus
-from tests.kueue.engine.strategies import FLAVORS, GPU, Bias, manager_settings, systems, workloads
+from tests.kueue.engine.strategies import Bias, manager_settings, systems, workloads
 
 pytestmark = pytest.mark.explored
 FEW = settings(max_examples=tries(60), suppress_health_check=list(HealthCheck))
@@ -361,40 +355,21 @@ def accepted(model: Model, workload: Workload, counts: tuple[int, ...]) -> bool:
 # ---------------------------------------------------------------- cases found by the tests above
 
 
-def fr(resource: str) -> FlavorResource:
-    return FlavorResource("a", resource)
-
-
-def waiting(name: str, queue: str, asked: dict[str, int], **fields: Any) -> Workload:
-    return Workload(f"ns/{name}", queue, (WorkloadPodSet(requests=tuple(asked.items())),), **fields)
-
-
 def test_a_flavor_where_one_resource_borrows_and_another_needs_targets_preempts() -> None:
     """The flavor is ranked by the resource that borrows, but the workload still needs preemption."""
-    groups = (ResourceGroup((CPU, GPU), ("a",)),)
     prefers = Fungibility(True, True, Preference.PREEMPTION_OVER_BORROWING)
-    quotas = {fr(CPU): Quota(3), fr(GPU): Quota()}
-    owner = ClusterQueue("q0", groups, quotas, "c0", policies=Policies(Policy.LOWER), fungibility=prefers)
-    lender = ClusterQueue("q1", groups, {fr(CPU): Quota(), fr(GPU): Quota(4)}, "c0")
-    held = (Granted("main", 1, ((CPU, "a"),), ((CPU, 3),)),)
-    running = waiting("r", "q0", {CPU: 3}, granted=held)
-    system = System(
-        queues=(owner, lender), flavors=FLAVORS, workloads=(running, waiting("w", "q0", {CPU: 2, GPU: 4}, priority=1))
-    )
-    report = Simulator(system).cycle(0.0)
-    assert report.preempted == (Preemption("ns/r", "q0", "ns/w", PreemptionReason.IN_QUEUE),)
+    queues = queue("q0", "c0", rules=prefers, cpu=3, gpu=0), queue("q1", "c0", cpu=0, gpu=4)
+    jobs = runs("r", "q0", pods(cpu=3)), waits("w", "q0", pods(cpu=2, gpu=4), priority=1)
+    report = cluster((), queues, *jobs).cycle(0.0)
+    assert report.preempted == (Preemption("r", "q0", "w", PreemptionReason.IN_QUEUE),)
     assert [(w.workload, w.reason, w.parked) for w in report.pending] == [
-        ("ns/w", PendingReason.WAITING_FOR_TARGETS, False)
+        ("w", PendingReason.WAITING_FOR_TARGETS, False)
     ]
 
 
 def test_a_flavor_that_can_never_fit_is_reported_even_if_another_resource_is_only_short() -> None:
-    groups = (ResourceGroup((CPU, GPU), ("a",)),)
-    queue = ClusterQueue("q0", groups, {fr(CPU): Quota(6), fr(GPU): Quota(2)})
-    held = (Granted("main", 1, ((CPU, "a"),), ((CPU, 4),)),)
-    running = waiting("r", "q0", {CPU: 4}, granted=held)
-    system = System(queues=(queue,), flavors=FLAVORS, workloads=(running, waiting("w", "q0", {CPU: 4, GPU: 4})))
-    (pending,) = Simulator(system).cycle(0.0).pending
+    jobs = runs("r", "q0", pods(cpu=4)), waits("w", "q0", pods(cpu=4, gpu=4))
+    (pending,) = cluster((), [queue("q0", cpu=6, gpu=2)], *jobs).cycle(0.0).pending
     assert pending.reason is PendingReason.EXCEEDS_MAX_QUOTA
 
 

@@ -4,97 +4,20 @@ T1, T5).
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runrig.domain.kueue import Settings
 from runrig.domain.nodes import Node
-from runrig.domain.pools import HOSTNAME, Quota
-from runrig.domain.quantities import FlavorResource
+from runrig.domain.pools import HOSTNAME
 from runrig.engine.quota.quota_node import CHARGED
 from runrig.kueue.decisions import PendingReason
-from runrig.kueue.declared import (
-    ClusterQueue,
-    Policies,
-    Policy,
-    ResourceFlavor,
-    ResourceGroup,
-    Slices,
-    System,
-    Topology,
-    TopologyMode,
-    TopologyRequest,
-    Workload,
-    WorkloadPodSet,
-)
+from runrig.kueue.declared import Slices, Topology, TopologyMode, TopologyRequest
 from runrig.kueue.engine.node_tree import NO_WORK
 from runrig.kueue.engine.simulator import Simulator
-
-RACKS = Topology("racks", ("rack", HOSTNAME))
-
-
-def node(name: str, rack: str, gpus: int, kind: str = "a") -> Node:
-    labels = {"rack": rack, HOSTNAME: name, "kind": kind}
-    return Node(name, {"gpu": gpus, "pods": 99}, labels=labels)
-
-
-def flavor(name: str = "a", kind: str = "a") -> ResourceFlavor:
-    return ResourceFlavor(name, {"kind": kind}, topology="racks")
-
-
-NOBODY = Policies()
-DEFAULT = Settings()
-
-
-def queue(
-    name: str = "q", flavors: Sequence[str] = ("a",), quota: int = 99, policies: Policies = NOBODY
-) -> ClusterQueue:
-    quotas = {FlavorResource(each, "gpu"): Quota(quota) for each in flavors}
-    return ClusterQueue(name, (ResourceGroup(("gpu",), tuple(flavors)),), quotas, policies=policies, weight=Fraction(1))
-
-
-def work(
-    name: str,
-    count: int,
-    gpus: int,
-    near: TopologyRequest | None = None,
-    *,
-    least: int | None = None,
-    priority: int = 0,
-    at: float = 0.0,
-    queue: str = "q",
-) -> Workload:
-    pod_set = WorkloadPodSet("main", count, least, (("gpu", gpus),), topology=near)
-    return Workload(name, queue, (pod_set,), priority=priority, created_at=at, queued_at=at)
-
-
-def near(how: TopologyMode, level: str, *slices: Slices) -> TopologyRequest:
-    return TopologyRequest(how, level, slices)
-
-
-RACK = near(TopologyMode.REQUIRED, "rack")
-
-
-def world(
-    nodes: Sequence[Node],
-    *workloads: Workload,
-    queues: Sequence[ClusterQueue] = (queue(),),
-    flavors: Sequence[ResourceFlavor] = (flavor(),),
-    settings: Settings = DEFAULT,
-) -> Simulator:
-    return Simulator(
-        System(
-            queues=tuple(queues),
-            flavors=tuple(flavors),
-            workloads=workloads,
-            namespaces={"default": {}},
-            nodes=tuple(nodes),
-            topologies=(RACKS,),
-        ),
-        settings,
-    )
+from tests.kueue.engine.clusters import ONE_RACK, cluster, flavor, machine, pods, queue, waits
 
 
 def started(made: Simulator, cycle: int = 1) -> dict[str, dict[str, int]]:
@@ -113,58 +36,50 @@ def held(made: Simulator) -> dict[str, int]:
     return {name: amount for name, amount in taken.items() if amount}
 
 
-TWO = (node("n1", "r1", 4), node("n2", "r1", 4), node("n3", "r2", 4), node("n4", "r2", 4))
+TWO = (machine("n1", gpu=4), machine("n2", gpu=4), machine("n3", "r2", gpu=4), machine("n4", "r2", gpu=4))
+QUEUES = (queue("q", gpu=99), queue("p", gpu=99))
+FULL = pods(2, ONE_RACK, gpu=4)
+BOTH = (waits("one", "q", FULL), waits("two", "p", FULL, at=11))
 
 
 def test_nodes_of_a_rack_that_is_a_leaf_count_as_one_even_beyond_64_bits() -> None:
     """T5: one pod fits on each of the nodes, and three into the rack."""
-    nodes = [Node(name, {"memory": 9 * 2**59, "pods": 9}, labels={"rack": "r1", "kind": "a"}) for name in ("n1", "n2")]
-    pod_set = WorkloadPodSet("main", 3, None, (("memory", 5 * 2**59),), topology=RACK)
-    quotas = {FlavorResource("a", "memory"): Quota(2**63 - 1)}
-    system = System(
-        queues=(ClusterQueue("q", (ResourceGroup(("memory",), ("a",)),), quotas, weight=Fraction(1)),),
-        flavors=(flavor(),),
-        workloads=tuple(Workload(name, "q", (pod_set,), created_at=0, queued_at=0) for name in ("one", "two")),
-        namespaces={"default": {}},
-        nodes=tuple(nodes),
-        topologies=(Topology("racks", ("rack",)),),
-    )
-    made = Simulator(system, DEFAULT)
+    jobs = [waits(name, "q", pods(3, ONE_RACK, memory=5 * 2**59)) for name in ("one", "two")]
+    nodes = [machine(name, memory=9 * 2**59) for name in ("n1", "n2")]
+    made = cluster(nodes, [queue("q", memory=2**63 - 1)], *jobs, topology=Topology("racks", ("rack",)))
     assert started(made) == {"one": {"r1": 3}}
     assert started(made, 2) == {}
 
 
 def test_without_the_gate_a_head_whose_nodes_are_taken_returns_to_the_line() -> None:
-    queues = [queue("q"), queue("p")]
     gates = Settings(gates={"TASRecomputeAssignmentWithinSchedulingCycle": False})
-    jobs = work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1)
-    made = world(TWO, *jobs, queues=queues, settings=gates)
+    made = cluster(TWO, QUEUES, *BOTH, settings=gates)
     assert started(made) == {"one": {"n1": 1, "n2": 1}}
     assert started(made, 2) == {"two": {"n3": 1, "n4": 1}}
 
 
 def test_freed_nodes_wake_workloads_in_other_trees() -> None:
-    queues = [queue("q"), queue("p")]
-    made = world(TWO[:2], work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1), queues=queues)
+    made = cluster(TWO[:2], QUEUES, *BOTH)
     assert started(made) == {"one": {"n1": 1, "n2": 1}}
-    (waits,) = made.cycle(2.0).pending
-    assert (waits.reason, waits.parked) == (PendingReason.TOPOLOGY, True)
+    (waiting,) = made.cycle(2.0).pending
+    assert (waiting.reason, waiting.parked) == (PendingReason.TOPOLOGY, True)
     made.finish("one")
     assert held(made) == {}
     assert started(made, 3) == {"two": {"n1": 1, "n2": 1}}
 
 
 def test_flavors_with_the_same_nodes_see_each_others_usage() -> None:
-    queues = [queue("q", ("a",)), queue("p", ("b",))]
-    jobs = work("one", 1, 3, RACK), work("two", 1, 3, RACK, queue="p", at=1)
+    queues = [queue("q", gpu=99), queue("p", flavors=["g"], gpu=99)]
+    flavors = [flavor(), replace(flavor(), name="g")]
+    jobs = [waits("one", "q", pods(1, ONE_RACK, gpu=3)), waits("two", "p", pods(1, ONE_RACK, gpu=3), at=11)]
     for overlapping, expected in ((True, {"one": {"n1": 1}}), (False, {"one": {"n1": 1}, "two": {"n1": 1}})):
         settings = Settings(gates={"TASHandleOverlappingFlavors": overlapping})
-        made = world(TWO[:1], *jobs, queues=queues, flavors=[flavor("a"), flavor("b")], settings=settings)
+        made = cluster(TWO[:1], queues, *jobs, flavors=flavors, settings=settings)
         assert started(made) == expected
 
 
 def test_a_flavor_accepts_only_workloads_whose_levels_it_has() -> None:
-    made = world(TWO, work("one", 1, 1, near(TopologyMode.REQUIRED, "zone")))
+    made = cluster(TWO, QUEUES, waits("one", "q", pods(1, TopologyRequest(TopologyMode.REQUIRED, "zone"), gpu=1)))
     assert [each.reason for each in made.cycle(1.0).pending] == [PendingReason.NO_MATCHING_FLAVOR]
 
 
@@ -175,7 +90,7 @@ GATES = st.sampled_from([{}, {"TASBalancedPlacement": True}, {"TASProfileMixed":
 
 
 def nodes_of(sizes: Sequence[Sequence[int]]) -> list[Node]:
-    return [node(f"n{r}{n}", f"r{r}", gpus) for r, rack in enumerate(sizes) for n, gpus in enumerate(rack)]
+    return [machine(f"n{r}{n}", f"r{r}", gpu=gpus) for r, rack in enumerate(sizes) for n, gpus in enumerate(rack)]
 
 
 @given(
@@ -192,34 +107,34 @@ def test_pods_start_exactly_if_a_placement_exists(
 ) -> None:
     """Nothing else runs. Slices of *size* are placed in one domain of *level*."""
     count *= size
-    ask = near(how, "" if how is TopologyMode.UNCONSTRAINED else "rack", Slices(level, size))
-    made = world(nodes_of(sizes), work("one", count, gpus, ask), settings=Settings(gates=gates))
+    ask = TopologyRequest(how, "" if how is TopologyMode.UNCONSTRAINED else "rack", (Slices(level, size),))
+    job = waits("one", "q", pods(count, ask, gpu=gpus))
+    made = cluster(nodes_of(sizes), QUEUES, job, settings=Settings(gates=gates))
     by_rack = [[gpu // gpus for gpu in rack] for rack in sizes]
     slices = [sum(fit // size for fit in rack) if level == HOSTNAME else sum(rack) // size for rack in by_rack]
     room = max(slices) if how is TopologyMode.REQUIRED else sum(slices)
     found = started(made)
     assert bool(found) is (room >= count // size)
     if found:
-        pods = found["one"]
-        assert sum(pods.values()) == count
-        assert all(pods[name] * gpus <= sizes[int(name[1])][int(name[2])] for name in pods)
-        assert held(made) == {name: number * gpus for name, number in pods.items()}
+        on = found["one"]
+        assert sum(on.values()) == count
+        assert all(on[name] * gpus <= sizes[int(name[1])][int(name[2])] for name in on)
+        assert held(made) == {name: number * gpus for name, number in on.items()}
         domains = Counter[str]()
-        for name, number in pods.items():
+        for name, number in on.items():
             domains[name if level == HOSTNAME else name[:2]] += number
         assert all(not number % size for number in domains.values())
-        assert how is not TopologyMode.REQUIRED or len({name[:2] for name in pods}) == 1
+        assert how is not TopologyMode.REQUIRED or len({name[:2] for name in on}) == 1
 
 
 @given(sizes=SIZES, jobs=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4), st.integers(0, 2)), max_size=8))
 def test_no_sequence_of_events_overbooks_or_loses_a_node(
     sizes: list[list[int]], jobs: list[tuple[int, int, int]]
 ) -> None:
-    lower = queue(quota=20, policies=Policies(within_queue=Policy.LOWER))
-    made = world(nodes_of(sizes), queues=[lower])
+    made = cluster(nodes_of(sizes), [queue("q", gpu=20)])
     room = {f"n{r}{n}": gpus for r, rack in enumerate(sizes) for n, gpus in enumerate(rack)}
     for at, (count, gpus, priority) in enumerate(jobs):
-        made.submit(work(f"j{at}", count, gpus, RACK, least=1, priority=priority, at=at))
+        made.submit(waits(f"j{at}", "q", pods(count, ONE_RACK, least=1, gpu=gpus), priority=priority, at=at))
         for _ in range(3):
             made.cycle(float(at))
             assert all(amount <= room[name] for name, amount in held(made).items())
