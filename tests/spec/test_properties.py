@@ -18,22 +18,11 @@ from runrig.spec.yamltree import decoded, node_of, plain, read_yaml
 from tests.spec.test_cluster import FULL as CLUSTER
 from tests.spec.test_workflow import FULL as WORKFLOW
 from tests.worlds.edits import amounts, share
+from tests.worlds.values import replace_one, values
 
 Reader = Callable[[str], object]
 READERS: list[Reader] = [read_workflow, read_cluster, read_yaml]
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=8),
-    st.sampled_from(["-1", "1h", "4Gi", "{{host:a}}", "n{0..3}", "{n//0}", "a--b", "50%", "..", "/a/../b", "HIGH"]),
-)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
+VALUES = values("-1", "1h", "4Gi", "{{host:a}}", "n{0..3}", "{n//0}", "a--b", "50%", "..", "/a/../b", "HIGH")
 
 
 def survives(read: Reader, text: str) -> None:
@@ -68,18 +57,9 @@ def test_any_text_that_is_not_a_template_renders(text: str) -> None:
 @given(st.sampled_from([(read_workflow, WORKFLOW), (read_cluster, CLUSTER)]), st.data())
 @settings(max_examples=200, deadline=None)
 def test_any_value_in_place_of_a_valid_one_is_read_or_rejected(good: tuple[Reader, str], data: st.DataObject) -> None:
-    """Replaces one node of a good file, so that every field meets values of every kind."""
     read, text = good
     value = plain(read_yaml(text).node)
-    at = value
-    while True:
-        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
-        key = data.draw(st.sampled_from(keys))
-        if isinstance(at[key], dict | list) and at[key] and data.draw(st.booleans()):
-            at = at[key]
-            continue
-        at[key] = data.draw(VALUES)
-        break
+    replace_one(value, VALUES, data)
     survives(read, json.dumps(value))
     survives(read, yaml.safe_dump(value))
 

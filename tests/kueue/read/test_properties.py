@@ -16,35 +16,23 @@ from runrig.kueue.declared import MatchExpression, Topology, Workload
 from runrig.kueue.read import Manifests, read_manifests
 from runrig.kueue.read.jobs import Job, as_asked, must_suspend, problem, started, suspended
 from tests.worlds.manifests import group, home, job, manifest, pod, workload
+from tests.worlds.values import replace_one, values
 
 EXAMPLES = 150
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=8),
-    st.sampled_from(
-        [
-            "-1",
-            "1e400",
-            "9e18",
-            "4Gi",
-            "1n",
-            "True",
-            "Never",
-            "cpu",
-            "cq",
-            "2026-01-01T00:00:00Z",
-            "0001-01-01T00:00:00+23:59",
-        ]
-    ),
+WORDS = (
+    "-1",
+    "1e400",
+    "9e18",
+    "4Gi",
+    "1n",
+    "True",
+    "Never",
+    "cpu",
+    "cq",
+    "2026-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+23:59",
 )
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
+VALUES = values(*WORDS)
 STATUS = {
     "admission": {
         "clusterQueue": "cq",
@@ -147,17 +135,8 @@ def test_any_text_that_resembles_yaml_is_read_or_rejected(text: str) -> None:
 @given(st.data())
 @settings(max_examples=EXAMPLES)
 def test_any_value_in_place_of_a_valid_one_is_read_or_rejected(data: st.DataObject) -> None:
-    """Replaces one value of a valid file, so that every field gets values of every kind."""
     documents: list[Any] = json.loads(json.dumps(EVERYTHING))
-    at: Any = documents
-    while True:
-        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
-        key = data.draw(st.sampled_from(keys))
-        if isinstance(at[key], dict | list) and at[key] and data.draw(st.integers(0, 5)):
-            at = at[key]
-            continue
-        at[key] = data.draw(VALUES)
-        break
+    replace_one(documents, VALUES, data)
     survives("\n---\n".join(json.dumps(item) for item in documents))
 
 
