@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from runrig.domain.quantities import few
 from runrig.domain.tokens import tokens_in
 from runrig.domain.workflows import Array, GroupSpec, TaskSpec
+from runrig.spec.cycles import cycles
 from runrig.spec.fields import Field, closest
 from runrig.spec.task import DraftTask, normalised
 
@@ -133,18 +134,10 @@ def _check_cycles(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> None
     """Reports each cycle of groups once, at the input that closes it."""
     edges = _upstream(groups, home)
     stuck = set(range(len(groups))).difference(_order(edges))
-    seen: set[int] = set()
-    for start in sorted(stuck):
-        path: list[int] = []
-        group = start
-        while group not in seen:
-            seen.add(group)
-            path.append(group)
-            group = next(other for other in edges[group] if other in stuck)
-        if group in path:
-            cycle = path[path.index(group) :]
-            names = " → ".join(groups[index].spec.name for index in (*cycle, group))
-            _closing_input(groups[group], groups[cycle[1]]).wrong(f"groups depend on each other in a cycle: {names}")
+    for cycle in cycles({group: next(other for other in edges[group] if other in stuck) for group in sorted(stuck)}):
+        first, second = groups[cycle[0]], groups[cycle[1]]
+        names = " → ".join(groups[index].spec.name for index in (*cycle, cycle[0]))
+        _closing_input(first, second).wrong(f"groups depend on each other in a cycle: {names}")
 
 
 def _closing_input(group: DraftGroup, upstream: DraftGroup) -> Field:

@@ -16,6 +16,7 @@ from runrig.domain.pools import (
 )
 from runrig.domain.quantities import GPU, FlavorResource, amount_in_words
 from runrig.domain.settings import SETTINGS
+from runrig.spec.cycles import cycles
 from runrig.spec.fields import Field, Fields, Problems, closest, each, repeated
 from runrig.spec.quota import Kinds, read_quota, read_share
 from runrig.spec.settings import read_name, read_settings
@@ -26,7 +27,7 @@ _POOL = ("name", "quota", "subpools", "namespaces", *(each.asked for each in SET
 _LIMIT_HINT = "set it in the quota, as in quota: {gpu: {nominal: 8, borrowing_limit: 4}}"
 _HINTS = dict.fromkeys(("borrowing_limit", "lending_limit", "borrowingLimit", "lendingLimit"), _LIMIT_HINT)
 _SUBPOOL_HINTS = dict.fromkeys(_POOL, "a subpool has only name and quota; it inherits the rest")
-_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 # ---------------------------------------------------------------- cohorts
@@ -54,17 +55,8 @@ def read_cohorts(fields: Fields, kinds: Kinds) -> tuple[Cohort, ...]:
 def _check_parents(found: Sequence[tuple[Cohort, Field]]) -> None:
     parents = {cohort.name: cohort.parent for cohort, _ in found}
     fields = {cohort.name: field for cohort, field in found}
-    seen: set[str] = set()
-    for start in parents:
-        path: list[str] = []
-        at: str | None = start
-        while at is not None and at in parents and at not in seen:
-            seen.add(at)
-            path.append(at)
-            at = parents[at]
-        if at in path:
-            cycle = [*path[path.index(at) :], at]
-            fields[at].wrong(f"the parents of cohorts form a cycle: {' → '.join(cycle)}")
+    for cycle in cycles(parents):
+        fields[cycle[0]].wrong(f"the parents of cohorts form a cycle: {' → '.join([*cycle, cycle[0]])}")
 
 
 # ---------------------------------------------------------------- pools
@@ -108,7 +100,7 @@ def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:
 def _check_namespaces(fields: Fields) -> None:
     """Checks the syntax of namespaces; they matter only on Kubernetes."""
     for item in fields["namespaces"].items():
-        item.matching(_NAMESPACE, "is not a namespace. Use up to 63 lower-case letters, digits and '-'.")
+        item.matching(NAMESPACE, "is not a namespace. Use up to 63 lower-case letters, digits and '-'.")
 
 
 # ---------------------------------------------------------------- subpools

@@ -72,16 +72,16 @@ def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
         return {key: Quota(gpus) for key, gpus in _option(field, value, kinds).items()}
     if not isinstance(value, Mapping):
         gpus = field.whole()
-        flavor = _only_flavor(field, kinds) if gpus is not None else None
-        return {FlavorResource(flavor, GPU): Quota(gpus)} if flavor is not None and gpus is not None else {}
+        only = _of_only_flavor(GPU, field, kinds) if gpus is not None else None
+        return {only: Quota(gpus)} if only is not None and gpus is not None else {}
     quotas: dict[FlavorResource, Quota] = {}
     for key, item in field.entries():
         if key in kinds.declared:
             quotas.update(_of_flavor(key, item, kinds))
         elif key in kinds.resources or not _names_flavor(item):
-            flavor = _only_flavor(item, kinds) if _is_resource(key, item, kinds) else None
-            if flavor is not None:
-                quotas[FlavorResource(flavor, key)] = _amount(key, item)
+            only = _of_only_flavor(key, item, kinds) if _is_resource(key, item, kinds) else None
+            if only is not None:
+                quotas[only] = _amount(key, item)
         else:
             item.wrong(f"unknown flavor {key!r}. {closest(key, kinds.declared)}")
     return quotas
@@ -121,9 +121,9 @@ def _amount(resource: str, field: Field) -> Quota:
     return Quota(amounts[0] or 0, amounts[1], amounts[2])
 
 
-def _only_flavor(field: Field, kinds: Kinds) -> str | None:
+def _of_only_flavor(resource: str, field: Field, kinds: Kinds) -> FlavorResource | None:
     if kinds.later or len(kinds.flavors) == 1:
-        return ONLY if kinds.later else kinds.flavors[0]
+        return FlavorResource(ONLY if kinds.later else kinds.flavors[0], resource)
     field.wrong(kinds.ambiguity())
     return None
 
@@ -142,7 +142,7 @@ def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | 
     amounts: dict[FlavorResource, int | None] = {}
     for part in text.split(","):
         name, equals, number = (each.strip() for each in part.rpartition("="))
-        key = _key(field, name, kinds) if equals else _gpus_of_only(field, kinds)
+        key = _key(field, name, kinds) if equals else _of_only_flavor(GPU, field, kinds)
         if key is None:
             continue
         if key in amounts:
@@ -160,19 +160,13 @@ def _key(field: Field, name: str, kinds: Kinds) -> FlavorResource | None:
     """Returns the key: ``h100`` means its GPUs, ``cpu`` the CPU of the only flavor; or ``h100/cpu``."""
     flavor, slash, resource = name.partition("/")
     if not slash and name not in kinds.flavors and name in kinds.resources:
-        only = _only_flavor(field, kinds)
-        return None if only is None else FlavorResource(only, name)
+        return _of_only_flavor(name, field, kinds)
     if flavor not in kinds.flavors:
         field.wrong(f"unknown flavor {flavor!r}. {closest(flavor, kinds.flavors)}")
         return None
     if slash and not _is_resource(resource, field, kinds):
         return None
     return FlavorResource(flavor, resource if slash else GPU)
-
-
-def _gpus_of_only(field: Field, kinds: Kinds) -> FlavorResource | None:
-    flavor = _only_flavor(field, kinds)
-    return None if flavor is None else FlavorResource(flavor, GPU)
 
 
 def _number(field: Field, text: str, resource: str, number: str) -> int | None:

@@ -16,6 +16,7 @@ from runrig.domain.credentials import read_keys
 from runrig.domain.errors import InvalidInput
 from runrig.spec.cluster import read_cluster
 from runrig.spec.fields import Field, Fields, read_file
+from runrig.spec.pools import NAMESPACE
 from runrig.spec.serve_notify import read_notify
 from runrig.spec.serve_oidc import read_oidc
 from runrig.spec.serve_secrets import Secrets
@@ -50,7 +51,6 @@ _NOT_HERE = {
     "local": "its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
 }
 _OF_KUBERNETES = ("namespace", "kubeconfig", "context", "code_url")
-NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _LISTEN = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:/\s]+)):(?P<port>[0-9]{1,5})")
 _HOST = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)(?::[0-9]{1,5})?")
 _CODE_URL = re.compile(r"(?P<scheme>https?)://(?P<host>[^/?#@\s]+)(?P<path>(?:/[A-Za-z0-9._~-]+)*/?)")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from runrig.domain.workflows import USUAL_RETRIES, ExitAction, ExitRule, FileSpec, TaskSpec
 from runrig.spec.credentials import read_credentials
 from runrig.spec.fields import Field, Fields, closest, repeated
+from runrig.spec.nodes import ALLOWABLE
 from runrig.spec.resources import Resource, check_slices_of_task
 from runrig.spec.values import parse_duration, parse_exit_codes
 
@@ -23,7 +24,6 @@ ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}")
 ARRAY_HINT = 'it belongs to a group, as in groups: [{name: runs, array: {indices: "0-9"}, tasks: [...]}]'
 _NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?")
 _RESERVED = "osmo-ctrl"
-_ALLOWABLE = ("privileged", "hostNetwork", "volumeMounts")
 _REFUSED = {
     "outputs": "outputs to a URL are not supported yet. Write to {{output}}, and read it in another task with inputs.",
     "checkpoint": "checkpoints are not supported yet. Omit it.",
@@ -46,7 +46,7 @@ _TASK = (
         "retries",
     ),
     "credentials",
-    *("count", "minCount", "duration", *_ALLOWABLE, *_REFUSED),
+    *("count", "minCount", "duration", *ALLOWABLE, *_REFUSED),
 )
 _IN_RESOURCES = "set it under workflow, as resources: {default: {gpu: 1}}. A task uses default, or the entry named by resource: NAME."
 _HINTS = {
@@ -228,7 +228,7 @@ def exit_rules(field: Field) -> tuple[ExitRule, ...]:
 
 
 def _allow(fields: Fields) -> tuple[str, ...]:
-    flags = [name for name in _ALLOWABLE[:2] if fields[name].flag(False)]
+    flags = [name for name in ALLOWABLE[:2] if fields[name].flag(False)]
     mounts = [item.text() for item in fields["volumeMounts"].items()]
     return (*flags, "volumeMounts") if mounts else tuple(flags)
 

@@ -7,6 +7,7 @@ from runrig.kueue.declared import ResourceFlavor, Topology
 from runrig.kueue.read.drafts import Draft
 from runrig.kueue.read.queues import LocalQueue, ReadCohort, ReadQueue
 from runrig.kueue.read.tree import Value
+from runrig.spec.cycles import cycles
 
 MOST_STEPS = 8
 NO_TOPOLOGY = "no Topology is in this file: only quota is checked"
@@ -70,19 +71,7 @@ def _check_flavors(named: Mapping[str, Value], known: set[str], effect: str) -> 
 def _check_circles(cohorts: Sequence[ReadCohort]) -> None:
     """Warns at every cohort that is its own ancestor. O(cohorts)."""
     parents = {found.cohort.name: found.cohort.parent for found in cohorts}
-    circles: dict[str, tuple[list[str], int]] = {}
-    done: set[str] = set()
-    for start in parents:
-        path: dict[str, None] = {}
-        at: str | None = start
-        while at in parents and at not in done and at not in path:
-            path[at] = None
-            at = parents[at]
-        if at in path:
-            steps = list(path)
-            circle = steps[steps.index(at) :]
-            circles.update({name: (circle, i) for i, name in enumerate(circle)})
-        done.update(path)
+    circles = {name: (circle, i) for circle in cycles(parents) for i, name in enumerate(circle)}
     for found in cohorts:
         if found.cohort.name in circles:
             way = _way(*circles[found.cohort.name])

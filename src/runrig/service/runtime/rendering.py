@@ -12,7 +12,7 @@ from runrig.engine.placement.subgroups import outline_of
 from runrig.engine.state.state import State
 from runrig.ports.backend import Blueprint, GangLaunch
 from runrig.service.runtime.kai_quota import kai_quotas
-from runrig.spec.serve import NAMESPACE
+from runrig.spec.pools import NAMESPACE
 
 DEFAULT_NAMESPACE = "runrig"
 
