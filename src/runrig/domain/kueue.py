@@ -22,6 +22,7 @@ class Strategy(enum.Enum):
     INITIAL_SHARE = "LessThanInitialShare"
 
 
+STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 FAIR = (Strategy.FINAL_SHARE, Strategy.INITIAL_SHARE)
 """The fair sharing strategies if the configuration does not specify any."""
 

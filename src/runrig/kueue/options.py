@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue import FAIR, Settings, Strategy
+from runrig.domain.kueue import FAIR, STRATEGIES, Settings, Strategy
 from runrig.kueue.declared import GATES
 from runrig.spec.fields import closest
 
-_STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 _FLAGS = {"true": True, "false": False}
 
 
@@ -25,11 +24,11 @@ def parse_strategies(text: str) -> tuple[Strategy, ...]:
     names = [name.strip() for name in text.split(",")] if text.strip() else []
     found = []
     for name in names:
-        if name not in _STRATEGIES:
+        if name not in STRATEGIES:
             raise InvalidInput.one(
-                f"--fair-sharing: unknown strategy {name!r} (strategies: {', '.join(_STRATEGIES)})", "fair-sharing"
+                f"--fair-sharing: unknown strategy {name!r} (strategies: {', '.join(STRATEGIES)})", "fair-sharing"
             )
-        found.append(_STRATEGIES[name])
+        found.append(STRATEGIES[name])
     if len(found) > 1 and tuple(found) != FAIR:
         both = ",".join(strategy.value for strategy in FAIR)
         raise InvalidInput.one(f"--fair-sharing: use one strategy, or both as {both}", "fair-sharing")

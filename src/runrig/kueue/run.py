@@ -7,15 +7,14 @@ from runrig.domain.kueue import Preemption, Settings, Warned
 from runrig.kueue import decisions
 from runrig.kueue.decisions import CycleReport
 from runrig.kueue.declared import GATES as KNOWN_GATES
-from runrig.kueue.declared import Granted, StopPolicy, System, Workload
+from runrig.kueue.declared import Granted, StopPolicy, Workload
 from runrig.kueue.engine.scheduler_context import GATES, PREEMPTORS_FIRST
 from runrig.kueue.engine.simulator import Simulator
 from runrig.kueue.options import Options
 from runrig.kueue.read import Manifests
 from runrig.kueue.read.jobs import Changes, started, suspended
-from runrig.wire.simulate import COHORT, Admitted, Cycle, Moment, Outcome, PodSetStarted, TreeNode
+from runrig.wire.simulate import Admitted, Cycle, Moment, Outcome, PodSetStarted, TreeNode
 
-QUEUE = "ClusterQueue"
 _ALWAYS_ON = ("HierarchicalCohorts",)
 MOST_IDLE = 250
 """A run without a fixed number of cycles stops after this many consecutive cycles without an admission or a preemption.
@@ -92,7 +91,7 @@ class KueueRun:
         """The result of the cycles run so far."""
         return Outcome(
             scenario=self._name,
-            tree=tuple(_tree(self._manifests.system)),
+            tree=tuple(TreeNode(*each) for each in self._world.tree()),
             before=self._before,
             after=_moment(self._world),
             cycles=tuple(self._cycles),
@@ -159,26 +158,5 @@ def _held_back(workload: Workload, gates: Mapping[str, bool]) -> str:
     return "" if workload.stop is StopPolicy.NONE else f"its local queue is stopped ({workload.stop.value})"
 
 
-# ---------------------------------------------------------------- the tree
-
-
 def _moment(simulator: Simulator) -> Moment:
     return Moment(simulator.quotas(), simulator.shares())
-
-
-def _tree(system: System) -> Iterator[TreeNode]:
-    """Yields all cohorts, including those that are only referred to, then all queues; both sorted by name."""
-    parents = {each.name: each.parent for each in system.cohorts}
-    named = [*parents.values(), *(each.cohort for each in system.queues)]
-    for name in named:
-        if name is not None:
-            parents.setdefault(name, None)
-    queues = {each.name: each for each in system.queues}
-
-    def key(cohort: str | None) -> str | None:
-        return f"cohort/{cohort}" if cohort in queues else cohort
-
-    for name, parent in sorted(parents.items()):
-        yield TreeNode(key(name) or name, name, COHORT, key(parent))
-    for name, queue in sorted(queues.items()):
-        yield TreeNode(name, name, QUEUE, key(queue.cohort))

@@ -48,7 +48,6 @@ def at_once(
     plus one search of *find* if there are candidates, which is added to *searched*.
     """
     shape, leaf = workload.shape, workload.leaf
-    usage, nominal = leaf.usage[CHARGED], leaf.nominal
     queue = context.queues[workload.queue]
     lacks: list[int] = []
     first: list[int] = []
@@ -61,9 +60,8 @@ def at_once(
             first = first or short
             lacks += short
             continue
-        for index, amount in asked:
-            if usage[index] + amount > nominal[index]:
-                return None
+        if _exceeds_nominal(leaf, asked):
+            return None
         passed_over = not lacks or queue.spec.fungibility.next_if_preempts or nobody(queue, workload, lacks)
         return assignment if passed_over else None
     if not lacks or shape.variable:
@@ -89,10 +87,8 @@ def _taken_back(
     if option is None or len(lacks) != 1 or rules.preference is Preference.PREEMPTION_OVER_BORROWING:
         return None
     asked, assignment = option
-    usage, nominal = leaf.usage[CHARGED], leaf.nominal
-    for index, amount in asked:
-        if usage[index] + amount > nominal[index]:
-            return None
+    if _exceeds_nominal(leaf, asked):
+        return None
     contested = frozenset(lacks)
     request = tuple([each for each in assignment.request if each[0] in contested])
     targets = searched[request] = workload_targets(context, workload, request, contested)
@@ -107,6 +103,15 @@ def _taken_back(
         tried=(-1,) if rules.next_if_preempts else assignment.tried,
         pending_reason=PendingReason.WAITING_FOR_QUOTA,
     )
+
+
+def _exceeds_nominal(leaf: QuotaLeaf, asked: Request) -> bool:
+    """Whether *leaf* would use more than its nominal quota of something."""
+    usage, nominal = leaf.usage[CHARGED], leaf.nominal
+    for index, amount in asked:  # noqa: SIM110  (a loop: this is asked for every head)
+        if usage[index] + amount > nominal[index]:
+            return True
+    return False
 
 
 def lacking(leaf: QuotaLeaf, request: Request) -> list[int]:

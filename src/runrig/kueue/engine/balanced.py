@@ -133,12 +133,9 @@ def _tightest(sizes: Sequence[_Size], need: int, leads: bool) -> list[int] | Non
 
 def _fewest(sizes: Sequence[_Size], need: int, leads: bool) -> int | None:
     """The minimum number of domains needed; None if all together are not enough."""
-    total = sum(size.plain for size in sizes)
-    if leads:
-        costs = [size.plain - size.beside for size in sizes if size.beside is not None]
-        if not costs or total - min(costs) < need:
-            return None
-    elif total < need:
+    whole = _sum(0, sizes)
+    most = whole.beside if leads else whole.plain
+    if most is None or most < need:
         return None
     left, number = need, 0
     for load in sorted((size.plain for size in sizes), reverse=True):

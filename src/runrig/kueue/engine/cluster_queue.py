@@ -46,28 +46,6 @@ class QueueState:
     *in_line*: the open queues that may have workloads in line, by name; shared by all queues.
     """
 
-    __slots__ = (
-        "_active",
-        "_alike",
-        "_first_waits",
-        "_heads",
-        "_parked",
-        "_pushed",
-        "closed",
-        "first",
-        "generation",
-        "in_line",
-        "leaf",
-        "leaving",
-        "missing",
-        "open",
-        "potential",
-        "preemptor",
-        "running",
-        "spec",
-        "strict",
-    )
-
     def __init__(
         self, spec: ClusterQueue, leaf: QuotaLeaf, in_line: dict[str, "QueueState"], defined: Container[str] = ()
     ) -> None:

@@ -80,13 +80,14 @@ class Cycle:
                 after = ()
         entry = nominate(self._context, head, after=after)
         entry.promised = self._context.preemptors_first and queue.preemptor is head
-        head.tried, head.tried_in = entry.assigned.tried, (queue.generation, self._number)
-        return entry
+        return self._noted(entry)
 
-    def _note_tried(self, entry: Nomination) -> None:
+    def _noted(self, entry: Nomination) -> Nomination:
+        """Records in its workload how far the scan got."""
         workload = entry.workload
         workload.tried = entry.assigned.tried
         workload.tried_in = (self._context.queues[workload.queue].generation, self._number)
+        return entry
 
     def _counts(self, entry: Nomination) -> bool:
         """Whether it has targets, or reserves quota for the rest of the cycle because it may be unable to reclaim it later."""
@@ -137,9 +138,7 @@ class Cycle:
 
     def _again(self, entry: Nomination) -> Nomination:
         """*entry* in the current state, with the same flavors: fewer pods, other targets, another placement, or nothing."""
-        entry = nominate_again(self._context, entry)
-        self._note_tried(entry)
-        return entry
+        return self._noted(nominate_again(self._context, entry))
 
     def _wait_too(self, entry: Nomination) -> None:
         """The targets of others free what *entry* needs, so it waits for them too."""

@@ -64,7 +64,7 @@ def _short_of_quota(
     for group_request in workload.shape.group_requests:
         amounts = group_request.amounts(counts)
         short = [
-            [_of_option(workload, option)]
+            [Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=option.flavor)]
             if option.misfit is not None
             else list(_short(context, workload, _asked(group_request, option, amounts, used), ever=ever))
             for option in group_request.options
@@ -101,10 +101,6 @@ def _not_taken_back(context: SchedulerContext, workload: WorkloadState, counts: 
             elif amount > headroom(leaf, index, REAL):
                 lent = True
     return borrowed if lent else []
-
-
-def _of_option(workload: WorkloadState, option: FlavorOption) -> Reason:
-    return Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=option.flavor)
 
 
 Asked = tuple[str, int, int]

@@ -246,16 +246,13 @@ class _Scan:
         return policy is not Policy.NEVER
 
     def _by_preemption(self, index: int, amount: int, level: int) -> _Resource:
+        """The rating of one resource without its targets."""
         request = ((index, amount),)
         targets = self._searched.get(request)
         if targets is None:
             targets = self._searched[request] = workload_targets(
                 self._context, self._workload, request, frozenset((index,))
             )
-        return self._freed(targets, index, amount, level)
-
-    def _freed(self, targets: Sequence[WorkloadTarget], index: int, amount: int, level: int) -> _Resource:
-        """The rating of one resource without *targets*."""
         if not targets:
             return NO_CANDIDATES, level
         gone = [each.workload for each in targets]
@@ -264,11 +261,11 @@ class _Scan:
         if leaf.usage[CHARGED][index] + amount <= leaf.nominal[index]:
             return mode, 0  # within nominal already, so it will be without them
         held = [(each.leaf, tuple([pair for pair in each.request if pair[0] == index])) for each in gone]
-        for its, request in held:
-            take_on_trial(its, request, CHARGED)
+        for its, part in held:
+            take_on_trial(its, part, CHARGED)
         level, _ = level_of(leaf, index, amount)
-        for its, request in held:
-            add_on_trial(its, request, CHARGED)
+        for its, part in held:
+            add_on_trial(its, part, CHARGED)
         return mode, level
 
     # ------------------------------------------------------------ nodes

@@ -64,7 +64,7 @@ class _Greedy:
         climbs = request.topology.near is TopologyMode.PREFERRED
         while True:
             units, units_beside = counts.units[level], counts.units_beside[level]
-            ordered = self._led_first(level) if self._led else self._ordered(level, range(len(units)), units)
+            ordered = self._ordered(level, range(len(units)), units_beside, led=self._led)
             one = self._single(level, ordered, required=required)
             if one is not None:
                 return level, [DomainShare(one, request.slices, self._led)]
@@ -143,24 +143,19 @@ class _Greedy:
 
     # ------------------------------------------------------------ one step
 
-    def _ordered(self, level: int, domains: Iterable[int], sizes: Sequence[int]) -> list[int]:
-        """Preferred nodes first, then the largest, or smallest, by what fits without a leader."""
+    def _ordered(self, level: int, domains: Iterable[int], sizes: Sequence[int], *, led: bool = False) -> list[int]:
+        """Preferred nodes first, then the largest, or smallest, by *sizes*. *led*: before that, those that can hold the leader."""
         counts, sign = self._counts, 1 if self._small_first else -1
-        score, pods = counts.score[level], counts.pods[level]
-        return sorted(domains, key=lambda domain: (-score[domain], sign * sizes[domain], pods[domain], domain))
-
-    def _led_first(self, level: int) -> list[int]:
-        """All domains of *level*: those that can hold the leader first, then as in `_ordered`, by what fits next to it."""
-        counts, sign = self._counts, 1 if self._small_first else -1
-        lead, score, sizes, pods = (
-            counts.lead[level],
-            counts.score[level],
-            counts.units_beside[level],
-            counts.beside[level],
-        )
+        lead, score, pods = counts.lead[level], counts.score[level], (counts.beside if led else counts.pods)[level]
         return sorted(
-            range(len(sizes)),
-            key=lambda domain: (not lead[domain], -score[domain], sign * sizes[domain], pods[domain], domain),
+            domains,
+            key=lambda domain: (
+                led and not lead[domain],
+                -score[domain],
+                sign * sizes[domain],
+                pods[domain],
+                domain,
+            ),
         )
 
     def _take(

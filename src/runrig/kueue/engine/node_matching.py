@@ -12,7 +12,7 @@ from runrig.kueue.declared import NODE_NAME, LabelSelector, MatchExpression, Nod
 def mismatch(flavor: ResourceFlavor, choice: NodeChoice) -> str | None:
     """Why pods with this *choice* cannot use *flavor*; None if they can."""
     for taint in flavor.taints:
-        if taint.effect in REPELLING_EFFECTS and not _tolerated(taint, (*choice.tolerations, *flavor.tolerations)):
+        if not tolerated(taint, (*choice.tolerations, *flavor.tolerations)):
             return f"taint {taint.key}={taint.value}:{taint.effect} is not tolerated"
     for key, value in choice.selector:
         if key in flavor.labels and flavor.labels[key] != value:
@@ -35,21 +35,17 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
     """Whether *taint* does not repel pods with these *tolerations*."""
-    return taint.effect not in REPELLING_EFFECTS or _tolerated(taint, tolerations)
-
-
-def holds_on_node(expression: MatchExpression, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether *expression* matches the node *name*; *labels* are all of its labels."""
-    return _holds(expression, {NODE_NAME: name} if expression.key == NODE_NAME else labels)
-
-
-def _tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
-    return any(
+    return taint.effect not in REPELLING_EFFECTS or any(
         each.effect in ("", taint.effect)
         and (each.key == taint.key or (not each.key and each.operator == "Exists"))
         and (each.operator == "Exists" or each.value == taint.value)
         for each in tolerations
     )
+
+
+def holds_on_node(expression: MatchExpression, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether *expression* matches the node *name*; *labels* are all of its labels."""
+    return _holds(expression, {NODE_NAME: name} if expression.key == NODE_NAME else labels)
 
 
 def _term_holds(term: Sequence[MatchExpression], labels: Mapping[str, str]) -> bool:

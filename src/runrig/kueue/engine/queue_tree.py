@@ -11,6 +11,10 @@ from runrig.engine.quota.tree import TreeBuilder, hang
 from runrig.kueue.declared import ClusterQueue, QueueCohort, Workload
 
 COHORT_CYCLE = "CohortCycle"
+QUEUE = "ClusterQueue"
+Listed = tuple[str, str, str, str | None]
+"""A node: its label, name and kind, and the label of its parent."""
+_KINDS = {NodeKind.COHORT: "Cohort", NodeKind.QUEUE: QUEUE}
 
 
 class QueueTree:
@@ -29,12 +33,8 @@ class QueueTree:
         parents = {cohort.parent for cohort in declared.values()} | {queue.cohort for queue in listed.values()}
         self.cohorts: dict[str, QuotaNode] = {}
         for name in sorted(declared.keys() | {name for name in parents if name}):
-            known = declared.get(name)
-            self.cohorts[name] = (
-                builder.node(NodeKind.COHORT, name, known.quotas, known.weight)
-                if known
-                else builder.node(NodeKind.COHORT, name, {})
-            )
+            known = declared.get(name, QueueCohort(name))
+            self.cohorts[name] = builder.node(NodeKind.COHORT, name, known.quotas, known.weight)
         self.queues: dict[str, QuotaLeaf] = {
             name: builder.leaf(NodeKind.QUEUE, name, queue.quotas, queue.weight) for name, queue in listed.items()
         }
@@ -56,6 +56,11 @@ class QueueTree:
         """The name of *node* in lists of queues and cohorts."""
         return f"cohort/{node.name}" if node.kind is NodeKind.COHORT and node.name in self.queues else node.name
 
+    def listed(self) -> Iterator[Listed]:
+        """Yields all nodes, also cohorts that are only referred to."""
+        for node in self.nodes():
+            yield self.label(node), node.name, _KINDS[node.kind], self.label(node.parent) if node.parent else None
+
     def leave_out(self, queues: Iterable[str]) -> None:
         """Computes heights without *queues*; what these have and use still counts."""
         left_out = {self.queues[name] for name in queues}
@@ -64,9 +69,8 @@ class QueueTree:
 
     def inactive(self) -> tuple[Inactive, ...]:
         """Queues and cohorts in or below a cycle of cohorts (rule Q5), sorted by name."""
-        kinds = {NodeKind.COHORT: "Cohort", NodeKind.QUEUE: "ClusterQueue"}
         found = [
-            Inactive(node.name, kinds[node.kind], COHORT_CYCLE, self._held(node))
+            Inactive(node.name, _KINDS[node.kind], COHORT_CYCLE, self._held(node))
             for node in self.nodes()
             if not node.active
         ]

@@ -18,7 +18,7 @@ from runrig.kueue.engine.cycle import Cycle
 from runrig.kueue.engine.explain import reasons, why_aside
 from runrig.kueue.engine.node_matching import selects
 from runrig.kueue.engine.node_tree import held_by
-from runrig.kueue.engine.queue_tree import QueueTree
+from runrig.kueue.engine.queue_tree import QUEUE, Listed, QueueTree
 from runrig.kueue.engine.scheduler_context import SchedulerContext
 from runrig.kueue.engine.workload import Likeness, WorkloadShape, WorkloadState, shape_of
 
@@ -247,6 +247,10 @@ class Simulator:
 
     # ------------------------------------------------------------ reading
 
+    def tree(self) -> Iterable[Listed]:
+        """The cohorts, then the queues, each sorted by name."""
+        return self._tree.listed()
+
     def quotas(self) -> dict[str, dict[FlavorResource, Balance]]:
         """Node → the numbers of rules Q3 and Q4 for current usage, which includes targets that have not stopped yet."""
         return self._tree.balances()
@@ -259,7 +263,7 @@ class Simulator:
     def inactive(self) -> tuple[Inactive, ...]:
         """Queues and cohorts in which nothing new starts."""
         closed = [
-            Inactive(queue.spec.name, "ClusterQueue", queue.closed)
+            Inactive(queue.spec.name, QUEUE, queue.closed)
             for queue in self._context.queues.values()
             if queue.leaf.active and not queue.open
         ]

@@ -82,25 +82,6 @@ class WorkloadShape:
     lack quota.
     """
 
-    __slots__ = (
-        "counts",
-        "grants",
-        "group_requests",
-        "least",
-        "nothing",
-        "placed",
-        "pod_sets",
-        "ranges",
-        "ready",
-        "scanned",
-        "short",
-        "topology",
-        "uncovered",
-        "unplaceable",
-        "variable",
-        "whole",
-    )
-
     def __init__(
         self,
         pod_sets: tuple[WorkloadPodSet, ...],
@@ -336,6 +317,7 @@ TargetKey = tuple[int, float, str, str]
 """
 
 
+@dataclass(slots=True, eq=False)
 class WorkloadState:
     """A workload in the engine.
 
@@ -347,46 +329,28 @@ class WorkloadState:
     *held*: what is reserved for a preemptor while its targets stop (rule R5). *waits_for*: the names of those targets.
     """
 
-    __slots__ = (
-        "barred",
-        "evicted",
-        "granted",
-        "held",
-        "indices",
-        "key",
-        "leaf",
-        "pending_reason",
-        "queue",
-        "request",
-        "reservations",
-        "reserved_at",
-        "shape",
-        "spec",
-        "target_key",
-        "tried",
-        "tried_in",
-        "waits_for",
-    )
+    spec: Workload
+    queue: str
+    leaf: QuotaLeaf
+    shape: WorkloadShape
+    key: QueueKey = field(init=False)
+    barred: tuple[PendingReason, bool] | None = None
+    request: Request = ()
+    indices: frozenset[int] = frozenset()
+    granted: tuple[Granted, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    reserved_at: float = 0.0
+    target_key: TargetKey = (0, 0.0, "", "")
+    evicted: bool = False
+    tried: tuple[int, ...] = ()
+    tried_in: tuple[int, int] = (-1, -1)
+    held: FlavorAssignment | None = None
+    waits_for: tuple[str, ...] = ()
+    pending_reason: PendingReason | None = None
 
-    def __init__(self, spec: Workload, queue: str, leaf: QuotaLeaf, shape: WorkloadShape) -> None:
-        self.spec = spec
-        self.queue = queue
-        self.leaf = leaf
-        self.shape = shape
-        self.barred: tuple[PendingReason, bool] | None = None
-        self.key: QueueKey = (-spec.priority, spec.queued_at, spec.uid, spec.name)
-        self.request: Request = ()
-        self.indices: frozenset[int] = frozenset()
-        self.granted: tuple[Granted, ...] = ()
-        self.reservations: tuple[Reservation, ...] = ()
-        self.reserved_at = 0.0
-        self.target_key: TargetKey = (0, 0.0, "", "")
-        self.evicted = False
-        self.tried: tuple[int, ...] = ()
-        self.tried_in: tuple[int, int] = (-1, -1)
-        self.held: FlavorAssignment | None = None
-        self.waits_for: tuple[str, ...] = ()
-        self.pending_reason: PendingReason | None = None
+    def __post_init__(self) -> None:
+        spec = self.spec
+        self.key = -spec.priority, spec.queued_at, spec.uid, spec.name
 
     def holds(
         self,

@@ -29,6 +29,7 @@ _MPI = (
     "mpiReplicaSpecs", "runPolicy", "slotsPerWorker", "runLauncherAsWorker", "sshAuthMountPath", "launcherCreationPolicy",
     "mpiImplementation",
 )  # fmt: skip
+_OF_JOBS = (marks.MIN_PARALLELISM, marks.SYNC_COMPLETIONS)
 _REPLICAS = {"Launcher": LAUNCHER, "Worker": WORKER}
 _REPLICA = ("replicas", "template", "restartPolicy")
 _RUN = (
@@ -115,12 +116,12 @@ def read_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     spec = manifest.spec.only(JOB_FIELDS)
     warn_if_elsewhere(spec)
     marks.warn_of_marks(manifest)
-    job = _job(manifest, spec)
+    least, sync = (manifest.meta.object("annotations").get(name) for name in _OF_JOBS)
+    job = _job(manifest, spec, least, sync)
     pod = read_template(spec.object("template"), around, manifest.namespace)
     pods = pod_set(MAIN, job.pods, job.least, pod, spec.at)
     draft = draft_of(manifest, queue, [pod], (pods,), [class_of(spec.object("template"))], problem(job))
-    said = (_annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS))
-    return ReadJob(job, draft, spec.get("parallelism") or spec.at, said)
+    return ReadJob(job, draft, spec.get("parallelism") or spec.at, (least, sync))
 
 
 def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
@@ -153,9 +154,8 @@ def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     return ReadJob(job, draft, workers, (gang.get("minAvailable"), None))
 
 
-def _job(manifest: Manifest, spec: Object) -> Job:
+def _job(manifest: Manifest, spec: Object, least: Value | None, sync: Value | None) -> Job:
     modes = {"NonIndexed": False, "Indexed": True}
-    least, sync = _annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS)
     return Job(
         workload=manifest.key,
         parallelism=spec.whole("parallelism", 1),
@@ -165,7 +165,3 @@ def _job(manifest: Manifest, spec: Object) -> Job:
         sync=sync.text() if sync else None,
         suspend=spec.flag("suspend", False),
     )
-
-
-def _annotation(manifest: Manifest, name: str) -> Value | None:
-    return manifest.meta.object("annotations").get(name)

@@ -24,6 +24,7 @@ _JOB_SET = (
 )  # fmt: skip
 _REPLICATED = ("name", "replicas", "template", "groupName", "dependsOn")
 _STEP = f"{TRAINER}/trainjob-ancestor-step"
+_OF_RUNTIMES = "ignored: changes to the templates of the runtime are not simulated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,11 +280,7 @@ JOB_KINDS: Mapping[str, JobKind] = {
         ("v1alpha1",),
         _train_job,
         ("runtimeRef", "trainer", "initializer", "labels", "annotations", "suspend", "activeDeadlineSeconds", "managedBy"),
-        {
-            "podTemplateOverrides": "ignored: changes to the templates of the runtime are not simulated",
-            "podSpecOverrides": "ignored: changes to the templates of the runtime are not simulated",
-            "runtimePatches": "ignored: changes to the templates of the runtime are not simulated",
-        },
+        dict.fromkeys(("podTemplateOverrides", "podSpecOverrides", "runtimePatches"), _OF_RUNTIMES),
         ("Complete", "Failed"),
     ),
     "XGBoostJob": _training("xgbReplicaSpecs", "Master", "Worker"),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue import FAIR, Settings, Strategy
+from runrig.domain.kueue import FAIR, STRATEGIES, Settings, Strategy
 from runrig.kueue.read.names import Manifest
 from runrig.kueue.read.surroundings import Surroundings, read_excluded, read_transformations
 from runrig.kueue.read.tree import Object, Value
@@ -32,7 +32,6 @@ _READY = ("enable", "timeout", "requeuingStrategy", "recoveryTimeout")
 _REQUEUING = ("timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds")
 _BY_CREATION = {"Eviction": False, "Creation": True}
 _BLOCKS = "pods count as ready immediately, so admission is never blocked"
-_STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 
 
 @dataclass(slots=True)
@@ -93,5 +92,5 @@ def _strategies(body: Object) -> tuple[Strategy, ...] | None:
     if _is_old(body) and not fair.flag("enable", False):
         return None
     none: Strategy | None = None
-    found = [each.choice(_STRATEGIES, none, otherwise="ignored") for each in fair.items("preemptionStrategies")]
+    found = [each.choice(STRATEGIES, none, otherwise="ignored") for each in fair.items("preemptionStrategies")]
     return tuple(each for each in found if each is not None) or FAIR

@@ -14,7 +14,9 @@ POD_SET = f"{KUEUE}/podset"
 WORKLOAD = f"{KUEUE}/workload"
 
 GROUP_NAME = f"{KUEUE}/pod-group-name"
+"""The pod group of a pod."""
 MADE = f"{KUEUE}/prebuilt-workload-name"
+"""The name of a Workload that was created in advance for a job."""
 GATED = f"{KUEUE}/admission-gated-by"
 
 _HONOURED = frozenset((QUEUE, CLASS, BOOST, MIN_PARALLELISM, SYNC_COMPLETIONS, GROUP_NAME, MADE, GATED))
@@ -44,14 +46,9 @@ def warn_of_annotations(fields: Object) -> None:
             at.warn("ignored: not supported")
 
 
-def group_of(manifest: Manifest) -> str:
-    """The pod group of a pod; empty if it has none."""
-    return manifest.annotations.get(GROUP_NAME) or manifest.labels.get(GROUP_NAME, "")
-
-
-def made_for(manifest: Manifest) -> str:
-    """The name of a Workload created in advance for this job; empty if there is none."""
-    return manifest.annotations.get(MADE) or manifest.labels.get(MADE, "")
+def mark_of(manifest: Manifest, name: str) -> str:
+    """The value of *name*, an annotation or label; empty if there is none."""
+    return manifest.annotations.get(name) or manifest.labels.get(name, "")
 
 
 def waits_for(manifest: Manifest) -> str:

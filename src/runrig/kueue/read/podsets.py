@@ -86,5 +86,5 @@ def draft_of(
         problem=refused or next((pod.problem for pod in pods if pod.problem), ""),
         near=tuple(pod.topology_at for pod in pods if pod.topology_at is not None),
         job=(manifest.kind, manifest.key),
-        made=marks.made_for(manifest),
+        made=marks.mark_of(manifest, marks.MADE),
     )

@@ -70,7 +70,7 @@ def read_pods(pods: Iterable[tuple[int, Manifest]], around: Surroundings) -> Ite
     groups: dict[tuple[str, str], list[Manifest]] = {}
     places: dict[tuple[str, str], int] = {}
     for place, manifest in pods:
-        name = marks.group_of(manifest)
+        name = marks.mark_of(manifest, marks.GROUP_NAME)
         key = manifest.namespace, f"group {name}" if name else manifest.name
         groups.setdefault(key, []).append(manifest)
         places.setdefault(key, place)
@@ -81,18 +81,13 @@ def read_pods(pods: Iterable[tuple[int, Manifest]], around: Surroundings) -> Ite
 
 
 def _of_pods(members: Sequence[Manifest], queue: Queue, around: Surroundings) -> Draft:
-    first, group = members[0], marks.group_of(members[0])
+    first, group = members[0], marks.mark_of(members[0], marks.GROUP_NAME)
     marks.warn_of_marks(first)
     if not group:
-        return _of_roles(first, queue, {MAIN: (1, _pod(first, around))})
+        return _of_roles(first, queue, {MAIN: (1, read_template(first.body, around, first.namespace))})
     draft = _of_roles(first, queue, _roles(members, around))
     problem = _incomplete(first, len(members))
     return replace(draft, name=f"{first.namespace}/{group}", problem=draft.problem or problem)
-
-
-def _pod(manifest: Manifest, around: Surroundings) -> Pod:
-    """Reads *manifest* like a template, with its own annotations."""
-    return read_template(manifest.body, around, manifest.namespace)
 
 
 def _roles(members: Sequence[Manifest], around: Surroundings) -> dict[str, tuple[int, Pod]]:
@@ -101,10 +96,11 @@ def _roles(members: Sequence[Manifest], around: Surroundings) -> dict[str, tuple
     """
     first = members[0].meta.object("annotations")
     if first.text(_FAST) == "true":
-        return {"role-0": (_total(first) or len(members), _pod(members[0], around))}
+        pod = read_template(members[0].body, around, members[0].namespace)
+        return {"role-0": (_total(first) or len(members), pod)}
     found: dict[str, tuple[int, Pod]] = {}
     for member in members:
-        pod = _pod(member, around)
+        pod = read_template(member.body, around, member.namespace)
         known = (name for name, (_, other) in found.items() if replace(other, topology_at=pod.topology_at) == pod)
         name = member.annotations.get(_ROLE) or next(known, f"role-{len(found)}")
         count, kept = found.get(name, (0, pod))
