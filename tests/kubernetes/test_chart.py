@@ -11,10 +11,9 @@ import yaml
 
 from e2e import programs
 from e2e.api import Object
-from runrig.backends.kubernetes.rights import rules
 from runrig.spec.serve import read_serve
 from runrig.spec.serve_settings import KubernetesSpec
-from tests.backends.kubernetes.test_rights import granted, grants
+from tests.backends.kubernetes.test_rights import Grant, granted, needed
 from tests.kubernetes.comparing import agree
 from tests.kubernetes.faults import gang, submit
 from tests.kubernetes.rights import log_in
@@ -80,11 +79,8 @@ def test_api_server_accepts_every_object_of_the_chart(
     for each in objects:
         if each["kind"] != "ServiceMonitor":  # of an operator that is not installed
             world.api.create(each, dry_run=True)
-    sessions = [*rules(inside=True, sessions=True)] if values else []
-    assert granted(text) == {
-        "ClusterRole": grants(rules(inside=False)),
-        "Role": grants([*rules(inside=True), *sessions]),
-    }
+    sessions = needed(inside=True, sessions=True) if values else set[Grant]()
+    assert granted(text) == {"ClusterRole": needed(inside=False), "Role": needed(inside=True) | sessions}
 
 
 def test_wrong_values_are_refused_with_the_way_out() -> None:

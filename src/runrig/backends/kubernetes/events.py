@@ -49,7 +49,7 @@ class KeptEvents:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._files: dict[str, EventFile] = {}
         self._failing: set[str] = set()
         self._handled: dict[str, tuple[str, str]] = {}
@@ -62,13 +62,21 @@ class KeptEvents:
 
     def meet(self, pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
         """Registers runrig's objects, so that their events are recognised."""
+        there = {(kinds.POD.name, pod["metadata"]["name"]): pod for pod in pods}
+        there |= {(kinds.POD_GROUP.name, group["metadata"]["name"]): group for group in groups}
         with self._lock:
-            self._meet(pods, groups, now)
+            for place, each in there.items():
+                if place not in self._subjects and (subject := subject_of(each, place[0])):
+                    self._subjects[place] = subject
+            self._gone = {place: self._gone.get(place, now) for place in self._subjects.keys() - there.keys()}
+            for place, since in self._gone.items():
+                if now - since > REMEMBERED_S:
+                    del self._subjects[place]
 
     def take(self, events: Iterable[Object], pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
         """Processes all objects at *now*, in monotonic seconds; *pods* and *groups* are runrig's."""
         with self._lock:
-            self._meet(pods, groups, now)
+            self.meet(pods, groups, now)
             handled, self.waits = {}, False
             for event in events:
                 uid, version = event["metadata"]["uid"], event["metadata"]["resourceVersion"]
@@ -113,17 +121,6 @@ class KeptEvents:
                     self._subjects[place] = None
 
     # ------------------------------------------------------------ under the lock
-
-    def _meet(self, pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
-        there = {(kinds.POD.name, pod["metadata"]["name"]): pod for pod in pods}
-        there |= {(kinds.POD_GROUP.name, group["metadata"]["name"]): group for group in groups}
-        for place, each in there.items():
-            if place not in self._subjects and (subject := subject_of(each, place[0])):
-                self._subjects[place] = subject
-        self._gone = {place: self._gone.get(place, now) for place in self._subjects.keys() - there.keys()}
-        for place, since in self._gone.items():
-            if now - since > REMEMBERED_S:
-                del self._subjects[place]
 
     def _subject_of(self, event: Object) -> Subject | None:
         about = event["involvedObject"]

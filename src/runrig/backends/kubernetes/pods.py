@@ -204,7 +204,8 @@ class GangPods:
                 names.POD_GROUP: self.gang.uuid,
                 names.KEY: str(key),
                 **self.annotations,
-                **self._hosts_note,
+                # The pod sees it as a file: its Secrets could not change later.
+                **({names.HOSTS: self._hostfile} if self._hostfile else {}),
             },
             "labels": self._pod_labels(attempt),
         }
@@ -332,11 +333,6 @@ class GangPods:
             port=launcher.KUBERNETES_PORT,
             hostfile=f"{_LAUNCHER}/hosts" if self._hostfile else None,
         )
-
-    @property
-    def _hosts_note(self) -> dict[str, str]:
-        """The host file as an annotation, which the pod sees as a file: its Secrets could not change later."""
-        return {names.HOSTS: self._hostfile} if self._hostfile else {}
 
     @cached_property
     def _hostfile(self) -> str:

@@ -3,7 +3,6 @@
 Pure.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 MANIFEST, SESSIONS = "deploy/kubernetes/rbac.yaml", "deploy/kubernetes/rbac-sessions.yaml"
@@ -56,10 +55,3 @@ RIGHTS = (
     Right("", "pods/exec", ("get", "create"), True, "`exec` and `rsync` are refused", optional=True, sessions=True),
     Right("", "pods/portforward", ("get", "create"), True, "`port-forward` is refused", optional=True, sessions=True),
 )
-
-
-def rules(*, inside: bool, sessions: bool = False) -> Iterator[dict[str, list[str]]]:
-    """Yields the rules of a Role (*inside*) or ClusterRole, without those for sessions, or only those."""
-    for right in RIGHTS:
-        if right.inside is inside and right.sessions is sessions:
-            yield {"apiGroups": [right.group], "resources": [right.resource], "verbs": [*right.verbs]}
