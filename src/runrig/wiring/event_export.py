@@ -1,8 +1,9 @@
 """Writes the event log as lines that `runrig verify` reads, for `runrig export --events` (docs/event-export.md)."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cache
 from typing import Any, TextIO
 
 from sqlalchemy import ColumnElement, Table, Text, cast, exists, literal, or_, select
@@ -57,10 +58,12 @@ def url_log(url: str, after: int = 0) -> Iterator[Event | Snapshot]:
     """As `verify.reading.log`, of the database with this URL. Raises what `SqlStore.look` raises."""
     with closing(SqlStore.look(url)) as store, store.transactions.reading() as connection:
         check_tables(connection)
-        needs = {
-            hash: {each.name: each.upstream for each in spec.groups}
-            for hash, spec in connection.execute(select(_SPEC.hash, _SPEC.spec))
-        }
+
+        @cache
+        def needs(hash: str) -> Mapping[str, Sequence[str]]:
+            spec = connection.execute(select(_SPEC.spec).where(_SPEC.hash == hash)).scalar()
+            return {} if spec is None else {each.name: each.upstream for each in spec.groups}
+
         kept = connection.execute(_KEPT.where(_SNAPSHOT.revision >= after)).scalars().all()
         streamed = connection.execution_options(yield_per=AT_ONCE)
         left = (
@@ -69,7 +72,7 @@ def url_log(url: str, after: int = 0) -> Iterator[Event | Snapshot]:
         )
         events = (_event(row) for row in streamed.execute(_LOG.where(_EVENT.revision > after)))
         snapshots = (snapshot_of(zlib.decompress(each)) for each in kept)
-        yield from merged(events, left, snapshots, lambda hash: needs.get(hash, {}))
+        yield from merged(events, left, snapshots, needs)
 
 
 def _event(row: Any) -> Event:
