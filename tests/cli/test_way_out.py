@@ -128,6 +128,7 @@ _LIMIT = "is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,..."
         ("pool show a b c", "`runrig pool show` takes one NAME, so 'b' is one too many. Run it once for each."),
         ("role grant anna admin b", "`runrig role grant` takes USER ROLE, so 'b' is one too many."),
         ("version 1", "`runrig version` does not take an argument such as '1'."),
+        ("version ''", "`runrig version` does not take an argument such as ''."),
         # A key that is set twice. Of an option, the last one counts, so that wrappers can have defaults.
         ("run -e A=1 -e A=2 -- x", "-e sets A twice: 1 and 2. Keep one of them."),
         ("workflow validate - --label k=a --label k=b", "--label sets k twice: a and b. Keep one of them."),

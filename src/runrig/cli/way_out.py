@@ -185,8 +185,7 @@ def _singular(word: str) -> str:
 
 def _extra(root: click.Group, command: click.Command, at: _Path, said: str) -> str:
     """Returns the message about arguments that *command* does not take."""
-    extra = said[said.index("(") + 1 : -1].split()
-    line, word = _line(at), extra[0]
+    line, word = _line(at), said[said.index("(") + 1 : -1].split(" ")[0]
     takes = [each for each in command.params if isinstance(each, click.Argument)]
     if takes:
         names = " ".join(each.make_metavar(click.Context(command)).strip("[]") for each in takes)
