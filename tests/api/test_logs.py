@@ -18,6 +18,7 @@ from runrig.service.log_stream import LogRequest, stream
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.api.client import AUTHORIZED, PORT, TOKEN, URL
+from tests.backends.local.launches import end_all
 from tests.patience import PATIENCE_S, until
 from tests.worlds.service import KEYS, submit
 
@@ -50,7 +51,7 @@ def local(folder: Path) -> Iterator[tuple[Service, TestClient]]:
         yield service, TestClient(app, base_url=URL, headers=AUTHORIZED)
     finally:
         service._reconciler.stop()
-        backend.stop(0.0)
+        end_all(backend)
         service.close()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from runrig.backends.local import LocalBackend
 from tests.attack.target import Target, started
 from tests.attack.wire import request, wire
+from tests.backends.local.launches import end_all
 from tests.patience import PATIENCE_S, until
 from tests.worlds.command_line import RUN
 
@@ -27,7 +28,7 @@ def local(folder: Path, run: str = RUN) -> Iterator[Target]:
             yield Target(port, data, data / "server.log", running, {"admin": (data / "token").read_text().strip()})
     finally:
         cleaner = LocalBackend(data, 0)
-        cleaner.stop(0.0)
+        end_all(cleaner)
         cleaner.close()
 
 

@@ -19,6 +19,7 @@ from runrig.ports.clock import Clock
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
+from tests.backends.local.launches import end_all
 from tests.patience import until
 from tests.worlds.lawful import judge
 from tests.worlds.service import submit
@@ -115,6 +116,6 @@ def server(folder: Path, backend: str, *, gpus: int, cluster: str) -> Iterator[S
         yield Server(folder, service, store, real_time)
     finally:
         if isinstance(kind, LocalBackend):
-            kind.stop(0.0)
+            end_all(kind)
         service.close()
     judge(folder / "runrig.db")

@@ -25,7 +25,7 @@ def local(folder: Path, gpus: int | None = 4, real: tuple[str, ...] = ()) -> Ite
     finally:
         backend.close()
         cleaner = LocalBackend(folder / "data", 0)
-        cleaner.stop(0.0)
+        end_all(cleaner)
         cleaner.close()
         until(lambda: not processes_of(folder))
 
@@ -82,6 +82,16 @@ def until_phase(backend: LocalBackend, phase: Phase, *launches: Launch) -> Mappi
 
     until(reached, pause=lambda: backend.wait(1.0))
     return seen
+
+
+def end_all(backend: LocalBackend) -> None:
+    """Kills all attempts and forgets them."""
+
+    def done() -> bool:
+        backend.sync(Desired())
+        return not backend.observe().tasks
+
+    until(done, pause=lambda: backend.wait(1.0))
 
 
 def run_to_end(backend: LocalBackend, task: Launch) -> TaskFact:

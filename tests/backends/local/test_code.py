@@ -13,7 +13,7 @@ from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import ExitCode, FileSpec, TaskKey
 from runrig.ports.backend import Desired, Launch
 from runrig.ports.code import StoredCode
-from tests.backends.local.launches import launch, local, returns_early, running
+from tests.backends.local.launches import launch, local, returns_early, run_to_end, running
 from tests.patience import until
 from tests.worlds.code import manifest
 
@@ -143,9 +143,7 @@ def test_slow_copy_delays_no_other_task(tmp_path: Path) -> None:
 def _ended(tmp_path: Path, each: Launch) -> TaskFact:
     with local(tmp_path) as backend:
         backend.use_code(code_of)
-        backend.sync(running(each))
-        until(lambda: backend.observe().tasks[each.key].phase is Phase.ENDED)
-        fact = backend.observe().tasks[each.key]
+        fact = run_to_end(backend, each)
         backend.sync(Desired())
         assert list((tmp_path / "data/code").iterdir()) == []
         return fact

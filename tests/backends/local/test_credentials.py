@@ -13,7 +13,7 @@ from runrig.domain.errors import NotFound
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, Launch, Program, no_pulls
-from tests.backends.local.launches import launch, local, running, until_phase
+from tests.backends.local.launches import end_all, launch, local, run_to_end, running, until_phase
 from tests.patience import until
 
 CANARY = "s3cr3t-canary"
@@ -45,9 +45,7 @@ def left(folder: Path) -> list[str]:
 
 def ended(backend: LocalBackend, each: Launch) -> TaskFact:
     """How it ended, once the backend has been told that it is over."""
-    backend.sync(running(each))
-    until(lambda: backend.observe().tasks[each.key].phase is Phase.ENDED)
-    fact = backend.observe().tasks[each.key]
+    fact = run_to_end(backend, each)
     backend.sync(Desired())
     return fact
 
@@ -72,8 +70,7 @@ def test_only_files_of_running_tasks_are_on_disk(backend: LocalBackend, tmp_path
     at = "tasks/wf-1/train/0/credentials/wandb"
     assert left(tmp_path / "data") == [f"{at}/api_key", f"{at}/lines"]
     assert (tmp_path / "data" / at).stat().st_mode & 0o777 == 0o700
-    backend.stop(0.0)
-    backend.sync(Desired())
+    end_all(backend)
     assert left(tmp_path / "data") == []
 
 
@@ -99,8 +96,7 @@ def test_program_started_in_a_task_has_the_credentials_of_the_task(backend: Loca
         assert asyncio.run(entered()) == f"{CANARY}\n{CANARY}".encode()
     at = "tasks/wf-1/train/0/credentials/wandb"
     assert left(tmp_path / "data") == [f"{at}/api_key", f"{at}/lines"]
-    again.stop(0.0)
-    again.sync(Desired())
+    end_all(again)
     again.close()
 
 

@@ -235,8 +235,8 @@ def test_stop_ends_all_processes(tmp_path: Path) -> None:
     with local(tmp_path) as backend:
         backend.sync(running(*tasks))
         until_phase(backend, Phase.RUNNING, *tasks)
-        backend.stop(5.0)
-        assert backend.observe().tasks == {task.key: stopped(143) for task in tasks}
+        backend.sync(stopping(*tasks))
+        assert until_phase(backend, Phase.ENDED, *tasks) == {task.key: stopped(143) for task in tasks}
         until(lambda: processes_of(tmp_path) == [])
 
 

@@ -19,7 +19,7 @@ from runrig.ports.backend import Desired
 from runrig.ports.store import WorkflowQuery
 from runrig.service.runtime import retention
 from runrig.store import SqlStore, schema
-from tests.backends.local.launches import launch
+from tests.backends.local.launches import end_all, launch
 from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 from tests.store.backups import busy
@@ -253,7 +253,7 @@ def test_files_of_a_deleted_workflow_are_deleted_and_those_of_a_running_one_are_
         assert sorted(path.name for path in (tmp_path / "tasks").iterdir()) == ["alive-1"]
         assert (tmp_path / "tasks" / "alive-1" / "train" / "0" / "launch").exists()
     finally:
-        backend.stop(0.0)
+        end_all(backend)
         backend.close()
 
 

@@ -159,17 +159,6 @@ class LocalBackend(Backend):
         if self._gpus is not None:
             self._gpus.close()
 
-    def stop(self, grace_s: float) -> None:
-        """Ends every attempt and returns when none is alive."""
-        with self._lock:
-            self._desired = Desired()
-            for live in self._live.values():
-                self._stop(live, grace_s)
-        while not all(live.ended for live in self._live.values()):
-            self.wait(_POLL_S)
-            with self._lock:
-                self._refresh()
-
     # ------------------------------------------------------------ what is
 
     def _load(self) -> None:
