@@ -10,7 +10,7 @@ from runrig.api import app as application
 from runrig.http.permissions import Needs, Open
 from runrig.http.routing import Route
 
-ROUTES = [route for module in application._MODULES for route in module.router.routes]
+ROUTES = [route for router in application.ROUTERS for route in router.routes]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}")

@@ -1,25 +1,12 @@
 """The HTTP application: routes by noun, behind one guard."""
 
 from collections.abc import Collection
+from importlib import import_module
 
 from fastapi import FastAPI
 
 from runrig import __version__
-from runrig.api import document, meta, sockets, v1
-from runrig.api.osmo import (
-    accounts,
-    apps,
-    configs,
-    credentials,
-    login,
-    pools,
-    profile,
-    resources,
-    sessions,
-    subpools,
-    tasks,
-    workflows,
-)
+from runrig.api import document, sockets
 from runrig.api.osmo.absent import why_absent
 from runrig.api.telemetry import Telemetry
 from runrig.api.v1.following import Followers
@@ -29,22 +16,39 @@ from runrig.service.pulse import Pulse
 from runrig.service.service import Service
 
 _MODULES = (
-    workflows,
-    *v1.MODULES,
-    configs,
-    pools,
-    subpools,
-    tasks,
-    resources,
-    accounts,
-    credentials,
-    profile,
-    login,
-    sessions,
-    apps,
-    meta,
+    "runrig.api.osmo.workflows",
+    "runrig.api.v1.workflows",
+    "runrig.api.v1.workflow",
+    "runrig.api.v1.code",
+    "runrig.api.v1.pools",
+    "runrig.api.v1.cohorts",
+    "runrig.api.v1.nodes",
+    "runrig.api.v1.events",
+    "runrig.api.v1.usage",
+    "runrig.api.v1.limits",
+    "runrig.api.v1.tokens",
+    "runrig.api.v1.access",
+    "runrig.api.v1.credentials",
+    "runrig.api.v1.notices",
+    "runrig.api.v1.sign_in",
+    "runrig.api.v1.server",
+    "runrig.api.v1.plans",
+    "runrig.api.v1.sessions",
+    "runrig.api.osmo.configs",
+    "runrig.api.osmo.pools",
+    "runrig.api.osmo.subpools",
+    "runrig.api.osmo.tasks",
+    "runrig.api.osmo.resources",
+    "runrig.api.osmo.accounts",
+    "runrig.api.osmo.credentials",
+    "runrig.api.osmo.profile",
+    "runrig.api.osmo.login",
+    "runrig.api.osmo.sessions",
+    "runrig.api.osmo.apps",
+    "runrig.api.meta",
 )
 """Routes are tried in this order, so the most frequently called come first."""
+ROUTERS = tuple(import_module(name).router for name in _MODULES)
 
 _ABOUT = """Shares GPUs between teams: pools and cohorts with quotas, workflows with priorities, and the reason why a workflow is waiting.
 
@@ -102,6 +106,6 @@ def described() -> FastAPI:
     )
     failures.install(app, why_absent)
     document.install(app)
-    for module in _MODULES:
-        permissions.install(app, module.router.routes)
+    for router in ROUTERS:
+        permissions.install(app, router.routes)
     return app

@@ -159,7 +159,7 @@ def test_every_route_for_personal_settings_has_a_row() -> None:
     decided |= {each.value for each in (Permission.CHANGE_CLUSTER, Permission.ACCESS, Permission.READ_EVERYTHING)}
     decided.add(Permission.SEND_CODE.value)  # from a role on any pool
     found = set()
-    for route in (*(each for module in application._MODULES for each in module.router.routes), *PAGES):
+    for route in (*(each for router in application.ROUTERS for each in router.routes), *PAGES):
         assert isinstance(route, APIRoute)
         if not any(said.partition(" (")[0] in decided for said in map(str, declared(route))):
             found |= {f"{method} {route.path}" for method in route.methods or () if method != "GET"}

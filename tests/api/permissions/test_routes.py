@@ -57,8 +57,7 @@ WITHOUT_TRACE = {
 
 
 def test_every_route_declares_its_permission_and_only_the_login_is_open() -> None:
-    routers = [module.router for module in application._MODULES]
-    routes = [route for router in routers for route in router.routes]
+    routes = [route for router in application.ROUTERS for route in router.routes]
     assert [route for route in routes if not isinstance(route, APIRoute) or not list(declared(route))] == []
     own, *others = application.described().routes
     assert isinstance(own, Route)
