@@ -82,16 +82,7 @@ def create_app(
     if token:
         service.access.authentication.let_in(token, user)
     hosts = own_names(port) if hosts is None else hosts
-    access = service.access
-    app.add_middleware(
-        Guard,
-        authenticate=access.authentication.authenticate,
-        enter=access.dev_login.enter,
-        in_name_of=access.authentication.in_name_of,
-        visiting=access.browsers.visiting,
-        hosts=hosts,
-        scheme=scheme,
-    )
+    app.add_middleware(Guard, access=service.access, hosts=hosts, scheme=scheme)
     app.add_middleware(Telemetry, metrics=service.metrics)  # The last one added is the outermost.
     return app
 

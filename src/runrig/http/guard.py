@@ -5,8 +5,7 @@ not know the token, and cannot try one either, because Host and Origin must be t
 """
 
 import ipaddress
-from collections.abc import Callable, Collection
-from typing import Protocol
+from collections.abc import Collection
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
@@ -25,6 +24,7 @@ from runrig.http.crowd import Guest
 from runrig.http.problems import OURS, written
 from runrig.http.routing import source
 from runrig.http.upgrade import SOCKETS
+from runrig.service.access.access import Access
 
 OPEN_PATHS = (
     "/healthz",
@@ -64,45 +64,16 @@ _OF_ROUTES = (b"cache-control", b"content-security-policy", b"referrer-policy")
 """Headers that a route may replace."""
 
 
-Authenticate = Callable[[str | None, str], Identity]
-"""(bearer token or None, client address) → identity. Raises NotLoggedIn, TooMany."""
-Visiting = Callable[[str, str | None], Identity]
-"""(cookie, its second secret, or None if the cookie alone is sufficient) → identity. Raises NotLoggedIn."""
-
-
-class Enters(Protocol):
-    """As `DevLogin.enter`."""
-
-    def __call__(self, named: str, *, direct: bool) -> Identity: ...
-
-
-InNameOf = Callable[[str, Identity], Identity]
-"""As `Authentication.in_name_of`."""
-
-
 class Guard:
-    """*hosts*: the server's own names as in the Host header; *scheme*: of its own pages.
+    """*access*: knows users and tokens. *hosts*: the server's own names as in the Host header; *scheme*: of its own pages.
 
     Routes find the identity in ``request.state.identity``, and the cookie in ``request.state.cookie`` if the client
     sent one instead of a token.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        authenticate: Authenticate,
-        enter: Enters,
-        in_name_of: InNameOf,
-        visiting: Visiting,
-        hosts: Collection[str],
-        scheme: str = "http",
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, access: Access, hosts: Collection[str], scheme: str) -> None:
         self._app = app
-        self._authenticate = authenticate
-        self._enter = enter
-        self._in_name_of = in_name_of
-        self._visiting = visiting
+        self._access = access
         self._scheme = scheme
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts)
@@ -121,7 +92,8 @@ class Guard:
             if guest is not None:
                 guest.asks(source(scope))
             if path not in OPEN_PATHS and not browsers.is_open(path):
-                state["cookie"] = cookie = self._cookie(headers)
+                cookie = None if "authorization" in headers else browsers.cookie(headers, self._scheme)
+                state["cookie"] = cookie
                 method, address = scope.get("method", ""), source(scope)
                 if cookie is not None:
                     secret, receive = await browsers.second_secret(method, path, headers, receive)
@@ -153,24 +125,21 @@ class Guard:
         finally:  # The layers around this one do not see the scope in which the router notes its route.
             state["route"] = getattr(scope.get("route"), "path", None)
 
-    def _cookie(self, headers: Headers) -> str | None:
-        return None if "authorization" in headers else browsers.cookie(headers, self._scheme)
-
     def _identity(
         self, method: str, path: str, headers: Headers, address: str, cookie: str | None, secret: str
     ) -> Identity:
-        """*secret*: the second secret of a session, as sent. Raises as `Authenticate`, `Enters` and `Visiting`."""
+        """*secret*: the second secret of a session, as sent. Raises NotLoggedIn, NotAllowed, TooMany."""
         names = headers.getlist(USER_HEADER)
         if cookie is not None:
             if browsers.counts_alone(method, path, headers):
-                return self._visiting(cookie, None)
+                return self._access.browsers.visiting(cookie, None)
             browsers.check_own_page(headers)
-            return self._visiting(cookie, secret)
+            return self._access.browsers.visiting(cookie, secret)
         if "authorization" in headers or len(names) != 1:
-            identity = self._authenticate(_bearer(headers), address)
+            identity = self._access.authentication.authenticate(_bearer(headers), address)
             named = "" if path.startswith(OURS) else ", ".join(names)
-            return self._in_name_of(named, identity) if named else identity
-        return self._enter(names[0], direct=_is_direct(headers, address))
+            return self._access.authentication.in_name_of(named, identity) if named else identity
+        return self._access.dev_login.enter(names[0], direct=_is_direct(headers, address))
 
     def _check_place(self, headers: Headers) -> None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
