@@ -9,8 +9,8 @@ from runrig.domain.shown import pools
 from tests.docs.test_docs import ROOT
 
 REPEATS = {
-    "wire/access.py: UserCreateRequest": "a request; by chance a token has a name and roles as well",
-    "wire/accounts.py: AccountCreateRequest": "a request; by chance a token has an ID and roles as well",
+    "wire/v1/access.py: UserCreateRequest": "a request; by chance a token has a name and roles as well",
+    "api/osmo/models/access.py: AccountCreateRequest": "a request; by chance a token has an ID and roles as well",
     "wire/v1/access.py: TokenEdit": "a request: only the fields that change",
     "wire/v1/access.py: NoticesRequest": "a request: what a user can set, checked",
     "wire/v1/pools.py: PoolCreate": "a request: `name` is the short name of a subpool, which no record inside has",

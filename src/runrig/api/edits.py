@@ -1,6 +1,5 @@
 """Converts the body of an edit into a command of the service."""
 
-from runrig import wire
 from runrig.domain.amounts import Amount
 from runrig.domain.keep import KEEP
 from runrig.domain.pools import SUBPOOL_DELIMITER
@@ -8,9 +7,10 @@ from runrig.domain.settings import PARTS
 from runrig.service.commands.edits import CohortEdit, PoolEdit
 from runrig.spec.quota import Kinds, read_amounts, share_from_json
 from runrig.spec.settings import settings_from_json
+from runrig.wire import v1
 
 
-def pool_edit(name: str, body: wire.PoolEditRequest, kinds: Kinds) -> PoolEdit:
+def pool_edit(name: str, body: v1.PoolEdit, kinds: Kinds) -> PoolEdit:
     """Returns the fields in the body. null removes a cohort or a limit, and is ignored elsewhere. Raises InvalidInput."""
     subpool = SUBPOOL_DELIMITER in name
     return PoolEdit(
@@ -20,15 +20,13 @@ def pool_edit(name: str, body: wire.PoolEditRequest, kinds: Kinds) -> PoolEdit:
     )
 
 
-def cohort_edit(body: wire.CohortEditRequest, kinds: Kinds) -> CohortEdit:
+def cohort_edit(body: v1.CohortEdit, kinds: Kinds) -> CohortEdit:
     """Returns the fields in the body. null removes a parent or a limit, and is ignored elsewhere. Raises InvalidInput."""
     parent = body.parent if "parent" in body.model_fields_set else KEEP
     return CohortEdit(_amounts(body, kinds), parent, KEEP if body.weight is None else body.weight)
 
 
-def _amounts(
-    body: wire.PoolEditRequest | wire.CohortEditRequest, kinds: Kinds, *, quota: bool = True
-) -> tuple[Amount, ...]:
+def _amounts(body: v1.PoolEdit | v1.CohortEdit, kinds: Kinds, *, quota: bool = True) -> tuple[Amount, ...]:
     said = {part: getattr(body, name) for part, name in PARTS.items() if name in body.model_fields_set}
     if not quota or body.quota is None:
         said.pop("nominal", None)

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runrig.domain.shown import *  # noqa: F403
-    from runrig.wire import ApplyAnswer as ApplyAnswer
     from runrig.wire.v1 import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
-    from runrig import wire
     from runrig.domain import shown
     from runrig.wire import v1
 
-    for module in (shown, v1, wire):
+    for module in (shown, v1):
         found = getattr(module, name, None)
         if isinstance(found, type) and found.__module__.startswith("runrig."):
             return found

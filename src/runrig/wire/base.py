@@ -1,8 +1,9 @@
 """Shared by all requests and responses: unknown fields are errors, and every model has an example."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Annotated, Any, get_type_hints, overload
+from typing import Annotated, Any, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, StrictBool, create_model
 from pydantic.json_schema import JsonSchemaValue
@@ -42,11 +43,9 @@ class Request(Model):
 
 def edits_of(record: type) -> Any:
     """Returns a base of requests with the fields of *record*. Each can be missing or null."""
-    strict: dict[Any, Any] = {bool: StrictBool, tuple[str, ...]: list[str]}
-    fields: dict[str, Any] = {
-        name: (strict.get(kind, kind) | None, None) for name, kind in get_type_hints(record).items()
-    }
-    return create_model(f"_{record.__name__}", __base__=Request, **fields)
+    strict: dict[Any, Any] = {bool: StrictBool, int | None: Whole, tuple[str, ...]: list[str]}
+    asked: dict[str, Any] = {each.name: (strict.get(each.type, each.type) | None, None) for each in fields(record)}
+    return create_model(f"_{record.__name__}", __base__=Request, **asked)
 
 
 def example_of(kind: type[Model] | type[value.Shown]) -> Any:

@@ -1,11 +1,10 @@
-"""Errors, health, version, and cluster files."""
+"""Errors, health and version."""
 
 from typing import Any
 
 from pydantic import Field
 
-from runrig.domain.shown.declared import DeclaredChange
-from runrig.wire.base import Answer, Request, Whole, example, example_of
+from runrig.wire.base import Answer, example
 
 
 class ErrorAnswer(Answer):
@@ -34,31 +33,3 @@ class VersionAnswer(Answer):
     revision: str
     hash: str
     version: str
-
-
-class ApplyRequest(Request):
-    """*file*: the text of a cluster file. *prune*: delete what an earlier apply created and the file no longer
-    contains.
-
-    *if_revision*: of a plan; refused if its subject was declared again since. *force*: also undo changes by hand since
-    the last apply.
-    """
-
-    model_config = example(
-        {"file": "pools:\n- {name: vision, quota: 8}\n- {name: batch, quota: 8}\n", "prune": False, "dry_run": True}
-    )
-
-    file: str
-    prune: bool = False
-    dry_run: bool = False
-    if_revision: Whole | None = Field(default=None, ge=0)
-    force: bool = False
-
-
-class ApplyAnswer(Answer):
-    """*applied*: false for a dry run."""
-
-    model_config = example({"changes": [example_of(DeclaredChange)], "applied": False})
-
-    changes: tuple[DeclaredChange, ...]
-    applied: bool

@@ -1,4 +1,7 @@
-"""Routes for the osmo client's `token list|set|delete|roles` and `user list|get|create|update|delete`."""
+"""Routes for the osmo client's `token list|set|delete|roles` and `user list|get|create|update|delete`.
+
+There, a role is `osmo-` and its name in runrig: `osmo-admin`, `osmo-user`, `osmo-vision-user`, `osmo-vision-admin`.
+"""
 
 from datetime import UTC, date, datetime
 from typing import Annotated
@@ -6,20 +9,23 @@ from typing import Annotated
 from fastapi import Query
 from fastapi.responses import JSONResponse, Response
 
-from runrig import wire
 from runrig.api.error_docs import NO_TOKEN, Said
-from runrig.api.osmo.answers import accounts as as_answers
+from runrig.api.osmo import models
 from runrig.api.routes import Router
-from runrig.domain.access import Grant, Identity, Permission, User
+from runrig.domain.access import Grant, GrantRow, Identity, Permission, User, role_named
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.http.permissions import needs
 from runrig.http.routing import Serving, Who
 from runrig.service.access.tokens import LONGEST_EXPIRY_S
 from runrig.service.service import Service
+from runrig.wire.base import utc
 
 router = Router("access")
 
 LONGEST_PAGE = 10_000
+PREFIX = "osmo-"
+NEVER = datetime(9999, 12, 31)  # noqa: DTZ001 - as the client reads times
+"""The expiry shown for a token that does not expire, because the osmo client fails on null."""
 
 _OWN = needs(Permission.OWN_TOKENS)
 _ACCESS = needs(Permission.ACCESS)
@@ -30,7 +36,6 @@ _LAST_ADMIN: Said = (
     "root is the last administrator. Grant the role to someone else first: `runrig role grant USER admin`",
     {},
 )
-
 
 _TEXT = {"schema": {"type": "string"}, "example": "the-43-characters-that-are-shown-only-this-once"}
 _NOTHING = {"schema": {"type": "null"}, "example": None}
@@ -46,14 +51,23 @@ Roles = Annotated[list[str], Query(description="Roles to grant. Default: all rol
 
 
 @router("GET /api/auth/access_token", _OWN)
-def list_access_tokens(service: Serving, who: Who) -> list[wire.AccessTokenAnswer]:
+def list_access_tokens(service: Serving, who: Who) -> list[models.AccessTokenAnswer]:
     """List your tokens."""
     return _tokens(service, who.user)
 
 
-def _tokens(service: Service, user: str) -> list[wire.AccessTokenAnswer]:
+def _tokens(service: Service, user: str) -> list[models.AccessTokenAnswer]:
     grants = tuple(row.grant for row in service.access.users.grants(user))
-    return [as_answers.token(row, grants) for row in service.access.tokens.of(user)]
+    return [
+        models.AccessTokenAnswer(
+            user_name=row.user,
+            token_name=row.name,
+            expires_at=utc(row.expires_at) or NEVER,
+            description=row.description,
+            roles=[name_of(each) for each in row.gives(grants)],
+        )
+        for row in service.access.tokens.of(user)
+    ]
 
 
 @router("POST /api/auth/access_token/{name}", _OWN, errors=(409,), said={404: _NO_USER}, content=_TEXT)
@@ -95,8 +109,29 @@ def _seconds_until(text: str, now: float) -> float:
     return at - now
 
 
+def name_of(grant: Grant) -> str:
+    return f"{PREFIX}{grant}"
+
+
 def _role(service: Service, text: str) -> Grant:
-    return as_answers.role_meant(text, {pool.name for pool in service.queries.declared()})
+    """Returns the role that *text* names, in either spelling.
+
+    Raises InvalidInput, also if both spellings fit: a pool can be called `osmo`, or begin with `osmo-`.
+    """
+    theirs = text.removeprefix(PREFIX)
+    if theirs == text:
+        return role_named(text)
+    try:
+        ours = role_named(text)
+    except InvalidInput:
+        ours = None
+    if ours is not None and ours.pool in {pool.name for pool in service.queries.declared()}:
+        raise InvalidInput.one(
+            f"{text!r} is ambiguous: the osmo name of {theirs!r}, or the role {ours} on pool {ours.pool!r}. "
+            f"Use {theirs!r} or {name_of(ours)!r}",
+            "role",
+        )
+    return role_named(theirs)
 
 
 @router("DELETE /api/auth/access_token/{name}", _OWN, said={404: NO_TOKEN}, content=_NOTHING)
@@ -107,13 +142,21 @@ def delete_access_token(service: Serving, who: Who, name: str) -> Response:
 
 
 @router("GET /api/auth/access_token/{name}/roles", _OWN, said={404: NO_TOKEN})
-def get_access_token_roles(service: Serving, who: Who, name: str) -> wire.AccessTokenRolesAnswer:
+def get_access_token_roles(service: Serving, who: Who, name: str) -> models.AccessTokenRolesAnswer:
     """Show the roles of one of your tokens."""
-    return as_answers.token_roles(service.access.tokens.named(who.user, name), service.access.users.grants(who.user))
+    row = service.access.tokens.named(who.user, name)
+    given = [_assigned(each) for each in service.access.users.grants(who.user) if row.gives((each.grant,))]
+    return models.AccessTokenRolesAnswer(user_name=row.user, token_name=row.name, roles=given)
+
+
+def _assigned(row: GrantRow) -> models.AssignedRoleAnswer:
+    return models.AssignedRoleAnswer(
+        role_name=name_of(row.grant), assigned_by=row.granted_by, assigned_at=utc(row.granted_at)
+    )
 
 
 @router("GET /api/auth/user/{user}/access_token", _ACCESS, said={404: _NO_USER})
-def list_access_tokens_of(service: Serving, user: str) -> list[wire.AccessTokenAnswer]:
+def list_access_tokens_of(service: Serving, user: str) -> list[models.AccessTokenAnswer]:
     """List a user's tokens."""
     return _tokens(service, _account(service, user).name)
 
@@ -157,7 +200,7 @@ def list_accounts(
     count: Annotated[int, Query(ge=0, le=LONGEST_PAGE)] = 100,
     id_prefix: Annotated[str | None, Query(description="Only users whose name starts with this")] = None,
     roles: Annotated[list[str], Query(description="Only users with any of these roles")] = [],  # noqa: B006
-) -> wire.AccountsAnswer:
+) -> models.AccountsAnswer:
     """List users by name, without deleted ones."""
     asked = {_role(service, each) for each in roles}
     found = [
@@ -166,25 +209,30 @@ def list_accounts(
         if not user.removed and user.name.startswith(id_prefix or "") and (not asked or asked & set(user.grants))
     ]
     page = found[start_index - 1 :][:count]
-    return wire.AccountsAnswer(
+    return models.AccountsAnswer(
         total_results=len(found),
         start_index=start_index,
         items_per_page=len(page),
-        users=[as_answers.account(each) for each in page],
+        users=[_shown(each) for each in page],
     )
 
 
+def _shown(user: User) -> models.AccountAnswer:
+    return models.AccountAnswer(id=user.name, created_at=utc(user.created_at))
+
+
 @router("POST /api/auth/user", _ACCESS, errors=(404,), said={409: _USER_TAKEN})
-def create_account(service: Serving, who: Who, body: wire.AccountCreateRequest) -> wire.AccountAnswer:
+def create_account(service: Serving, who: Who, body: models.AccountCreateRequest) -> models.AccountAnswer:
     """Create a user, or restore a deleted one."""
     roles = [_role(service, each) for each in body.roles or ()]
-    return as_answers.account(service.access.users.create(body.id, roles, actor=who.user, anew=True))
+    return _shown(service.access.users.create(body.id, roles, actor=who.user, anew=True))
 
 
 @router("GET /api/auth/user/{user}", _ACCESS, said={404: _NO_USER})
-def get_account(service: Serving, user: str) -> wire.AccountWithRolesAnswer:
+def get_account(service: Serving, user: str) -> models.AccountWithRolesAnswer:
     """Show a user and their roles."""
-    return as_answers.account_with_roles(_account(service, user), service.access.users.grants(user))
+    found, roles = _shown(_account(service, user)), map(_assigned, service.access.users.grants(user))
+    return models.AccountWithRolesAnswer(**found.model_dump(), roles=list(roles))
 
 
 @router("DELETE /api/auth/user/{user}", _ACCESS, said={404: _NO_USER, 409: _LAST_ADMIN}, content=_NOTHING)
@@ -195,12 +243,12 @@ def delete_account(service: Serving, who: Who, user: str) -> Response:
 
 
 @router("POST /api/auth/user/{user}/roles", _ACCESS, said={404: _NO_USER})
-def assign_role(service: Serving, who: Who, user: str, body: wire.RoleAssignRequest) -> wire.RoleAssignmentAnswer:
+def assign_role(service: Serving, who: Who, user: str, body: models.RoleAssignRequest) -> models.RoleAssignmentAnswer:
     """Grant a role."""
     role = _role(service, body.role_name)
     service.access.users.grant(_account(service, user).name, role, actor=who.user)
     (row,) = (each for each in service.access.users.grants(user) if each.grant == role)
-    return as_answers.assignment(row)
+    return models.RoleAssignmentAnswer(user_id=row.user, **_assigned(row).model_dump())
 
 
 @router("DELETE /api/auth/user/{user}/roles/{role}", _ACCESS, said={404: _NO_USER, 409: _LAST_ADMIN}, content=_NOTHING)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from runrig import wire
+from runrig.api.osmo import models
 from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.http.permissions import needs
@@ -20,6 +20,6 @@ def list_apps(
     order: str = "ASC",  # noqa: ARG001
     limit: int = 20,  # noqa: ARG001
     offset: int = 0,  # noqa: ARG001
-) -> wire.AppsAnswer:
+) -> models.AppsAnswer:
     """List apps (always empty)."""
-    return wire.AppsAnswer(apps=[], more_entries=False)
+    return models.AppsAnswer(apps=[], more_entries=False)

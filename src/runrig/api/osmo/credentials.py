@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from runrig import wire
 from runrig.api.error_docs import NO_CREDENTIAL
+from runrig.api.osmo import models
 from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.credentials import Credential, CredentialKind
@@ -18,22 +18,22 @@ _CHANGE = needs(Permission.CHANGE_OWN)
 
 
 @router("GET /api/credentials", _OWN)
-def list_credentials(service: Serving, user: NamedUser) -> wire.CredentialsAnswer:
+def list_credentials(service: Serving, user: NamedUser) -> models.CredentialsAnswer:
     """List your credentials, without values."""
     return _answer(service.access.credentials.of(user))
 
 
 @router("POST /api/credentials/{name}", _CHANGE, errors=(409,))
 def set_credential(
-    service: Serving, user: NamedUser, name: str, body: wire.CredentialSetRequest
-) -> wire.CredentialsAnswer:
+    service: Serving, user: NamedUser, name: str, body: models.CredentialSetRequest
+) -> models.CredentialsAnswer:
     """Create or replace a credential."""
     kind, values = _sent(body)
     made, _ = service.access.credentials.set(user, name, kind, values, actor=user)
     return _answer([made])
 
 
-def _sent(body: wire.CredentialSetRequest) -> tuple[CredentialKind, Mapping[str, str]]:
+def _sent(body: models.CredentialSetRequest) -> tuple[CredentialKind, Mapping[str, str]]:
     """Raises InvalidInput unless exactly one kind was sent."""
     generic = None if body.generic_credential is None else body.generic_credential.credential
     data = None if body.data_credential is None else {key: each for key, each in body.data_credential.items() if each}
@@ -56,15 +56,15 @@ def _with_auth(values: Mapping[str, str] | None) -> Mapping[str, str] | None:
 
 
 @router("DELETE /api/credentials/{name}", _CHANGE, said={404: NO_CREDENTIAL})
-def delete_credential(service: Serving, user: NamedUser, name: str) -> wire.CredentialsAnswer:
+def delete_credential(service: Serving, user: NamedUser, name: str) -> models.CredentialsAnswer:
     """Delete a credential."""
     return _answer([service.access.credentials.delete(user, name, actor=user)])
 
 
-def _answer(found: Iterable[Credential]) -> wire.CredentialsAnswer:
-    return wire.CredentialsAnswer(
+def _answer(found: Iterable[Credential]) -> models.CredentialsAnswer:
+    return models.CredentialsAnswer(
         credentials=[
-            wire.CredentialAnswer(cred_name=each.name, cred_type=each.kind.value, profile=each.profile or "-")
+            models.CredentialAnswer(cred_name=each.name, cred_type=each.kind.value, profile=each.profile or "-")
             for each in found
         ]
     )

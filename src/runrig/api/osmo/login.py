@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from runrig import wire
+from runrig.api.osmo import models
 from runrig.api.routes import Router
 from runrig.domain.errors import NotFound, RunrigError
 from runrig.domain.shown.server import SignedIn
@@ -46,7 +46,7 @@ def _form(*fields: str) -> dict[str, Any]:
 
 
 @router("GET /api/auth/login", OPEN, errors=(404,))
-def login(service: Serving, base: Base) -> wire.LoginAnswer:
+def login(service: Serving, base: Base) -> models.LoginAnswer:
     """Show login methods other than tokens.
 
     Returns 404 if single sign-on is not configured. The client shows the message to users who chose another method.
@@ -55,7 +55,7 @@ def login(service: Serving, base: Base) -> wire.LoginAnswer:
         signs = service.access.sign_ins
     except NotFound:
         raise NotFound(f"this method is not available. Instead, {BY_TOKEN}") from None
-    return wire.LoginAnswer(
+    return models.LoginAnswer(
         device_endpoint=base + DEVICE,
         device_client_id=signs.spec.client_id,
         browser_endpoint=signs.metadata().authorization_endpoint,
@@ -64,14 +64,14 @@ def login(service: Serving, base: Base) -> wire.LoginAnswer:
     )
 
 
-@router(f"POST {DEVICE}", OPEN, shows=wire.DeviceAnswer, errors=(404,), openapi_extra=_form("client_id", "scope"))
+@router(f"POST {DEVICE}", OPEN, shows=models.DeviceAnswer, errors=(404,), openapi_extra=_form("client_id", "scope"))
 def begin_oidc_device(service: Serving, address: Source) -> Response:
     """Start a device sign-in (OAuth)."""
     try:
         found = service.access.sign_ins.start_device(address)
     except RunrigError as error:
         return _refused(error)
-    answer = wire.DeviceAnswer(
+    answer = models.DeviceAnswer(
         device_code=found.device_code,
         user_code=found.user_code,
         verification_uri=found.verification_uri,
@@ -85,7 +85,7 @@ def begin_oidc_device(service: Serving, address: Source) -> Response:
 @router(
     f"POST {TOKEN}",
     OPEN,
-    shows=wire.OAuthTokenAnswer,
+    shows=models.OAuthTokenAnswer,
     errors=(404,),
     openapi_extra=_form("grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "device_code"),
 )
@@ -118,7 +118,7 @@ def _given(service: Service, form: Mapping[str, str], base: str, address: str) -
     if found is None:
         how = form.get("grant_type", "")
         return _error("unsupported_grant_type", f"method {how!r:.80} is not available. Instead, {BY_TOKEN}")
-    answer = wire.OAuthTokenAnswer(id_token=found.token, refresh_token=found.refresh_token, expires_in=SIGN_IN_S)
+    answer = models.OAuthTokenAnswer(id_token=found.token, refresh_token=found.refresh_token, expires_in=SIGN_IN_S)
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
@@ -153,8 +153,8 @@ def _error(code: str, text: str) -> Response:
 def exchange(
     service: Serving,
     address: Source,
-    body: wire.ExchangeRequest,
-) -> wire.ExchangeAnswer:
+    body: models.ExchangeRequest,
+) -> models.ExchangeAnswer:
     """Exchange an access token for a JWT of five minutes (for the osmo client)."""
     token, expires_at = service.access.authentication.exchange(body.token, address)
-    return wire.ExchangeAnswer(token=token, expires_at=expires_at)
+    return models.ExchangeAnswer(token=token, expires_at=expires_at)

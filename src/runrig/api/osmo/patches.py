@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from runrig import wire
+from runrig.api.osmo import models
 from runrig.api.osmo.shaped import settings
 from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, Quota
@@ -53,7 +53,7 @@ MOST_TRIES = 20
 """Maximum times an edit is merged again after concurrent changes."""
 
 
-def said_with(body: wire.SaidRequest | None) -> Said:
+def said_with(body: models.SaidRequest | None) -> Said:
     """Returns description and tags of a change. Raises InvalidInput."""
     text = ("" if body is None else body.description or "").strip()
     if len(text) > LONGEST_DESCRIPTION or not text.replace("\n", "").isprintable():
@@ -61,7 +61,7 @@ def said_with(body: wire.SaidRequest | None) -> Said:
     return Said(text, read_tags(body.tags or () if body is not None else ()))
 
 
-def patched(service: Service, user: str, asker: Asker, name: str, body: wire.PoolPatchRequest) -> PoolView:
+def patched(service: Service, user: str, asker: Asker, name: str, body: models.PoolPatchRequest) -> PoolView:
     """Returns the pool after the edit. Raises NotFound, NotAllowed, InvalidInput with all problems, and Changed after
     too many concurrent changes.
     """
@@ -77,7 +77,7 @@ def patched(service: Service, user: str, asker: Asker, name: str, body: wire.Poo
                 raise
 
 
-def put(service: Service, user: str, asker: Asker, body: wire.PoolsPutRequest) -> None:
+def put(service: Service, user: str, asker: Asker, body: models.PoolsPutRequest) -> None:
     """Changes many pools, or none. Raises as `patched`; the message names the pool.
 
     The client sends everything it was shown. Inherited settings of subpools, and results of other commands, are

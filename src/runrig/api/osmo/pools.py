@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import Query
 
-from runrig import wire
 from runrig.api.osmo import models, shaped
 from runrig.api.osmo.patches import patched, put, said_with
 from runrig.api.routes import Router
@@ -54,14 +53,14 @@ def pool_quota(
 
 
 @router("PATCH /api/configs/pool/{name}", _CHANGE, shows=models.PoolAnswer, errors=(409,))
-def update_pool(service: Serving, user: NamedUser, asker: Asking, name: str, body: wire.PoolPatchRequest) -> Shape:
+def update_pool(service: Serving, user: NamedUser, asker: Asking, name: str, body: models.PoolPatchRequest) -> Shape:
     """Update a pool."""
     return shaped.pool(patched(service, user, asker, name, body), service.backend_name)
 
 
 @router("PUT /api/configs/pool", needs(Permission.CHANGE_CLUSTER), shows=models.PoolsAnswer, errors=(404, 409))
 def update_pools(
-    service: Serving, user: NamedUser, asker: Asking, visibility: Seeing, body: wire.PoolsPutRequest
+    service: Serving, user: NamedUser, asker: Asking, visibility: Seeing, body: models.PoolsPutRequest
 ) -> Shape:
     """Update several pools, all-or-nothing. Pools that are not listed stay unchanged."""
     put(service, user, asker, body)
@@ -74,7 +73,7 @@ def update_pools(
     shows=models.PoolAnswer,
     errors=(409,),
 )
-def delete_pool(service: Serving, user: NamedUser, name: str, body: wire.SaidRequest | None = None) -> Shape:
+def delete_pool(service: Serving, user: NamedUser, name: str, body: models.SaidRequest | None = None) -> Shape:
     """Delete a pool. It is ARCHIVED immediately, or DELETING until its running workflows finish."""
     done = service.declarations.delete_pool(name, user=user, said=said_with(body))
     return shaped.pool(done.view, service.backend_name)

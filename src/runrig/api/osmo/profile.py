@@ -2,9 +2,9 @@
 
 from dataclasses import asdict
 
-from runrig import wire
 from runrig.api.error_docs import CLOSED, NO_POOL
-from runrig.api.osmo.answers.accounts import name_of
+from runrig.api.osmo import models
+from runrig.api.osmo.accounts import NEVER, name_of
 from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
@@ -16,20 +16,17 @@ from runrig.wire.base import utc
 
 router = Router("access")
 
-NEVER = "9999-12-31T00:00:00"
-"""The expiry shown for a token that does not expire, because the osmo client fails on null."""
-
 _CONNECT = needs(Permission.CONNECT)
 
 
 @router("GET /api/profile/settings", _CONNECT)
-def profile(service: Serving, user: NamedUser, asker: Asking) -> wire.ProfileAnswer:
+def profile(service: Serving, user: NamedUser, asker: Asking) -> models.ProfileAnswer:
     """Show your user, your pools and your settings."""
     return _answer(service, user, asker)
 
 
 @router("POST /api/profile/settings", needs(Permission.CHANGE_OWN), said={404: NO_POOL, 409: CLOSED})
-def set_profile(service: Serving, user: NamedUser, asker: Asking, body: wire.ProfileRequest) -> wire.ProfileAnswer:
+def set_profile(service: Serving, user: NamedUser, asker: Asking, body: models.ProfileRequest) -> models.ProfileAnswer:
     """Set your default pool or your notifications."""
     changes = body.model_dump(exclude_none=True)
     if not changes:
@@ -40,11 +37,10 @@ def set_profile(service: Serving, user: NamedUser, asker: Asking, body: wire.Pro
     return _answer(service, user, asker)
 
 
-def _answer(service: Service, user: str, asker: Asker) -> wire.ProfileAnswer:
+def _answer(service: Service, user: str, asker: Asker) -> models.ProfileAnswer:
     pools, own = asker.submits_to(), service.access.profile(user)
     token = service.access.tokens.get(asker.identity.token)
-    ends = None if token is None else utc(token.expires_at)
-    return wire.ProfileAnswer(
+    return models.ProfileAnswer(
         profile={
             "username": user,
             **{name: value for name, value in asdict(own).items() if name != "pool"},
@@ -54,5 +50,5 @@ def _answer(service: Service, user: str, asker: Asker) -> wire.ProfileAnswer:
         pools=pools,
         token=None
         if token is None
-        else {"name": token.name, "expires_at": NEVER if ends is None else ends.isoformat()},
+        else {"name": token.name, "expires_at": (utc(token.expires_at) or NEVER).isoformat()},
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from fastapi.responses import JSONResponse, Response
 
-from runrig import wire
+from runrig.api.osmo import models
 from runrig.api.routes import Router
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
@@ -29,7 +29,7 @@ MOST_PORTS = 30
 USUAL_SIZE = terminal_size((80, 24))
 """Until the client has sent the size of its terminal."""
 
-_SEVERAL = {"example": wire.RouterAnswer.example()}
+_SEVERAL = {"example": models.RouterAnswer.example()}
 """The example of routes that return a list or mapping of keys."""
 _EXEC = needs(Permission.EXEC_WORKFLOW, workflow("id"))
 EntryCommand = Annotated[str, Query(description="Command in shell syntax (not run by a shell)")]
@@ -38,7 +38,7 @@ EntryCommand = Annotated[str, Query(description="Command in shell syntax (not ru
 @router("POST /api/workflow/{id}/exec/task/{task}", _EXEC, errors=(409,))
 def exec_task(
     service: Serving, asker: Asking, user: NamedUser, base: Base, id: str, task: str, entry_command: EntryCommand
-) -> wire.RouterAnswer:
+) -> models.RouterAnswer:
     """Get a key for a command on a terminal in a task."""
     found = service.sessions.running(id, task)
     ticket = _ticket(asker, id, SessionKind.EXEC, found, program=_program(entry_command))
@@ -80,7 +80,7 @@ def port_forward(
 
 
 @router("POST /api/workflow/{id}/rsync/task/{task}", _EXEC, errors=(409,))
-def rsync(service: Serving, asker: Asking, user: NamedUser, base: Base, id: str, task: str) -> wire.RouterAnswer:
+def rsync(service: Serving, asker: Asking, user: NamedUser, base: Base, id: str, task: str) -> models.RouterAnswer:
     """Get a key for connections to rsync in a task.
 
     The task's image must contain rsync and a shell.
@@ -91,10 +91,10 @@ def rsync(service: Serving, asker: Asking, user: NamedUser, base: Base, id: str,
 
 
 @router("GET /api/plugins/configs", needs(Permission.CONNECT))
-def plugin_configs() -> wire.PluginConfigsAnswer:
+def plugin_configs() -> models.PluginConfigsAnswer:
     """Show which paths of tasks rsync can read and write."""
-    paths = {ROOT_MODULE: wire.RsyncPathAnswer(path="/", writable=True)}
-    return wire.PluginConfigsAnswer(rsync=wire.RsyncAnswer(allowed_paths=paths))
+    paths = {ROOT_MODULE: models.RsyncPathAnswer(path="/", writable=True)}
+    return models.PluginConfigsAnswer(rsync=models.RsyncAnswer(allowed_paths=paths))
 
 
 def _ticket(asker: Asker, id: str, kind: SessionKind, task: Task, **more: Any) -> Ticket:
@@ -102,8 +102,8 @@ def _ticket(asker: Asker, id: str, kind: SessionKind, task: Task, **more: Any) -
     return Ticket(kind, task, asker.head(id), asker.identity, names=(id,), **more)
 
 
-def router_answer(ticket: Ticket, base: str) -> wire.RouterAnswer:
-    return wire.RouterAnswer(router_address=base.replace("http", "ws", 1), key=ticket.key)
+def router_answer(ticket: Ticket, base: str) -> models.RouterAnswer:
+    return models.RouterAnswer(router_address=base.replace("http", "ws", 1), key=ticket.key)
 
 
 def _json(ticket: Ticket, base: str) -> dict[str, object]:

@@ -1,26 +1,30 @@
 """Tasks of all workflows, as the osmo client lists and sums them."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Query
 
-from runrig import wire
-from runrig.api.osmo.answers import tasks as as_answers
+from runrig.api.osmo import models
 from runrig.api.osmo.links import links
 from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName
 from runrig.api.routes import Router
 from runrig.api.times import At
 from runrig.domain.access import Permission
+from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE
 from runrig.domain.workflows import Status
 from runrig.http.permissions import Seeing, needs, workflow
 from runrig.http.routing import Base, NamedUser, Serving
+from runrig.osmo.shape import Links
 from runrig.ports.store import TaskQuery, WorkflowQuery
+from runrig.service.queries.task_queries import Amounts, ListedTask
+from runrig.wire.base import utc
 
 router = Router("workflows")
 
 _STATUSES = frozenset(status.value for status in Status)
 _NEVER = ("SUBMITTING", "PROCESSING")
 """Osmo statuses that a task in runrig never has."""
+GI = 2**30
 if TYPE_CHECKING:
     StatusName = str
 else:
@@ -28,11 +32,50 @@ else:
 
 
 @router("GET /api/workflow/{id}/task/{task}", needs(Permission.READ_WORKFLOW, workflow("id")))
-def query_task(service: Serving, visibility: Seeing, base: Base, id: str, task: str) -> wire.TaskEntry:
+def query_task(service: Serving, visibility: Seeing, base: Base, id: str, task: str) -> models.TaskEntry:
     """Show the last attempt of a task (of its first pod)."""
     queries = service.workflow_queries
     found = service.task_queries.task(queries.named(id, task)[0], queries.head(id, visibility))
-    return as_answers.listed(found, links(base), queries.now())
+    return _listed(found, links(base), queries.now())
+
+
+def _listed(found: ListedTask, links: Links, now: float) -> models.TaskEntry:
+    task, workflow = found.task, found.workflow
+    ran = None if task.start_time is None else round(max(0.0, (task.end_time or now) - task.start_time), 6)
+    output = links.output(workflow.id, task.name, task.retry_id)
+    return models.TaskEntry(
+        user=workflow.submitted_by,
+        workflow_id=workflow.id,
+        workflow_uuid=workflow.uuid,
+        task_name=task.name,
+        retry_id=task.retry_id,
+        status=task.status.value,
+        pool=workflow.pool,
+        priority=workflow.priority.value,
+        node=task.node,
+        start_time=utc(task.start_time),
+        end_time=utc(task.end_time),
+        duration=ran,
+        overview=links.page(workflow.id),
+        logs=output["logs"],
+        error_logs=output["error_logs"],
+        **_amounts(found.asks),
+    )
+
+
+def _amounts(asks: Amounts) -> dict[str, Any]:
+    """Converts to the units of the osmo API: Gi, cores, whole GPUs; integers where possible."""
+    return {
+        "storage": _in_units(asks.get(STORAGE, 0), GI),
+        "cpu": _in_units(asks.get(CPU, 0), 1000),
+        "memory": _in_units(asks.get(MEMORY, 0), GI),
+        "gpu": asks.get(GPU, 0),
+    }
+
+
+def _in_units(amount: int, unit: int) -> float:
+    whole, rest = divmod(amount, unit)
+    return amount / unit if rest else whole
 
 
 @router("GET /api/task", needs(Permission.LIST_POOLS))
@@ -58,12 +101,12 @@ def list_tasks(
     ] = "ASC",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
-) -> wire.TaskListAnswer | wire.TaskSumsAnswer:
+) -> models.TaskListAnswer | models.TaskSumsAnswer:
     """List tasks of all workflows, or the sum of their requests."""
     sums = summary or aggregate_by_workflow
     wanted = tuple(status for status in statuses if status in _STATUSES)
     if statuses and not wanted:
-        return wire.TaskSumsAnswer(summaries=[]) if sums else wire.TaskListAnswer(tasks=[])
+        return models.TaskSumsAnswer(summaries=[]) if sums else models.TaskListAnswer(tasks=[])
     query = TaskQuery(
         workflows=WorkflowQuery(
             pools=tuple(pools),
@@ -80,7 +123,18 @@ def list_tasks(
     )
     if sums:
         found = service.task_queries.sums(query, by_workflow=aggregate_by_workflow, visibility=visibility)
-        return wire.TaskSumsAnswer(summaries=[as_answers.summed(each) for each in found])
+        return models.TaskSumsAnswer(
+            summaries=[
+                models.TaskSumEntry(
+                    user=each.user,
+                    pool=each.pool,
+                    priority=each.priority.value,
+                    workflow_id=each.workflow,
+                    **_amounts(each.asks),
+                )
+                for each in found
+            ]
+        )
     now = service.workflow_queries.now()
-    entries = [as_answers.listed(each, links(base), now) for each in service.task_queries.tasks(query, visibility)]
-    return wire.TaskListAnswer(tasks=entries if order == "DESC" else entries[::-1])
+    entries = [_listed(each, links(base), now) for each in service.task_queries.tasks(query, visibility)]
+    return models.TaskListAnswer(tasks=entries if order == "DESC" else entries[::-1])

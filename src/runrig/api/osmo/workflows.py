@@ -7,7 +7,6 @@ from fastapi import Query
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from runrig import wire
 from runrig.api.osmo import models
 from runrig.api.osmo.links import links
 from runrig.api.routes import Router
@@ -64,7 +63,7 @@ async def submit(
     base: Base,
     pool: str,
     key: IdempotencyKey,
-    body: wire.SubmitRequest | None = None,
+    body: models.SubmitRequest | None = None,
     priority: Annotated[PriorityName | None, Query(description="Overrides the file. Default: NORMAL")] = None,
     env_vars: Annotated[list[str], Query(description="NAME=VALUE for every task")] = [],  # noqa: B006
     label: Annotated[list[str], Query(description="KEY=VALUE; overrides the file")] = [],  # noqa: B006
@@ -118,9 +117,9 @@ async def cancel(
     id: str,
     message: Annotated[str, Query(description="Reason, shown to the owner", max_length=1000)] = "",
     force: bool = False,  # noqa: ARG001 - of the reference client; here a cancel always arrives
-) -> wire.CancelAnswer:
+) -> models.CancelAnswer:
     """Cancel a workflow."""
-    return wire.CancelAnswer(
+    return models.CancelAnswer(
         name=await service.arrivals.do(service.submissions.cancelling(id, user=user, message=message))
     )
 
@@ -131,11 +130,11 @@ def tag(
     id: str,
     add: Annotated[list[str], Query(description="At most 16 tags")] = [],  # noqa: B006
     remove: Annotated[list[str], Query()] = [],  # noqa: B006
-) -> wire.TagsAnswer:
+) -> models.TagsAnswer:
     """Add or remove tags of a workflow, also after it has finished."""
     if not (add or remove):
         raise InvalidInput.one("no tags given. Send add or remove", "add")
-    return wire.TagsAnswer(tags=list(service.submissions.tag(id, add=add, remove=remove)))
+    return models.TagsAnswer(tags=list(service.submissions.tag(id, add=add, remove=remove)))
 
 
 def _submitted(found: WorkflowSubmitted, base: str) -> Shape:
@@ -195,9 +194,9 @@ def list_workflows(
 
 
 @router("GET /api/tag", needs(Permission.LIST_POOLS))
-def list_tags(service: Serving, visibility: Seeing) -> wire.TagsAnswer:
+def list_tags(service: Serving, visibility: Seeing) -> models.TagsAnswer:
     """List the tags of workflows that you can see."""
-    return wire.TagsAnswer(tags=list(service.workflow_queries.tags(visibility)))
+    return models.TagsAnswer(tags=list(service.workflow_queries.tags(visibility)))
 
 
 @router("GET /api/workflow/{id}", _READ, shows=models.WorkflowAnswer)
@@ -241,7 +240,7 @@ def _lines(found: Iterable[Event | ClusterEvent]) -> str:
     return "".join(f"{at(each.time):%Y-%m-%d %H:%M:%S.%f}  {text}\n" for each, text in each_in_words(found))
 
 
-@router("GET /api/workflow/{id}/spec", _READ, text=wire.SubmitRequest.example()["file"])
+@router("GET /api/workflow/{id}/spec", _READ, text=models.SubmitRequest.example()["file"])
 def spec(asker: Asking, id: str, use_template: bool = False) -> Response:
     """Show the workflow file, rendered or as submitted.
 

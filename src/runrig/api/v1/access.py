@@ -15,7 +15,7 @@ from runrig.domain.trail import AccessEventPage
 from runrig.http.permissions import needs
 from runrig.http.routing import IdempotencyKey, IfMatch, Serving, Who, reply
 from runrig.service.service import Service
-from runrig.wire import RoleGrantRequest, UserCreateRequest, UserEditRequest
+from runrig.wire import v1
 
 router = Router("access")
 
@@ -37,7 +37,7 @@ def _by_name(user: access.User) -> tuple[str]:
 
 
 @router("POST /api/v1/users", _ACCESS, creates=User, tag=True, errors=(404, 409))
-def create_user(service: Serving, who: Who, key: IdempotencyKey, body: UserCreateRequest) -> Response:
+def create_user(service: Serving, who: Who, key: IdempotencyKey, body: v1.UserCreateRequest) -> Response:
     """Create a user.
 
     With an Idempotency-Key, an identical existing user is returned as if it had just been created.
@@ -54,7 +54,7 @@ def get_user(service: Serving, name: str) -> User:
 
 
 @router("PATCH /api/v1/users/{name}", _ACCESS, tag=True, errors=(409,))
-def update_user(service: Serving, who: Who, expected: IfMatch, name: str, body: UserEditRequest) -> User:
+def update_user(service: Serving, who: Who, expected: IfMatch, name: str, body: v1.UserEditRequest) -> User:
     """Disable or enable a user."""
     users = service.access.users
     return User.of(users.set_disabled(name, body.disabled, actor=who.user, expected=expected))
@@ -83,7 +83,7 @@ def _place(row: GrantRow) -> tuple[str, str]:
 
 
 @router("POST /api/v1/roles", _ACCESS, creates=Role, tag=True, errors=(404,))
-def grant_role(service: Serving, who: Who, key: IdempotencyKey, body: RoleGrantRequest) -> Response:  # noqa: ARG001 - to grant it twice is to grant it once, with a key or without
+def grant_role(service: Serving, who: Who, key: IdempotencyKey, body: v1.RoleGrantRequest) -> Response:  # noqa: ARG001 - to grant it twice is to grant it once, with a key or without
     """Grant a role. A role that the user already has stays unchanged."""
     user = service.access.users.grant(body.user, role_named(body.role), actor=who.user)
     granted = _role(service, user.name, body.role)

@@ -7,7 +7,7 @@ from runrig.domain.shown.server import ClockAccepted, ClusterFile, Version
 from runrig.http.permissions import needs
 from runrig.http.routing import Serving, User
 from runrig.service.commands.declared import declared_change
-from runrig.wire import ApplyAnswer, ApplyRequest
+from runrig.wire import v1
 
 router = Router("server")
 
@@ -19,7 +19,7 @@ async def get_version() -> Version:
 
 
 @router("POST /api/v1/apply", needs(Permission.CHANGE_CLUSTER), errors=(404, 409, 412))
-def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> ApplyAnswer:
+def apply_cluster_file(service: Serving, user: User, body: v1.ApplyRequest) -> v1.ApplyAnswer:
     """Apply a cluster file, or preview its changes."""
     differences = service.declarations.apply(
         body.file,
@@ -29,7 +29,7 @@ def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> Appl
         if_revision=body.if_revision,
         force=body.force,
     )
-    return ApplyAnswer(changes=tuple(map(declared_change, differences)), applied=not body.dry_run)
+    return v1.ApplyAnswer(changes=tuple(map(declared_change, differences)), applied=not body.dry_run)
 
 
 @router("GET /api/v1/cluster-file", needs(Permission.CHANGE_CLUSTER))

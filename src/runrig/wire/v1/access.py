@@ -1,4 +1,4 @@
-"""Requests about tokens, and about your own settings, credentials and notices."""
+"""Requests about users, roles and tokens, and about your own settings, credentials and notices."""
 
 from typing import Annotated, Literal
 
@@ -8,6 +8,28 @@ from runrig.domain.access import DEFAULT_EXPIRY_S
 from runrig.wire.base import Number, Request, Whole, example
 
 CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
+
+
+class UserCreateRequest(Request):
+    model_config = example({"name": "alice", "roles": ["vision-user"]})
+
+    name: str
+    roles: list[str] = Field(default_factory=list)
+
+
+class UserEditRequest(Request):
+    """*disabled*: the user's tokens stop working; the user's workflows keep running."""
+
+    model_config = example({"disabled": True})
+
+    disabled: bool
+
+
+class RoleGrantRequest(Request):
+    model_config = example({"user": "alice", "role": "vision-user"})
+
+    user: str
+    role: str
 
 
 class TokenEdit(Request):

@@ -1,10 +1,11 @@
-"""Questions for a plan: the edit whose effects it shows."""
+"""Cluster files, and questions for a plan: the edit whose effects it shows."""
 
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from runrig.wire.base import Request, Whole, example
+from runrig.domain.shown.declared import DeclaredChange
+from runrig.wire.base import Answer, Request, Whole, example, example_of
 from runrig.wire.v1.pools import PoolEdit
 from runrig.wire.v1.workflows import WorkflowSubmit
 
@@ -48,3 +49,31 @@ class PlanRequest(Request):
         if self.prune and self.file is None:
             raise ValueError("prune requires file")
         return self
+
+
+class ApplyRequest(Request):
+    """*file*: the text of a cluster file. *prune*: delete what an earlier apply created and the file no longer
+    contains.
+
+    *if_revision*: of a plan; refused if its subject was declared again since. *force*: also undo changes by hand since
+    the last apply.
+    """
+
+    model_config = example(
+        {"file": "pools:\n- {name: vision, quota: 8}\n- {name: batch, quota: 8}\n", "prune": False, "dry_run": True}
+    )
+
+    file: str
+    prune: bool = False
+    dry_run: bool = False
+    if_revision: Whole | None = Field(default=None, ge=0)
+    force: bool = False
+
+
+class ApplyAnswer(Answer):
+    """*applied*: false for a dry run."""
+
+    model_config = example({"changes": [example_of(DeclaredChange)], "applied": False})
+
+    changes: tuple[DeclaredChange, ...]
+    applied: bool

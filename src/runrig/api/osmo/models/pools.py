@@ -1,15 +1,18 @@
 """Pools, as the osmo API has them: its own fields come first, then those of runrig. The examples are what it makes of runrig's own."""
 
+from dataclasses import fields
 from typing import Any, get_type_hints
 
 from pydantic import Field, create_model
 
 from runrig.domain import shown
 from runrig.domain.pools import Quota, TopologyKey
+from runrig.domain.records import Said
 from runrig.domain.settings import SETTINGS, Choice
-from runrig.domain.shown.pools import Balance, Pool
+from runrig.domain.shown.pools import Balance, Pool, PoolGpus
+from runrig.domain.value import Amounts
 from runrig.osmo import pools
-from runrig.wire.base import Answer, example, example_of
+from runrig.wire.base import Answer, edits_of, example, example_of
 
 _PLATFORMS = pools.platforms_of([example_of(shown.Flavor)])
 _SETTINGS = pools.settings(example_of(Pool), _PLATFORMS)
@@ -110,7 +113,15 @@ class ResourceUsageAnswer(Answer):
     total_free: str
 
 
-class PoolAnswer(PoolSettingsAnswer):
+_USAGE: dict[str, Any] = {
+    "resource_usage": (ResourceUsageAnswer, ...),
+    "subpools": (list[str], ...),
+    **{each.name: (dict[str, int] if each.type is Amounts else each.type, ...) for each in fields(PoolGpus)},
+}
+_PoolWithUsage: Any = create_model("_PoolWithUsage", __base__=PoolSettingsAnswer, **_USAGE)
+
+
+class PoolAnswer(_PoolWithUsage):  # type: ignore[misc]  # a field for each of `domain.shown.pools.PoolGpus`
     """A pool with its usage, in GPUs of all its flavors.
 
     *used*: its own HIGH and NORMAL workflows; *low*: its own LOW workflows; *subtree_used*: *used* including subpools;
@@ -124,22 +135,6 @@ class PoolAnswer(PoolSettingsAnswer):
 
     model_config = example(_POOL)
 
-    resource_usage: ResourceUsageAnswer
-    subpools: list[str]
-    quota: int
-    unallocated: int
-    used: int
-    low: int
-    subtree_used: int
-    total: int
-    available: int
-    shared: dict[str, int]
-    drawn: int
-    shared_left: int
-    borrowed: int
-    lent: int
-    held: int
-    capacity: int
     workflows: int
     balances: dict[str, Balance]
 
@@ -157,3 +152,28 @@ class PoolQuotaAnswer(Answer):
 
     node_sets: list[NodeSetAnswer]
     resource_sum: ResourceUsageAnswer
+
+
+_Said = edits_of(Said)
+
+
+class SaidRequest(_Said):  # type: ignore[misc, valid-type]
+    """*description* and *tags*: of a change, in the history."""
+
+    model_config = example({"description": "for June", "tags": ["june"]})
+
+
+class PoolPatchRequest(SaidRequest):
+    """*configs_dict*: the settings to change, as they are shown."""
+
+    model_config = example({"configs_dict": {"resources": {"gpu": {"guarantee": 8}}}, "description": "for June"})
+
+    configs_dict: dict[str, Any]
+
+
+class PoolsPutRequest(SaidRequest):
+    """*configs*: settings of pools as they are shown, by name. Missing pools and settings stay unchanged."""
+
+    model_config = example({"configs": {"vision": {"description": "eyes"}}, "description": "for June"})
+
+    configs: dict[str, dict[str, Any]]

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import Field
 
+from runrig.api.osmo.models.pools import SaidRequest
 from runrig.wire.base import Answer, Request, Whole, example
-from runrig.wire.pools import SaidRequest
 
 _TIME = "2026-01-31T12:00:00.250000"
 _ENTRY: dict[str, Any] = {

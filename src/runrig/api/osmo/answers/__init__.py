@@ -1,1 +1,0 @@
-"""Values of the service → models of `wire`.  Pure."""
