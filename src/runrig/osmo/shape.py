@@ -26,8 +26,8 @@ def times(answer: Answer) -> dict[str, str | None]:
     return {name: naive(answer[name]) for name in ("submit_time", "start_time", "end_time") if name in answer}
 
 
-def page(url: str, kind: Literal["workflow", "pool", "node"], name: str) -> str:
-    """The address of a page of the server at *url*."""
+def page(kind: Literal["workflow", "pool", "node"], name: str, url: str = "") -> str:
+    """The address of a page of the server at *url*; "": below any."""
     return f"{url}/{kind}/{quote(name, safe='')}"
 
 
@@ -50,7 +50,7 @@ class Links:
         return f"{self.url}{self.path}{quote(id)}{rest}"
 
     def page(self, id: str) -> str:
-        return page(self.url, "workflow", id)
+        return page("workflow", id, self.url)
 
     def output(self, id: str, task: str, attempt: int) -> dict[str, str]:
         which = f"{self.task}={quote(task)}&{self.attempt}={attempt}"

@@ -284,7 +284,7 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
             ("Parent", answer["parent"]),
             ("Shared quota", pool_table.shared(answer)),
             *pool_changes.settings(answer),
-            ("Overview", page(session.client.url, "pool", answer["name"])),
+            ("Overview", page("pool", answer["name"], session.client.url)),
         )
     )
     if answer.get("balances"):

@@ -114,7 +114,7 @@ def info(session: Session, node: str) -> None:
             *((f"{name} used", _used(node_answer, key)) for name, key in _AMOUNTS),
             *((f"Label {name}", value) for name, value in sorted(node_answer["label_fields"].items())),
             *((f"Taint {each['key']}", _taint(each)) for each in node_answer["taints"]),
-            ("Overview", page(session.client.url, "node", node_answer["hostname"])),
+            ("Overview", page("node", node_answer["hostname"], session.client.url)),
         )
     )
     if node_answer["gpus"]:

@@ -69,7 +69,7 @@ def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool
     answer = session.client.get(path("pools", pool, "why"))
     if not session.show(answer):
         say("\n".join(pool_lines(answer)))
-        say(f"\nOverview  {page(session.client.url, 'pool', pool)}")
+        say(f"\nOverview  {page('pool', pool, session.client.url)}")
 
 
 def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:
@@ -85,7 +85,7 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
         say(("\n" if number else "") + "\n".join(lines(answer)))
         if (found := _changes(session, answer, search)) is not None:
             say("\n".join(("", *would_start.section(found, verbose=verbose, limited=_limited(answer)))))
-        say(f"\nOverview  {page(session.client.url, 'workflow', answer['workflow'])}")
+        say(f"\nOverview  {page('workflow', answer['workflow'], session.client.url)}")
 
 
 def _limited(why: Answer) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import Response
 
@@ -13,6 +12,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.shown.workflows import Workflow, WorkflowSubmitted
 from runrig.http.permissions import needs
 from runrig.http.permissions import workflow as of_workflow
+from runrig.osmo.shape import page
 from runrig.service.commands.restarts import Changes
 from runrig.service.commands.submission import Submission, read
 from runrig.service.runtime.writing import Command
@@ -23,6 +23,7 @@ from runrig.web.routes import form
 PRIORITIES = tuple(each.value for each in Priority)
 _TYPED = ("file", "values", "strings", "environment", "label")
 """The fields of a new submission, except pool and priority."""
+workflow_address = partial(page, "workflow")
 CHANGE = [needs(Permission.CHANGE_WORKFLOW, of_workflow("id"))]
 _ENDED_WELL = "COMPLETED"
 _NOT_STARTED = ("WAITING", "SCHEDULING")
@@ -214,10 +215,6 @@ def stops(of: Workflow, only: Collection[str] = ()) -> Mapping[str, int]:
         "nodes": len({each.node for each in tasks if each.node}),
         "groups": sum(1 for group in of.groups if not group.end_time and not group.start_time),
     }
-
-
-def workflow_address(id: str) -> str:
-    return f"/workflow/{quote(id, safe='')}"
 
 
 # ---------------------------------------------------------------- hold, release, move, reprioritise

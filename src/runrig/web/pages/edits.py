@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from fastapi import Query, Response
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +16,7 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.statuses import status_of
 from runrig.domain.tags import check_unchanged, tag_of
 from runrig.http.permissions import named, needs
+from runrig.osmo.shape import page
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight.questions import OfDeletion, OfEdit, OfPause, OfResume, OfSubpool, Question
 from runrig.service.queries.resource_queries import PoolView
@@ -47,7 +47,7 @@ def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
     ends = Permission.CHANGE_SUBPOOLS if about.subpool else Permission.CHANGE_CLUSTER
     if not view.now.subpools and asker.may(ends, about):
         found.append(("delete", "Delete"))
-    return [(f"{_address(pool.name)}/{name}", words) for name, words in found]
+    return [(page("pool", pool.name) + f"/{name}", words) for name, words in found]
 
 
 def may_promise(asker: Asker, name: str) -> bool:
@@ -58,17 +58,13 @@ def may_promise(asker: Asker, name: str) -> bool:
     return about.subpool or asker.may(Permission.CHANGE_CLUSTER, about)
 
 
-def _address(name: str) -> str:
-    return f"/pool/{quote(name, safe='')}"
-
-
 def _shown(
     it: Form, template: str, typed: Mapping[str, str], pool: Pool, *, error: RunrigError | None = None, **values: Any
 ) -> Response:
     """*error* Changed: the form names who changed the pool and shows the current values."""
     if isinstance(error, Changed):
         error = Changed(_changed(it.service, pool.name))
-    back = _address(pool.name)
+    back = page("pool", pool.name)
     return it.shown(template, typed, error=error, it=pool, tag=tag_of(pool), back=back, **values)
 
 
@@ -103,7 +99,7 @@ async def edit(it: Filled, name: str) -> Response:
         it.service.declarations.update_pool(name, wanted(), user=it.user, expected=expected)
 
     plan = it.plan(lambda: OfEdit(name, wanted()))
-    return await it.answered(partial(_edit, it, name), do, _address(name), plan)
+    return await it.answered(partial(_edit, it, name), do, page("pool", name), plan)
 
 
 def _pool(it: Form, name: str) -> Pool:
@@ -146,13 +142,13 @@ async def create_subpool(it: Filled, name: str) -> Response:
         it.service.subpools.create(name, short, amount(), user=it.user)
 
     plan = it.plan(lambda: OfSubpool(name, short, amount()))
-    return await it.answered(partial(_subpool, it, name), do, _address(f"{name}{SUBPOOL_DELIMITER}{short}"), plan)
+    return await it.answered(partial(_subpool, it, name), do, page("pool", f"{name}{SUBPOOL_DELIMITER}{short}"), plan)
 
 
 def _subpool(it: Form, name: str, **more: Any) -> Response:
     view = _view(it, name)
     left, typed = view.now.gpus.unallocated, it.typed(name="", quota="")
-    return it.shown("subpool.html", typed, it=view.pool, left=left, back=_address(name), **more)
+    return it.shown("subpool.html", typed, it=view.pool, left=left, back=page("pool", name), **more)
 
 
 # ---------------------------------------------------------------- paused and closed for a while, and deleted
@@ -186,7 +182,7 @@ async def reopen(it: Filled, name: str) -> Response:
 async def delete(it: Filled, name: str) -> Response:
     says = "Pending workflows are cancelled. Running workflows finish, and the pool keeps its quota until they do."
     parent = name.partition(SUBPOOL_DELIMITER)[0]
-    then = "/" if parent == name else _address(parent)
+    then = "/" if parent == name else page("pool", parent)
     return await _marked(it, name, "delete", says, partial(OfDeletion, name, it.user), then=then)
 
 
@@ -211,7 +207,7 @@ async def _marked(
     if question and not asks:
         it = replace(it, fields=it.fields or {"tag": tag_of(pool)})
     draw = partial(_shown, it, "sure.html", typed, pool, does=f"{act.capitalize()} {name}", says=says)
-    return await it.answered(draw, do, then or _address(name), it.plan(question) if question else None)
+    return await it.answered(draw, do, then or page("pool", name), it.plan(question) if question else None)
 
 
 # ---------------------------------------------------------------- what if
@@ -235,9 +231,9 @@ async def what_if(
     try:
         found = await run_in_threadpool(it.plan(lambda: wanted))
     except RunrigError as error:
-        page = await run_in_threadpool(draw, plan=None, problem=sentence(error.message))
-        page.status_code = status_of(error)
-        return page
+        answer = await run_in_threadpool(draw, plan=None, problem=sentence(error.message))
+        answer.status_code = status_of(error)
+        return answer
     if found is None:
         return Response(status_code=NOBODY_WAITS)
     return await run_in_threadpool(draw, problem="", **found)

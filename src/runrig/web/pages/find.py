@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Annotated
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
@@ -12,6 +12,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
 from runrig.http.permissions import Asking, needs
 from runrig.http.routing import Asked, Serving
+from runrig.osmo.shape import page
 from runrig.ports.store import WorkflowQuery
 from runrig.service.rights import Asker
 from runrig.web.rendering import html
@@ -38,8 +39,8 @@ def find(
     found, more = service.workflow_queries.workflows(WorkflowQuery(name=word, limit=MOST), asker.visibility)
     pools = (pool.name for pool in service.queries.declared(asker.visibility))
     hits = {
-        "Workflows": [(each.id, f"/workflow/{quote(each.id)}") for each in found],
-        "Pools": [(each, f"/pool/{quote(each)}") for each in _with(word, pools)],
+        "Workflows": [(each.id, page("workflow", each.id)) for each in found],
+        "Pools": [(each, page("pool", each)) for each in _with(word, pools)],
         "Users": [(each, _work_of(each)) for each in _with(word, asker.known_users(asker.identity.user))],
     }
     every = [each for kind in hits.values() for each in kind]
@@ -51,12 +52,12 @@ def find(
 def _exact(asker: Asker, word: str) -> Iterator[str]:
     service, visibility = asker.service, asker.visibility
     with suppress(NotFound):
-        yield f"/workflow/{quote(asker.head(word).id)}"
+        yield page("workflow", asker.head(word).id)
     if word in (pool.name for pool in service.queries.declared(visibility)):
-        yield f"/pool/{quote(word)}"
+        yield page("pool", word)
     if asker.may(Permission.READ_CLUSTER):
         with suppress(NotFound):
-            yield f"/node/{quote(service.queries.node(word, visibility).name)}"
+            yield page("node", service.queries.node(word, visibility).name)
     with suppress(NotFound):
         service.workflow_queries.check_users([word], asker.known_users(asker.identity.user), visibility)
         yield _work_of(word)

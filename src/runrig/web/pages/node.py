@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import Response
 
@@ -13,6 +12,7 @@ from runrig.domain.quantities import counted, format_quantity
 from runrig.domain.shown.nodes import Node
 from runrig.http.permissions import Asking, needs
 from runrig.http.routing import Asked, Serving
+from runrig.osmo.shape import page
 from runrig.service.foresight.questions import OfDrain
 from runrig.service.past.past import Then
 from runrig.service.queries.nodes import NodeWork
@@ -56,7 +56,7 @@ def acts_on(node: Node, work: Sequence[NodeWork], asker: Asker) -> list[tuple[st
     found = ["uncordon" if cordoned else "cordon"]
     if not cordoned or any(not each.stops for each in work):
         found.append("drain")
-    return [(f"{_address(node.name)}/{each}", each.capitalize()) for each in found]
+    return [(page("node", node.name) + f"/{each}", each.capitalize()) for each in found]
 
 
 def closed(node: Node, work: Sequence[NodeWork]) -> str:
@@ -71,10 +71,6 @@ def closed(node: Node, work: Sequence[NodeWork]) -> str:
     ]
     what = "Draining: no new pods, LOW workflows are being stopped." if stopping else "Cordoned: no new pods."
     return f"{what} {'Waiting for ' + ' and '.join(waits) if waits else 'The node is empty'}."
-
-
-def _address(name: str) -> str:
-    return f"/node/{quote(name, safe='')}"
 
 
 # ---------------------------------------------------------------- cordon, uncordon, drain
@@ -94,7 +90,7 @@ async def uncordon(it: Filled, name: str) -> Response:
 async def _marked(it: Form, name: str, how: str, says: str) -> Response:
     do = partial(it.service.nodes.cordon, [name], user=it.user, cordoned=how == "cordon")
     check = partial(it.service.queries.node, name, it.asker.visibility)
-    return await it.sure(f"{how.capitalize()} {name}", says, do, _address(name), check)
+    return await it.sure(f"{how.capitalize()} {name}", says, do, page("node", name), check)
 
 
 @form("/node/{name}/drain", dependencies=_CHANGE)
@@ -104,7 +100,7 @@ async def drain(it: Filled, name: str) -> Response:
     it = replace(it, fields=it.fields or {"step": "check"})
     do = partial(it.service.nodes.drain, [name], user=it.user, force=force)
     plan = it.plan(lambda: OfDrain((name,), force, it.user))
-    return await it.answered(partial(_drain, it, name, force=force), do, _address(name), plan)
+    return await it.answered(partial(_drain, it, name, force=force), do, page("node", name), plan)
 
 
 def _drain(it: Form, name: str, **more: Any) -> Response:
