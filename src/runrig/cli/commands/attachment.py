@@ -1,4 +1,4 @@
-"""Follows a workflow until it ends, for `run`, `attach` and `shell`: its output, Ctrl-C, and its exit code."""
+"""`runrig attach`: follows a workflow until it ends, as `run` and `shell` do: its output, Ctrl-C, and its exit code."""
 
 import json
 import signal
@@ -12,14 +12,17 @@ from typing import Any, TypeVar
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands.exec import connected
 from runrig.cli.commands.follow import ELEMENTS_S, NOT_RUN, POLL_S, exit_code_of, finished, looked
 from runrig.cli.commands.logs import describe_end, lines_of, width_of
+from runrig.cli.lazy import command
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.array_text import failures
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.run_text import last_lines, nodes_of
 from runrig.cli.transport.remote_program import RemoteProgram
+from runrig.cli.transport.session import Session, with_session
 from runrig.client.channel import CONNECT_S
 from runrig.client.failure import NoAnswer
 from runrig.client.transport import Transport, Value, path
@@ -27,7 +30,7 @@ from runrig.domain.attached import LOST_S, RENEW_S
 from runrig.domain.errors import Conflict, RunrigError, ServerFault, Unavailable
 from runrig.domain.laws import cited
 from runrig.spec.one_task import TASK
-from runrig.spec.shell_task import LONGEST_ALONE_S, VISITOR
+from runrig.spec.shell_task import LABEL, LONGEST_ALONE_S, VISITOR
 
 Answer = Mapping[str, Any]
 T = TypeVar("T")
@@ -269,3 +272,26 @@ def _cancelled(client: Transport, id: str) -> int:
         raise
     warn(f"{id} is cancelled")
     return NOT_RUN
+
+
+# ---------------------------------------------------------------- `runrig attach`
+
+
+@command("runrig attach", "runrig attach train-1", "runrig attach train-1 --attached")
+@click.argument("id", required=False, shell_complete=completing.workflows)
+@click.option("--attached", is_flag=True, help=ATTACHED_HELP)
+@with_session
+def attach(session: Session, id: str | None, attached: bool) -> None:
+    """Follow the output of a workflow, as `runrig run` does.
+
+    Without ID: your latest workflow. Prints the output so far, then new output until it ends.
+    Ctrl-C and the exit code work as with `runrig run`. In a workflow of `runrig shell`, it starts a new shell.
+    """
+    if session.as_json:
+        raise click.UsageError("-t json cannot be used here, because the output of the workflow goes to stdout")
+    client, id = session.client, session.or_latest(id)
+    workflow = client.get(path("workflows", id))
+    if LABEL in workflow["labels"] and workflow["status"] == "RUNNING":
+        raise click.exceptions.Exit(visited(client, id))
+    with interruptible(client, id, attached=attached), tied(client, id, attached=attached):
+        raise click.exceptions.Exit(followed(client, id, returning=True))

@@ -1,4 +1,4 @@
-"""`runrig login` and `logout`: save or delete the token for a server."""
+"""`runrig login` and `logout`: save or delete the token for a server. `runrig open` signs a browser in."""
 
 import os
 import sys
@@ -9,6 +9,7 @@ from runrig.cli.lazy import command
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.files import read_text
+from runrig.cli.transport.session import Session, with_session
 from runrig.client import saved
 from runrig.client.server_address import Address, ServerAddress, checked, one_line
 from runrig.client.transport import Transport, path
@@ -106,3 +107,15 @@ def logout(default: ServerAddress, url: str | None) -> None:
         raise NotFound(f"you are not logged in to {address.url}")
     saved.write(logins.without(address.url))
     say(sanitize.line(f"logged out of {address.url}"))
+
+
+@command("runrig open", "xdg-open $(runrig open)", name="open")
+@with_session
+def open_page(session: Session) -> None:
+    """Print a one-time URL of the web page, signed in as you.
+
+    It expires after one minute.
+    """
+    answer = session.client.call("POST", path("browser-codes"))
+    url = f"{session.client.url}/login#{answer['code']}"
+    session.say({"url": url, "expires_in_s": answer["expires_in_s"]}, url)

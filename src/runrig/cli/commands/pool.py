@@ -11,22 +11,21 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.commands import history, pool_changes, pool_warnings
-from runrig.cli.commands.default_pool import default
 from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import command, group, together
 from runrig.cli.printed import pools as printed
 from runrig.cli.quota_options import edited, quota_options, request, setting_option
 from runrig.cli.rendering import balances, pool_table, sanitize
-from runrig.cli.rendering.output import say, to_apply, warn
+from runrig.cli.rendering.output import say, tell, to_apply, warn
 from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.rendering.times import local
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.caller import PLAN_S
-from runrig.client.transport import path
+from runrig.client.transport import Transport, path
 from runrig.domain.errors import RunrigError
-from runrig.domain.quantities import counted
+from runrig.domain.quantities import GPU, amount_in_words, counted
 from runrig.domain.settings import SETTINGS
 from runrig.osmo import pools as shaped
 from runrig.osmo.shape import naive, page
@@ -82,7 +81,34 @@ def show_pool(session: Session, name: str, at: str | None) -> None:
 
 
 pool.add_command(history.history)
-pool.add_command(default)
+
+
+@command("runrig pool default", "runrig pool default vision", "runrig pool default --none", of=pool)
+@click.argument("name", required=False, metavar="[POOL]", shell_complete=completing.pools)
+@click.option("--none", "removed", is_flag=True, help="Remove your default pool.")
+@with_session
+def default(session: Session, name: str | None, removed: bool) -> None:
+    """Show or set your default pool.
+
+    Commands use it if you omit --pool. The server stores it, and the osmo client uses the same one.
+    """
+    if name is not None and removed:
+        raise click.UsageError("name a POOL or use --none, not both")
+    client, route = session.client, path("me")
+    changes = name is not None or removed
+    me = client.call("PATCH", route, body={"default_pool": name}) if changes else client.get(route)
+    if not session.show(me):
+        tell(_default_sentence(client, me["default_pool"], me["pools"]))
+
+
+def _default_sentence(client: Transport, default: str | None, pools: list[str]) -> str:
+    if default is not None:
+        gpus = client.get(path("pools", default))["gpus"]
+        left = f"{max(0, gpus['available'] + gpus['shared_left']):,} left"
+        return f"Your default pool is {default}: quota {amount_in_words(GPU, gpus['quota'])}, {left}."
+    if pools:
+        return f"You have no default pool. Set one with `runrig pool default POOL`: {', '.join(pools)}."
+    return "You have no default pool, and no pool that you can submit to. Ask an administrator for a role."
 
 
 @command(

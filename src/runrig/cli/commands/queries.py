@@ -13,8 +13,8 @@ from runrig.cli.options import MOMENT
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import times
 from runrig.cli.rendering.array_text import parts, summary
-from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say
+from runrig.cli.rendering.run_text import last_output
 from runrig.cli.rendering.tables import Column, Table, facts, show, show_any
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Value, path
@@ -165,7 +165,7 @@ def query(session: Session, id: str) -> None:
     say("")
     now = as_of(answer)
     show(Table(_TASK_COLUMNS, [task_row(task, now) for group in answer["groups"] for task in group["tasks"]]))
-    for line in last_lines(answer["cause"]):
+    for line in last_output(answer["cause"]):
         say(line)
 
 

@@ -9,8 +9,8 @@ from runrig.cli import completing, options
 from runrig.cli.lazy import command
 from runrig.cli.rendering import times, would_start
 from runrig.cli.rendering.array_text import parts
-from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.run_text import last_output
 from runrig.cli.rendering.tables import wrapped
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -161,7 +161,7 @@ def _gpus(amount: int) -> str:
 def lines(answer: Answer) -> Iterator[str]:
     yield f"{answer['workflow']}  {answer['status']}"
     yield from wrapped(answer["sentence"])
-    yield from last_lines(answer["cause"])
+    yield from last_output(answer["cause"])
     for group in answer["groups"]:
         alone = len(answer["groups"]) == 1
         waits = any(group[each] for each in ("reasons", "stops", "preempted", "waits_for"))

@@ -1,10 +1,10 @@
-"""What `runrig run` and `attach` say about a workflow, on stderr."""
+"""What `runrig run` and `attach` say about a workflow, on stderr, and the last output of one that failed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from runrig.cli.rendering import times
+from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.tables import text_width
 from runrig.domain.quantities import counted, few
 from runrig.domain.spans import format_duration
@@ -97,3 +97,14 @@ def cause_tells(workflow: Answer) -> bool:
 
 def described(cause: Answer) -> str:
     return f"{cause['sentence']} ({cause['task']}, {cause['ending']})"
+
+
+def last_output(cause: Answer | None) -> Iterator[str]:
+    """Yields the last output of the failed task, below its name; nothing if it wrote nothing."""
+    if cause is None or not cause["lines"]:
+        return
+    attempt = f", attempt {cause['attempt'] + 1}" if cause["attempt"] else ""
+    yield ""
+    yield f"{cause['task']}{attempt} wrote last:"
+    for line in cause["lines"]:
+        yield f"  {sanitize.line(line)}".rstrip()
