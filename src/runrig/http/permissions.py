@@ -33,20 +33,12 @@ Finds = Callable[[Asker, Request], About | None]
 
 def named(parameter: str) -> Finds:
     """Returns the pool in the path; if the path has a part for the subpool, the parent, whose roles count (rule S5)."""
-
-    def find(_: Asker, request: Request) -> About:
-        return About(request.path_params[parameter])
-
-    return find
+    return lambda _, request: About(request.path_params[parameter])
 
 
 def workflow(parameter: str) -> Finds:
     """Returns the pool of the workflow in the path."""
-
-    def find(asker: Asker, request: Request) -> About:
-        return asker.workflow(request.path_params[parameter])
-
-    return find
+    return lambda asker, request: asker.workflow(request.path_params[parameter])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +130,11 @@ class Open:
         """Checks nothing."""
 
 
-def needs(
-    permission: Permission,
-    finds: Finds | None = None,
-    *,
-    of_subpool: Permission | None = None,
-    guarantees: Collection[str] = (),
-    to_nodes: str | None = None,
-) -> Any:
+def needs(permission: Permission, finds: Finds | None = None, **more: Any) -> Any:
     """For ``dependencies=`` of a route. Without *finds*, a role on all pools is required, or any role if that is
-    sufficient.
+    sufficient. *more*: as in `Needs`.
     """
-    return Depends(Needs(permission, finds, of_subpool, guarantees, to_nodes))
+    return Depends(Needs(permission, finds, **more))
 
 
 OPEN: Any = Depends(Open())

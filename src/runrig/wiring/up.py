@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,6 @@ from runrig.spec.arrays import Given
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.web.install import install
-from runrig.wire import v1
 from runrig.wiring import process
 from runrig.wiring.mirror import mirror_of
 from runrig.wiring.port import LOOPBACK
@@ -75,16 +74,16 @@ def up(
         number = listener.getsockname()[1]
         stack.enter_context(process.logging_to(folder / "server.log"))
         store = stack.enter_context(_store(folder, settings.backend))
-        parts = _parts(settings, folder, store)
+        running_on, clock, node_labels = _parts(settings, folder, store)
         user = _user()
         service = Service(
             store,
-            parts.backend,
-            parts.clock,
-            node_labels=parts.node_labels,
+            running_on,
+            clock,
+            node_labels=node_labels,
             drain_sweep_s=drain_sweep_s,
             credential_key=_credential_key(folder),
-            mirror=mirror_of(str(folder / "runrig.db"), parts.backend) if mirror else None,
+            mirror=mirror_of(str(folder / "runrig.db"), running_on) if mirror else None,
         )
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)
@@ -106,9 +105,9 @@ def up(
         process.say(f"stopped; {tasks}" if going_on else "stopped")
 
 
-def render(submission: Submission, cluster: ClusterSpec, namespace: str) -> v1.RenderAnswer:
+def render(submission: Submission, cluster: ClusterSpec, namespace: str) -> list[dict[str, Any]]:
     """Returns the Kubernetes objects of *submission* on *cluster*. Raises as `offline.blueprint`."""
-    return v1.RenderAnswer(objects=list(objects.render(offline.blueprint(submission, cluster, namespace))))
+    return list(objects.render(offline.blueprint(submission, cluster, namespace)))
 
 
 def submission(
@@ -161,27 +160,21 @@ def _settings(backend: str | None, text: str | None, gpus: int | None) -> _Setti
     return _Settings(chosen, cluster, gpus)
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    backend: Backend
-    clock: Clock
-    node_labels: Mapping[str, str] = field(default_factory=dict)
-
-
-def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
+def _parts(settings: _Settings, folder: Path, store: SqlStore) -> tuple[Backend, Clock, Mapping[str, str]]:
+    """Returns also the labels of this machine in the cluster file."""
     nodes = () if settings.cluster is None else settings.cluster.nodes
     if settings.backend == "simulated":
         speed = 1.0 if settings.cluster is None else settings.cluster.speed
         gpus = DEFAULT_GPUS if settings.gpus is None else settings.gpus
         clock = SimulatedClock(speed, folder)
-        return _Parts(SimulatedBackend(nodes or stand_in_nodes(gpus), clock, folder), clock)
+        return SimulatedBackend(nodes or stand_in_nodes(gpus), clock, folder), clock, {}
     listed = nodes[0].resources.get(GPU) if nodes else None
     labels = nodes[0].labels if nodes else {}
     gpus_here = listed if settings.gpus is None else settings.gpus
     backend = LocalBackend(folder, gpus_here)
     if backend.strays.found:
         sys.stderr.write(f"Warning: ended leftover tasks that no server manages: {', '.join(backend.strays.found)}\n")
-    return _Parts(backend, process.server_clock(store, folder), labels)
+    return backend, process.server_clock(store, folder), labels
 
 
 # ---------------------------------------------------------------- the data folder

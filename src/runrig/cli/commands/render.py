@@ -50,7 +50,7 @@ def _offline(
 
     cluster, _, submission = offline(text, file, pool, cluster_file, settings)
     with located(shown(file)):
-        return render(submission, cluster, namespace).objects
+        return render(submission, cluster, namespace)
 
 
 def _by_server(
