@@ -90,8 +90,6 @@ class Recorder:
         self._nodes: Sequence[BoardNode] = ()
         self._places: dict[str, int] = {}
         self._known: dict[int, tuple[BoardGang, Record]] = {}
-        self.made = 0
-        """Number of gang records created so far."""
 
     def records(self, board: Board) -> dict[str, Record]:
         """By id."""
@@ -112,7 +110,6 @@ class Recorder:
         return found
 
     def _record(self, gang: BoardGang) -> Record:
-        self.made += 1
         runs = _runs(sorted(_masks(gang, self._places)))
         return [gang.id, gang.pool, PRIORITIES.index(gang.priority), STATES.index(gang.state), runs]
 

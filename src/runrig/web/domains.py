@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
+from typing import ClassVar
 from urllib.parse import urlencode
 
 from runrig.domain.gangs import GangState
@@ -11,8 +12,6 @@ from runrig.domain.shown.topology import DomainReport, GangsThatFit
 from runrig.service.queries.board import Board, BoardGang, BoardNode
 
 Path = tuple[str, ...]
-MODES = {"pool": "Pool", "priority": "Priority", "load": "Load", "free": "Free GPUs"}
-"""The meanings of the colours."""
 
 
 @dataclass(slots=True)
@@ -145,10 +144,8 @@ class MapView:
     places: tuple[int, int] = (0, 0)
     outlined: dict[str, Ranges] = field(default_factory=dict)
     fits: GangsThatFit | None = None
-
-    @property
-    def modes(self) -> dict[str, str]:
-        return MODES
+    modes: ClassVar = {"pool": "Pool", "priority": "Priority", "load": "Load", "free": "Free GPUs"}
+    """The meanings of the colours."""
 
     @property
     def gang_gpus(self) -> int:

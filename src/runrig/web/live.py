@@ -119,14 +119,9 @@ class Hub:
     """Everything except the looks runs in the event loop."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
+        self.service = service
         self._sights: OrderedDict[Sight, _Kept] = OrderedDict()
         self.streams = 0
-
-    @property
-    def stored(self) -> int:
-        """Returns the revision of the last commit."""
-        return self._service.stored
 
     @property
     def pace_s(self) -> float:
@@ -142,7 +137,7 @@ class Hub:
             self._sights.popitem(last=False)
         async with kept.lock:
             if time.monotonic() - kept.looked >= LOOK_S:
-                await to_thread.run_sync(kept.look, self._service)
+                await to_thread.run_sync(kept.look, self.service)
         return kept
 
 
@@ -210,12 +205,12 @@ async def _stream(
             while (visibility := sees()) is not None:
                 if await soon(changed, STILL_S):
                     kept = await hub.now(visibility)
-                    messages = _messages(kept, known, sign, hub.stored) or ([] if begun else [kept.here()])
+                    messages = _messages(kept, known, sign, hub.service.stored) or ([] if begun else [kept.here()])
                     if messages:
                         yield b"".join(messages)  # Sending many messages costs no more than sending one.
                         spoken = time.monotonic()
                     known, sign, begun = kept.revision, kept.sign, True
-                    if known < hub.stored:  # Perhaps there was a commit before it listened.
+                    if known < hub.service.stored:  # Perhaps there was a commit before it listened.
                         changed.set()
                     await asyncio.sleep(max(0.0, kept.looked + hub.pace_s - time.monotonic()))
                 if time.monotonic() - spoken > HEARTBEAT_S:

@@ -63,7 +63,7 @@ async def log_out(request: Asked, service: Serving) -> Response:
             raise NotAllowed("this form belongs to another session. Reload the page")
         await run_in_threadpool(service.access.browsers.end, cookie)
     answer = RedirectResponse("/login", 303)
-    _keep(request, answer, "", 0)
+    keep_session(request, answer, "", 0)
     return answer
 
 
@@ -88,11 +88,7 @@ def inside(next: str) -> str:
     return next if good and browsers.is_page(parts.path) and not browsers.is_open(parts.path) else "/"
 
 
-def keep_session(request: Request, answer: Response, cookie: str) -> None:
-    _keep(request, answer, cookie, int(LONGEST_S))
-
-
-def _keep(request: Request, answer: Response, cookie: str, seconds: int) -> None:
+def keep_session(request: Request, answer: Response, cookie: str, seconds: int = int(LONGEST_S)) -> None:
     name = browsers.cookie_name(request.headers, request.app.state.scheme)
     keep_cookie(request, answer, name, cookie, seconds, strict=True)
 

@@ -67,8 +67,6 @@ class Refreshes:
     def __init__(self, streams: Callable[[], int]) -> None:
         self._streams = streams
         self._kept: OrderedDict[_Key, _Answer] = OrderedDict()
-        self.made = 0
-        """Number of shared answers created so far."""
 
     async def answer(self, request: Request, make: Callable[[], Response]) -> Response:
         """Returns the result of *make*, run in a thread. A script gets a recent response for the same roles, if there
@@ -109,7 +107,6 @@ class Refreshes:
         made, cost_s = await to_thread.run_sync(timed)
         if made.status_code != 200 or getattr(request.state, "personal", False):
             return made
-        self.made += 1
         kept.body, kept.headers = bytes(made.body), dict(made.headers)
         kept.good_until = time.monotonic() + max(LEAST_S, cost_s / PART)
         return None
