@@ -33,7 +33,7 @@ LEFT_OUT = {
 
 def called() -> Iterator[str]:
     """The addresses in the calls: ``path("pools", name)`` is /pools/{}, ``path("workflows") + ":batch"`` /workflows:batch."""
-    for file in (FOLDER / "clients.py", *sorted((FOLDER / "calls").glob("*.py"))):
+    for file in (FOLDER / "clients.py", FOLDER / "paths.py", *sorted((FOLDER / "calls").glob("*.py"))):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             match node:

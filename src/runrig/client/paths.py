@@ -20,6 +20,11 @@ def path(*parts: str) -> str:
     return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 
+def tokens(user: str | None, *name: str) -> str:
+    """Returns the path of the tokens of *user*, or of one; None: your own."""
+    return path("tokens", *name) if user is None else path("users", user, "tokens", *name)
+
+
 def time(value: datetime | None) -> str | None:
     """Returns a time in RFC 3339. A time without a zone is in the zone of this machine."""
     return None if value is None else value.astimezone(UTC).isoformat().replace("+00:00", "Z")

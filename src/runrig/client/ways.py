@@ -119,15 +119,7 @@ class call(Generic[P, T]):  # noqa: N801 - a decorator
     @overload
     def __get__(self, calls: Calls[Awaiting], kind: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, calls: Calls[Any] | None, kind: type) -> Any:
-        if calls is None:
-            return self
-
-        @wraps(self.function)
-        def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
-            answer = self.function(calls, *args, **kwargs)
-            return done(answer) if calls.blocks else answer
-
-        return bound
+        return self if calls is None else _bound(self.function, calls, done)
 
 
 class stream(Generic[P, T]):  # noqa: N801 - a decorator
@@ -144,12 +136,15 @@ class stream(Generic[P, T]):  # noqa: N801 - a decorator
     @overload
     def __get__(self, calls: Calls[Awaiting], kind: type) -> Callable[P, AsyncGenerator[T, None]]: ...
     def __get__(self, calls: Calls[Any] | None, kind: type) -> Any:
-        if calls is None:
-            return self
+        return self if calls is None else _bound(self.function, calls, each)
 
-        @wraps(self.function)
-        def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
-            items = self.function(calls, *args, **kwargs)
-            return each(items) if calls.blocks else items
 
-        return bound
+def _bound(function: Callable[..., Any], calls: Calls[Any], blocking: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Returns *function* as a method of *calls*. *blocking*: makes a blocking result of an awaiting one."""
+
+    @wraps(function)
+    def bound(*args: Any, **kwargs: Any) -> Any:
+        answer = function(calls, *args, **kwargs)
+        return blocking(answer) if calls.blocks else answer
+
+    return bound

@@ -13,7 +13,7 @@ from runrig.cli import completing, options
 from runrig.cli.lazy import command
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
-from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.files import read_bytes, read_text, shown
 from runrig.client.localpath import KEY, inlined
 from runrig.domain.errors import InvalidInput, RunrigError
 from runrig.domain.quantities import counted
@@ -187,11 +187,7 @@ def _files(path: str) -> list[str]:
 def _bytes(name: str) -> bytes:
     """Raises InvalidInput if *name* cannot be read or is too large for a scenario."""
     try:
-        if name == "-":
-            raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
-        else:
-            with Path(name).open("rb") as file:
-                raw = file.read(LARGEST_FILE + 1)
+        raw = read_bytes(name, LARGEST_FILE)
     except FileNotFoundError:
         raise InvalidInput.one("no such file") from None
     except IsADirectoryError:

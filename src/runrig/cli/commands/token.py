@@ -15,7 +15,7 @@ from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Column, Table
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.transport import path
+from runrig.client.paths import tokens
 from runrig.domain.instants import seconds_of
 
 _COLUMNS = (
@@ -62,7 +62,7 @@ def token() -> None:
 @with_session
 def list_tokens(session: Session, user: str | None, ended: bool) -> None:
     """List your tokens with their roles, expiry and last use."""
-    answer = {"tokens": [row(each) for each in session.client.items(_route(user), {"ended": ended or None})]}
+    answer = {"tokens": [row(each) for each in session.client.items(tokens(user), {"ended": ended or None})]}
     rows = [
         (
             each["name"],
@@ -122,7 +122,7 @@ def create(
     user has.
     """
     body = {"name": name, "expires_in_s": expires, "description": description or "", "roles": list(roles) or None}
-    answer = row(session.client.call("POST", _route(user), body=body, key=str(uuid4())))
+    answer = row(session.client.call("POST", tokens(user), body=body, key=str(uuid4())))
     if session.show(answer):
         return
     ends = f"until {times.local(answer['expires_at'])}" if answer["expires_at"] else "until it is deleted"
@@ -150,7 +150,7 @@ def update(
     body |= {} if description is None else {"description": description}
     if not body:
         raise click.UsageError("nothing to change. Use --role, --all-roles or --description.")
-    answer = row(session.client.call("PATCH", _route(user, name), body=body))
+    answer = row(session.client.call("PATCH", tokens(user, name), body=body))
     session.say(answer, sanitize.line(f"token {answer['name']} of {answer['user']} grants: {_gives(answer)}"))
 
 
@@ -165,9 +165,5 @@ def delete(session: Session, name: str, user: str | None, yes: bool) -> None:
     It stops working immediately.
     """
     confirmed(f"Revoke the token {sanitize.line(name)}? It stops working immediately.", yes=yes)
-    answer = row(session.client.call("DELETE", _route(user, name)))
+    answer = row(session.client.call("DELETE", tokens(user, name)))
     session.say(answer, sanitize.line(f"token {answer['name']} of {answer['user']} is revoked"))
-
-
-def _route(user: str | None, *name: str) -> str:
-    return path("tokens", *name) if user is None else path("users", user, "tokens", *name)

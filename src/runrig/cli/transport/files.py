@@ -12,7 +12,7 @@ LARGEST_FILE = 2 * 1024 * 1024
 def read_text(name: str) -> str:
     """Returns the text of the file *name*. Raises InvalidInput if it cannot be read."""
     try:
-        return _decoded(name, _bytes(name))
+        return _decoded(name, read_bytes(name, LARGEST_FILE))
     except FileNotFoundError:
         raise InvalidInput.one(f"{name}: no such file") from None
     except IsADirectoryError:
@@ -25,11 +25,12 @@ def shown(name: str) -> str:
     return "<stdin>" if name == "-" else name
 
 
-def _bytes(name: str) -> bytes:
+def read_bytes(name: str, most: int) -> bytes:
+    """Returns *most* bytes and one more, if there are so many. Raises OSError, ValueError."""
     if name == "-":
-        return sys.stdin.buffer.read(LARGEST_FILE + 1)
+        return sys.stdin.buffer.read(most + 1)
     with Path(name).open("rb") as file:
-        return file.read(LARGEST_FILE + 1)
+        return file.read(most + 1)
 
 
 def _decoded(name: str, raw: bytes) -> str:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Literal
 
 from runrig.client import models
-from runrig.client.paths import path
+from runrig.client.paths import path, tokens
 from runrig.client.ways import Calls, W, call, said, stream
 
 CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
@@ -14,7 +14,7 @@ class TokenCalls(Calls[W]):
     @stream
     def list(self, *, user: str | None = None, ended: bool = False) -> AsyncGenerator["models.Token", None]:
         """Yields your tokens, or those of *user*, oldest first. *ended*: include expired and revoked ones."""
-        return self._all(models.Token, _tokens(user), {"ended": ended or None})
+        return self._all(models.Token, tokens(user), {"ended": ended or None})
 
     @call
     async def create(
@@ -31,12 +31,12 @@ class TokenCalls(Calls[W]):
         *roles*: the user's roles that it grants; None: all.
         """
         body = {"name": name, "expires_in_s": expires_in_s, "description": description, "roles": roles}
-        return await self._create(models.TokenMade, _tokens(user), body)
+        return await self._create(models.TokenMade, tokens(user), body)
 
     @call
     async def get(self, name: str, *, user: str | None = None) -> "models.Token":
         """Returns your token *name*, or that of *user*. Pass its `etag` to `update` to detect changes."""
-        return await self._get(models.Token, _tokens(user, name))
+        return await self._get(models.Token, tokens(user, name))
 
     @call
     async def update(
@@ -46,12 +46,12 @@ class TokenCalls(Calls[W]):
 
         *if_match*: an `etag`. Raises Changed if the token was edited since.
         """
-        return await self._ask(models.Token, "PATCH", _tokens(user, name), said(edit), if_match=if_match)
+        return await self._ask(models.Token, "PATCH", tokens(user, name), said(edit), if_match=if_match)
 
     @call
     async def revoke(self, name: str, *, user: str | None = None, if_match: str | None = None) -> None:
         """Revokes a token; it stops working with the next request. *if_match*: as in `update`."""
-        await self._send("DELETE", _tokens(user, name), if_match=if_match)
+        await self._send("DELETE", tokens(user, name), if_match=if_match)
 
 
 class UserCalls(Calls[W]):
@@ -131,7 +131,3 @@ class CredentialCalls(Calls[W]):
     async def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Deletes your credential *name*. *if_match*: an `etag`."""
         await self._send("DELETE", path("credentials", name), if_match=if_match)
-
-
-def _tokens(user: str | None, *name: str) -> str:
-    return path("tokens", *name) if user is None else path("users", user, "tokens", *name)
