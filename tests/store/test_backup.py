@@ -58,12 +58,12 @@ def test_backup_under_load_is_the_state_at_its_revision(tmp_path: Path, any_stor
             with it.service.listening(lambda _: reached.set() if len(accepted) > 30 else None):
                 assert reached.wait(PATIENCE_S)
             before = it.store.load().revision
-            found = write_backup(any_store, None, tmp_path / "out", log_files=True)
+            found = write_backup(any_store, tmp_path / "none", tmp_path / "out", log_files=True)
             while it.store.load().revision < found.header.revision + 20:
                 reached.wait(0.01)
         assert found.header.revision >= before
         assert found == check_backup(tmp_path / "out")
-        assert restore_backup(tmp_path / "out", target, None) == found
+        assert restore_backup(tmp_path / "out", target, tmp_path / "restored") == found
         restored = SqlStore.look(target)
         assert restored.load() == replayed(it.store, found.header.revision).rows()
         assert restored.load() == replayed(restored, found.header.revision).rows()
@@ -76,8 +76,8 @@ def test_backup_under_load_is_the_state_at_its_revision(tmp_path: Path, any_stor
 def test_restored_tables_are_equal(tmp_path: Path, any_store: str, to: str) -> None:
     with desk(tmp_path / "old", database=any_store) as it, store_url(to, tmp_path / "new") as target:
         filled(it)
-        write_backup(any_store, None, tmp_path / "out", log_files=True)
-        restore_backup(tmp_path / "out", target, None)
+        write_backup(any_store, tmp_path / "none", tmp_path / "out", log_files=True)
+        restore_backup(tmp_path / "out", target, tmp_path / "restored")
         restored = SqlStore.look(target)
         was = everything(it.store)
         assert [row[-1] for row in was["credentials"]] != [""]
@@ -93,7 +93,7 @@ def test_restored_tables_are_equal(tmp_path: Path, any_store: str, to: str) -> N
             "limits",
             "spent",
         }
-        write_backup(target, None, tmp_path / "again", log_files=True)
+        write_backup(target, tmp_path / "none", tmp_path / "again", log_files=True)
         assert lines(tmp_path / "again") == lines(tmp_path / "out")
         restored.close()
 
@@ -126,13 +126,13 @@ def test_epoch_never_decreases(tmp_path: Path) -> None:
         store_url("sqlite", tmp_path / "new") as target,
         desk(tmp_path / "sim", database=url) as it,
     ):
-        write_backup(url, None, tmp_path / "out", log_files=True)
+        write_backup(url, tmp_path / "none", tmp_path / "out", log_files=True)
         assert it.store.load().revision > 0
         store = SqlStore.open(target)
         with store.transactions.writing() as connection:
             connection.execute(update(schema.meta).values(epoch=7))
         store.close()
-        restore_backup(tmp_path / "out", target, None)
+        restore_backup(tmp_path / "out", target, tmp_path / "restored")
         store = SqlStore.look(target)
         with store.transactions.reading() as connection:
             assert connection.execute(select(schema.meta.c.epoch)).scalar_one() == 8
@@ -146,7 +146,7 @@ def test_epoch_never_decreases(tmp_path: Path) -> None:
 def backup(tmp_path: Path) -> Path:
     with desk(tmp_path / "made") as it:
         filled(it)
-        write_backup(tmp_path / "made" / "runrig.db", None, tmp_path / "made.backup", log_files=True)
+        write_backup(tmp_path / "made" / "runrig.db", tmp_path / "none", tmp_path / "made.backup", log_files=True)
     return tmp_path / "made.backup"
 
 
@@ -156,7 +156,7 @@ def refused(file: Path, url: str) -> RunrigError:
     before = (everything(store), store.load())
     store.close()
     with pytest.raises(RunrigError) as caught:
-        restore_backup(file, url, None)
+        restore_backup(file, url, file.with_name("restored"))
     store = SqlStore.look(url)
     assert (everything(store), store.load()) == before
     store.close()
@@ -177,7 +177,7 @@ def test_restore_into_a_database_of_another_program_is_refused(tmp_path: Path, b
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE notes (text)")
     with pytest.raises(Conflict, match="it has the table 'notes'"):
-        restore_backup(backup, tmp_path / "other.db", None)
+        restore_backup(backup, tmp_path / "other.db", tmp_path / "restored")
 
 
 def test_restore_while_a_server_runs_is_refused(tmp_path: Path, any_store: str, backup: Path) -> None:
@@ -244,7 +244,7 @@ def test_file_of_another_version_is_refused(backup: Path, is_now: str, said: str
 
 def test_missing_database_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="Use the database of a server"):
-        write_backup(tmp_path / "no" / "runrig.db", None, tmp_path / "out", log_files=True)
+        write_backup(tmp_path / "no" / "runrig.db", tmp_path / "none", tmp_path / "out", log_files=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -258,7 +258,7 @@ def test_database_of_another_version_is_unchanged(tmp_path: Path, version: str, 
         connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
     said = f"has schema {version}, but this version of runrig needs {HEAD}. Use the version that wrote it{also}$"
     with pytest.raises(ServerFault, match=said):
-        write_backup(tmp_path / "made" / "runrig.db", None, tmp_path / "out", log_files=True)
+        write_backup(tmp_path / "made" / "runrig.db", tmp_path / "none", tmp_path / "out", log_files=True)
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 
@@ -266,7 +266,7 @@ def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     with desk(tmp_path):
         (tmp_path / "out").write_text("mine")
         with pytest.raises(Conflict, match="already exists"):
-            write_backup(tmp_path / "runrig.db", None, tmp_path / "out", log_files=True)
+            write_backup(tmp_path / "runrig.db", tmp_path / "none", tmp_path / "out", log_files=True)
     assert (tmp_path / "out").read_text() == "mine"
 
 
@@ -276,7 +276,7 @@ def test_failed_backup_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(BackupWriter, "end", full)
     with desk(tmp_path / "made"), pytest.raises(ServerFault, match="No space left on device"):
-        write_backup(tmp_path / "made" / "runrig.db", None, tmp_path / "out", log_files=True)
+        write_backup(tmp_path / "made" / "runrig.db", tmp_path / "none", tmp_path / "out", log_files=True)
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 

@@ -92,7 +92,7 @@ def test_columns_may_be_named_in_another_order(tmp_path: Path) -> None:
         for entry in lines()
     ]
     for name, found in (("as-it-was", lines()), ("turned", turned)):
-        restore_backup(write(found, tmp_path / f"{name}.gz"), tmp_path / f"{name}.db", None)
+        restore_backup(write(found, tmp_path / f"{name}.gz"), tmp_path / f"{name}.db", tmp_path / "restored")
     was, is_now = (SqlStore.look(tmp_path / f"{name}.db") for name in ("as-it-was", "turned"))
     with closing(was), closing(is_now):
         assert everything(is_now) == everything(was)
@@ -132,7 +132,7 @@ def test_invalid_field_is_named_with_file_table_and_row(
 ) -> None:
     file = write(changed(table, column, value), tmp_path / "forged")
     with pytest.raises(InvalidInput) as caught:
-        restore_backup(file, tmp_path / "new" / "runrig.db", None)
+        restore_backup(file, tmp_path / "new" / "runrig.db", tmp_path / "restored")
     assert str(caught.value).startswith(f"{file} is damaged (table {table}, row 1 (")
     assert says in str(caught.value)
     assert not (tmp_path / "new").exists()
@@ -191,7 +191,7 @@ def test_any_changed_field_is_refused_or_gives_a_working_server(data: st.DataObj
     with TemporaryDirectory() as folder:
         file, database = write(found, Path(folder) / "forged"), Path(folder) / "new" / "runrig.db"
         try:
-            restore_backup(file, database, None)
+            restore_backup(file, database, Path(folder) / "restored")
         except InvalidInput:
             return
         store = SqlStore.open(database)

@@ -76,8 +76,8 @@ def test_current_release_continues_where_a_killed_server_stopped(session: Path, 
 def test_backup_of_a_killed_server_restores_the_same_state(session: Path, kind: str, tmp_path: Path) -> None:
     with left_behind(session, kind, tmp_path / "old") as url, store_url(kind, tmp_path / "new") as target:
         store = SqlStore.open(url)
-        written = write_backup(url, None, tmp_path / "out", log_files=True)
-        assert restore_backup(tmp_path / "out", target, None) == written
+        written = write_backup(url, tmp_path / "none", tmp_path / "out", log_files=True)
+        assert restore_backup(tmp_path / "out", target, tmp_path / "restored") == written
         restored = SqlStore.look(target)
         assert everything(restored) == everything(store)
         assert restored.load() == store.load() == replayed(restored).rows()

@@ -66,7 +66,7 @@ def test_chain_of_a_server_continues_across_a_restart_and_its_head_is_shown(data
     code, lines = said(database, head)
     assert (code, len(lines)) == (0, 1)
     assert lines[0].endswith(f"; chain unbroken to {head}")
-    write_backup(database, None, tmp_path / "a.backup", log_files=False)
+    write_backup(database, tmp_path / "none", tmp_path / "a.backup", log_files=False)
     assert check_backup(tmp_path / "a.backup").header.head == head
     (tmp_path / "events.jsonl").write_text(exported(database))
     for each in ("a.backup", "events.jsonl"):
@@ -185,7 +185,7 @@ def test_retention_leaves_the_chain_intact(tmp_path: Path) -> None:
             assert head_of(tmp_path / "runrig.db") == before
         assert len(server.store.log.events()) < events - 10
         server.submit("after", "pool1")
-        write_backup(tmp_path / "runrig.db", None, tmp_path / "a.backup", log_files=False)
+        write_backup(tmp_path / "runrig.db", tmp_path / "none", tmp_path / "a.backup", log_files=False)
         (tmp_path / "events.jsonl").write_text(exported(tmp_path / "runrig.db"))
     assert exported(tmp_path / "a.backup") == (tmp_path / "events.jsonl").read_text()
     assert said(tmp_path / "events.jsonl", before)[0] == 0

@@ -55,7 +55,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 def test_export_gives_the_same_verdict_as_its_database_and_its_backup(database: str, tmp_path: Path) -> None:
     text = exported(database)
     (tmp_path / "events.jsonl").write_text(text)
-    write_backup(database, None, tmp_path / "a.backup", log_files=False)
+    write_backup(database, tmp_path / "none", tmp_path / "a.backup", log_files=False)
     assert exported(tmp_path / "a.backup") == exported(tmp_path / "events.jsonl") == text
     assert list(commits(str(tmp_path / "events.jsonl"))) == list(commits(str(tmp_path / "a.backup")))
     code, said = judged(tmp_path / "events.jsonl")

@@ -88,7 +88,7 @@ def test_a_head_from_before_the_snapshot_is_found(database: Path) -> None:
 
 
 def test_a_snapshot_is_the_same_in_a_backup_and_an_export(database: Path, tmp_path: Path) -> None:
-    write_backup(database, None, tmp_path / "a.backup", log_files=False)
+    write_backup(database, tmp_path / "none", tmp_path / "a.backup", log_files=False)
     (tmp_path / "events.jsonl").write_text(exported(database))
     assert exported(tmp_path / "a.backup") == exported(tmp_path / "events.jsonl") == exported(database)
     at = next(iter(snapshots(str(database))))

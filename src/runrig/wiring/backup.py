@@ -16,7 +16,7 @@ from runrig.store.backup import LOG_FILES, PIECE, STATE_FILES, BackupReader, Bac
 from runrig.store.opening import open_database
 
 
-def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_files: bool) -> Contents:
+def write_backup(database: str | Path, folder: Path, out: Path, *, log_files: bool) -> Contents:
     """Backs up a server, which may be running. *folder*: its data folder. *log_files*: include the output of its tasks.
 
     Raises Conflict if *out* exists, NotFound or Unavailable if there is no usable database, ServerFault if the database
@@ -33,7 +33,6 @@ def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_fi
         writer = BackupWriter(stream, connection, version=__version__, taken_at=taken_at)
         writer.tables()
         for path in _files(folder, log_files=log_files):
-            assert folder is not None
             writer.file(path, _pieces(folder / path))
         return writer.end()
 
@@ -45,7 +44,7 @@ def check_backup(file: Path) -> Contents:
 
 
 def restore_backup(
-    file: Path, database: str | Path, folder: Path | None, aside: Callable[[list[Path]], None] = lambda _: None
+    file: Path, database: str | Path, folder: Path, aside: Callable[[list[Path]], None] = lambda _: None
 ) -> Contents:
     """Restores into an empty *database*, and files of the backup into the data folder. Existing output is not
     overwritten.
@@ -59,7 +58,7 @@ def restore_backup(
         reader = BackupReader(stream, str(file))
         contents = reader.check()
 
-        def fill(folder: Path, uuids: Mapping[str, str]) -> None:
+        def fill(uuids: Mapping[str, str]) -> None:
             with _fault(
                 f"the tasks in {folder} cannot be moved aside",
                 ", so nothing was restored. Choose another folder with --data",
@@ -74,11 +73,10 @@ def restore_backup(
                 _put_files(reader, folder)
             own_all(folder, uuids, but=before)
 
-        if folder is not None:
-            with _fault(f"{folder} cannot be created", ". Choose another folder with --data"):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _fault(f"{folder} cannot be created", ". Choose another folder with --data"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with closing(open_database(database, exclusive=True)) as target:
-            restore(target, reader, lambda uuids: None if folder is None else fill(folder, uuids))
+            restore(target, reader, fill)
     return contents
 
 
@@ -143,9 +141,7 @@ def _opened(file: Path) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def _files(folder: Path | None, *, log_files: bool) -> Iterator[str]:
-    if folder is None:
-        return
+def _files(folder: Path, *, log_files: bool) -> Iterator[str]:
     for name in STATE_FILES:
         if (folder / name).is_file():
             yield name
