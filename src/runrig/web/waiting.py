@@ -71,17 +71,6 @@ def why_cards(whys: Whys) -> list[Card]:
     return [Card(why.pool, held, age_s) for why, age_s in whys for held in why.held]
 
 
-class ReasonsThen:
-    """Answers for an earlier time, computed on demand."""
-
-    def __init__(self, then: Then) -> None:
-        self._then = then
-
-    def whys(self, pools: Sequence[str], visibility: Visibility) -> Whys:
-        found = (_asked(self._then, pool, visibility) for pool in pools)
-        return [(why, 0) for why in found if why is not None]
-
-
 def _asked(views: Service | Then, pool: str, visibility: Visibility) -> PoolWhy | None:
     try:
         return views.workflow_queries.pool_why(pool, visibility)
@@ -159,3 +148,11 @@ class Reasons:
             self._kept.move_to_end(key)
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
+
+
+def whys_of(views: Service | Then, reasons: Reasons, pools: Sequence[str], visibility: Visibility) -> Whys:
+    """Returns what is known of *pools*: from *reasons*, or for an earlier time computed on demand."""
+    if not isinstance(views, Then):
+        return reasons.whys(pools, visibility)
+    found = (_asked(views, pool, visibility) for pool in pools)
+    return [(why, 0) for why in found if why is not None]

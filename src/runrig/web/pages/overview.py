@@ -23,13 +23,13 @@ from runrig.web.folding import Line, folded
 from runrig.web.node_cards import cards_of
 from runrig.web.over_time import drawn
 from runrig.web.pages.parts import Explaining, colours_of
-from runrig.web.pages.past import At, Views, looking, reasons_of
+from runrig.web.pages.past import At, Views, looking
 from runrig.web.pages.workflows import causes_of
 from runrig.web.refreshing import is_refresh, shared
 from runrig.web.rendering import html
 from runrig.web.routes import router
 from runrig.web.tree import figures_of, rows_of
-from runrig.web.waiting import Reasons, ReasonsThen, why_cards
+from runrig.web.waiting import Reasons, why_cards, whys_of
 
 LATELY = 14
 """Events on the overview."""
@@ -51,7 +51,7 @@ _SMALL = (MoveTask, MoveGroup, RetryTask, RestartTask, Queue, Release, PutNode)
 @shared
 def overview(request: Asked, service: Serving, asker: Asking, reasons: Explaining, at: At = "") -> Response:
     with looking(request, service, at) as (views, bar):
-        shown = _overview(service, views, asker.visibility, reasons_of(views, reasons))
+        shown = _overview(service, views, asker.visibility, reasons)
     first = None if at or not shown["empty"] else _first_pool(service, asker)
     request.state.personal = first is not None
     yours = None if at or is_refresh(request) else _yours(service, asker)
@@ -81,7 +81,7 @@ def _yours(service: Service, asker: Asker) -> dict[str, Any]:
     return {"user": user, "work": items, "causes": causes, "said_of": said_of, "chart": chart, "own": own}
 
 
-def _overview(service: Service, views: Views, visibility: Visibility, reasons: Reasons | ReasonsThen) -> dict[str, Any]:
+def _overview(service: Service, views: Views, visibility: Visibility, reasons: Reasons) -> dict[str, Any]:
     board = views.boards.board(visibility)
     tree = views.queries.quota_tree(visibility)
     queued = {pool: each.gangs for pool, each in board.queued.items()}
@@ -89,7 +89,7 @@ def _overview(service: Service, views: Views, visibility: Visibility, reasons: R
     pools = {*queued, *views.queries.pools_on_hold(visibility)} - {""}
     waiting = sorted(pools, key=lambda pool: (-queued.get(pool, 0), pool))
     cards = sorted(
-        why_cards(reasons.whys(waiting[:MOST_POOLS], visibility)),
+        why_cards(whys_of(views, reasons, waiting[:MOST_POOLS], visibility)),
         key=lambda card: (-card.held.gpus, card.pool, card.law),
     )
     return {
@@ -152,7 +152,7 @@ def waiting_page(
         pools = sorted({*above, *above.values()})
         wanted = (name for name, top in above.items() if pool in ("", name, top))
         most = sorted(wanted, key=lambda name: (-queued[name].gangs if name in queued else 0, name))
-        cards = why_cards(reasons_of(views, reasons).whys(most[:MOST_WAITING], visibility))
+        cards = why_cards(whys_of(views, reasons, most[:MOST_WAITING], visibility))
         shades = colours_in(service, views, visibility)
     laws = sorted({card.law for card in cards})
     shown = [card for card in cards if law in ("", card.law)]

@@ -26,7 +26,6 @@ from runrig.web.board import as_json
 from runrig.web.refreshing import is_refresh
 from runrig.web.rendering import answer
 from runrig.web.routes import router
-from runrig.web.waiting import Reasons, ReasonsThen
 
 Views = Service | Then
 """Answers the queries: the service for now, or the state at an earlier time."""
@@ -104,11 +103,6 @@ def _bar(request: Request, service: Service, moment: Moment | None) -> Bar | Non
     back, forward = service.past.steps(moment or span.last, span)
     steps = [None if each is None else address(("at", str(each))) for each in (back, forward)]
     return Bar(span, moment, steps[0], steps[1], address(), kept)
-
-
-def reasons_of(views: Views, reasons: Reasons) -> Reasons | ReasonsThen:
-    """Returns *reasons*, computed by a thread, or those of the earlier time."""
-    return ReasonsThen(views) if isinstance(views, Then) else reasons
 
 
 @router.get("/page/series", dependencies=[needs(Permission.READ_CLUSTER)])

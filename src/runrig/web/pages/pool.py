@@ -25,11 +25,11 @@ from runrig.service.service import Service
 from runrig.web.over_time import drawn, users_of
 from runrig.web.pages import edits
 from runrig.web.pages.parts import Explaining, colours_of
-from runrig.web.pages.past import At, Views, looking, reasons_of
+from runrig.web.pages.past import At, Views, looking
 from runrig.web.rendering import html
 from runrig.web.routes import router
 from runrig.web.tree import rows_of
-from runrig.web.waiting import Reasons, ReasonsThen, Whys, why_cards
+from runrig.web.waiting import Reasons, Whys, why_cards, whys_of
 
 CHANGES = 20
 RUNNING = 50
@@ -51,7 +51,7 @@ def pool(
 ) -> Response:
     with looking(request, service, at) as (views, bar):
         view = views.queries.pool(name, asker.visibility)
-        shown = _pool(service, views, view, asker.visibility, reasons_of(views, reasons))
+        shown = _pool(service, views, view, asker.visibility, reasons)
         now = views.now() if isinstance(views, Then) else views.workflow_queries.now()
     acts, slider = ([], None) if at else (edits.acts_on(view, asker), _slider(view, asker))
     chart = drawn(service, name, over, now, asker.visibility)
@@ -65,16 +65,14 @@ def _slider(view: PoolView, asker: Asker) -> dict[str, Any] | None:
     return edits.slider_of(view)
 
 
-def _pool(
-    service: Service, views: Views, view: PoolView, visibility: Visibility, reasons: Reasons | ReasonsThen
-) -> dict[str, Any]:
+def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility, reasons: Reasons) -> dict[str, Any]:
     name = view.pool.name
     shown = view.shown(views.backend_name)
     board = views.boards.board(visibility)
     tree = rows_of(views.queries.quota_tree(visibility), {pool: each.gangs for pool, each in board.queued.items()})
     rows = [row for row in tree if row.kind == "pool" and (row.name == name or row.name in shown.subpools)]
     family = [name, *shown.subpools]
-    whys = reasons.whys(family, visibility)
+    whys = whys_of(views, reasons, family, visibility)
     before = (views.moment.revision + 1, 0) if isinstance(views, Then) else None
     changes, _ = views.history.changes(name, visibility, before=before, limit=CHANGES)
     return {
