@@ -479,9 +479,9 @@ def test_plan_in_words_names_a_few_workflows_and_counts_the_rest() -> None:
     taken = [example_of(PlanPreempted) | {"gang": f"low-{at}/t", "again": at == 0} for at in range(12)]
     many = example | {"preempted": taken, "others": {"preempted": {"gangs": 2, "gpus": 16}}}
     shown = plan_view(read(Plan, many))
-    (kind,) = [each for each in shown.kinds if each.label == "Preempted"]
+    (kind,) = [each for each in shown["kinds"] if each.label == "Preempted"]
     assert (len(kind.items), kind.more) == (9, 4)
     assert kind.items[0].text.endswith("restarts elsewhere")
-    assert shown.sentences[1] == (
+    assert shown["sentences"][1] == (
         "Cost: 176 GPUs in nlp (11 groups preempted) and 16 GPUs in other pools (2 groups preempted)."
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean
+from typing import Any
 
 from markupsafe import Markup
 
@@ -21,22 +22,13 @@ _GIB = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """An attempt of a task.  *now*, *before*: its GPUs now, and on average before, in words; None: unknown."""
-
-    task: str
-    attempt: int
-    now: str | None
-    before: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Uses:
-    """*tasks*: the first ones.  *picture*: the average of *gpus* GPUs from *begin* to *end*; None: nothing was measured.  *memory*: GiB
-    at the top of the picture; None: not measured.
+    """*tasks*: attempts of tasks, the first ones; *now*, *before*: their GPUs now, and on average before, in words; None: unknown.
+    *picture*: the average of *gpus* GPUs from *begin* to *end*; None: nothing was measured.  *memory*: GiB at the top of the picture;
+    None: not measured.
     """
 
-    tasks: Sequence[Use]
+    tasks: Sequence[Mapping[str, Any]]
     picture: Markup | None = None
     gpus: int = 0
     begin: float = 0.0
@@ -52,12 +44,12 @@ def uses(shown: Workflow, now: WorkflowGpuUse, history: WorkflowGpuHistory) -> U
     for name, attempt in [*before, *(key for key in current if key not in before)][:MOST]:
         gpus, minutes = current.get((name, attempt), ()), before.get((name, attempt), ())
         tasks.append(
-            Use(
-                name,
-                attempt,
-                _words([each.busy_percent for each in gpus], [each.memory_used for each in gpus]),
-                _words([each.busy_percent for each in minutes], [each.memory_used for each in minutes]),
-            )
+            {
+                "task": name,
+                "attempt": attempt,
+                "now": _words([each.busy_percent for each in gpus], [each.memory_used for each in gpus]),
+                "before": _words([each.busy_percent for each in minutes], [each.memory_used for each in minutes]),
+            }
         )
     if not any(before.values()):
         return Uses(tasks) if tasks else None
@@ -67,7 +59,7 @@ def uses(shown: Workflow, now: WorkflowGpuUse, history: WorkflowGpuHistory) -> U
 
 
 def _pictured(
-    tasks: Sequence[Use],
+    tasks: Sequence[Mapping[str, Any]],
     before: Mapping[tuple[str, int], Sequence[GpuMinute]],
     count: Mapping[tuple[str, int], int],
     size: float,

@@ -1,6 +1,6 @@
 """A pool over time on a page: the picture, its axes and its numbers, and who used how much."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.service.usage.over_time import DAY_S, PoolPoint
 from runrig.service.usage.usage_queries import By, UsageQuery
-from runrig.web.charts import Chart, chart_of, gpus, in_words
+from runrig.web.charts import chart_of, gpus, in_words
 
 MOST_USERS = 10
 
@@ -40,38 +40,27 @@ SPANS: Mapping[str, int] = {"24h": DAY_S, "7d": 7 * DAY_S, "30d": 30 * DAY_S}
 USUAL_SPAN = "7d"
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """*range*: a key of `RANGES`. *marks*: times below the picture. *points*: newest first. *even_until*: as in `PoolOverTime`."""
+def drawn(service: Service, pool: str, over: str, now: float, visibility: Visibility) -> dict[str, Any]:
+    """The range *over*, or the usual one, up to *now*. Raises NotFound.
 
-    pool: str
-    range: str
-    words: str
-    chart: Chart
-    marks: tuple[str, ...]
-    points: Sequence[PoolPoint]
-    even_until: str
-    command: str
-
-
-def drawn(service: Service, pool: str, over: str, now: float, visibility: Visibility) -> Drawn:
-    """The range *over*, or the usual one, up to *now*. Raises NotFound."""
+    *range*: a key of `RANGES`. *marks*: times below the picture. *points*: newest first. *even_until*: as in `PoolOverTime`.
+    """
     name = over if over in RANGES else USUAL
     of = RANGES[name]
     end = int(now // of.edge_s + 1) * of.edge_s
     shown = service.usage_queries.over_time(pool, end - of.length_s, end, of.step_s, visibility)
     marks = tuple(_written(at, of.written) for at in range(end - of.length_s, end + 1, of.mark_s))
     every = "day" if of.step_s == DAY_S else "hour"
-    return Drawn(
-        pool,
-        name,
-        of.words,
-        chart_of(shown, in_words(pool, shown), lambda each: f"{from_to(each)}: {numbers(each)}"),
-        marks,
-        shown.points[::-1],
-        "" if shown.even_until is None else _written(shown.even_until, "%H:%M"),
-        f"runrig usage --pool {pool} --every {every} --since {name} -t json",
-    )
+    return {
+        "pool": pool,
+        "range": name,
+        "words": of.words,
+        "chart": chart_of(shown, in_words(pool, shown), lambda each: f"{from_to(each)}: {numbers(each)}"),
+        "marks": marks,
+        "points": shown.points[::-1],
+        "even_until": "" if shown.even_until is None else _written(shown.even_until, "%H:%M"),
+        "command": f"runrig usage --pool {pool} --every {every} --since {name} -t json",
+    }
 
 
 def _written(at: float, form: str) -> str:

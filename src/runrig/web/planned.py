@@ -12,7 +12,6 @@ from runrig.domain.shown.plans import (
     PlanDrain,
     PlanExposed,
     PlanGang,
-    PlanPool,
     PlanPreempted,
     PlanStart,
     PlanUnseen,
@@ -43,29 +42,18 @@ class PlanSection:
     more: int
 
 
-@dataclass(frozen=True, slots=True)
-class PlanView:
+def plan_view(plan: Plan) -> dict[str, Any]:
     """*settings*: (pool, setting, before, after). *sentences*: gains, and costs. *pools*: those with changes. *rests*: the plan is
     complete.
     """
-
-    revision: int
-    settings: tuple[tuple[str, str, str, str], ...]
-    sentences: tuple[str, ...]
-    pools: tuple[PlanPool, ...]
-    kinds: tuple[PlanSection, ...]
-    rests: bool
-
-
-def plan_view(plan: Plan) -> PlanView:
-    return PlanView(
-        plan.revision,
-        tuple(_settings(plan)),
-        (*sentences(plan), *([f"Budget: {plan.budget.sentence}."] if plan.budget else [])),
-        plan.pools,
-        tuple(_kinds(plan)),
-        plan.rests,
-    )
+    return {
+        "revision": plan.revision,
+        "settings": list(_settings(plan)),
+        "sentences": [*sentences(plan), *([f"Budget: {plan.budget.sentence}."] if plan.budget else [])],
+        "pools": plan.pools,
+        "kinds": list(_kinds(plan)),
+        "rests": plan.rests,
+    }
 
 
 # ---------------------------------------------------------------- two sentences

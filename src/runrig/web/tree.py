@@ -86,36 +86,22 @@ def _note(view: Cohort) -> str:
     return "" if view.active else "nothing can start: its cohorts form a cycle"
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+def figures_of(board: Board) -> dict[str, int]:
     """GPUs, except *gangs*, which are pending, and *nodes*. *free*: on nodes that accept new pods. *closed*: nodes that do not."""
-
-    gpus: int
-    free: int
-    held: int
-    firm: int
-    low: int
-    gangs: int
-    asked: int
-    nodes: int
-    closed: int
-
-
-def figures_of(board: Board) -> Figures:
     holding = [each for each in board.gangs if each.state is not GangState.NOMINATED]
     amounts = [(each.priority, sum(share.amount for share in each.shares)) for each in holding]
     low = sum(amount for priority, amount in amounts if priority == "LOW")
     held = sum(amount for _, amount in amounts)
     closed = {node.name for node in board.nodes if not node.open}
     on_closed = sum(share.amount for each in holding for share in each.shares if share.node in closed)
-    return Figures(
-        gpus=sum(node.gpus for node in board.nodes),
-        free=max(0, sum(node.gpus for node in board.nodes if node.open) - held + on_closed),
-        held=held,
-        firm=held - low,
-        low=low,
-        gangs=sum(each.gangs for each in board.queued.values()),
-        asked=sum(each.gpus for each in board.queued.values()),
-        nodes=len(board.nodes),
-        closed=len(closed),
-    )
+    return {
+        "gpus": sum(node.gpus for node in board.nodes),
+        "free": max(0, sum(node.gpus for node in board.nodes if node.open) - held + on_closed),
+        "held": held,
+        "firm": held - low,
+        "low": low,
+        "gangs": sum(each.gangs for each in board.queued.values()),
+        "asked": sum(each.gpus for each in board.queued.values()),
+        "nodes": len(board.nodes),
+        "closed": len(closed),
+    }

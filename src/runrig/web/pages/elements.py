@@ -24,25 +24,12 @@ Address = Callable[[Opened], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
-    """*task*: whose output to show; "": none has been placed."""
-
-    name: str
-    status: str
-    task: str
-    gpus: int
-    ran_s: float | None
-    nodes: tuple[str, ...]
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Fold:
     """*turn*: the address that opens or closes it. *first*: number of the first of *elements*; 0: it is closed."""
 
     turn: str
     first: int = 0
-    elements: tuple[Element, ...] = ()
+    elements: tuple[Mapping[str, Any], ...] = ()
     total: int = 0
     previous: str | None = None
     following: str | None = None
@@ -95,17 +82,18 @@ def _open(views: Views, id: str, page: int, visibility: Visibility, others: dict
     )
 
 
-def _element(group: TaskGroup) -> Element:
+def _element(group: TaskGroup) -> Mapping[str, Any]:
+    """*task*: whose output to show; "": none has been placed."""
     latest: dict[str, TaskAttempt] = {each.name: each for each in sorted(group.tasks, key=lambda each: each.attempt)}
     placed = [each for each in latest.values() if each.node]
     ended = group.end_time or max((each.end_time for each in placed if each.end_time), default=None)
     ran: Any = ended - group.start_time if ended and group.start_time else None
-    return Element(
-        group.name,
-        group.status,
-        next(iter(latest), ""),
-        sum(len(each.gpus) for each in placed),
-        ran and ran.total_seconds(),
-        tuple(sorted({str(each.node) for each in placed}, key=natural)),
-        group.message,
-    )
+    return {
+        "name": group.name,
+        "status": group.status,
+        "task": next(iter(latest), ""),
+        "gpus": sum(len(each.gpus) for each in placed),
+        "ran_s": ran and ran.total_seconds(),
+        "nodes": sorted({str(each.node) for each in placed}, key=natural),
+        "message": group.message,
+    }

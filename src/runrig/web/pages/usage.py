@@ -40,7 +40,7 @@ def usage(request: Asked, service: Serving, asker: Asking, over: Over = "") -> R
         there=there,
         flavors=[row for row in flavors if row.capacity],
         pictures=pictures,
-        colours=colours_of(service, [each.pool for each in pictures], visibility),
+        colours=colours_of(service, [each["pool"] for each in pictures], visibility),
         **users_of(service, None, name, now, visibility),
     )
 
