@@ -75,13 +75,15 @@ def _workflows(client: Transport, begun: str, **query: Any) -> Iterator[str]:
         yield each["id"]
 
 
-def _subpools(client: Transport, context: click.Context) -> Iterator[str]:
+@_completer
+def subpools(client: Transport, context: click.Context, _: str) -> Iterator[str]:
     for each in client.items(path("pools")):
         if each["parent"] == context.params.get("parent"):
             yield each["name"].removeprefix(f"{each['parent']}--")
 
 
-def _tasks(client: Transport, context: click.Context) -> Iterator[str]:
+@_completer
+def tasks(client: Transport, context: click.Context, _: str) -> Iterator[str]:
     # Click does not parse what precedes an option without a value.
     id = context.params["id"] or context.args[0]
     answer = client.get(path("workflows", id))
@@ -89,14 +91,12 @@ def _tasks(client: Transport, context: click.Context) -> Iterator[str]:
 
 
 pools = _names("pools")
-subpools = _completer(lambda client, context, _: _subpools(client, context))
 cohorts = _names("cohorts")
 users = _names("users")
 """For users with permission; nothing for others."""
 nodes = _names("nodes")
 workflows = _completer(lambda client, _, begun: _workflows(client, begun))
 living_workflows = _completer(lambda client, _, begun: _workflows(client, begun, status=_LIVING))
-tasks = _completer(lambda client, context, _: _tasks(client, context))
 
 
 def files(_context: click.Context, _parameter: click.Parameter, begun: str) -> "list[CompletionItem]":

@@ -80,17 +80,6 @@ def numbers(each: PoolPoint) -> str:
 # ---------------------------------------------------------------- who used how much
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """GPU-hours of a user; *part*: of what all held, in percent."""
-
-    name: str
-    held: float
-    waited: float
-    lost: float
-    part: int
-
-
 def users_of(service: Service, pool: str | None, span: str, now: float, visibility: Visibility) -> dict[str, Any]:
     """*pool* None: all pools. Raises NotFound."""
     name = span if span in SPANS else USUAL_SPAN
@@ -100,11 +89,20 @@ def users_of(service: Service, pool: str | None, span: str, now: float, visibili
     rows = sorted(found.rows, key=lambda row: (-row.held, -row.waited, row.user or ""))
     shown = [_used(row, most) for row in rows if row.held or row.waited]
     rest = shown[MOST_USERS:]
-    return {"span": name, "users": shown[:MOST_USERS], "rest": len(rest), "rest_held": sum(each.held for each in rest)}
+    return {
+        "span": name,
+        "users": shown[:MOST_USERS],
+        "rest": len(rest),
+        "rest_held": sum(each["held"] for each in rest),
+    }
 
 
-def _used(row: UsageRow, most: float) -> Used:
-    lost = row.lost_preempted + row.lost_other
-    hours = (row.held / HOUR_S, row.waited / HOUR_S, lost / HOUR_S)
-    name = "users of other pools" if row.others else row.user or "deleted workflows"
-    return Used(name, *hours, part=round(100 * row.held / most) if most else 0)
+def _used(row: UsageRow, most: float) -> dict[str, Any]:
+    """GPU-hours of a user; *part*: of what all held, in percent."""
+    return {
+        "name": "users of other pools" if row.others else row.user or "deleted workflows",
+        "held": row.held / HOUR_S,
+        "waited": row.waited / HOUR_S,
+        "lost": (row.lost_preempted + row.lost_other) / HOUR_S,
+        "part": round(100 * row.held / most) if most else 0,
+    }

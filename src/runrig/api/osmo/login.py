@@ -24,6 +24,7 @@ from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.access.jwts import SIGN_IN_S
 from runrig.service.access.oidc.provider import Pending
 from runrig.service.service import Service
+from runrig.wire.json import to_plain
 
 router = Router("access")
 
@@ -71,15 +72,8 @@ def begin_oidc_device(service: Serving, address: Source) -> Response:
         found = service.access.sign_ins.start_device(address)
     except RunrigError as error:
         return _refused(error)
-    answer = models.DeviceAnswer(
-        device_code=found.device_code,
-        user_code=found.user_code,
-        verification_uri=found.verification_uri,
-        verification_uri_complete=found.verification_uri_complete,
-        expires_in=found.expires_in_s,
-        interval=found.interval_s,
-    )
-    return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
+    # The standard has the same fields, without their units.
+    return JSONResponse({name.removesuffix("_s"): each for name, each in to_plain(found).items() if each is not None})
 
 
 @router(
