@@ -292,18 +292,6 @@ def test_pool_pause_and_resume_say_what_they_do(tmp_path: Path) -> None:
         assert (again.code, again.err) == (1, "Error: pool pool1 is not paused\n")
 
 
-def test_pool_close_and_open_say_what_they_do(tmp_path: Path) -> None:
-    """S7."""
-    with served(tmp_path) as it:
-        closed = it.runrig("pool", "close", "pool1", "--reason", "it moves")
-        assert closed.out.startswith("pool pool1 is closed to submissions; ")
-        assert lines(it.runrig("pool", "list").out)[2].split()[:2] == ["pool1", "CLOSED"]
-        assert "(it moves)" in it.runrig("pool", "show", "pool1").out
-        assert "closed by" in it.runrig("pool", "history", "pool1").out
-        assert it.runrig("pool", "close", "pool1").code == 1
-        assert it.runrig("pool", "open", "pool1").out == "pool pool1 is open\n"
-
-
 def test_pool_pause_until_a_time_ends_by_itself_also_after_a_restart(tmp_path: Path) -> None:
     end = naive(T0 + 7200)
     with served(tmp_path) as it:
