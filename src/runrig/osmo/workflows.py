@@ -10,6 +10,11 @@ _NO_STEPS = dict.fromkeys(("processing_start_time", "scheduling_start_time", "in
 """Fields that are always null here, but for the time of a group in the queue."""
 
 
+def links(base: str) -> Links:
+    """Where the osmo API of the server *base* has workflows."""
+    return Links(base, "/api/workflow/", "?use_template=True", "/error_logs", "task_name", "retry_id")
+
+
 # ---------------------------------------------------------------- submitted
 
 

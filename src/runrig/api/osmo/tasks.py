@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import Query
 
 from runrig.api.osmo import models
-from runrig.api.osmo.links import links
 from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName
 from runrig.api.routes import Router
 from runrig.api.times import At
@@ -15,6 +14,7 @@ from runrig.domain.workflows import Status
 from runrig.http.permissions import Seeing, needs, workflow
 from runrig.http.routing import Base, NamedUser, Serving
 from runrig.osmo.shape import Links
+from runrig.osmo.workflows import links
 from runrig.ports.store import TaskQuery, WorkflowQuery
 from runrig.service.queries.task_queries import Amounts, ListedTask
 from runrig.wire.base import utc

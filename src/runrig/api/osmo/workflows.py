@@ -8,7 +8,6 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig.api.osmo import models
-from runrig.api.osmo.links import links
 from runrig.api.routes import Router
 from runrig.api.times import At
 from runrig.domain.access import Permission
@@ -138,7 +137,7 @@ def tag(
 
 
 def _submitted(found: WorkflowSubmitted, base: str) -> Shape:
-    return shaped.submitted(to_plain(found), links(base))
+    return shaped.submitted(to_plain(found), shaped.links(base))
 
 
 # ---------------------------------------------------------------- questions
@@ -189,7 +188,7 @@ def list_workflows(
     if app is not None or (statuses and not query.statuses):
         return {"workflows": [], "more_entries": False}
     found, more = service.workflow_queries.workflows(query, visibility)
-    entries = [shaped.entry(to_plain(each), links(base)) for each in found]
+    entries = [shaped.entry(to_plain(each), shaped.links(base)) for each in found]
     return {"workflows": entries if order == "DESC" else entries[::-1], "more_entries": more}
 
 
@@ -215,7 +214,7 @@ def query(
     elif not verbose:
         for group in found["groups"]:
             group["tasks"] = list({task["name"]: task for task in group["tasks"]}.values())
-    return shaped.workflow(found, links(base))
+    return shaped.workflow(found, shaped.links(base))
 
 
 @router(

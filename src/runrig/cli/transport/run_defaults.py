@@ -69,13 +69,9 @@ def _is_environment(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "env": (_is_environment, 'a table of text, such as {SEED = "1"}'),
-    "code": (_is_text, 'a folder inside this one, or "none"'),
+    "code": (lambda value: isinstance(value, str), 'a folder inside this one, or "none"'),
 }
 
 

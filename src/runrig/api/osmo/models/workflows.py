@@ -5,12 +5,11 @@ from typing import Any
 
 from pydantic import Field
 
-from runrig.api.osmo.links import links
 from runrig.domain import shown
 from runrig.osmo import workflows
 from runrig.wire.base import Answer, Request, example, example_of
 
-_LINKS = links("http://127.0.0.1:8700")
+_LINKS = workflows.links("http://127.0.0.1:8700")
 _WORKFLOW = workflows.workflow(example_of(shown.Workflow), _LINKS)
 _ENTRY = workflows.entry(example_of(shown.WorkflowEntry), _LINKS)
 
