@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runrig.domain.gangs import GangState
-from runrig.domain.quantities import GPU
+from runrig.domain.quantities import GPU, gpus_in
 from runrig.domain.shown.topology import DomainGpus, DomainReport, GangSize, GangsThatFit, Holder, Others
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
@@ -90,7 +90,7 @@ class WorkColumns:
         who, node, pods, held = columns = [list[int]() for _ in range(4)]
         for gang_index, entry in enumerate(self.gangs):
             for assignment, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
-                gpus = dict(pod_set.requests).get(GPU, 0)
+                gpus = gpus_in(pod_set.requests)
                 for share in assignment.shares:
                     index = nodes.topology.index.get(share.node)
                     if index is not None and nodes.mine[index]:

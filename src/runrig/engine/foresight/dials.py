@@ -34,7 +34,7 @@ from runrig.domain.gangs import Gang, PodSet, Priority, Requirement
 from runrig.domain.nodes import REPELLING_EFFECTS, Node
 from runrig.domain.plan import Decision, PutCohort, PutLimits, PutNode, PutPool, Queue, Release
 from runrig.domain.pools import HOSTNAME, Cohort, Pool, PoolState, Queueing, Quota, family
-from runrig.domain.quantities import GPU, LARGEST, FlavorResource
+from runrig.domain.quantities import GPU, LARGEST, FlavorResource, gpus_in
 from runrig.engine.foresight.on_trial import TrialEdit
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import flavors_of, options
@@ -130,7 +130,7 @@ def _pods(gang: Gang) -> Iterator[Dial]:
 
 
 def _gpus(pod_set: PodSet) -> Iterator[Dial]:
-    gpus = dict(pod_set.requests).get(GPU, 0)
+    gpus = gpus_in(pod_set.requests)
     values = [FewerGpus(pod_set.name, gpus, after) for after in range(gpus - 1, 0, -1)]
     yield from _listed(Who.OWNER, f"GPUs per pod of {pod_set.name}", values)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement
 from runrig.domain.pools import PoolState, family
-from runrig.domain.quantities import GPU
 from runrig.domain.shown.plans import PlanDrain, PlanExposed, PlanGang, PlanPoolRow
 from runrig.domain.value import at
 from runrig.domain.workflows import Status
@@ -58,9 +57,7 @@ class Outcome:
 
 def plan_gang(gang: Gang, placement: Placement = ()) -> PlanGang:
     """*gang* with the GPUs that it uses at *placement*; without one, those that all of its pods request."""
-    counts = [each.count for each in placement] or [each.count for each in gang.pod_sets]
-    asked = zip(counts, gang.pod_sets, strict=True)
-    gpus = sum(count * dict(each.requests).get(GPU, 0) for count, each in asked)
+    gpus = gang.gpus([each.count for each in placement or gang.pod_sets])
     return PlanGang(gang.id, gang.pool, gang.priority.value, gpus)
 
 

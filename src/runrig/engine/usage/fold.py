@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from runrig.domain.plan import Decision, DropNode, Preempt, PutNode, Queue, Refuse, Release, Stop
-from runrig.domain.quantities import GPU
+from runrig.domain.quantities import GPU, gpus_in
 from runrig.domain.records import Event
 from runrig.domain.subjects import gang_id_of
 from runrig.domain.usage import ANY, FLAVOR, MICROSECONDS, UNKNOWN, WORK, Folded, Hour, Key, microseconds
@@ -163,7 +163,7 @@ class Fold:
     def _waits(self, entry: Entry) -> Iterator[tuple[Key, int]]:
         gang, ledger = entry.gang, self._state.ledger
         for pod_set in gang.pod_sets:
-            gpus = pod_set.count * dict(pod_set.requests).get(GPU, 0)
+            gpus = pod_set.count * gpus_in(pod_set.requests)
             flavors = flavors_of(ledger, ledger.pools[gang.pool], pod_set) if gpus else ()
             if gpus:
                 flavor = flavors[0] if len(flavors) == 1 else ANY
@@ -223,7 +223,7 @@ class Fold:
 def _held(entry: Entry, user: str) -> Iterator[tuple[Key, int]]:
     gang = entry.gang
     for pod_set, each in zip(gang.pod_sets, entry.placement, strict=True):
-        if gpus := each.count * dict(pod_set.requests).get(GPU, 0):
+        if gpus := each.count * gpus_in(pod_set.requests):
             yield (WORK, gang.pool, each.flavor, gang.priority.value, user, "held"), gpus
             if not each.shares:
                 yield (_UNPLACED, each.flavor), gpus

@@ -3,11 +3,11 @@
 Uses its own thread and connections. It reads the tables, which blocks no other work, and writes one small row.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
-from runrig.domain.gangs import GangState, PodSet
-from runrig.domain.quantities import GPU
+from runrig.domain.gangs import GangState
+from runrig.domain.quantities import gpus_in
 from runrig.domain.records import GangRow
 from runrig.engine.ledger.queue import Entry
 from runrig.ports.past import Checkpoint, Growth, PastStore, Present
@@ -92,7 +92,7 @@ class Keeper:
 def checkpoint_of(present: Present, preempted: int) -> Checkpoint:
     """*preempted*: gangs since the previous checkpoint."""
     firm, low = held(present.gangs)
-    waiting = sum(gangs * _gpus(sets, {each.name: each.count for each in sets}) for sets, gangs in present.asked)
+    waiting = sum(gangs * each.count * gpus_in(each.requests) for sets, gangs in present.asked for each in sets)
     return Checkpoint(present.revision, present.time, firm, low, waiting, preempted)
 
 
@@ -101,11 +101,6 @@ def held(gangs: Iterable[GangRow | Entry]) -> tuple[int, int]:
     firm = low = 0
     for row in gangs:
         if row.state in (GangState.ADMITTED, GangState.STOPPING):
-            gpus = _gpus(row.gang.pod_sets, {each.pod_set: each.count for each in row.placement})
+            gpus = row.gang.gpus([each.count for each in row.placement])
             firm, low = (firm, low + gpus) if row.gang.priority.may_borrow else (firm + gpus, low)
     return firm, low
-
-
-def _gpus(sets: Iterable[PodSet], pods: Mapping[str, int]) -> int:
-    """*pods*: by pod set."""
-    return sum(pods.get(each.name, 0) * dict(each.requests).get(GPU, 0) for each in sets)

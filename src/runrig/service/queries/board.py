@@ -10,7 +10,7 @@ from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.natural_order import Key, natural
 from runrig.domain.nodes import NO_FLAVOR, Node
 from runrig.domain.pools import PoolState
-from runrig.domain.quantities import GPU
+from runrig.domain.quantities import GPU, gpus_in
 from runrig.domain.records import GangRow, Record
 from runrig.domain.shown.topology import GangCount
 from runrig.engine.ledger.queue import asked as asked
@@ -329,7 +329,7 @@ def _levels(look: Look, visibility: Visibility) -> tuple[tuple[str, str], ...]:
 
 
 def _shares(gang: Gang, placement: Placement) -> Iterator[Share]:
-    per_pod = {each.name: dict(each.requests).get(GPU, 0) for each in gang.pod_sets}
+    per_pod = {each.name: gpus_in(each.requests) for each in gang.pod_sets}
     for assignment in placement:
         for share in assignment.shares:
             if amount := share.count * per_pod[assignment.pod_set]:

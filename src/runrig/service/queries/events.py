@@ -8,6 +8,7 @@ from runrig.domain import plan
 from runrig.domain.budgets import Owner, hours_in_words, month_in_words, next_month
 from runrig.domain.gangs import Gang, Law, Placement
 from runrig.domain.laws import cited
+from runrig.domain.natural_order import ranged
 from runrig.domain.nodes import NO_FLAVOR
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.pools import PoolState, Quotas
@@ -232,7 +233,7 @@ def _places(placement: Placement) -> str:
     for assignment in placement:
         for share in assignment.shares:
             gpus.setdefault(share.node, []).extend(share.gpus)
-    parts = [node + (f" (GPU {_ranges(tuple(sorted(held)))})" if held else "") for node, held in gpus.items()]
+    parts = [node + (f" (GPU {', '.join(ranged(sorted(held)))})" if held else "") for node, held in gpus.items()]
     return ", ".join(parts) or "quota of its pool"
 
 
@@ -249,17 +250,6 @@ def _quotas(quotas: Quotas) -> str:
         for key, quota in sorted(quotas.items())
     ]
     return "; ".join(parts) or "no quota"
-
-
-def _ranges(indices: tuple[int, ...]) -> str:
-    """Returns ``0-3, 6`` for 0, 1, 2, 3, 6; *indices* ascend."""
-    runs: list[tuple[int, int]] = []
-    for index in indices:
-        if runs and index == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], index)
-        else:
-            runs.append((index, index))
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def each_in_words(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Event | ClusterEvent, str]]:

@@ -8,7 +8,7 @@ from runrig.domain.errors import NotFound
 from runrig.domain.gangs import GangState
 from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.pools import PoolState
-from runrig.domain.quantities import GPU
+from runrig.domain.quantities import gpus_in
 from runrig.domain.shown import nodes as shown
 from runrig.domain.shown.nodes import GpuHolder
 from runrig.domain.shown.plans import PlanGang
@@ -46,7 +46,7 @@ def work_on(state: State, name: str, visibility: Visibility) -> Iterator[NodeWor
         gang = entry.gang
         seen = visibility.sees(gang.pool)
         gpus = sum(
-            share.count * dict(pod_set.requests).get(GPU, 0)
+            share.count * gpus_in(pod_set.requests)
             for assignment, pod_set in zip(entry.placement, gang.pod_sets, strict=True)
             for share in assignment.shares
             if share.node == name

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from runrig.domain.quantities import GPU
+from runrig.domain.quantities import gpus_in
 from runrig.domain.shown.workflows import PodCount
-from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskSpec, WorkflowSpec, left_out
+from runrig.domain.workflows import Group, GroupSpec, Status, Task, WorkflowSpec, left_out
 
 _WAITS = (Status.WAITING, Status.SCHEDULING)
 
@@ -57,8 +57,10 @@ class GpusAsked:
 
 def gpus_asked(spec: WorkflowSpec) -> GpusAsked:
     tasks = [task for group in spec.groups for task in group.tasks]
-    fewer = {task.name: (task.pods, gpus) for task in tasks if task.least < task.pods and (gpus := _gpus(task))}
-    of_one = {task.name: _gpus(task) for task in tasks}
+    fewer = {
+        task.name: (task.pods, gpus) for task in tasks if task.least < task.pods and (gpus := gpus_in(task.requests))
+    }
+    of_one = {task.name: gpus_in(task.requests) for task in tasks}
     return GpusAsked(
         sum(task.pods * of_one[task.name] for task in tasks),
         fewer,
@@ -67,7 +69,3 @@ def gpus_asked(spec: WorkflowSpec) -> GpusAsked:
         spec.exec_timeout_s,
         spec.array is not None,
     )
-
-
-def _gpus(task: TaskSpec) -> int:
-    return sum(amount for resource, amount in task.requests if resource == GPU)
