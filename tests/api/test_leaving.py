@@ -32,10 +32,10 @@ def test_disconnect_ends_a_wait(tmp_path: Path, part: str, path: str) -> None:
             it.submit(name, "pool1", gpus=2)
             it.later(0)
         turns = getattr(it.service, part)._turns
-        turns._within_s, turns._of_all = PATIENCE_S, 9  # no wait times out here or is refused
+        turns.within_s, turns.of_all = PATIENCE_S, 9  # no wait times out here or is refused
         with listening(lambda port: _with_pages(it.service, port)) as port:
             with ExitStack() as others:
-                for _ in range(turns._at_once):
+                for _ in range(turns.at_once):
                     others.enter_context(turns.turn())
                 asker = http.client.HTTPConnection(f"127.0.0.1:{port}")
                 asker.request("GET", path, headers=AUTHORIZED)

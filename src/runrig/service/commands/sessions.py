@@ -72,30 +72,20 @@ About = tuple[str, str] | None
 """Returns the kind and the workflow in a path with a key; None: the path does not contain them."""
 
 
+@dataclass(eq=False, repr=False)
 class Sessions:
     """Thread-safe: requests run in threads, connections in the event loop."""
 
-    def __init__(
-        self,
-        queries: WorkflowQueries,
-        backend: Backend,
-        access: Access,
-        metrics: SessionMetrics,
-        *,
-        now: Callable[[], float] = time.monotonic,
-        of_user: int = OF_USER,
-        of_all: int = OF_ALL,
-    ) -> None:
-        self._queries = queries
-        self._backend = backend
-        self._access = access
-        self._metrics = metrics
-        self._now = now
-        self._of_user = of_user
-        self._of_all = of_all
-        self._lock = threading.Lock()
-        self._tickets: dict[str, Ticket] = {}
-        self._is_closed = False
+    _queries: WorkflowQueries
+    _backend: Backend
+    _access: Access
+    _metrics: SessionMetrics
+    now: Callable[[], float] = time.monotonic
+    of_user: int = OF_USER
+    of_all: int = OF_ALL
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _tickets: dict[str, Ticket] = field(default_factory=dict)
+    _is_closed: bool = False
 
     # ------------------------------------------------------------ asking for one
 
@@ -150,7 +140,7 @@ class Sessions:
         self._add(replace(control, key=key, is_control=False, is_announced=True))
 
     def _add(self, ticket: Ticket) -> Ticket:
-        ticket = replace(ticket, until=self._now() + KEY_S)
+        ticket = replace(ticket, until=self.now() + KEY_S)
         with self._lock:
             self._forget_old()
             if self._is_closed:
@@ -160,8 +150,8 @@ class Sessions:
             user = ticket.identity.user
             own = sum(each.identity.user == user for each in self._tickets.values())
             for count, most, whose in (
-                (own, self._of_user, f"by {user}"),
-                (len(self._tickets), self._of_all, "in total"),
+                (own, self.of_user, f"by {user}"),
+                (len(self._tickets), self.of_all, "in total"),
             ):
                 if count >= most:
                     self._metrics.refused(TOO_MANY)
@@ -170,7 +160,7 @@ class Sessions:
         return ticket
 
     def _forget_old(self) -> None:
-        now = self._now()
+        now = self.now()
         for ticket in [each for each in self._tickets.values() if each.until is not None and each.until <= now]:
             del self._tickets[ticket.key]
 

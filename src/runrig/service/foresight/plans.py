@@ -4,7 +4,7 @@ Nothing is stored, and the state of the server is only read.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from runrig.domain.budgets import HeldBefore, Owner, Scope
 from runrig.domain.errors import RunrigError, Unavailable
@@ -24,8 +24,9 @@ from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.declared import declared_change
 from runrig.service.commands.submission import elements_of
 from runrig.service.commands.submissions import Submissions
+from runrig.service.foresight import questions
 from runrig.service.foresight.dry_runs import DryRuns
-from runrig.service.foresight.questions import Deed, OfDrain, OfEdit, OfNodes, OfSubmission, Question, Reader, edit_of
+from runrig.service.foresight.questions import Deed, OfDrain, OfEdit, OfNodes, OfSubmission, Question
 from runrig.service.foresight.seen import seen, with_names
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.leaving import Leaving
@@ -41,25 +42,19 @@ LONGEST_S = 600.0
 """A branch that takes longer is stuck: its budget limits work, not time."""
 
 
+@dataclass(eq=False, repr=False)
 class Plans:
     """*held_before*: as in `Reconciler`."""
 
-    def __init__(
-        self,
-        transactor: Transactor,
-        clock: Clock,
-        asker: Asker,
-        declarations: Declarations,
-        submissions: Submissions,
-        dry_runs: DryRuns,
-        held_before: Callable[[Collection[Scope]], HeldBefore | None],
-    ) -> None:
-        self._held_before = held_before
-        self._transactor = transactor
-        self._clock = clock
-        self._asker = asker
-        self._reader = Reader(declarations, submissions)
-        self._dry_runs = dry_runs
+    _transactor: Transactor
+    _clock: Clock
+    _asker: Asker
+    _declarations: Declarations
+    _submissions: Submissions
+    _dry_runs: DryRuns
+    _held_before: Callable[[Collection[Scope]], HeldBefore | None]
+
+    def __post_init__(self) -> None:
         self._turns = Turns("plans", at_once=AT_ONCE, of_all=AT_ONCE)
 
     def shown(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Plan | None:
@@ -80,7 +75,9 @@ class Plans:
             now = self._clock.now()
             with self._transactor.reading() as state:
                 revision = state.revision
-                deed, edit, changes = self._reader.understood(state, question, user, visibility, now)
+                deed, edit, changes = questions.understood(
+                    self._declarations, self._submissions, state, question, user, visibility, now
+                )
                 uncounted = state.budgets.new(edit.actions)
             held = self._held_before(uncounted) if uncounted else None
             params = (concerns_nodes(edit), now, Budget(), leaving)
@@ -148,7 +145,9 @@ def outcome_with(
     """Returns the outcome with *deed*; a message if it is no longer possible, because *state* is newer than the
     question. *held*: see `Edit`.
     """
-    return _outcome(state, lambda each: replace(edit_of(each, deed, now), held=held), nodes, now, budget, leaving)
+    return _outcome(
+        state, lambda each: replace(questions.edit_of(each, deed, now), held=held), nodes, now, budget, leaving
+    )
 
 
 def _outcome(

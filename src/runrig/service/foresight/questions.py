@@ -137,37 +137,38 @@ def edit_of(state: State, deed: Deed, now: float) -> Edit:
             return Edit(replace(parsed, numbered=False).plan(state, now).actions, {text.hash: text.spec})
 
 
-class Reader:
-    def __init__(self, declarations: Declarations, submissions: Submissions) -> None:
-        self._declarations = declarations
-        self._submissions = submissions
+def understood(
+    declarations: Declarations,
+    submissions: Submissions,
+    state: State,
+    question: Question,
+    user: str,
+    visibility: Visibility,
+    now: float,
+) -> tuple[Deed, Edit, tuple[Difference, ...]]:
+    """Returns the meaning of *question* in *state*, and which declared settings it changes.
 
-    def understood(
-        self, state: State, question: Question, user: str, visibility: Visibility, now: float
-    ) -> tuple[Deed, Edit, tuple[Difference, ...]]:
-        """Returns the meaning of *question* in *state*, and which declared settings it changes.
-
-        Raises the errors of the command: InvalidInput, NotFound, Conflict, Refused.
-        """
-        match question:
-            case OfFile(text, prune):
-                spec = self._declarations.read(state, text)
-                names = self._declarations.prunable(state, spec) if prune else ()
-                plan = pools.declare(state, spec, prune=names, user=user)
-                return OfCluster(spec, names, user), Edit(plan.actions), tuple(of_file(state, spec, plan, names))
-            case OfEdit(name) | OfSubpool(name) | OfDeletion(name) | OfPause(name) | OfResume(name):
-                live_pool(state, name, visibility)
-                edit = edit_of(state, question, now)
-                return question, edit, tuple(of_plan(state, Plan(edit.actions)))
-            case OfDrain():
-                return question, edit_of(state, question, now), ()
-            case OfDomain(name):
-                lost = OfNodes(_nodes_in(state, name))
-                return lost, edit_of(state, lost, now), ()
-            case OfSubmission(parsed):
-                self._submissions.plan(parsed, Writing(state, now, user))
-                question = OfSubmission(self._submissions.resolved(parsed, state))
-                return question, edit_of(state, question, now), ()
+    Raises the errors of the command: InvalidInput, NotFound, Conflict, Refused.
+    """
+    match question:
+        case OfFile(text, prune):
+            spec = declarations.read(state, text)
+            names = declarations.prunable(state, spec) if prune else ()
+            plan = pools.declare(state, spec, prune=names, user=user)
+            return OfCluster(spec, names, user), Edit(plan.actions), tuple(of_file(state, spec, plan, names))
+        case OfEdit(name) | OfSubpool(name) | OfDeletion(name) | OfPause(name) | OfResume(name):
+            live_pool(state, name, visibility)
+            edit = edit_of(state, question, now)
+            return question, edit, tuple(of_plan(state, Plan(edit.actions)))
+        case OfDrain():
+            return question, edit_of(state, question, now), ()
+        case OfDomain(name):
+            lost = OfNodes(_nodes_in(state, name))
+            return lost, edit_of(state, lost, now), ()
+        case OfSubmission(parsed):
+            submissions.plan(parsed, Writing(state, now, user))
+            question = OfSubmission(submissions.resolved(parsed, state))
+            return question, edit_of(state, question, now), ()
 
 
 def _without(state: State, names: tuple[str, ...]) -> Edit:

@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from runrig.domain.errors import Unavailable
 from runrig.service.mirror.leaving import Leaving
@@ -18,6 +19,7 @@ OF_ALL = 32
 RETRY_S = 2
 
 
+@dataclass(eq=False, repr=False)
 class Turns:
     """First come, first served. Of turns that belong to users, one is always reserved for other users.
 
@@ -25,25 +27,15 @@ class Turns:
     a way. *within_s*: how long each can wait; None: any time.
     """
 
-    def __init__(
-        self,
-        what: str,
-        advice: str = "",
-        *,
-        at_once: int = AT_ONCE,
-        of_one_user: int = OF_ONE_USER,
-        of_all: int = OF_ALL,
-        within_s: float | None = None,
-    ) -> None:
-        self._what = what
-        self._advice = advice
-        self._at_once = at_once
-        self._of_one_user = of_one_user
-        self._of_all = of_all
-        self._within_s = within_s
-        self._changed = threading.Condition()
-        self._waiting: list[tuple[str | None, object]] = []
-        self._running: Counter[str | None] = Counter()
+    what: str
+    advice: str = ""
+    at_once: int = AT_ONCE
+    of_one_user: int = OF_ONE_USER
+    of_all: int = OF_ALL
+    within_s: float | None = None
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _waiting: list[tuple[str | None, object]] = field(default_factory=list)
+    _running: Counter[str | None] = field(default_factory=Counter)
 
     @contextmanager
     def turn(self, user: str | None = None, leaving: Leaving | None = None) -> Iterator[None]:
@@ -69,11 +61,11 @@ class Turns:
 
     def _wait(self, ticket: tuple[str | None, object], leaving: Leaving) -> None:
         leaving.then(self._look_again)
-        self._changed.wait_for(lambda: leaving.left or self._next() is ticket, self._within_s)
+        self._changed.wait_for(lambda: leaving.left or self._next() is ticket, self.within_s)
         if leaving.left:
             raise GivenUp("the client has disconnected")
         if self._next() is not ticket:
-            raise self._refusal("", self._of_all)
+            raise self._refusal("", self.of_all)
 
     def _look_again(self) -> None:
         with self._changed:
@@ -81,20 +73,20 @@ class Turns:
 
     def _next(self) -> tuple[str | None, object] | None:
         """Returns the next one that can begin, if any."""
-        if self._running.total() >= self._at_once:
+        if self._running.total() >= self.at_once:
             return None
-        may = (each for each in self._waiting if each[0] is None or self._running[each[0]] < self._at_once - 1)
+        may = (each for each in self._waiting if each[0] is None or self._running[each[0]] < self.at_once - 1)
         return next(may, None)
 
     def _check_room(self, user: str | None) -> None:
         waiting = Counter(each for each, _ in self._waiting) + self._running
-        if user is not None and waiting[user] >= self._of_one_user:
-            raise self._refusal(f" by {user}", self._of_one_user)
-        if waiting.total() >= self._of_all:
-            raise self._refusal("", self._of_all)
+        if user is not None and waiting[user] >= self.of_one_user:
+            raise self._refusal(f" by {user}", self.of_one_user)
+        if waiting.total() >= self.of_all:
+            raise self._refusal("", self.of_all)
 
     def _refusal(self, whose: str, most: int) -> Unavailable:
         return Unavailable(
-            f"too many {self._what} in progress{whose} (limit {most}). Try again in a few seconds{self._advice}",
+            f"too many {self.what} in progress{whose} (limit {most}). Try again in a few seconds{self.advice}",
             {"retry_after_s": RETRY_S},
         )

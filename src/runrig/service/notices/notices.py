@@ -13,6 +13,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -58,37 +59,31 @@ Send = Callable[[list[tuple[Delivery, NoticeSetting]]], None]
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class Notices:
     """*user_named*: finds a user; None: unknown. *listening*: reports commits. *address*: of this server's pages."""
 
-    def __init__(
-        self,
-        store: Store,
-        user_named: Callable[[str], User | None],
-        listening: Callable[[Listener], AbstractContextManager[None]],
-        metrics: Metrics,
-        webhook: Webhook,
-        mail: Mail,
-        address: str,
-    ) -> None:
-        self._store = store
-        self._user_named = user_named
-        self._metrics = metrics
-        self._webhook = webhook
-        self._mail = mail
-        self._address = address
-        self.thread = Background("notices", self._step, lambda *_: LOOK_S / 4, idle_s=LOOK_S, listening=listening)
+    _store: Store
+    _user_named: Callable[[str], User | None]
+    _listening: Callable[[Listener], AbstractContextManager[None]]
+    _metrics: Metrics
+    _webhook: Webhook
+    _mail: Mail
+    _address: str
+    _mailed: dict[str, deque[float]] = field(default_factory=dict)
+    _sending: set[str] = field(default_factory=set)
+    _testing: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held while settings change."""
+    _searched: int = 0
+    """All notices up to this revision are stored."""
+
+    def __post_init__(self) -> None:
+        self.thread = Background("notices", self._step, lambda *_: LOOK_S / 4, idle_s=LOOK_S, listening=self._listening)
         # Threads of its own for each delivery, because the process would wait at its end for those of a pool. The next server repeats
         # what was on its way. A slow mail server delays mail only, not webhooks.
         self._senders, self._mailers = threading.BoundedSemaphore(SENDERS), threading.BoundedSemaphore(1)
-        self._mailed: dict[str, deque[float]] = {}
-        self._sending: set[str] = set()
-        self._testing: set[str] = set()
-        self._lock = threading.Lock()
-        """Held while settings change."""
-        self._settings = {each.user: each for each in store.notices.settings()}
-        self._searched = 0
-        """All notices up to this revision are stored."""
+        self._settings = {each.user: each for each in self._store.notices.settings()}
 
     # ------------------------------------------------------------ settings
 

@@ -5,6 +5,7 @@ Uses its own thread and connections. It reads the tables, which blocks no other 
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from runrig.domain.gangs import GangState
 from runrig.domain.quantities import gpus_in
@@ -29,30 +30,27 @@ RETENTION_S = 60.0
 """Seconds between checks whether retention deleted all checkpoints, while the log does not grow."""
 
 
+@dataclass(eq=False, repr=False)
 class Keeper:
     """*listening*: reports commits. *rest*: called at intervals."""
 
-    def __init__(
-        self,
-        store: PastStore,
-        listening: Callable[[Listener], AbstractContextManager[None]],
-        rest: Callable[[], None],
-        snapshots: SnapshotStore,
-    ) -> None:
-        self._store = store
-        self._snapshots = snapshots
-        self._rest = rest
+    _store: PastStore
+    _listening: Callable[[Listener], AbstractContextManager[None]]
+    _rest: Callable[[], None]
+    _snapshots: SnapshotStore
+    _grown: Growth | None = None
+    """Since the last checkpoint."""
+    _least: int = 0
+    """Bytes of log growth before the next attempt."""
+
+    def __post_init__(self) -> None:
         self.thread = Background(
             "checkpoints",
             self._step,
             lambda took_s, _: max(PAUSE_S, min(AGE_S, REST * took_s)),
             idle_s=RETENTION_S,
-            listening=listening,
+            listening=self._listening,
         )
-        self._grown: Growth | None = None
-        """Since the last checkpoint."""
-        self._least = 0
-        """Bytes of log growth before the next attempt."""
 
     def step(self) -> bool:
         """Writes a checkpoint if one is due; returns False if not. Raises what the store raises."""

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 
 from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import Listener
@@ -12,6 +13,7 @@ from runrig.service.runtime.transactor import Listener
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class Background:
     """Repeats *step* in a thread of its own. A step that raises is logged as `NAME_failed` and repeated like any other.
 
@@ -20,25 +22,17 @@ class Background:
     *delay_s*: before the first step.
     """
 
-    def __init__(
-        self,
-        name: str,
-        step: Callable[[], bool | None],
-        pause_s: Callable[[float, bool], float],
-        *,
-        idle_s: float = 0.0,
-        listening: Callable[[Listener], AbstractContextManager[None]] | None = None,
-        delay_s: float = 0.0,
-    ) -> None:
-        self._name = name
-        self._step = step
-        self._pause_s = pause_s
-        self._idle_s = idle_s
-        self._listening = listening
-        self._delay_s = delay_s
-        self._woken = threading.Event()
-        self.stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+    name: str
+    step: Callable[[], bool | None]
+    pause_s: Callable[[float, bool], float]
+    idle_s: float = 0.0
+    listening: Callable[[Listener], AbstractContextManager[None]] | None = None
+    delay_s: float = 0.0
+    stopped: threading.Event = field(default_factory=threading.Event)
+    _woken: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -54,14 +48,14 @@ class Background:
             self._thread.join()
 
     def _run(self) -> None:
-        with nullcontext() if self._listening is None else self._listening(lambda _: self.wake()):
-            self.stopped.wait(self._delay_s)
+        with nullcontext() if self.listening is None else self.listening(lambda _: self.wake()):
+            self.stopped.wait(self.delay_s)
             while not self.stopped.is_set():
                 self._woken.clear()  # Cleared first: the step may miss what happens during it.
                 began, more = time.monotonic(), False
                 try:
-                    more = bool(self._step())
+                    more = bool(self.step())
                 except Exception as error:  # noqa: BLE001 - the thread must survive all errors
-                    logs.failure(_log, f"{self._name}_failed", error)
-                if not self.stopped.wait(self._pause_s(time.monotonic() - began, more)):
-                    self._woken.wait(self._idle_s)
+                    logs.failure(_log, f"{self.name}_failed", error)
+                if not self.stopped.wait(self.pause_s(time.monotonic() - began, more)):
+                    self._woken.wait(self.idle_s)

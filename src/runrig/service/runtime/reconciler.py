@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from runrig.domain.budgets import HeldBefore, Scope
 from runrig.domain.errors import FailedAt, ServerFault, Unavailable
@@ -55,46 +55,40 @@ FAULT = "internal error; see the server's log"
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class Reconciler:
     """*node_labels*: added to every observed node, overriding its own labels. *held_before*: what these budgets' pools and users have
     held this month; None: it is not known yet.
     """
 
-    def __init__(
-        self,
-        transactor: Transactor,
-        backend: Backend,
-        clock: Clock,
-        sweep: DrainSweep,
-        node_labels: Mapping[str, str],
-        metrics: Metrics | None = None,
-        held_before: Callable[[Collection[Scope]], HeldBefore | None] = lambda _: None,
-    ) -> None:
-        self._transactor = transactor
-        self._held_before = held_before
-        self._metrics = metrics or Metrics()
-        self._backend = backend
-        self._clock = clock
-        self._doubt: str | None = None
-        self._drain_sweep = sweep
-        self._node_labels = node_labels
-        self._launches = Launches(queues=backend.queues)
-        self._synced: int | None = None
-        self._sync_took_s = 0.0
-        self._progress: float | None = None  # Time of the last progress in a round; None between rounds.
-        transactor.when_not_stored = self.wake
-        self._nodes: tuple[Node, ...] | None = None
-        # By name: the backend's node, and the same node with these labels.
-        self._labelled_nodes: dict[str, tuple[Node, Node]] = {}
-        self._repeat_nodes = False
-        # Pools and users whose pause or budget failed, and when it is tried again.
-        self._aside: dict[Scope, float] = {}
-        self._thread: threading.Thread | None = None
-        self._stopped = threading.Event()
-        self.failure: str | None = "the first round has not finished yet"
-        """Why the last round failed; None if it did not."""
-        self.standstill: Standstill | None = None
-        """The same for users who are not administrators. *since*: the first of the failed rounds."""
+    _transactor: Transactor
+    _backend: Backend
+    _clock: Clock
+    _drain_sweep: DrainSweep
+    _node_labels: Mapping[str, str]
+    _metrics: Metrics
+    _held_before: Callable[[Collection[Scope]], HeldBefore | None]
+    _doubt: str | None = None
+    _synced: int | None = None
+    _sync_took_s: float = 0.0
+    _progress: float | None = None
+    """Time of the last progress in a round; None between rounds."""
+    _nodes: tuple[Node, ...] | None = None
+    _labelled_nodes: dict[str, tuple[Node, Node]] = field(default_factory=dict)
+    """By name: the backend's node, and the same node with these labels."""
+    _repeat_nodes: bool = False
+    _aside: dict[Scope, float] = field(default_factory=dict)
+    """Pools and users whose pause or budget failed, and when it is tried again."""
+    _thread: threading.Thread | None = None
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    failure: str | None = "the first round has not finished yet"
+    """Why the last round failed; None if it did not."""
+    standstill: Standstill | None = None
+    """The same for users who are not administrators. *since*: the first of the failed rounds."""
+
+    def __post_init__(self) -> None:
+        self._launches = Launches(queues=self._backend.queues)
+        self._transactor.when_not_stored = self.wake
 
     # ------------------------------------------------------------ one round
 
