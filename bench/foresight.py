@@ -201,7 +201,7 @@ def in_fork(ask: Callable[[], T], most_s: float | None = MOST_S) -> tuple[float,
 
 def _why(state: State, each: Gang) -> float:
     start = process_time()
-    (found,) = why(state, each.workflow).groups
+    (found,) = why(state, each.workflow)
     seconds = process_time() - start
     assert found.verdict is Verdict.WAITS, found
     assert found.blockers, found
@@ -307,7 +307,7 @@ def _unsettled(state: State, asked: Sequence[Gang]) -> Measured:
             _submit(state, gang(f"new{at}/g", 1, gpus=1 + at % 8, pool=f"p{at % waiting.POOLS:04}", at=NOW))
         assert not at_rest(state.ledger)
         start = process_time()
-        (headline,) = why(state, each.workflow).groups
+        (headline,) = why(state, each.workflow)
         seconds = process_time() - start
         assert headline.verdict is not Verdict.STARTS
         assert _asked(state, each, (Who.OWNER,))

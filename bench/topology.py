@@ -265,7 +265,7 @@ def explain(waiting: int, runs: int, cluster: Cluster = FULL, state: State | Non
 
     def measure() -> float:
         start = perf_counter()
-        (found,) = why(state, asker).groups
+        (found,) = why(state, asker)
         blocked = drained(blockers(state.ledger, state.ledger.entries[f"{asker}/{found.group}"]))
         seconds = perf_counter() - start
         assert (found.position, found.ahead) == (1, waiting), found

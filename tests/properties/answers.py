@@ -159,7 +159,7 @@ def check_on_trial(state: State, told: Mapping[str, GroupWhy], does: Mapping[str
     """Compares gangs behind somebody who starts, too: what the next cycle does with them, and why it leaves them waiting."""
     unknown = dict.fromkeys(gang.partition("/")[0] for gang, answer in told.items() if answer.verdict is None)
     for workflow in unknown:
-        for each in drained(why_next(state, workflow)).groups:
+        for each in drained(why_next(state, workflow)):
             gang = f"{workflow}/{each.group}"
             if gang in told:
                 assert each.verdict is does.get(gang, Verdict.WAITS), f"{gang}: {each}, but {does.get(gang)}"
@@ -198,7 +198,7 @@ def check_held(state: State, whys: Whys) -> None:
 
 def check_agreement(state: State, twin: State) -> None:
     """*twin*: the same, loaded from rows; spoilt afterwards."""
-    whys: Whys = {workflow: why(state, workflow).groups for workflow in sorted(state.workflows)}
+    whys: Whys = {workflow: why(state, workflow) for workflow in sorted(state.workflows)}
     told, resting = answers(whys), at_rest(state.ledger)
     check_blockers(state, told)
     check_headlines(state, whys)

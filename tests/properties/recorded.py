@@ -133,7 +133,7 @@ class Player:
             f"{each.group} {each.state.value} position {each.position}, {each.ahead} ahead, "
             f"waits for {', '.join(each.waits_for) or 'nobody'}, preempted by {each.preempted_by or 'nobody'}: "
             f"{' | '.join(f'{reason.law} {reason}' for reason in each.reasons) or 'nothing blocks it'}"
-            for each in why(self.state, workflow).groups
+            for each in why(self.state, workflow)
         ]
 
 

@@ -218,7 +218,7 @@ def domain_of(world: World, name: str, node: str, level: str) -> str:
 
 
 def reasons(world: World, name: str) -> tuple[Reason, ...]:
-    return why(world.state, f"{name}-1").groups[0].reasons
+    return why(world.state, f"{name}-1")[0].reasons
 
 
 def held(world: World) -> dict[str, Counter[str]]:

@@ -19,7 +19,7 @@ def over(world: World) -> list[tuple[str, str]]:
     """(sentence, headline) of each reason of `w`, without the pools that use the quota."""
     world.submit("w", "a", LOW if world.state.workflows["held-1"].priority is LOW else NORMAL, 2)
     world.cycle()
-    (group,) = why(world.state, "w-1").groups
+    (group,) = why(world.state, "w-1")
     return [(str(each).partition(IN_USE_BY)[0], each.headline) for each in group.reasons]
 
 
@@ -76,6 +76,6 @@ def test_a_subpool_cannot_use_what_older_work_of_its_parent_still_uses() -> None
     world.do(PutPool(subpool("a", "x", 2)))
     first, second = (world.submit(name, "a--x", NORMAL, 1) for name in ("first", "second"))
     world.cycle()
-    reasons = [each.reasons for name in (first, second) for each in why(world.state, name).groups]
+    reasons = [each.reasons for name in (first, second) for each in why(world.state, name)]
     assert [len(each) for each in reasons] == [0, 1]
     assert (reasons[1][0].code, reasons[1][0].where, reasons[1][0].have) == (Code.QUOTA_FULL, "a", 0)

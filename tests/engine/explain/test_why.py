@@ -14,26 +14,26 @@ from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.why import GroupWhy
 from runrig.domain.value import Amounts
 from runrig.domain.workflows import Status
-from runrig.engine.explain.why import Why, why
+from runrig.engine.explain.why import why
 from runrig.engine.placement import best_fit, exact_search
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
 
 def reasons(world: World, name: str) -> tuple[Reason, ...]:
     """The reasons without the pools involved."""
-    return tuple(replace(each, concerned=()) for each in why(world.state, f"{name}-1").groups[0].reasons)
+    return tuple(replace(each, concerned=()) for each in why(world.state, f"{name}-1")[0].reasons)
 
 
 def blocked(world: World, name: str) -> list[tuple[str, str, str, int, int]]:
     """Tier, code, where, have and need of all blockers."""
-    found = why(world.state, f"{name}-1").groups[0].blockers
+    found = why(world.state, f"{name}-1")[0].blockers
     told = [(each.tier.value, each.reason) for each in found]
     return [(tier, reason.code.value, reason.where, reason.have, reason.need) for tier, reason in told]
 
 
 def concerned(world: World, name: str) -> list[list[tuple[str, str | None, int]]]:
     """The pools involved, per blocker."""
-    found = why(world.state, f"{name}-1").groups[0].blockers
+    found = why(world.state, f"{name}-1")[0].blockers
     return [[(each.part.value, each.name, each.amount) for each in blocker.reason.concerned] for blocker in found]
 
 
@@ -144,8 +144,8 @@ def test_a_nominated_workflow_names_its_targets() -> None:
     found = GroupWhy(
         "t-group", Status.SCHEDULING, 0, 0, Verdict.WAITS, reasons=(waits,), blockers=blocks, waits_for=low
     )
-    assert why(world.state, "w-1") == Why("w-1", (found,))
-    assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
+    assert why(world.state, "w-1") == (found,)
+    assert why(world.state, "low-1")[0].preempted_by == "w-1/t-group"
 
 
 def test_low_work_names_the_target_whose_remaining_gpus_it_waits_for() -> None:
@@ -165,13 +165,13 @@ def test_a_group_names_the_unfinished_groups_before_it() -> None:
     spec = workflow("w", task("x"), task("y"), task("z"), upstream={"z": ("x", "y")})
     world.submit("w", "a", NORMAL, spec=spec)
     world.cycle()
-    assert [str(each) for each in why(world.state, "w-1").groups[2].reasons] == [
+    assert [str(each) for each in why(world.state, "w-1")[2].reasons] == [
         "groups x-group and y-group must complete first"
     ]
 
 
 def verdict(world: World, name: str) -> Verdict | None:
-    return why(world.state, f"{name}-1").groups[0].verdict
+    return why(world.state, f"{name}-1")[0].verdict
 
 
 def test_before_its_first_cycle_the_first_of_the_queue_is_shown_as_starting() -> None:
@@ -179,7 +179,7 @@ def test_before_its_first_cycle_the_first_of_the_queue_is_shown_as_starting() ->
     world.submit("w", "a", NORMAL)
     assert (verdict(world, "w"), said(world, "w")) == (Verdict.STARTS, [])
     assert world.cycle() == ["admit w"]
-    assert why(world.state, "w-1").groups == (GroupWhy("t-group", Status.INITIALIZING),)
+    assert why(world.state, "w-1") == (GroupWhy("t-group", Status.INITIALIZING),)
 
 
 def test_behind_a_gang_that_starts_it_has_not_been_evaluated() -> None:
@@ -196,7 +196,7 @@ def test_a_gang_that_reclaims_quota_in_the_next_cycle_is_not_shown_as_waiting() 
     world.submit("low", "b", LOW, 4)
     world.cycle()
     world.submit("w", "a", NORMAL, 2)
-    (group,) = why(world.state, "w-1").groups
+    (group,) = why(world.state, "w-1")
     assert (group.verdict, group.reasons, group.stops) == (Verdict.STARTS_AFTER_STOPS, (), ("low-1/t-group",))
     assert world.cycle() == ["nominate w", "preempt low for w (RECLAIM)"]
     assert verdict(world, "w") is Verdict.WAITS
@@ -229,7 +229,7 @@ def test_queue_positions_count_the_own_pool_from_one_and_all_pools_from_zero() -
     for name, pool, priority in (("a1", "a", LOW), ("b1", "b", NORMAL), ("a2", "a", NORMAL), ("a3", "a", HIGH)):
         world.submit(name, pool, priority)
     world.cycle()
-    places = {name: why(world.state, f"{name}-1").groups[0] for name in ("a1", "b1", "a2", "a3")}
+    places = {name: why(world.state, f"{name}-1")[0] for name in ("a1", "b1", "a2", "a3")}
     assert {name: (each.position, each.ahead) for name, each in places.items()} == {
         "a3": (1, 0),
         "b1": (1, 1),
@@ -329,7 +329,7 @@ def test_the_three_flavors_with_the_fewest_blockers_are_shown() -> None:
     world.do(PutNode(Node("more", {GPU: 2}, "k3", {"gpu": "k3"})))
     world.submit("w", "a", NORMAL, 2)
     world.cycle()
-    found = why(world.state, "w-1").groups[0].blockers
+    found = why(world.state, "w-1")[0].blockers
     assert list(dict.fromkeys(each.flavors for each in found)) == [("k0",), ("k1",), ("k3",)]
     assert [each.reason.code for each in found if each.flavors == ("k3",)] == [Code.QUOTA_FULL]
 
@@ -355,8 +355,8 @@ def test_for_a_gang_that_can_shrink_the_needs_of_all_its_pods_are_shown_too() ->
     world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 1, count=5, minimum=3)))
     world.submit("rigid", "a", NORMAL, 3)
     world.cycle()
-    (found,) = why(world.state, "w-1").groups
-    (rigid,) = why(world.state, "rigid-1").groups
+    (found,) = why(world.state, "w-1")
+    (rigid,) = why(world.state, "rigid-1")
     told = [(each.tier, each.reason.code, each.reason.have, each.reason.need) for each in found.in_full]
     assert told == [
         (Tier.QUOTA, Code.QUOTA_FULL, 2, 5),
@@ -379,7 +379,7 @@ def test_if_quota_is_no_blocker_the_remaining_quotas_are_shown() -> None:
     world.submit("wide", "a", NORMAL, 2)
     world.submit("low", "a", LOW, 2)
     world.cycle()
-    left = [why(world.state, f"{name}-1").groups[0].left for name in ("wide", "low")]
+    left = [why(world.state, f"{name}-1")[0].left for name in ("wide", "low")]
     cluster = QuotaLeft("the cluster", "default/gpu", 6)
     assert left == [(QuotaLeft("pool a", "default/gpu", 4, 6), cluster), (cluster,)]
 
@@ -397,7 +397,7 @@ def test_reserved_room_is_shown_with_what_could_be_preempted(label: str) -> None
     world.cycle()
     near = (Requirement("rack"),)
     world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 1, count=3, topology=near)))
-    (found,) = why(world.state, "w-1").groups
+    (found,) = why(world.state, "w-1")
     (shape,) = [each.reason for each in found.blockers if each.reason.code is Code.NO_DOMAIN_FITS]
     assert {room.domain: (room.have, room.missing, room.spoken) for room in shape.domains} == {
         ("n1",): (2, Amounts({GPU: 1}), Amounts()),

@@ -10,7 +10,7 @@ from tests.worlds.engine import LOW, NORMAL, World
 
 def told(world: World, name: str, most_looks: int = 500) -> tuple[Verdict | None, list[str], GroupWhy]:
     before = world.state.rows()
-    (group,) = drained(why_next(world.state, f"{name}-1", most_looks)).groups
+    (group,) = drained(why_next(world.state, f"{name}-1", most_looks))
     assert world.state.rows() == before
     return group.verdict, [str(each) for each in group.reasons], group
 
@@ -21,7 +21,7 @@ def test_behind_a_gang_that_starts_the_verdict_counts_what_is_left() -> None:
     world.submit("first", "a", NORMAL, 3)
     world.submit("w", "a", NORMAL, 2)
     world.submit("small", "a", NORMAL, 1)
-    assert why(world.state, "w-1").groups[0].verdict is None
+    assert why(world.state, "w-1")[0].verdict is None
     verdict, reasons, group = told(world, "w")
     left = "needs 2 GPUs, but pool a has no quota left; in use by first-1/t-group and small-1/t-group"
     assert (verdict, reasons, group.blockers) == (Verdict.WAITS, [left], ())

@@ -78,7 +78,7 @@ def test_all_of_several_must_complete_and_one_failure_is_enough() -> None:
     it.cycle()
     ends(it, "one-1")
     assert it.status("both-1") == [Status.WAITING]
-    assert [str(each.reason) for each in why(it.state, "both-1").groups[0].blockers] == ["two-1 must complete first"]
+    assert [str(each.reason) for each in why(it.state, "both-1")[0].blockers] == ["two-1 must complete first"]
     ends(it, "two-1", 1)
     assert it.status("both-1") == [Status.FAILED_UPSTREAM]
 
@@ -106,7 +106,7 @@ def test_groups_of_the_workflow_wait_for_both_others_and_their_own() -> None:
     it.submit("graph", "a", spec=spec, after=[After("train-1")])
     it.cycle()
     it.cycle()
-    first, second = why(it.state, "graph-1").groups
+    first, second = why(it.state, "graph-1")
     assert [(each.tier.value, each.reason.law) for each in first.blockers] == [("waiting_for", "W5")]
     assert [each.reason.law for each in second.blockers] == ["W5", "W1"]
     ends(it, "train-1")
@@ -165,7 +165,7 @@ def element_ends(it: World, index: int, code: int = 0) -> None:
 ])  # fmt: skip
 def test_the_outcome_of_one_element_decides_while_the_others_run(when: When, code: int, starts: bool) -> None:
     it = sweeping(After("sweep-1", when, element="1"))
-    (waits,) = why(it.state, "report-1").groups[0].blockers
+    (waits,) = why(it.state, "report-1")[0].blockers
     must = {OK: "complete", ANY: "end", FAIL: "fail"}[when]
     assert str(waits.reason) == f"sweep-1/1 must {must} first"
     element_ends(it, 0, 1 - code)

@@ -142,7 +142,7 @@ def test_a_restart_has_only_the_elements_that_failed_and_their_number_as_submitt
 
 
 def blockers(it: World) -> Iterable[tuple[str, str]]:
-    for group in why(it.state, "sweep-1").groups:
+    for group in why(it.state, "sweep-1"):
         yield from ((group.group, str(each.reason)) for each in group.blockers if each.reason.law == "W4")
 
 

@@ -191,7 +191,7 @@ def test_a_user_has_a_budget_over_all_pools() -> None:
     )
     world.plan()
     assert (world.status(mine), world.status(theirs)) == ([Status.WAITING], [Status.INITIALIZING])
-    (reason,) = why(world.state, mine).groups[0].reasons
+    (reason,) = why(world.state, mine)[0].reasons
     assert str(reason) == (
         "the budget of cy is reached: none of its 2 GPU-hours are left this month; it renews on 2026-12-01 00:00:00 UTC"
     )
@@ -222,7 +222,7 @@ def test_why_says_that_nothing_is_left_and_when_it_renews() -> None:
     world = Month(1, HeldBefore(NOVEMBER + 10 * DAY, {VISION: 1_500 * HOUR}), budget_reached=BudgetReached.BORROW)
     id = world.submit("w", "vision", NORMAL, 2)
     world.plan()
-    (reason,) = why(world.state, id).groups[0].reasons
+    (reason,) = why(world.state, id)[0].reasons
     assert (reason.code, reason.law) == (Code.BUDGET, "W7")
     assert str(reason) == (
         "the budget of pool vision is reached: none of its 1 GPU-hour is left this month; it renews on 2026-12-01 00:00:00 UTC; "

@@ -140,7 +140,7 @@ def test_why_shows_who_put_it_on_hold_and_when() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("w", "a")
     hold(world, "w-1")
-    (group,) = why(world.state, "w-1").groups
+    (group,) = why(world.state, "w-1")
     (reason,) = group.reasons
     assert str(reason) == "put on hold by alice at 1970-01-01 00:00:01 UTC"
     assert (reason.headline, reason.law) == ("on hold (alice)", "W3")

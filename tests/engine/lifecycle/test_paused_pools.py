@@ -160,7 +160,7 @@ def test_why_names_the_pool_and_since_when() -> None:
     world = lab()
     id = world.submit("w", "lab--a", NORMAL, 2)
     pause(world, "lab", "the file system is being checked")
-    (group,) = why(world.state, id).groups
+    (group,) = why(world.state, id)
     (reason,) = group.reasons
     assert (reason.code, reason.law, reason.where, reason.since) == (Code.PAUSED, "S8", "lab", AT)
     assert str(reason) == (
@@ -224,7 +224,7 @@ def test_a_pause_that_is_repeated_changes_only_its_end() -> None:
     assert world.state.pools["lab"] == replace(
         PARENT, paused_by="ann", paused_since=AT, paused_reason="moves", paused_until=11.0
     )
-    (reason,) = why(world.state, id).groups[0].reasons
+    (reason,) = why(world.state, id)[0].reasons
     assert str(reason) == (
         "pool lab was paused at 2027-01-15 08:00:00 UTC until 1970-01-01 00:00:11 UTC (moves); "
         "ask an administrator to run `runrig pool resume lab`"

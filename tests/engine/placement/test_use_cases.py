@@ -57,7 +57,7 @@ class UseCase(World):
         return found
 
     def reasons(self) -> tuple[Reason, ...]:
-        return why(self.state, self.id).groups[0].reasons
+        return why(self.state, self.id)[0].reasons
 
 
 def by_turns(spec: WorkflowSpec) -> WorkflowSpec:

@@ -85,9 +85,7 @@ def test_a_stopping_gang_is_waited_for_and_nothing_else_stops() -> None:
     plan = cycle.run(world.state, linger(world), world.now)
     assert next(each for each in plan.actions if isinstance(each, Nominate)).targets == ("l1-1/t-group",)
     assert world.state.ledger.entries["l2-1/t-group"].state is GangState.ADMITTED
-    assert why(world.state, "in-1").groups[0].reasons == (
-        Reason(Code.WAITS_FOR_TARGETS, "R4", holders=("l1-1/t-group",)),
-    )
+    assert why(world.state, "in-1")[0].reasons == (Reason(Code.WAITS_FOR_TARGETS, "R4", holders=("l1-1/t-group",)),)
     assert world.cycle() == ["admit in"]
 
 
@@ -160,7 +158,7 @@ def test_if_only_nodes_are_full_a_parent_within_what_is_unallocated_is_named_as_
     started(world, ("y", "team", LOW, 1))
     world.submit("in", "team--a", NORMAL, 2)
     assert world.cycle() == []
-    blockers = [each.reason for each in why(world.state, "in-1").groups[0].blockers]
+    blockers = [each.reason for each in why(world.state, "in-1")[0].blockers]
     assert [each for each in blockers if each.code is Code.NO_TARGETS] == [
         Reason(
             Code.NO_TARGETS,
@@ -185,7 +183,7 @@ def test_excess_of_older_parent_work_is_not_reclaimed_from_other_pools() -> None
     reason = Reason(
         Code.QUOTA_FULL, "P2", "team", "default/gpu", 0, 1, holders=("old-1/t-group",), share=Share.SUBTREE, older=older
     )
-    assert why(world.state, "in-1").groups[0].reasons == (reason,)
+    assert why(world.state, "in-1")[0].reasons == (reason,)
 
 
 # ---------------------------------------------------------------- nodes
@@ -208,7 +206,7 @@ def test_protected_low_is_not_preempted_for_its_node() -> None:
     assert world.cycle() == []
     world.submit("in", "a", NORMAL, 4)
     assert world.cycle() == []
-    assert [each.law for each in why(world.state, "in-1").groups[0].reasons] == ["T1"]
+    assert [each.law for each in why(world.state, "in-1")[0].reasons] == ["T1"]
 
 
 def test_a_nomination_is_withdrawn_when_its_node_is_lost_and_repeated_elsewhere() -> None:
@@ -369,7 +367,7 @@ def test_each_pod_uses_a_pod_slot_and_may_need_preemption_for_it() -> None:
     world.submit("low", "a", LOW)
     world.submit("late", "a", LOW)
     assert world.cycle() == ["admit pair", "admit low"]
-    assert [each.code for each in why(world.state, "late-1").groups[0].reasons] == [Code.NO_ROOM_ON_NODES]
+    assert [each.code for each in why(world.state, "late-1")[0].reasons] == [Code.NO_ROOM_ON_NODES]
     world.submit("firm", "a")
     assert world.cycle() == ["nominate firm", "preempt low for firm (PRIORITY)"]
     assert world.cycle() == ["admit firm"]

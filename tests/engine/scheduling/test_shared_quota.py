@@ -93,7 +93,7 @@ def test_why_names_what_is_left_of_both_and_who_draws_on_it() -> None:
     world.cycle()
     holders = ("big-1/t-group", "w-1/t-group")
     reason = Reason(Code.QUOTA_FULL, "P2", "a", "default/gpu", 3, 4, holders, own=2, shared=Amounts({"research": 6}))
-    assert why(world.state, "in-1").groups[0].reasons == (reason,)
+    assert why(world.state, "in-1")[0].reasons == (reason,)
     assert str(reason) == (
         "needs 4 GPUs, but pool a has only 3 GPUs left of its guaranteed 8 GPUs (2 of its own, 6 shared by research); "
         "in use by big-1/t-group and w-1/t-group"

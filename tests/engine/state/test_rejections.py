@@ -102,7 +102,7 @@ class Doubted(LoggedWorld):
         return entry.state, entry.gang.attempt, entry.gang.refused
 
     def reasons(self, name: str = "w") -> tuple[Reason, ...]:
-        return why(self.state, f"{name}-1").groups[0].reasons
+        return why(self.state, f"{name}-1")[0].reasons
 
     def tasks(self, name: str = "w") -> dict[str, tuple[int, str]]:
         """Pod → latest attempt, status."""

@@ -4,7 +4,7 @@ Computed on demand from the live state, never stored.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from runrig.domain.blockers import Blocker, QuotaLeft, Tier, Verdict
@@ -29,23 +29,17 @@ from runrig.engine.state.state import State
 from runrig.engine.state.upstream import groups_before
 
 
-@dataclass(frozen=True, slots=True)
-class Why:
-    workflow: str
-    groups: tuple[GroupWhy, ...]
-
-
-def why(state: State, workflow: str) -> Why:
+def why(state: State, workflow: str) -> tuple[GroupWhy, ...]:
     """The reasons of each group of a live workflow. O(buckets × log pending + nodes)."""
     return drained(why_in_steps(state, workflow))
 
 
-def why_in_steps(state: State, workflow: str, element: str | None = None) -> Steps[Why]:
+def why_in_steps(state: State, workflow: str, element: str | None = None) -> Steps[tuple[GroupWhy, ...]]:
     """`why` in steps of a few milliseconds each in a large cluster. *element*: only this one of an array."""
     found = []
     for group in groups_to_explain(state, workflow, element):
         found.append((yield from _group(state, group)))
-    return Why(workflow, tuple(found))
+    return tuple(found)
 
 
 def groups_to_explain(state: State, workflow: str, element: str | None = None) -> list[Group]:

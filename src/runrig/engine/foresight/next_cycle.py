@@ -7,7 +7,7 @@ from runrig.domain.gangs import GangState
 from runrig.domain.plan import Admit, Nominate
 from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import Steps, drained
-from runrig.engine.explain.why import Why, explain, why_in_steps
+from runrig.engine.explain.why import explain, why_in_steps
 from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
@@ -17,7 +17,9 @@ MOST_LOOKS = 500
 """Maximum number of gangs evaluated; the verdict on gangs behind them is NOT_PROVEN."""
 
 
-def why_next(state: State, workflow: str, most_looks: int = MOST_LOOKS, element: str | None = None) -> Steps[Why]:
+def why_next(
+    state: State, workflow: str, most_looks: int = MOST_LOOKS, element: str | None = None
+) -> Steps[tuple[GroupWhy, ...]]:
     """`why`, with a verdict on each waiting group: NOT_PROVEN if more than *most_looks* gangs are ahead.
 
     If it waits only because gangs ahead start, *reasons* are those after this cycle, and *blockers* is empty: nothing blocks it
@@ -25,10 +27,10 @@ def why_next(state: State, workflow: str, most_looks: int = MOST_LOOKS, element:
     """
     found = yield from why_in_steps(state, workflow, element)
     groups = []
-    for each in found.groups:
+    for each in found:
         yield
         groups.append(_settled(state.ledger, workflow, each, most_looks))
-    return replace(found, groups=tuple(groups))
+    return tuple(groups)
 
 
 def _settled(ledger: Ledger, workflow: str, group: GroupWhy, most_looks: int) -> GroupWhy:

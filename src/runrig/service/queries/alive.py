@@ -37,7 +37,7 @@ def alive_in(state: State, id: str, element: str | None = None, most_looks: int 
         return None
     pool = state.pools[workflow.pool]
     draining, passable = pool.state is PoolState.DELETING, pool.queueing is Queueing.BEST_EFFORT_FIFO
-    groups = (yield from why_next(state, id, most_looks, element)).groups
+    groups = yield from why_next(state, id, most_looks, element)
     return Alive(workflow, groups, report.holding(state, id), draining, passable, dict(_mentioned(state, groups)))
 
 
