@@ -1,7 +1,6 @@
 """Converts the body of an edit into a command of the service."""
 
 from runrig.domain.amounts import Amount
-from runrig.domain.keep import KEEP
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.settings import PARTS
 from runrig.service.commands.edits import CohortEdit, PoolEdit
@@ -22,8 +21,10 @@ def pool_edit(name: str, body: v1.PoolEdit, kinds: Kinds) -> PoolEdit:
 
 def cohort_edit(body: v1.CohortEdit, kinds: Kinds) -> CohortEdit:
     """Returns the fields in the body. null removes a parent or a limit, and is ignored elsewhere. Raises InvalidInput."""
-    parent = body.parent if "parent" in body.model_fields_set else KEEP
-    return CohortEdit(_amounts(body, kinds), parent, KEEP if body.weight is None else body.weight)
+    settings = body.model_dump(include={"parent", "weight"}, exclude_unset=True)
+    if body.weight is None:
+        settings.pop("weight", None)
+    return CohortEdit(_amounts(body, kinds), settings)
 
 
 def _amounts(body: v1.PoolEdit | v1.CohortEdit, kinds: Kinds, *, quota: bool = True) -> tuple[Amount, ...]:

@@ -139,7 +139,7 @@ def test_unknown_objects_cannot_be_changed(tmp_path: Path) -> None:
         with pytest.raises(NotFound, match=r"unknown pool 'nope' \(pools: pool1, pool2\)"):
             it.service.declarations.update_pool("nope", PoolEdit(amounts(quota=1)), user="ann")
         with pytest.raises(NotFound, match="cohort 'nope' not found"):
-            it.service.declarations.update_cohort("nope", CohortEdit(weight=2), user="ann")
+            it.service.declarations.update_cohort("nope", CohortEdit(settings={"weight": 2}), user="ann")
 
 
 def test_unknown_cohort_is_not_found_and_nothing_is_stored(tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_unknown_cohort_is_not_found_and_nothing_is_stored(tmp_path: Path) -> No
         for wrong in (
             lambda name: declarations.create_pool("new", PoolEdit(settings={"cohort": name}), user="ann"),
             lambda name: declarations.update_pool("pool1", PoolEdit(settings={"cohort": name}), user="ann"),
-            lambda name: declarations.create_cohort("new", CohortEdit(parent=name), user="ann"),
-            lambda name: declarations.update_cohort("research", CohortEdit(parent=name), user="ann"),
+            lambda name: declarations.create_cohort("new", CohortEdit(settings={"parent": name}), user="ann"),
+            lambda name: declarations.update_cohort("research", CohortEdit(settings={"parent": name}), user="ann"),
         ):
             with pytest.raises(
                 NotFound,
@@ -165,7 +165,7 @@ def test_unknown_cohort_is_not_found_and_nothing_is_stored(tmp_path: Path) -> No
             ):
                 wrong("zz")
         with pytest.raises(Refused, match="cycle"):
-            declarations.create_cohort("new", CohortEdit(parent="new"), user="ann")
+            declarations.create_cohort("new", CohortEdit(settings={"parent": "new"}), user="ann")
         assert it.revision == before
         declarations.update_pool("pool1", PoolEdit(settings={"cohort": "org"}), user="ann")
         assert it.revision == before + 1
@@ -217,7 +217,7 @@ def test_a_pool_and_a_cohort_are_moved_with_their_running_work(tmp_path: Path) -
         }
         late = it.submit("late", "pool2", Priority.LOW)
         declarations.create_cohort("org", CohortEdit(amounts(quota=1)), user="bob")
-        declarations.update_cohort("lab", CohortEdit(parent="org"), user="ann")
+        declarations.update_cohort("lab", CohortEdit(settings={"parent": "org"}), user="ann")
         it.later(1)
         assert (it.status(low), it.status(late)) == ("RUNNING", "PENDING")
         declarations.update_cohort("lab", CohortEdit(amounts(borrowing_limit=None, lending_limit=1)), user="ann")
@@ -233,7 +233,7 @@ def test_edit_that_would_create_a_cycle_is_refused_and_stores_nothing(tmp_path: 
         _told(it, "cohorts: [{name: a, parent: b}, {name: b, parent: c}]")  # c is only named
         before = it.revision
         with pytest.raises(Refused, match=r"the parents of cohort c would form a cycle \(c -> a -> b -> c\)"):
-            declarations.create_cohort("c", CohortEdit(parent="a"), user="ann")
+            declarations.create_cohort("c", CohortEdit(settings={"parent": "a"}), user="ann")
         with pytest.raises(InvalidInput, match="form a cycle: c → a → b → c"):
             _told(it, "cohorts: [{name: c, parent: a}, {name: a, parent: b}, {name: b, parent: c}]")
         with pytest.raises(Refused, match="would form a cycle"):

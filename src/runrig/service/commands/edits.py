@@ -6,7 +6,6 @@ from typing import Any
 
 from runrig.domain.amounts import ONLY, Amount, Share
 from runrig.domain.errors import InvalidInput, NotFound, Problem
-from runrig.domain.keep import KEEP, Keep
 from runrig.domain.meant import suggested
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas, name_problem
 from runrig.domain.quantities import FlavorResource, few
@@ -35,9 +34,10 @@ class PoolEdit:
 
 @dataclass(frozen=True, slots=True)
 class CohortEdit:
+    """As a `PoolEdit`, with fields of `Cohort`."""
+
     amounts: tuple[Amount, ...] = ()
-    parent: str | Keep | None = KEEP
-    weight: int | Keep = KEEP
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------- edited records
@@ -48,7 +48,7 @@ def edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
     if pool.parent is not None:
         return _edited_subpool(pool, edit, state)
     if "cohort" in edit.settings:
-        known_cohort(state, edit.settings["cohort"])
+        _check_cohort(state, edit.settings["cohort"])
     changed = replace(pool, **edit.settings)
     return replace(changed, quotas=_edited_quotas(pool.quotas, edit.amounts, changed.flavors or tuple(state.flavors)))
 
@@ -79,26 +79,18 @@ def shared_quotas(state: State, parent: Pool, share: Share) -> Quotas:
 
 def edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
     """Raises InvalidInput; NotFound for an unknown parent."""
-    its_own = edit.parent == cohort.name  # Reported later as a cycle, with a better message.
-    return replace(
-        cohort,
-        parent=cohort.parent
-        if isinstance(edit.parent, Keep)
-        else edit.parent
-        if its_own
-        else known_cohort(state, edit.parent),
-        weight=cohort.weight if isinstance(edit.weight, Keep) else edit.weight,
-        quotas=_edited_quotas(cohort.quotas, edit.amounts, tuple(state.flavors)),
-    )
+    parent = edit.settings.get("parent")
+    if parent != cohort.name:  # Otherwise it is reported later as a cycle, with a better message.
+        _check_cohort(state, parent)
+    quotas = _edited_quotas(cohort.quotas, edit.amounts, tuple(state.flavors))
+    return replace(cohort, **edit.settings, quotas=quotas)
 
 
-def known_cohort(state: State, name: str | None) -> str | None:
-    """Returns *name*, a declared cohort or one that others name (rule Q6). Raises NotFound for a new name, which only a
-    file can introduce.
-    """
+def _check_cohort(state: State, name: str | None) -> None:
+    """Raises NotFound unless cohort *name* is declared or others name it (rule Q6): only a file can introduce a new name."""
     known = sorted(node.name for node in state.ledger.tree.cohorts.values())
     if name is None or name in known or name_problem("cohort", name):  # Invalid names are reported later.
-        return name
+        return
     there = suggested(name, known, f" (cohorts: {few(known) or 'none'}).")
     raise NotFound(f"unknown cohort {name!r}{there} To create it: `runrig cohort create {name}`")
 
