@@ -37,7 +37,7 @@ def http(running: Running, tmp_path: Path) -> Iterator[TestClient]:
     with desk(tmp_path) as found:
         real = found.service.access
         found.service.access = Access(
-            real._store, now=real.now, pools=lambda: ("pool1", "pool2"), oidc=settings(running.issuer, ROLES)
+            real._accounts._store, now=real.now, pools=lambda: ("pool1", "pool2"), oidc=settings(running.issuer, ROLES)
         )
         with TestClient(create_app(found.service, port=PORT), base_url=URL, raise_server_exceptions=False) as client:
             yield client

@@ -85,7 +85,7 @@ def place(folder: Path, running: Running) -> Iterator[Place]:
         shift = [0.0]
         real = found.service.access
         access = Access(
-            real._store,
+            real._accounts._store,
             now=lambda: real.now() + shift[0],
             pools=lambda: ("pool1", "pool2"),
             oidc=settings(running.issuer, ROLES),
@@ -281,7 +281,7 @@ def test_session_that_cannot_be_renewed_ends(it: Place, why: str, monkeypatch: p
     if why == "provider":
         it.access.browsers._sessions[before.hash] = ends_soon(before, it.access)
         until(lambda: it.roles(visitor) is None)  # immediately, not after a timeout
-        assert it.access._store.sessions() == ()
+        assert it.access._accounts._store.sessions() == ()
     elif why in ("restart", "idle"):
         it.access.browsers._sessions[before.hash] = ends_soon(before, it.access, -1)
     assert it.roles(visitor) is None
@@ -362,5 +362,5 @@ def test_session_ends_at_its_expiry_while_the_provider_is_down(it: Place, monkey
 def test_nothing_of_the_provider_is_stored_or_shown(it: Place) -> None:
     visitor = it.signed_in("alice")
     (renewal,) = it.access.browsers._renewals.values()
-    stored = repr((it.access._store.sessions(), it.access._store.load(), it.access.events()))
+    stored = repr((it.access._accounts._store.sessions(), it.access._accounts._store.load(), it.access.events()))
     assert renewal.refresh_token not in stored + visitor.page("/me") + repr(renewal) + repr(dict(visitor.http.cookies))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from runrig.domain.records import Loaded
 
 HOUR_S = 3600
+DAY_S = 24 * HOUR_S
 MINUTE_S = 60
 MICROSECONDS = 1_000_000
 ANY = "any"

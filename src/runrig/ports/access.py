@@ -54,14 +54,16 @@ class AccessStore(Protocol):
     def used(self, last_used_at: Mapping[str, float]) -> None:
         """Stores when tokens were last used: id → time in seconds since the epoch."""
 
-    def events(self, *, user: str | None, before: int | None, limit: int) -> tuple[AccessEvent, ...]:
-        """Returns events, newest first. *user* None: of all users. *before*: only events with a lower number."""
+    def events(
+        self, *, user: str | None = None, before: int | None = None, limit: int = 100
+    ) -> tuple[AccessEvent, ...]:
+        """Returns the audit trail, newest first. *user* None: of all users. *before*: only events with a lower number."""
 
     def profile(self, user: str) -> Profile:
         """Returns the profile of *user*, an empty one if none is stored."""
 
-    def set_profile(self, user: str, changes: Mapping[str, str | bool | None]) -> Profile:
-        """Updates the fields in *changes* and returns the new profile of *user*."""
+    def set_profile(self, user: str, changes: Mapping[str, str | bool | None]) -> None:
+        """Stores *changes* by field. The caller checks whether *user* can use the pool; it is checked again at each use."""
 
     def secret(self, name: str, made: str) -> str:
         """Returns the secret stored as *name*. Stores *made* first if there is none."""

@@ -72,7 +72,9 @@ class AccessTables(Tables):
             for id, at in sorted(last_used_at.items()):
                 connection.execute(update(schema.tokens).where(_TOKEN.id == id).values(last_used_at=at))
 
-    def events(self, *, user: str | None, before: int | None, limit: int) -> tuple[AccessEvent, ...]:
+    def events(
+        self, *, user: str | None = None, before: int | None = None, limit: int = 100
+    ) -> tuple[AccessEvent, ...]:
         statement = select(schema.access_events).order_by(_EVENT.number.desc()).limit(limit)
         if user is not None:
             statement = statement.where(_EVENT.user == user)
@@ -84,11 +86,10 @@ class AccessTables(Tables):
         with self._transactions.reading() as connection:
             return _profile(connection, user)
 
-    def set_profile(self, user: str, changes: Mapping[str, str | bool | None]) -> Profile:
+    def set_profile(self, user: str, changes: Mapping[str, str | bool | None]) -> None:
         with self._transactions.writing() as connection:
             profile = replace(_profile(connection, user), **dict(changes))  # type: ignore[arg-type]
             put_rows(connection, schema.profiles, [(user, *astuple(profile))])
-        return profile
 
     def secret(self, name: str, made: str) -> str:
         kept = select(_SECRET.value).where(_SECRET.name == name)

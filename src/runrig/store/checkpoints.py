@@ -7,26 +7,19 @@ in use have numbers after those.
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_type_hints
 
 from sqlalchemy import Connection, and_, delete, select, update
 
 from runrig.domain.gangs import Assignment, Gang, GangState, Law, NodeShare, PodSet, Priority
-from runrig.domain.limits import Limits
-from runrig.domain.nodes import Flavor, Node
-from runrig.domain.pools import Cohort, Pool
+from runrig.domain.nodes import Node
 from runrig.domain.records import GangRow
 from runrig.ports.past import Declared
 from runrig.store import schema, waiting
 from runrig.store.codec import decode, dumps, encode, loads, unpacked
 
-_PARTS: Mapping[str, Any] = {
-    "flavors": tuple[Flavor, ...],
-    "cohorts": tuple[Cohort, ...],
-    "pools": tuple[Pool, ...],
-    "limits": tuple[Limits, ...],
-}
-"""A part that a checkpoint of an older release lacks is empty."""
+_PARTS: Mapping[str, Any] = {name: of for name, of in get_type_hints(Declared).items() if name != "nodes"}
+"""The other fields of `Declared`, and their types. A part that a checkpoint of an older release lacks is empty."""
 _LEVEL = 9
 _CHECKPOINT = schema.checkpoints.c
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from runrig.domain.shown.usage import UsageRow
-from runrig.domain.usage import HOUR_S, MINUTE_S
+from runrig.domain.usage import DAY_S, HOUR_S, MINUTE_S
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
-from runrig.service.usage.over_time import DAY_S, PoolPoint
+from runrig.service.usage.over_time import PoolPoint
 from runrig.service.usage.usage_queries import By, UsageQuery
 from runrig.web.charts import chart_of, gpus, in_words
 

@@ -175,7 +175,7 @@ def test_user_name_stays_with_its_account(it: Signing, running: Running) -> None
 
 def test_an_account_is_known_after_a_restart(it: Signing) -> None:
     found = it.sign_in(Browser("alice"))
-    again = Access(it.access._store, now=it.access.now, oidc=it.spec)
+    again = Access(it.access._accounts._store, now=it.access.now, oidc=it.spec)
     assert again.authentication.authenticate(found.token, ELSEWHERE) == it.ask(found.token)
     assert again.users.get("oidc:alice") == it.access.users.get("oidc:alice")
 
@@ -204,7 +204,7 @@ def test_no_token_outlives_the_sign_in(it: Signing) -> None:
 
 def test_server_without_a_provider_rejects_earlier_sign_ins(it: Signing) -> None:
     found = it.sign_in(Browser("alice"))
-    without = Access(it.access._store, now=it.access.now)
+    without = Access(it.access._accounts._store, now=it.access.now)
     with pytest.raises(NotLoggedIn):
         without.authentication.authenticate(found.token, ELSEWHERE)
     with pytest.raises(NotFound, match="single sign-on is not configured"):

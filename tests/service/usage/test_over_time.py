@@ -6,10 +6,10 @@ import pytest
 
 from runrig.domain.access import Identity, role_named
 from runrig.domain.errors import NotFound
-from runrig.domain.usage import HOUR_S, MINUTE_S
+from runrig.domain.usage import DAY_S, HOUR_S, MINUTE_S
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.service import Service
-from runrig.service.usage.over_time import DAY_S, PoolOverTime, PoolPoint
+from runrig.service.usage.over_time import PoolOverTime, PoolPoint
 from tests.worlds.service import T0, desk
 from tests.worlds.usage import TEN, example_service
 

@@ -5,12 +5,11 @@ Every change is in the audit trail.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 
-from runrig.domain.access import Profile
 from runrig.domain.errors import NotFound
-from runrig.domain.trail import AccessEvent, AccessEventKind
+from runrig.domain.trail import AccessEventKind
 from runrig.ports.access import AccessStore
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.authentication import Authentication, TokenUses
@@ -41,7 +40,7 @@ class Access:
         oidc: OidcSpec | None = None,
         credential_key: Path | None = None,
     ) -> None:
-        self._store = store
+        self.profile, self.set_profile, self.events = store.profile, store.set_profile, store.events
         self.now = now or _real_time
         self.uses = TokenUses(store)
         self._accounts = accounts = Accounts(store, self.now)
@@ -68,19 +67,6 @@ class Access:
         """Adds an entry to the audit trail without changing rows."""
         with self._accounts.changing(actor) as change:
             change.tell(kind, user, subject)
-
-    def profile(self, user: str) -> Profile:
-        return self._store.profile(user)
-
-    def set_profile(self, user: str, changes: Mapping[str, str | bool | None]) -> None:
-        """Stores *changes* by field. The caller checks whether *user* can use the pool; it is checked again at each use."""
-        self._store.set_profile(user, changes)
-
-    def events(
-        self, *, user: str | None = None, before: int | None = None, limit: int = 100
-    ) -> tuple[AccessEvent, ...]:
-        """Returns the audit trail, newest first. *before*: only entries with a lower number."""
-        return self._store.events(user=user, before=before, limit=limit)
 
 
 def _real_time() -> float:

@@ -173,15 +173,17 @@ class Notices:
         except NotFound:  # Retention deleted it in the meantime.
             return
         setting = settings.get(workflow.submitted_by)
-        happened = _happened(event)
-        if setting is None or happened is None or happened.value not in setting.when:
+        if setting is None or (found := _happened(event)) is None:
+            return
+        happened, status = found
+        if happened not in setting.when:
             return
         if event.revision <= setting.position or _too_short(workflow, happened, setting.min_run_s):
             return
-        body = _body(self._told(event, happened, workflow))
+        body = _body(self._told(event, happened, status, workflow))
         yield Delivery(str(uuid.uuid4()), setting.user, body, 0, time.time())
 
-    def _told(self, event: Event, happened: When, workflow: Workflow) -> dict[str, Any]:
+    def _told(self, event: Event, happened: When, status: WorkflowStatus, workflow: Workflow) -> dict[str, Any]:
         owner = self._user_named(workflow.submitted_by)
         # Only the owner of `up`, who sees everything, and users for whom they act have no row.
         visibility = ALL if owner is None else Visibility(Identity(owner.name, owner.grants))
@@ -198,7 +200,7 @@ class Notices:
             "id": workflow.id,
             "pool": workflow.pool,
             "user": workflow.submitted_by,
-            "status": _status(event).value,
+            "status": status.value,
             "cause": cause,
             "law": event.law,
             "at": at(event.time).isoformat(),
@@ -318,31 +320,18 @@ def _is_mail(to: str) -> bool:
     return ("@" in to and "://" not in to) or to.casefold() == "mail"
 
 
-def _happened(event: Event) -> When | None:
+def _happened(event: Event) -> tuple[When, WorkflowStatus] | None:
+    """Returns what happened, and the status of the workflow after it, for which the row of the workflow can be too new."""
     match event.action:
         case Admit():
-            return When.START
+            return When.START, WorkflowStatus.RUNNING
         case Preempt():
-            return When.PREEMPT
+            return When.PREEMPT, WorkflowStatus.PENDING
         case Abandon():
-            return When.FAIL
+            return When.FAIL, WorkflowStatus.FAILED_CANCELED
         case MoveWorkflow(status=status) if status.finished:
-            return When.DONE if status is WorkflowStatus.COMPLETED else When.FAIL
+            return When.DONE if status is WorkflowStatus.COMPLETED else When.FAIL, status
     return None
-
-
-def _status(event: Event) -> WorkflowStatus:
-    """Returns the status of the workflow after *event*, for which the row of the workflow can be too new."""
-    if isinstance(event.action, MoveWorkflow):
-        return event.action.status
-    return _AFTER[type(event.action)]
-
-
-_AFTER = {
-    Abandon: WorkflowStatus.FAILED_CANCELED,
-    Admit: WorkflowStatus.RUNNING,
-    Preempt: WorkflowStatus.PENDING,
-}
 
 
 def _too_short(workflow: Workflow, happened: When, min_run_s: int) -> bool:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from runrig.domain.plan import Action, Nominate, Preempt, Reassign, Submit, WorkflowMove
 from runrig.domain.records import Event
@@ -59,18 +60,9 @@ class LogThen:
         self._store = store
         self._upto = upto
 
-    def events(
-        self,
-        *,
-        workflow: str | None = None,
-        pool: str | None = None,
-        actions: Collection[str] = (),
-        after: int = 0,
-        limit: int | None = None,
-    ) -> tuple[Event, ...]:
+    def events(self, **asked: Any) -> tuple[Event, ...]:
         """As in `ports.store.EventLog`."""
-        found = self._store.log.events(workflow=workflow, pool=pool, actions=actions, after=after, limit=limit)
-        return tuple(event for event in found if event.revision <= self._upto)
+        return tuple(event for event in self._store.log.events(**asked) if event.revision <= self._upto)
 
     def latest(self, workflow: str, most: int) -> tuple[tuple[Event, ...], int]:
         found = self.events(workflow=workflow)

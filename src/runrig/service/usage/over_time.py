@@ -10,7 +10,6 @@ from runrig.ports.usage import Summed, SumsQuery, UsageStore
 from runrig.service.usage.follower import Follower
 from runrig.service.usage.summed import in_memory, summed
 
-DAY_S = 24 * HOUR_S
 Parts = dict[str, int]
 """GPU × microseconds by column; "low": the part of "held" that is LOW work. Columns of `TREE` begin with its name."""
 

@@ -11,7 +11,7 @@ from runrig.domain.access import Permission, allows
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import top_level
 from runrig.domain.shown.usage import Usage, UsageRow
-from runrig.domain.usage import COLUMNS, FLAVOR, HOUR_S, KEYS, MICROSECONDS, QUOTA, TREE, WORK, Hour
+from runrig.domain.usage import COLUMNS, DAY_S, FLAVOR, HOUR_S, KEYS, MICROSECONDS, QUOTA, TREE, WORK, Hour
 from runrig.domain.value import at
 from runrig.ports.clock import Clock
 from runrig.ports.usage import Summed, SumsQuery, UsageStore
@@ -21,7 +21,6 @@ from runrig.service.usage.follower import Follower
 from runrig.service.usage.over_time import PoolOverTime, over_time
 from runrig.service.usage.summed import summed
 
-DAY_S = 24 * HOUR_S
 USUAL_S = 7 * DAY_S
 MOST_ROWS = 20_000
 

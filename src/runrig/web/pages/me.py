@@ -12,12 +12,13 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.instants import UNITS_S, seconds_of
 from runrig.domain.notices import USUAL, When, place
 from runrig.domain.shown.limits import Limit
+from runrig.domain.usage import DAY_S
 from runrig.http import browsers
 from runrig.http.permissions import Asking, needs
 from runrig.http.routing import Asked, Serving
 from runrig.service.rights import Asker
 from runrig.service.service import Service
-from runrig.service.usage.usage_queries import DAY_S, By, UsageQuery
+from runrig.service.usage.usage_queries import By, UsageQuery
 from runrig.web.asking import Filled
 from runrig.web.pages.limits import WORDS
 from runrig.web.rendering import capital, html
