@@ -353,7 +353,7 @@ def _dry_runs(state: State, runs: int) -> Measured:
     for at in range(4 * runs):
         new = gang(f"mine-{at}/g", 1, gpus=1 + at % 4, pool=f"p{37 * at % waiting.POOLS:04}", at=NOW)
         start = process_time()
-        (found,) = dry_run(state, [new], NOW)
+        (found,) = drained(dry_run(state, [new], NOW))
         seconds.append(process_time() - start)
         if at < 4:
             answer = in_fork(lambda new=new: _queued(state, new), None)  # type: ignore[misc]

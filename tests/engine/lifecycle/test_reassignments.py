@@ -6,6 +6,7 @@ from runrig.domain.blockers import Verdict
 from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import GangState, Priority
 from runrig.domain.plan import Queue, Reassign, SetPriority, Unqueue
+from runrig.domain.steps import drained
 from runrig.domain.workflows import Status
 from runrig.engine.foresight.dry_run import dry_run
 from runrig.engine.lifecycle import holds
@@ -84,10 +85,10 @@ def test_a_dry_run_shows_the_effect_and_leaves_no_trace() -> None:
     world = crowded()
     before = world.state.rows()
     gangs = [each.gang for each in reassign(world.state, "w-1", pool="b").actions if isinstance(each, Queue)]
-    (found,) = dry_run(world.state, gangs, world.now)
+    (found,) = drained(dry_run(world.state, gangs, world.now))
     assert (found.verdict, found.nodes) == (Verdict.STARTS, ("n0",))
     gangs = [each.gang for each in reassign(world.state, "w-1", priority=HIGH).actions if isinstance(each, Queue)]
-    assert [each.verdict for each in dry_run(world.state, gangs, world.now)] == [Verdict.WAITS]
+    assert [each.verdict for each in drained(dry_run(world.state, gangs, world.now))] == [Verdict.WAITS]
     assert world.state.rows() == before
     assert world.cycle() == []
 

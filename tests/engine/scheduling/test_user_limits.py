@@ -196,7 +196,7 @@ def test_a_dry_run_of_a_submission_counts_towards_the_limit_of_its_user() -> Non
     spec = workflow("new", task("t", 1))
     for user, words in (("cy", ["cy uses 2 GPUs; the limit of lab for one user is 2"]), ("ann", [])):
         like = replace(world.state.workflows["a-1"], id="new-1", name="new", submit_time=99.0, submitted_by=user)
-        (found,) = dry_run(world.state, [gang_of(like, spec.groups[0])], 99.0)
+        (found,) = drained(dry_run(world.state, [gang_of(like, spec.groups[0])], 99.0))
         assert [str(each) for each in found.reasons] == words
         assert found.verdict.starts == (user == "ann")
 

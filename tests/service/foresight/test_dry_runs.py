@@ -12,6 +12,7 @@ from runrig.domain.gangs import Gang, Priority
 from runrig.domain.nodes import Node
 from runrig.domain.plan import Admit, Nominate, Queue
 from runrig.domain.reasons import Code
+from runrig.domain.steps import drained
 from runrig.domain.value import at, utc
 from runrig.engine.foresight.dry_run import dry_run
 from runrig.engine.scheduling.admission import decide
@@ -50,7 +51,7 @@ def test_dry_run_predicts_the_next_cycle(tmp_path: Path, seed: int) -> None:
                 twin = State.load(it.store.load(), fixed_nodes=True, topology=True)
                 with it.service._transactor.reading() as state:
                     before = state.rows()
-                    (found,) = dry_run(state, [gang], it.time[0])
+                    (found,) = drained(dry_run(state, [gang], it.time[0]))
                     assert state.rows() == before
                 assert found.verdict is next_cycle(twin, gang, it.time[0])
                 assert bool(found.reasons) == (found.verdict is Verdict.WAITS)

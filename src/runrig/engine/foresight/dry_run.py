@@ -12,7 +12,7 @@ from runrig.domain.pools import paused_through
 from runrig.domain.reasons import Reason
 from runrig.domain.shown.dry_run import GroupDryRun
 from runrig.domain.shown.why import reason_paused
-from runrig.domain.steps import drained
+from runrig.domain.steps import Steps, drained
 from runrig.engine.explain.why import explain, of_budgets
 from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.state.state import State
@@ -26,7 +26,7 @@ _WAITS = (GangState.PENDING, GangState.NOMINATED)
 
 def dry_run(
     state: State, gangs: Sequence[Gang], now: float, *, most_looks: int = MOST_LOOKS
-) -> tuple[GroupDryRun, ...]:
+) -> Steps[tuple[GroupDryRun, ...]]:
     """One result per gang of *gangs*, which belong to one workflow. Gangs of it that are waiting are replaced by these.
 
     Empty if it has started in the meantime, or if another workflow has its name. Does not change *state*.
@@ -41,6 +41,7 @@ def dry_run(
     outside = _outside(state, gangs[0]) if gangs else ()
     if outside:
         return tuple(GroupDryRun(name, Verdict.WAITS, reasons=outside) for name in groups.values())
+    yield
     with OnTrial(ledger, now) as trial:
         for entry in there:
             trial.apply(Unqueue(entry.gang.id))

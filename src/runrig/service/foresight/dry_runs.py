@@ -33,7 +33,7 @@ class DryRuns:
         """Returns what the next cycle would do with *gangs*; None if that is unknown. *elements*: how many the array has,
         which may be more than *gangs*; 0: not an array.
         """
-        found, _ = self._asker.ask(dry_run, tuple(gangs), self._clock.now(), here=_DRY_RUN_HERE)
+        found, _ = self._asker.ask_steps(dry_run, tuple(gangs), self._clock.now(), here=_DRY_RUN_HERE)
         if not found:
             return None
         names = self._workflows.names(visibility)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from runrig.domain.errors import Unavailable
@@ -43,14 +44,6 @@ class Asker:
         self._mirror = mirror
         self._metrics = metrics
 
-    def ask(self, ask: Callable[..., T], *args: Any, here: Callable[..., T] | None = None) -> tuple[T, int]:
-        """Returns the result of *ask*, which does not change the state. *here*: used by the server instead, under its lock."""
-        found = self._of_mirror_at_once(Question(ask, args, self._transactor.stored))
-        if found is not None:
-            return found
-        with self._transactor.reading() as state:
-            return (here or ask)(state, *args), state.revision
-
     def ask_steps(
         self,
         ask: Callable[..., Steps[T]],
@@ -58,11 +51,14 @@ class Asker:
         here: Callable[..., Steps[T]] | None = None,
         fresh_starts: int = MOST_FRESH_STARTS,
     ) -> tuple[T, int]:
-        """Like `ask`, for a function that works in steps: if the server answers, others get the lock between steps.
+        """Returns the result of *ask*, which does not change the state. *here*: used by the server instead, under its lock, which
+        others get between steps.
 
         After *fresh_starts* restarts because of commits, it answers without a break.
         """
-        found = self._of_mirror_at_once(Question(_in_one, (ask, *args), self._transactor.stored))
+        found = None
+        with suppress(GivenUp):  # Its answer takes too long.
+            found = self._of_mirror(Question(_in_one, (ask, *args), self._transactor.stored), ANSWER_S)
         if found is None:
             found = self._here_in_steps(here or ask, *args, fresh_starts=fresh_starts)
         if found is not None:
@@ -126,13 +122,6 @@ class Asker:
                     except StopIteration as ended:
                         return ended.value, revision
         return None
-
-    def _of_mirror_at_once(self, question: Question[T]) -> tuple[T, int] | None:
-        """As `_of_mirror`; None also if the answer takes too long."""
-        try:
-            return self._of_mirror(question, ANSWER_S)
-        except GivenUp:
-            return None
 
     def _of_mirror(self, question: Question[T], within_s: float, sent: Sent = lambda _: None) -> tuple[T, int] | None:
         """Returns the mirror's answer; None without a mirror. Raises GivenUp."""
