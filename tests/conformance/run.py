@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 from runrig.domain.kueue import Settings
-from runrig.service.simulate.simulate import Options, outcome
+from runrig.service.simulate.simulate import Options
 from runrig.wire.simulate import as_line
 from tests.conformance import manifests, systems
 from tests.conformance.cases import Case
+from tests.service.simulate.simulations import outcome
 
 Answer = dict[str, Any]
 

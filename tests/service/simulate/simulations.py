@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from runrig.domain.errors import InvalidInput
-from runrig.service.simulate.simulate import Options, outcome
-from runrig.wire.simulate import as_line
+from runrig.service.simulate.simulate import Options, start
+from runrig.wire.simulate import Outcome, as_line
 from tests.worlds.manifests import group, manifest, pod
 
 
@@ -21,8 +21,16 @@ def folder(**files: str) -> Callable[[str], str]:
     return read
 
 
+def outcome(text: str | bytes, name: str, options: Options | None = None, **files: str) -> Outcome:
+    """Of the whole run."""
+    run = start(text, name, options or Options(), folder(**files))
+    for _ in run.steps():
+        pass
+    return run.outcome()
+
+
 def line(text: str, options: Options | None = None, **files: str) -> Any:
-    return json.loads(as_line(outcome(text, "test.yaml", options, folder(**files))))
+    return json.loads(as_line(outcome(text, "test.yaml", options, **files)))
 
 
 def cell(nominal: int, usage: int, available: int, potential: int, **more: int) -> dict[str, int]:

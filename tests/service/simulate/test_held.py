@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from runrig.service.simulate.simulate import Options, outcome, parse_gates
-from tests.service.simulate.simulations import FLAVOR, job, kueue, line, manifests, queue, stamp, workload
+from runrig.service.simulate.simulate import Options, parse_gates
+from tests.service.simulate.simulations import FLAVOR, job, kueue, line, manifests, outcome, queue, stamp, workload
 
 TO_THE_END = Options(cycles=0)
 

@@ -6,7 +6,7 @@ import pytest
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.kueue import Settings
-from runrig.service.simulate.simulate import Options, outcome, parse_gates
+from runrig.service.simulate.simulate import Options, parse_gates
 from tests.service.simulate.simulations import (
     FLAVOR,
     LATEST,
@@ -17,6 +17,7 @@ from tests.service.simulate.simulations import (
     kueue,
     line,
     manifests,
+    outcome,
     queue,
     running,
     share,

@@ -9,9 +9,9 @@ import pytest
 from runrig.domain.kueue import Settings
 from runrig.domain.pools import HOSTNAME
 from runrig.kueue.run import MOST_IDLE
-from runrig.service.simulate.simulate import Options, outcome
+from runrig.service.simulate.simulate import Options
 from runrig.wire.simulate import as_line
-from tests.service.simulate.simulations import kueue, line, manifests, pods, queue, workload
+from tests.service.simulate.simulations import kueue, line, manifests, outcome, pods, queue, workload
 from tests.worlds.manifests import group, manifest
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runrig.kueue.read import Manifests
 
 __all__ = [
-    "GATES", "Options", "Run", "is_kubernetes", "outcome", "parse_gates", "parse_strategies", "start", "start_together",
+    "GATES", "Options", "Run", "is_kubernetes", "parse_gates", "parse_strategies", "start", "start_together",
 ]  # fmt: skip
 
 _API_VERSION = "apiVersion"
@@ -42,14 +42,6 @@ class Run(Protocol):
 
     def outcome(self) -> Outcome:
         """Returns the outcome so far."""
-
-
-def outcome(data: bytes | str, name: str, options: Options | None = None, read: ReadText | None = None) -> Outcome:
-    """Runs the scenario *data* to its end; *name* is its name in the outcome. Raises as `start`."""
-    run = start(data, name, options or Options(), read or _read_none)
-    for _ in run.steps():
-        pass
-    return run.outcome()
 
 
 def start_together(files: Iterable[tuple[str, bytes]], name: str, options: Options) -> Run:
@@ -101,10 +93,6 @@ def _check_read(manifests: "Manifests") -> None:
             for file, each in zip(files, manifests.warnings, strict=True)
         )
         raise InvalidInput.one(f"nothing in {'these files' if any(files) else 'this file'} can be simulated: {skipped}")
-
-
-def _read_none(file: str) -> str:
-    raise InvalidInput.one(f"{file}: this scenario cannot read other files")
 
 
 def is_kubernetes(data: bytes | str) -> bool:
