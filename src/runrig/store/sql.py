@@ -4,7 +4,7 @@ One transaction per commit, which begins by advancing the revision: a server tha
 writes nothing. Where servers take turns (`store.election`) each writing transaction also checks the epoch.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.notices import NoticeStore
-from runrig.ports.store import NOTHING, SpecText, StoredWorkflow, WorkflowQuery, WorkflowTotals
+from runrig.ports.store import ALIVE, NOTHING, SpecText, StoredWorkflow, WorkflowQuery, WorkflowTotals
 from runrig.store import chain, ordering, schema, sums
 from runrig.store.access import AccessTables
 from runrig.store.code import SqlCode
@@ -37,7 +37,6 @@ from runrig.store.tasks import SqlTasks
 from runrig.store.transactions import Tables, Transactions
 from runrig.store.usage import SqlUsage
 
-_LIVE = tuple(status for status in WorkflowStatus if not status.finished)
 _WORKFLOW = schema.workflows.c
 _GROUP = schema.groups.c
 _TASK = schema.tasks.c
@@ -199,7 +198,7 @@ class SqlStore(Tables):
 
     def load(self) -> Loaded:
         """Returns everything that is live, all pools, and the used numbers; sorted by key, flavors by position."""
-        live = _WORKFLOW.status.in_(_LIVE)
+        live = _WORKFLOW.status.in_(ALIVE)
         ids = select(_WORKFLOW.id).where(live)
         specs = select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(select(_WORKFLOW.spec_hash).where(live)))
         numbers = select(_WORKFLOW.name, func.max(_WORKFLOW.number)).group_by(_WORKFLOW.name)
@@ -215,8 +214,8 @@ class SqlStore(Tables):
                 groups=read("Group", schema.groups.c.workflow.in_(ids)),
                 tasks=read("Task", schema.tasks.c.workflow.in_(ids)),
                 gangs=read("GangRow"),
-                specs=_pairs(connection.execute(specs)),
-                numbers=_highest(_pairs(connection.execute(numbers)), past_numbers(connection)),
+                specs=dict(connection.execute(specs).all()),
+                numbers=_highest(dict(connection.execute(numbers).all()), past_numbers(connection)),
                 limits=read("Limits"),
                 spent=read("Spent"),
             )
@@ -230,7 +229,7 @@ class SqlStore(Tables):
         raise NotFound(f"no specification has the hash {hash!r}. It may have been deleted by retention")
 
     def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
-        return _pairs(self._rows(select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(sorted(hashes)))))
+        return dict(self._rows(select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(sorted(hashes)))))
 
     def head(self, id: str) -> Workflow:
         with self.transactions.reading() as connection:
@@ -258,7 +257,7 @@ class SqlStore(Tables):
             return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
     def elements(self, id: str) -> Mapping[str, Status]:
-        return _pairs(self._rows(select(_GROUP.name, _GROUP.status).where(_GROUP.workflow == id)))
+        return dict(self._rows(select(_GROUP.name, _GROUP.status).where(_GROUP.workflow == id)))
 
     def totals(self, query: WorkflowQuery, at: float, most: int) -> WorkflowTotals:
         with self.transactions.reading() as connection:
@@ -337,10 +336,6 @@ def _sorted(connection: Connection, kind: str, statement: Select[Any], values: M
     rows = connection.execute(statement, values).mappings().all()
     of_row = KINDS[kind].of_row
     return tuple(of_row(row) for row in sorted(rows, key=lambda row: tuple(row[key] for key in keys)))
-
-
-def _pairs(rows: Iterable[Any]) -> dict[str, Any]:
-    return {row[0]: row[1] for row in rows}
 
 
 def _highest(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from sqlalchemy import JSON, Boolean, Column, Connection, Double, LargeBinary, T
 from sqlalchemy.types import TypeEngine
 
 from runrig.domain.limits import SETTING
-from runrig.domain.workflow_status import WorkflowStatus
+from runrig.ports.store import ALIVE
 from runrig.store import schema
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 
@@ -15,7 +15,7 @@ _TABLES = tuple(table for table in schema.metadata.sorted_tables if table not in
 """The log is checked on reading, because it can be long. Servers do not take turns on SQLite."""
 
 _TIME = "DDDD-DD-DD DD:DD:DD.DDDDDD".replace("D", "[0-9]")
-_LIVE = ", ".join(f"'{status.value}'" for status in WorkflowStatus if not status.finished)
+_LIVE = ", ".join(f"'{status}'" for status in ALIVE)
 _TOGETHER = {
     schema.workflows: {
         "id": "id = name || '-' || number",

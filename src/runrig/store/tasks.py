@@ -5,9 +5,8 @@ from typing import Any
 
 from sqlalchemy import Select, case, exists, func, select
 
-from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, Workflow
-from runrig.ports.store import TaskCount, TaskQuery
+from runrig.ports.store import ALIVE, TaskCount, TaskQuery
 from runrig.store import schema
 from runrig.store.filters import filters, given, one_of
 from runrig.store.rows import KINDS
@@ -16,7 +15,6 @@ from runrig.store.transactions import Tables
 _TASK = schema.tasks.c
 _WORKFLOW = schema.workflows.c
 _LIVE = frozenset(status.value for status in Status if not status.finished)
-_ALIVE = [status for status in WorkflowStatus if not status.finished]
 _FIRST = (Status.SCHEDULING, Status.INITIALIZING, Status.RUNNING)
 _NEWEST = (_WORKFLOW.submit_time.desc(), _WORKFLOW.number.desc(), _WORKFLOW.id)
 
@@ -73,7 +71,7 @@ class SqlTasks(Tables):
 def _conditions(query: TaskQuery) -> list[Any]:
     found = [*filters(query.workflows), *_of_tasks(query)]
     if query.statuses and _LIVE.issuperset(query.statuses):  # Unfinished workflows have an index.
-        found.append(_WORKFLOW.status.in_(_ALIVE))
+        found.append(_WORKFLOW.status.in_(ALIVE))
     return found
 
 

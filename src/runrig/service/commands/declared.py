@@ -24,8 +24,7 @@ def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] |
         case None:
             return None
         case Flavor():
-            taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in record.taints]
-            return {"node_labels": dict(record.node_labels), "taints": taints, "allow": list(record.allow)}
+            return {"node_labels": dict(record.node_labels), "taints": record.taints, "allow": record.allow}
         case Grant():
             return {"role": str(record)}
         case Cohort():

@@ -19,6 +19,7 @@ from runrig.domain.settings import named
 from runrig.domain.shown.history import PoolChange, PoolFieldEdit, PoolPast, PoolThen
 from runrig.domain.shown.pools import fields_of
 from runrig.domain.value import at as to_time
+from runrig.engine.lifecycle.subpools import children_of
 from runrig.ports.clock import Clock
 from runrig.ports.store import ChangesQuery, Store
 from runrig.service.queries.visibility import ALL, Visibility
@@ -92,10 +93,7 @@ class History:
             raise self._not_there_yet(name, at)
         pools = {each: action.pool for each, (action, _) in events.items()}
         views = {each: _then(pools, each, change) for each, (_, change) in events.items()}
-        below = sorted(
-            each.name for each in pools.values() if each.parent == name and each.state is not PoolState.ARCHIVED
-        )
-        return PoolPast(to_time(at), views[name], tuple(views[each] for each in below))
+        return PoolPast(to_time(at), views[name], tuple(views[each.name] for each in children_of(pools, name)))
 
     def _stood(self, top: str, at: float) -> Iterator[tuple[PutPool, PoolChange]]:
         for event in self._store.log.pools_at(top, at):
@@ -210,9 +208,8 @@ def _kind(edit: PoolFieldEdit) -> What:
 
 def _then(pools: Mapping[str, Pool], name: str, changed: PoolChange) -> PoolThen:
     pool = pools[name]
-    below = [each for each in pools.values() if each.parent == name and each.state is not PoolState.ARCHIVED]
     quota = _gpus(pool) if pool.state is PoolState.ACTIVE else 0
-    unallocated = quota - sum(_gpus(each) for each in below)
+    unallocated = quota - sum(_gpus(each) for each in children_of(pools, name))
     settings = fields_of(pool, pools[pool.parent] if pool.parent else pool)
     return PoolThen(**settings, quota=quota, unallocated=unallocated, changed=changed)
 
