@@ -16,7 +16,8 @@ from runrig.engine.lifecycle.submission_gate import check_again
 from runrig.engine.quota.limits import promises
 from runrig.engine.quota.pool_tree import summed
 from runrig.engine.quota.quota_node import within_promise
-from runrig.engine.state.state import ON_NODES, State
+from runrig.engine.state.state import State
+from runrig.engine.state.tables import ON_NODES
 
 
 def reassign(state: State, workflow_id: str, *, pool: str | None = None, priority: Priority | None = None) -> Plan:

@@ -1,46 +1,28 @@
 """The rows of a state: all of them, and those changed by actions since the last commit, which writes them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-from runrig.domain.budgets import Scope
 from runrig.domain.records import GangRow, Loaded, RowChange
-from runrig.domain.workflows import GroupKey, TaskKey
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.state.tables import Tables
+from runrig.engine.state.tables import ChangedRows, Tables
 
 
-@dataclass(slots=True)
-class ChangedRows:
-    """Keys of rows, one set per kind of record: gangs by id, everything else as in `domain.records.RowChange`."""
-
-    flavors: set[str] = field(default_factory=set)
-    nodes: set[str] = field(default_factory=set)
-    cohorts: set[str] = field(default_factory=set)
-    pools: set[str] = field(default_factory=set)
-    limits: set[str] = field(default_factory=set)
-    spent: set[Scope] = field(default_factory=set)
-    workflows: set[str] = field(default_factory=set)
-    groups: set[GroupKey] = field(default_factory=set)
-    tasks: set[TaskKey] = field(default_factory=set)
-    gangs: set[str] = field(default_factory=set)
-
-    def of(self, state: Tables) -> Iterator[RowChange]:
-        """Yields the rows in their current form. A row that no longer exists is deleted."""
-        yield from (RowChange("Cohort", (name,), state.cohorts.get(name)) for name in sorted(self.cohorts))
-        declared = state.ledger.users.declared
-        yield from (RowChange("Limits", (user,), declared.get(user)) for user in sorted(self.limits))
-        spent = state.budgets.spent
-        yield from (RowChange("Spent", scope, spent.get(scope)) for scope in sorted(self.spent))
-        yield from (RowChange("Flavor", (name,), state.flavors.get(name)) for name in sorted(self.flavors))
-        yield from (RowChange("Node", (name,), state.nodes.get(name)) for name in sorted(self.nodes))
-        yield from (RowChange("Pool", (name,), state.pools.get(name)) for name in sorted(self.pools))
-        for id in sorted(self.gangs):
-            entry = state.ledger.entries.get(id)
-            yield RowChange("GangRow", (id,), None if entry is None else gang_row(entry))
-        yield from (RowChange("Group", key, state.groups.get(key)) for key in sorted(self.groups))
-        yield from (RowChange("Task", tuple(key), state.tasks.get(key)) for key in sorted(self.tasks))
-        yield from (RowChange("Workflow", (id,), state.workflows.get(id)) for id in sorted(self.workflows))
+def changed_rows(state: Tables, changed: ChangedRows) -> Iterator[RowChange]:
+    """Yields the rows in their current form. A row that no longer exists is deleted."""
+    yield from (RowChange("Cohort", (name,), state.cohorts.get(name)) for name in sorted(changed.cohorts))
+    declared = state.ledger.users.declared
+    yield from (RowChange("Limits", (user,), declared.get(user)) for user in sorted(changed.limits))
+    spent = state.budgets.spent
+    yield from (RowChange("Spent", scope, spent.get(scope)) for scope in sorted(changed.spent))
+    yield from (RowChange("Flavor", (name,), state.flavors.get(name)) for name in sorted(changed.flavors))
+    yield from (RowChange("Node", (name,), state.nodes.get(name)) for name in sorted(changed.nodes))
+    yield from (RowChange("Pool", (name,), state.pools.get(name)) for name in sorted(changed.pools))
+    for id in sorted(changed.gangs):
+        entry = state.ledger.entries.get(id)
+        yield RowChange("GangRow", (id,), None if entry is None else gang_row(entry))
+    yield from (RowChange("Group", key, state.groups.get(key)) for key in sorted(changed.groups))
+    yield from (RowChange("Task", tuple(key), state.tasks.get(key)) for key in sorted(changed.tasks))
+    yield from (RowChange("Workflow", (id,), state.workflows.get(id)) for id in sorted(changed.workflows))
 
 
 def rows_of(state: Tables) -> Loaded:

@@ -5,11 +5,10 @@ disagree. It records which rows an action changes, for the next commit.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from heapq import heappush
+from collections.abc import Iterable
 
 from runrig.domain.errors import At
-from runrig.domain.nodes import Flavor, Node
+from runrig.domain.nodes import Node
 from runrig.domain.plan import (
     Abandon,
     Action,
@@ -36,70 +35,41 @@ from runrig.domain.plan import (
     Unqueue,
     WorkflowMove,
 )
-from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Loaded, RowChange
 from runrig.domain.replacing import replace
 from runrig.domain.subjects import gang_id_of, workflow_of
 from runrig.domain.transitions import TASK, check
-from runrig.domain.workflows import Group, GroupKey, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec, left_out
-from runrig.engine.ledger.ledger import Ledger
+from runrig.domain.workflows import Group, Status, Task, TaskKey, Workflow, left_out
 from runrig.engine.placement.pod_slots import LastSlots, PodSlot
 from runrig.engine.state import timing
 from runrig.engine.state.attempts import began, new_attempt, queue_tasks, start_tasks, started_again, unqueue_tasks
-from runrig.engine.state.budgets import Budgets
 from runrig.engine.state.counting import count
-from runrig.engine.state.deadlines import GroupDeadline, deadlines_of
 from runrig.engine.state.dependents import Dependents
-from runrig.engine.state.group_table import GroupTable
 from runrig.engine.state.left_alone import end_all, leave_alone, take_up
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
 from runrig.engine.state.rejections import flavors_freed, rejected_in, rejected_on
-from runrig.engine.state.rows import ChangedRows, rows_of
-from runrig.engine.state.task_table import TaskTable
-
-ON_NODES = (Status.INITIALIZING, Status.RUNNING)
+from runrig.engine.state.rows import changed_rows, rows_of
+from runrig.engine.state.tables import ChangedRows, Tables
 
 
-class State:
+class State(Tables):
     """One server's working copy. Not thread-safe: the caller holds a lock.
 
     *fixed_nodes*: gangs that do not fit even in the empty cluster are rejected (rule P3). *topology*: pools may have topology
     keys.
-    *active*: attempts on nodes; *unsteady*: those of them that are not running yet, or that restart.
-    *current*: per group, the latest attempt of each pod. Only kept once some pod has a second attempt, which is rare.
-    *alive*: per pool, number of workflows that have not ended. *waiting*: per top-level pool and user, those that are PENDING;
-    with `EVERYWHERE`, over all pools.
-    *on_hold*: workflows on hold; *aside*: those of them that were set aside (rule W8).
+    *on_hold*: workflows on hold.
     *taken_over*: nodes as the backend reported them when they were last adopted.
     *dependents*: an index of dependencies on other workflows (rule W5).
-    *deadlines*: a heap; outdated entries are skipped when they are due.
     """
 
     def __init__(self, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> None:
+        super().__init__(place=place)
         self.fixed_nodes = fixed_nodes
         self.topology = topology
-        self.revision = 0
-        self.ledger = Ledger(place=place, user_of=self._user_of)
-        self.nodes: dict[str, Node] = {}
         self.taken_over: dict[str, Node] = {}
-        self.workflows: dict[str, Workflow] = {}
-        self.groups = GroupTable()
-        self.tasks = TaskTable()
-        self.specs: dict[str, WorkflowSpec] = {}
-        self.numbers: dict[str, int] = {}
-        self.active: set[TaskKey] = set()
-        self.unsteady: set[TaskKey] = set()
-        self._on_nodes: Counter[GroupKey] = Counter()
-        self.alive: Counter[str] = Counter()
-        self.waiting: Counter[tuple[str, str]] = Counter()
         self.on_hold: set[str] = set()
-        self.aside: set[str] = set()
-        self.current: dict[GroupKey, dict[str, int]] = {}
-        self.deadlines: list[GroupDeadline] = []
         self._spec_uses: Counter[str] = Counter()
         self.dependents = Dependents()
-        self.budgets = Budgets()
-        self._changed = ChangedRows()
         self._slots = LastSlots()
 
     @classmethod
@@ -142,60 +112,11 @@ class State:
         state._changed = ChangedRows()
         return state
 
-    # ------------------------------------------------------------ reading
-
-    @property
-    def flavors(self) -> Mapping[str, Flavor]:
-        return self.ledger.flavors
-
-    @property
-    def cohorts(self) -> Mapping[str, Cohort]:
-        return self.ledger.cohorts
-
-    @property
-    def pools(self) -> Mapping[str, Pool]:
-        return self.ledger.pools
-
-    def _user_of(self, workflow: str) -> str:
-        return self.workflows[workflow].submitted_by if workflow in self.workflows else ""
-
-    def spec_of(self, workflow: str) -> WorkflowSpec:
-        return self.specs[self.workflows[workflow].spec_hash]
-
-    def group_spec(self, key: GroupKey) -> GroupSpec:
-        return self.spec_of(key[0]).group(key[1])
-
-    def current_tasks(self, key: GroupKey) -> list[Task]:
-        """The latest attempt of each pod of a group, by name. O(its pods)."""
-        pods = self.current.get(key)
-        if pods is not None:
-            return [self.tasks[TaskKey(key[0], name, retry)] for name, retry in sorted(pods.items())]
-        firsts = (self.tasks.find(TaskKey(key[0], name, 0)) for name in sorted(self._pod_names(key)))
-        return [task for task in firsts if task is not None]
-
-    def _pod_names(self, key: GroupKey) -> Iterator[str]:
-        return (spec.pod_name(index) for spec in self.group_spec(key).tasks for index in range(spec.pods))
-
-    def on_nodes(self, key: GroupKey) -> int:
-        """How many pods of a group are INITIALIZING or RUNNING."""
-        return self._on_nodes[key]
-
-    def attempts(self, workflow: str, pod: str) -> list[Task]:
-        """Every attempt of a pod, first to last."""
-        found: list[Task] = []
-        while (key := TaskKey(workflow, pod, len(found))) in self.tasks:
-            found.append(self.tasks[key])
-        return found
-
     def slot(self, task: Task) -> PodSlot | None:
         """The pod's current slot in its gang; the attempt runs elsewhere if that node is lost. None: there are no nodes."""
         entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
         slots = [] if entry is None else self._slots.of(entry.placement, task.spec)
         return slots[task.index] if slots else None
-
-    def groups_of(self, workflow: str) -> list[Group]:
-        """The groups of a workflow, in the order of the file."""
-        return [self.groups[workflow, each.name] for each in self.spec_of(workflow).groups]
 
     # ------------------------------------------------------------ changing
 
@@ -300,31 +221,6 @@ class State:
         self._changed.workflows.add(action.workflow)
         self._put_workflow(*self.dependents.follow(self, moved))
 
-    def put_task(self, task: Task) -> None:
-        key, group = task.key, (task.workflow, task.group)
-        if task.retry_id or group in self.current:
-            if group not in self.current:
-                self.current[group] = {
-                    name: 0 for name in self._pod_names(group) if TaskKey(group[0], name, 0) in self.tasks
-                }
-            self.current[group][task.name] = task.retry_id
-        self.tasks[key] = task
-        if (on_nodes := task.status in ON_NODES) != (key in self.active):
-            self._on_nodes[group] += 1 if on_nodes else -1
-            (self.active.add if on_nodes else self.active.remove)(key)
-        unsteady = on_nodes and (task.restarting or task.status is not Status.RUNNING)
-        (self.unsteady.add if unsteady else self.unsteady.discard)(key)
-        self._changed.tasks.add(key)
-
-    def put_group(self, group: Group) -> None:
-        key = (group.workflow, group.name)
-        spec, before = self.spec_of(group.workflow), self.groups.get(key)
-        known = () if before is None else deadlines_of(spec, before)
-        for deadline in [each for each in deadlines_of(spec, group) if each not in known]:
-            heappush(self.deadlines, deadline)
-        self.groups[key] = group
-        self._changed.groups.add(key)
-
     def _move_task(self, action: MoveTask | RetryTask | RestartTask, at: float) -> None:
         task = self.tasks[action.key]
         match action:
@@ -365,17 +261,12 @@ class State:
         elif isinstance(action, Admit):
             start_tasks(self, (workflow, name), action.placement)
 
-    def drop_task(self, task: Task) -> None:
-        del self.tasks[task.key]
-        self.current.get((task.workflow, task.group), {}).pop(task.name, None)
-        self._changed.tasks.add(task.key)
-
     # ------------------------------------------------------------ rows
 
     def take_changes(self) -> tuple[RowChange, ...]:
         """Returns the rows that changed since the last call, and removes finished workflows from memory."""
         changed, self._changed = self._changed, ChangedRows()
-        changes = tuple(changed.of(self))
+        changes = tuple(changed_rows(self, changed))
         for id in sorted(changed.workflows):
             if self.workflows[id].status.finished:
                 self._forget(id)
