@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -50,7 +49,7 @@ from runrig.service.queries.would_start import ChangeQueries
 from runrig.service.runtime import drain_sweep, logs, retention
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.reconciler import Reconciler
-from runrig.service.runtime.transactor import APPLY, Listener, Transactor
+from runrig.service.runtime.transactor import APPLY, Transactor
 from runrig.service.usage.follower import Follower
 from runrig.service.usage.held import held_so_far
 from runrig.service.usage.usage_queries import UsageQueries
@@ -104,6 +103,7 @@ class Service:
         self._transactor = Transactor(
             store, clock, fixed_nodes=backend.fixed_nodes, topology=backend.topology, metrics=self.metrics
         )
+        self.listening = self._transactor.listening
         self.asker = Asker(self._transactor, mirror, self.metrics)
         sweeps = drain_sweep.DrainSweep(self._transactor, store, clock, drain_sweep_s)
         self.usage = Follower(store, clock)
@@ -162,14 +162,13 @@ class Service:
         self.sessions = Sessions(self.workflow_queries, backend, self.access, self.metrics.sessions)
         self.feed = Feed(self._transactor, store, numbered=not backend.queues)
         self.past = Past(store, backend, clock, self.feed, self.history)
-        self.keeper = Keeper(store.past, self._transactor.listening, self.past.rest, store.snapshots)
+        self.keeper = Keeper(store.past, self.listening, self.past.rest, store.snapshots)
 
     def _make_followers(self, store: Store, clock: Clock, notify: NotifySpec, address: str) -> None:
         """Makes the parts with threads of their own."""
         self.usage_queries = UsageQueries(store.usage, clock, self.usage, self.queries)
-        listening = self._transactor.listening
         ways = Webhook(notify.allow), Mail(notify.smtp)
-        self.notices = Notices(store, self.access.users.known, listening, self.metrics, *ways, address)
+        self.notices = Notices(store, self.access.users.known, self.listening, self.metrics, *ways, address)
         parts = (self.usage, self.retention, self.keeper, self.notices, self.leases)
         self._threads = [each.thread for each in parts]
 
@@ -211,10 +210,6 @@ class Service:
         self._backend.close()
         self._store.close()
         self._transactor.close()
-
-    def listening(self, listener: Listener, workflow: str | None = None) -> AbstractContextManager[None]:
-        """As `Transactor.listening`."""
-        return self._transactor.listening(listener, workflow)
 
     def accept_clock(self, *, user: str) -> ClockAccepted:
         """Accepts the system clock as it is now. Limits that are due by it are handled immediately."""

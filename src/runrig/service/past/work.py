@@ -13,7 +13,7 @@ from runrig.engine.state.moves import workflow_moved
 from runrig.engine.state.state import State
 from runrig.ports.past import Moment
 from runrig.ports.places import place_of
-from runrig.ports.store import SpecText, Store, StoredWorkflow, WorkflowQuery
+from runrig.ports.store import Store, StoredWorkflow, WorkflowQuery
 from runrig.service.queries.lookup import no_workflow
 
 AT_ONCE = 100
@@ -89,6 +89,7 @@ class StoreThen:
         self._alone: dict[str, tuple[State, tuple[Event, ...]]] = {}
         self.log = LogThen(store, moment.revision)
         self.tags = NoTags()
+        self.spec, self.specs = store.spec, store.specs
 
     def alone(self, id: str) -> tuple[State, tuple[Event, ...]]:
         """Returns the workflow in a separate state, and its log. Raises NotFound."""
@@ -99,12 +100,6 @@ class StoreThen:
             spec = self._store.spec(self._store.head(id).spec_hash).spec
             self._alone[id] = alone(self._state, spec, events), events
         return self._alone[id]
-
-    def spec(self, hash: str) -> SpecText:
-        return self._store.spec(hash)
-
-    def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
-        return self._store.specs(hashes)
 
     def head(self, id: str) -> Workflow:
         known = self._store.head(id).id
