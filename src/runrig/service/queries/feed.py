@@ -113,7 +113,8 @@ class Feed:
             if workflow is not None:
                 owner = self._subjects.owner(workflow, event)
                 pool = None if owner is None else owner.pool
-            if not _sees(visibility, pool, about_cluster=workflow is None and pool is None):
+            # Users who see everything also see nodes, flavors, cohorts, and workflows of unknown pools.
+            if not (visibility.everything if pool is None else visibility.sees(pool)):
                 continue
             if not query.takes_pool(pool) or not self._subjects.matches(event, owner, query, placements):
                 continue
@@ -158,10 +159,3 @@ def _whole(found: Sequence[Event], most: int) -> Sequence[Event]:
     last = found[most - 1].revision
     end = next((at for at in range(most, len(found)) if found[at].revision != last), len(found))
     return found[:end]
-
-
-def _sees(visibility: Visibility, pool: str | None, *, about_cluster: bool) -> bool:
-    """Users who see everything also see nodes, flavors, cohorts, and workflows of unknown pools."""
-    if about_cluster or pool is None:
-        return visibility.everything
-    return visibility.sees(pool)

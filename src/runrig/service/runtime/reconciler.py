@@ -79,7 +79,6 @@ class Reconciler:
     _repeat_nodes: bool = False
     _aside: dict[Scope, float] = field(default_factory=dict)
     """Pools and users whose pause or budget failed, and when it is tried again."""
-    _thread: threading.Thread | None = None
     _stopped: threading.Event = field(default_factory=threading.Event)
     failure: str | None = "the first round has not finished yet"
     """Why the last round failed; None if it did not."""
@@ -87,6 +86,7 @@ class Reconciler:
     """The same for users who are not administrators. *since*: the first of the failed rounds."""
 
     def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
         self._launches = Launches(queues=self._backend.queues)
         self._transactor.when_not_stored = self.wake
 
@@ -215,15 +215,13 @@ class Reconciler:
     # ------------------------------------------------------------ the thread
 
     def start(self) -> None:
-        assert self._thread is None, "the reconciler runs already"
-        self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Returns when the current round has ended; tasks keep running."""
         self._stopped.set()
         self._backend.wake()
-        if self._thread is not None:
+        if self._thread.ident is not None:
             self._thread.join()
 
     def wake(self) -> None:
