@@ -6,7 +6,7 @@ gang finds nothing, since no gang ahead would be evaluated. Nothing is assumed t
 gang may take the nodes. A dial whose search limit is reached is NOT_PROVEN, never "none".
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -17,6 +17,7 @@ from runrig.domain.gangs import Placement
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Withdraw
 from runrig.domain.pools import PoolState, Queueing
 from runrig.domain.shown.changes import ForeseenEffect, TriedDial
+from runrig.domain.steps import Steps
 from runrig.engine.foresight.dials import Dial, Reach, changed_gang, dials, edits_of, holders, own_dials
 from runrig.engine.foresight.ended_work import EndedWork
 from runrig.engine.foresight.on_trial import OnTrial
@@ -96,7 +97,7 @@ class Search:
     def _entry(self) -> Entry:
         return self._ledger.entries[self._gang.id]
 
-    def run(self, *, depth: int = 1) -> Generator[None, None, Foreseen]:
+    def run(self, *, depth: int = 1) -> Steps[Foreseen]:
         """Yields after each value. In between, the ledger is unchanged, and the search may be paused."""
         yield from counts_asked(self._ledger, self._entry)
         answers: list[Counterfactual] = []
@@ -113,7 +114,7 @@ class Search:
 
     def _first(
         self, who: Who, values: Iterable[Sequence[Change] | None], effort: _Effort
-    ) -> Generator[None, None, Counterfactual | None]:
+    ) -> Steps[Counterfactual | None]:
         """The first of *values* that starts the gang immediately; otherwise the first that starts it after others have stopped.
 
         None among *values*: some were refuted.
@@ -131,7 +132,7 @@ class Search:
             second = second or (found if found.verdict.starts else None)
         return second
 
-    def _turn(self, dial: Dial, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
+    def _turn(self, dial: Dial, tried: list[TriedDial]) -> Steps[Counterfactual | None]:
         """`_first` of the values of *dial*. If no workflow is enough that ends alone, several together."""
         effort = _Effort()
         work = None
@@ -256,7 +257,7 @@ class Search:
 
     # ------------------------------------------------------------ several changes
 
-    def _set(self, work: EndedWork, dial: Dial) -> Generator[None, None, Counterfactual | None]:
+    def _set(self, work: EndedWork, dial: Dial) -> Steps[Counterfactual | None]:
         """Workflows that must all end for the gang to start; each of them is needed.
 
         Starts with the set that is enough by arithmetic. While other gangs take what it frees, one more workflow is added.
@@ -278,7 +279,7 @@ class Search:
 
     def _without_spare(
         self, work: EndedWork, dial: Dial, together: list[int], found: Counterfactual
-    ) -> Generator[None, None, Counterfactual | None]:
+    ) -> Steps[Counterfactual | None]:
         """*found*, which starts with *together*, or a result with fewer; None if the limit is reached before all of them are needed."""
         runs, tried = 0, list(together)
         while tried:

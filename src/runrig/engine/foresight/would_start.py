@@ -3,13 +3,14 @@
 Takes a whole state and names, and returns plain values, so that another process can run it.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from runrig.domain.changes import Change, Who
 from runrig.domain.errors import Refused
 from runrig.domain.gangs import Gang, GangState
+from runrig.domain.steps import Steps
 from runrig.engine.foresight.counterfactual import Foreseen, Search
 from runrig.engine.foresight.dials import Reach
 from runrig.engine.ledger.queue import Entry
@@ -29,7 +30,7 @@ def starting_changes(
     depth: int,
     now: float,
     makes: Callable[[Change], bool] = lambda _: True,
-) -> Generator[None, None, Foresight]:
+) -> Steps[Foresight]:
     """Searches for changes that would start the waiting groups of *workflow*.
 
     *pools*: those that the user may submit to. *makes*: see `Reach`. *who*: whose dials are tried. *depth* 2: also pairs of the

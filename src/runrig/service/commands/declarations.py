@@ -210,15 +210,11 @@ class Declarations:
         with self.editing(user) as writing:
             writing.said, state = said, writing.state
             kept = {pool.name for pool in wanted}
-            others = [pool.name for pool in state.pools.values() if pool.state is PoolState.ACTIVE]
-            spec = ClusterSpec(
-                flavors=tuple(state.flavors.values()),
-                pools=_parents_first(wanted),
-            )
-            gone = [f"pool/{name}" for name in others if name not in kept]
-            writing.commit(pools.declare(state, spec, prune=gone, user=user))
+            active = {pool.name for pool in state.pools.values() if pool.state is PoolState.ACTIVE}
+            deleted = sorted(active - kept)
+            spec = ClusterSpec(flavors=tuple(state.flavors.values()), pools=_parents_first(wanted))
+            writing.commit(pools.declare(state, spec, prune=[f"pool/{name}" for name in deleted], user=user))
             draining = [name for name in sorted(kept) if state.pools[name].state is not PoolState.ACTIVE]
-        deleted = sorted(name for name in others if name not in kept)
         revision = None if writing.revision is None else writing.revision.number
         return RolledBack(revision, tuple(draining), tuple(deleted))
 

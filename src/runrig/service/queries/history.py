@@ -44,6 +44,8 @@ _STATE_WORDS: Mapping[tuple[PoolState, PoolState], tuple[What, ...]] = {
     (PoolState.DELETING, PoolState.ARCHIVED): ("archived",),
     (PoolState.ARCHIVED, PoolState.ACTIVE): ("reactivated",),
 }
+_KINDS: Mapping[str, What] = {"nominal": "resized", "cohort": "moved"}
+"""By field; "changed" for the others."""
 
 
 class History:
@@ -189,18 +191,9 @@ def edits(before: Pool | None, after: Pool) -> Iterator[PoolFieldEdit]:
 def _what(before: Pool | None, after: Pool, edits: tuple[PoolFieldEdit, ...]) -> tuple[What, ...]:
     if before is None:
         return ("created",)
-    kinds = {_kind(edit) for edit in edits if edit.field != "state"}
+    kinds = {_KINDS.get(edit.field, "changed") for edit in edits if edit.field != "state"}
     words = _STATE_WORDS[before.state, after.state] if before.state is not after.state else ()
-    return words + tuple(kind for kind in _KINDS if kind in kinds) or ("unchanged",)
-
-
-_KINDS: tuple[What, ...] = ("resized", "moved", "changed")
-
-
-def _kind(edit: PoolFieldEdit) -> What:
-    if edit.field == "nominal":
-        return "resized"
-    return "moved" if edit.field == "cohort" else "changed"
+    return words + tuple(kind for kind in (*_KINDS.values(), "changed") if kind in kinds) or ("unchanged",)
 
 
 # ---------------------------------------------------------------- the cluster at an earlier time

@@ -198,8 +198,7 @@ def _tree_order(pool: Pool) -> tuple[str, str]:
 
 def pool_view(state: State, name: str) -> PoolView:
     """Returns the view of the pool *name*. Raises NotFound. O(pools), but only to find its subpools."""
-    pool = state.pools.get(name) or live_pool(state, name)
-    (found,) = _views(state, [pool])
+    (found,) = _views(state, [known_pool(state, name)])
     return found
 
 

@@ -139,8 +139,7 @@ class WorkflowQueries:
         self, query: WorkflowQuery, visibility: Visibility = ALL
     ) -> tuple[tuple[shown.WorkflowEntry, ...], bool]:
         """Returns (the page, whether there is more)."""
-        found, more, _ = self.page(query, visibility)
-        return found, more
+        return self.page(query, visibility)[:2]
 
     def page(
         self, query: WorkflowQuery, visibility: Visibility = ALL

@@ -1,7 +1,7 @@
 """Which changes would let a workflow start. The mirror finds them, and the user gets those that they may see and make."""
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from runrig.domain.access import Identity, Permission, allows
@@ -9,7 +9,7 @@ from runrig.domain.changes import BestEffort, Change, Ended, Fate, MoreGpusOfUse
 from runrig.domain.errors import Unavailable
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
 from runrig.domain.shown.changes import ForeseenEffect, WorkflowChanges, WouldStart, foreseen_start
-from runrig.domain.steps import drained
+from runrig.domain.steps import Steps, drained
 from runrig.engine.foresight.counterfactual import Counterfactual
 from runrig.engine.foresight.first_start import FirstStart, first_starts
 from runrig.engine.foresight.outcome import plan_gang
@@ -91,7 +91,7 @@ def foresee(state: State, workflow: str, identity: Identity, who: Sequence[Who],
     return found, gpus, drained(first_starts(state, workflow, now))
 
 
-def look(state: State, workflow: str, identity: Identity, now: float) -> Generator[None, None, Searched | None]:
+def look(state: State, workflow: str, identity: Identity, now: float) -> Steps[Searched | None]:
     """Returns the owner's changes, for which evaluating the gang is enough in a settled cluster; None: the next cycle
     evaluates other gangs first.
     """
@@ -103,7 +103,7 @@ def look(state: State, workflow: str, identity: Identity, now: float) -> Generat
 
 def _foresee(
     state: State, workflow: str, identity: Identity, who: Sequence[Who], depth: int, now: float
-) -> Generator[None, None, tuple[Foresight, dict[str, int]]]:
+) -> Steps[tuple[Foresight, dict[str, int]]]:
     active = sorted(name for name, pool in state.pools.items() if pool.state is PoolState.ACTIVE)
     pools = [name for name in active if allows(identity, Permission.SUBMIT, pool=name)]
     found = yield from starting_changes(state, workflow, pools, who, depth, now, partial(may_make, identity))
