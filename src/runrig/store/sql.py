@@ -5,6 +5,7 @@ writes nothing. Where servers take turns (`store.election`) each writing transac
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -332,10 +333,8 @@ def _head(connection: Connection, id: str) -> Workflow:
 
 def _sorted(connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, Any]) -> tuple[Any, ...]:
     """Returns records by key in Python's order, since a database's collation may differ."""
-    keys = [column.name for column in KINDS[kind].table.primary_key]
-    rows = connection.execute(statement, values).mappings().all()
-    of_row = KINDS[kind].of_row
-    return tuple(of_row(row) for row in sorted(rows, key=lambda row: tuple(row[key] for key in keys)))
+    key = attrgetter(*(column.name for column in KINDS[kind].table.primary_key))
+    return tuple(sorted(_records(connection, kind, statement, values), key=key))
 
 
 def _highest(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

@@ -149,8 +149,7 @@ class SqlUsage(Tables):
         with self._transactions.reading() as connection:
             for ids in in_parts(sorted(workflows)):
                 those = select(_WORKFLOW.id, _WORKFLOW.submitted_by).where(_WORKFLOW.id.in_(ids))
-                rows = connection.execute(those)
-                found.update((row[0], row[1]) for row in rows)
+                found.update(connection.execute(those).all())
         return found
 
     # ------------------------------------------------------------ sums

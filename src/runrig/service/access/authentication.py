@@ -111,12 +111,7 @@ class Authentication:
         if not bearer:
             raise NotLoggedIn  # A client without a token is not guessing one.
         now = self._accounts.now()
-        identity = self._identity(bearer, now)
-        if isinstance(identity, str):
-            raise self._failed(identity, source, now)
-        if identity.token:
-            self._uses.note(identity.token, now)
-        return identity
+        return self._counted(self._identity(bearer, now), source, now)
 
     def in_name_of(self, named: str, identity: Identity) -> Identity:
         """Returns the identity of user *named*, with that user's permissions, if *identity* may act for others; else
@@ -166,11 +161,7 @@ class Authentication:
     def exchange(self, token: str, source: str) -> tuple[str, int]:
         """Returns (a JWT for an access token, when it expires). Raises as `authenticate`."""
         now = self._accounts.now()
-        identity = "a JWT" if jwts.looks_like_one(token) else self._identity(token, now)
-        if isinstance(identity, str):
-            raise self._failed(identity, source, now)
-        if identity.token:
-            self._uses.note(identity.token, now)
+        identity = self._counted("a JWT" if jwts.looks_like_one(token) else self._identity(token, now), source, now)
         return jwts.signed(self.key, identity, identity.token or OWNER, now)
 
     def begun_with(self, session: BrowserSession) -> Identity | None:
@@ -243,9 +234,14 @@ class Authentication:
             return f"user {name} is disabled"
         return Identity(name, tuple(dict.fromkeys((*user.grants, *sign_in.grants))), sign_in=sign_in)
 
-    def _failed(self, problem: str, source: str, now: float) -> RunrigError:
-        wait_s = self._logins.count(source, now)
-        if wait_s is None:
-            _log.warning("%s", logs.line("login_failed", source=source, problem=problem))
-            return NotLoggedIn()
-        return TooMany(f"too many failed logins. Try again in {wait_s} s", wait_s)
+    def _counted(self, found: Identity | str, source: str, now: float) -> Identity:
+        """Returns *found*, or raises the error of a failed login. Counts the use of the token, or the failure."""
+        if isinstance(found, str):
+            wait_s = self._logins.count(source, now)
+            if wait_s is not None:
+                raise TooMany(f"too many failed logins. Try again in {wait_s} s", wait_s)
+            _log.warning("%s", logs.line("login_failed", source=source, problem=found))
+            raise NotLoggedIn
+        if found.token:
+            self._uses.note(found.token, now)
+        return found
