@@ -6,6 +6,7 @@ far. Gangs that are already stopping cost nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -57,17 +58,15 @@ class _Found(NamedTuple):
     placement: Placement
 
 
+@dataclass(eq=False, repr=False)
 class DomainPreemption:
     """The search for one preemptor and one choice of flavors. Edits the ledger temporarily and always restores it."""
 
-    def __init__(
-        self, ledger: Ledger, entry: Entry, choice: Placement, request: Request, candidates: Candidates
-    ) -> None:
-        self._ledger = ledger
-        self._entry = entry
-        self._choice = choice
-        self._request = request
-        self._candidates = candidates
+    _ledger: Ledger
+    _entry: Entry
+    _choice: Placement
+    _request: Request
+    _candidates: Candidates
 
     def cheapest(self) -> DomainTargets | None:
         """The set with the lowest cost. None: no domain is required, or none was found, which does not prove that none exists."""
@@ -129,27 +128,23 @@ class DomainPreemption:
                 add_on_trial(self._ledger.leaf(candidate), candidate.request, CHARGED)
 
 
+@dataclass(eq=False, repr=False)
 class _OverDomains:
     """The search over all domains of one level. Candidates are numbers: positions among those running, in the order of rule R3."""
 
-    def __init__(
-        self,
-        preemption: DomainPreemption,
-        drawn: Drawn,
-        asked: Asked,
-        capacity: TrialCapacity,
-        root: Demand,
-        required: Demand,
-    ) -> None:
-        self._preemption = preemption
-        self._drawn = drawn
-        self._asked = asked
-        self._capacity = capacity
-        self._topology = capacity.topology
-        self._root = root
-        self._required = required
+    _preemption: DomainPreemption
+    _drawn: Drawn
+    _asked: Asked
+    _capacity: TrialCapacity
+    _root: Demand
+    _required: Demand
+    domains: int = 0
+
+    def __post_init__(self) -> None:
+        drawn, required = self._drawn, self._required
+        self._topology = self._capacity.topology
         self._whole = self._topology.whole(labelled=True)
-        self._held = held_by_domain(capacity, drawn, required.demand, required.level, self._whole)
+        self._held = held_by_domain(self._capacity, drawn, required.demand, required.level, self._whole)
         pods, gpus = drawn.columns.pods[drawn.running], drawn.columns.gpus[drawn.running]
         self._pods: list[int] = pods.tolist()
         self._gpus: list[int] = gpus.tolist()
@@ -157,13 +152,12 @@ class _OverDomains:
         self._standing = np.empty_like(lightest)
         self._standing[lightest] = np.arange(len(lightest))
         self._lightest: list[int] = lightest.tolist()
-        self.lacks = preemption.lacks(drawn.running)
+        self.lacks = self._preemption.lacks(drawn.running)
         self._useful = self.lacks.useful(self._standing)
         self._enough_quota = self.lacks.enough()
         self._enough: dict[tuple[int, ...], bool] = {}
         self._steps_left = STEPS
         self._trials_left = TRIALS
-        self.domains = 0
 
     @property
     def reached_limit(self) -> bool:
