@@ -40,6 +40,10 @@ class GangState(Word):
     STOPPING = "STOPPING"
 
 
+IN_QUEUE, HOLDING = (GangState.PENDING, GangState.NOMINATED), (GangState.ADMITTED, GangState.STOPPING)
+"""The gangs that wait, and those that have quota and nodes."""
+
+
 class Law(Word):
     """Why a gang was preempted: by higher priority in its own pool (R1), or because another pool reclaimed quota that it had
     lent (R2).

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from sqlalchemy import Connection, Select, Text, and_, cast, func, insert, or_, select, true
 
-from runrig.domain.gangs import Gang, GangState, PodSet
+from runrig.domain.gangs import IN_QUEUE, Gang, GangState, PodSet
 from runrig.domain.plan import Decision, Declaration, Preempt, Queue, Release, Submit, Unqueue, WorkflowMove
 from runrig.domain.records import Event, GangRow
 from runrig.domain.workflow_status import WorkflowStatus
@@ -251,7 +251,7 @@ def _by_workflow(rows: Iterable[GangRow]) -> dict[str, tuple[Gang, ...]]:
 def _asked(connection: Connection) -> tuple[tuple[tuple[PodSet, ...], int], ...]:
     """As in `Present`."""
     sets = as_stored(_GANG.pod_sets, connection.dialect.name)
-    waiting_or_promised = _GANG.state.in_((GangState.PENDING, GangState.NOMINATED))
+    waiting_or_promised = _GANG.state.in_(IN_QUEUE)
     counted = select(sets, func.count()).where(waiting_or_promised).group_by(sets)
     return tuple((decode(tuple[PodSet, ...], loads(text)), gangs) for text, gangs in connection.execute(counted))
 

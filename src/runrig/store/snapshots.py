@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, select
 
 from runrig.domain import plan
 from runrig.domain.budgets import Owner
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import HOLDING, GangState
 from runrig.domain.limits import Limits
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import Group, Status
@@ -100,7 +100,7 @@ def _actions(loaded: Loaded) -> Iterator[plan.Action]:
             yield plan.MoveTask(task.key, task.status)
     for row in loaded.gangs:
         yield plan.Queue(row.gang)
-        if row.state in (GangState.ADMITTED, GangState.STOPPING):
+        if row.state in HOLDING:
             yield plan.Admit(row.gang.id, row.placement)
         if row.state is GangState.STOPPING:
             yield plan.Stop(row.gang.id, Status.FAILED_CANCELED)

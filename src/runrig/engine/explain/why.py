@@ -9,7 +9,7 @@ from itertools import islice
 
 from runrig.domain.blockers import Blocker, QuotaLeft, Tier, Verdict
 from runrig.domain.budgets import Owner
-from runrig.domain.gangs import GangState, Priority
+from runrig.domain.gangs import IN_QUEUE, GangState, Priority
 from runrig.domain.pools import paused_through, top_level
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.why import GroupWhy, reason_budget, reason_paused, reason_set_aside
@@ -85,7 +85,7 @@ def why_of(
     entry = state.ledger.entries.get(group.gang_id)
     if entry is None:
         return GroupWhy(group.name, group.status)
-    if entry.state not in (GangState.PENDING, GangState.NOMINATED):
+    if entry.state not in IN_QUEUE:
         stopping = None if group.stopping is None else group.failure_message
         return GroupWhy(group.name, group.status, preempted_by=entry.preempted_by, stopping=stopping)
     turn = yield from next_turn(state.ledger, entry)

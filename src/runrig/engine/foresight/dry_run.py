@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain, islice
 
 from runrig.domain.blockers import Verdict
-from runrig.domain.gangs import Gang, GangState, nodes_of
+from runrig.domain.gangs import IN_QUEUE, Gang, nodes_of
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Unqueue
 from runrig.domain.pools import paused_through
 from runrig.domain.reasons import Reason
@@ -21,9 +21,6 @@ MOST_LOOKS = 2_000
 """Maximum number of gangs evaluated; the verdict on gangs behind them is NOT_PROVEN."""
 
 
-_WAITS = (GangState.PENDING, GangState.NOMINATED)
-
-
 def dry_run(
     state: State, gangs: Sequence[Gang], now: float, *, most_looks: int = MOST_LOOKS
 ) -> Steps[tuple[GroupDryRun, ...]]:
@@ -33,7 +30,7 @@ def dry_run(
     """
     ledger = state.ledger
     there = [ledger.entries[gang.id] for gang in gangs if gang.id in ledger.entries]
-    if any(entry.gang.submitted_at != gangs[0].submitted_at or entry.state not in _WAITS for entry in there):
+    if any(entry.gang.submitted_at != gangs[0].submitted_at or entry.state not in IN_QUEUE for entry in there):
         return ()
     groups = {gang.id: gang.id.partition("/")[2] for gang in gangs}
     found = {gang.id: GroupDryRun(groups[gang.id], Verdict.NOT_PROVEN) for gang in gangs}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from runrig.domain.blockers import Verdict
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import IN_QUEUE, GangState
 from runrig.domain.plan import Admit, Nominate
 from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import Steps, drained
@@ -35,7 +35,7 @@ def why_next(
 
 def _settled(ledger: Ledger, workflow: str, group: GroupWhy, most_looks: int) -> GroupWhy:
     entry = ledger.entries.get(f"{workflow}/{group.group}")
-    if group.verdict is not None or entry is None or entry.state not in (GangState.PENDING, GangState.NOMINATED):
+    if group.verdict is not None or entry is None or entry.state not in IN_QUEUE:
         return group
     return _on_trial(ledger, entry, group, most_looks)
 

@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from runrig.domain import plan
-from runrig.domain.gangs import Gang, GangState, Placement, Priority
+from runrig.domain.gangs import HOLDING, Gang, GangState, Placement, Priority
 from runrig.domain.limits import Limits
 from runrig.domain.plan import Decision, Queue
 from runrig.domain.pools import Pool, PoolState
@@ -122,7 +122,7 @@ class Ledger(Accounts):
         rows = sorted(rows, key=lambda row: (row.gang.submitted_at, row.gang.id))
         for row in rows:
             self._queue(row.gang)
-            if row.state in (GangState.ADMITTED, GangState.STOPPING):
+            if row.state in HOLDING:
                 assert row.admitted_at is not None, f"{row.gang.id} is {row.state.value} since when?"
                 entry = self.entries[row.gang.id]
                 entry.preempted_by, entry.law = row.preempted_by, row.law

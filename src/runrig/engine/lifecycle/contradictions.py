@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import HOLDING, IN_QUEUE, GangState
 from runrig.domain.quantities import counted
 from runrig.domain.records import GangRow, Loaded
 from runrig.domain.workflow_status import WorkflowStatus
@@ -18,9 +18,7 @@ from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.placement.pod_slots import slots_of
 from runrig.engine.state.budgets import Budgets
 
-_IN_QUEUE = (GangState.PENDING, GangState.NOMINATED)
-_ON_NODES = (GangState.ADMITTED, GangState.STOPPING)
-_GANG_OF = {Status.SCHEDULING: _IN_QUEUE, Status.INITIALIZING: _ON_NODES, Status.RUNNING: _ON_NODES}
+_GANG_OF = {Status.SCHEDULING: IN_QUEUE, Status.INITIALIZING: HOLDING, Status.RUNNING: HOLDING}
 """Status of a group → the states that its gang may have; groups with another status have no gang."""
 _BEFORE_NODES = (Status.WAITING, Status.SCHEDULING)
 """In these statuses, all pods of a group have the status of the group."""
@@ -116,15 +114,13 @@ class _Rows:
                 yield f"gang {id} does not belong to a waiting or running group"
             yield from self._of_placement(row)
             shares = (share for each in row.placement for share in each.shares)
-            for place in (
-                ((share.node, gpu) for share in shares for gpu in share.gpus) if row.state in _ON_NODES else ()
-            ):
+            for place in ((share.node, gpu) for share in shares for gpu in share.gpus) if row.state in HOLDING else ():
                 if holders.setdefault(place, id) != id:
                     yield f"GPU {place[1]} of node {place[0]} is assigned to both {holders[place]} and {id}"
 
     def _of_placement(self, row: GangRow) -> Iterator[str]:
         id, state = row.gang.id, row.state.value
-        if (row.admitted_at is not None) != (row.state in _ON_NODES):
+        if (row.admitted_at is not None) != (row.state in HOLDING):
             yield f"gang {id} is {state}, {_but(row.admitted_at)} admitted_at"
         if row.state is GangState.PENDING:
             if row.placement or row.waits_for:

@@ -5,7 +5,7 @@ Generators of actions, as in `workflows`.
 
 from collections.abc import Iterable, Iterator
 
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import HOLDING
 from runrig.domain.plan import Action, MoveGroup, MoveTask, MoveWorkflow, Release, Stop
 from runrig.domain.workflows import ExitCode, Group, GroupKey, Status
 from runrig.engine.lifecycle.outcomes import array_outcome, workflow_status
@@ -93,4 +93,4 @@ def stop_pods(group: Group, status: Status, message: str) -> Iterator[Action]:
 
 def holds_nodes(state: State, group: Group) -> bool:
     entry = state.ledger.entries.get(group.gang_id)
-    return entry is not None and entry.state in (GangState.ADMITTED, GangState.STOPPING)
+    return entry is not None and entry.state in HOLDING

@@ -1,6 +1,6 @@
 """Sets a workflow aside after an internal error, so that the others can continue (rule W8)."""
 
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import IN_QUEUE
 from runrig.domain.plan import Abandon, Decision, Plan, Release, SetAside, Unqueue, Withdraw
 from runrig.engine.state.state import State
 
@@ -12,7 +12,7 @@ def set_aside(state: State, workflow: str, error: str) -> Plan:
         entry = state.ledger.entries.get(group.gang_id)
         if entry is None:
             continue
-        if entry.state in (GangState.PENDING, GangState.NOMINATED):
+        if entry.state in IN_QUEUE:
             decisions[Unqueue(group.gang_id)] = None
         for waiting in sorted(each.gang.id for each in state.ledger.waiting_for(group.gang_id)):
             decisions[Withdraw(waiting)] = None

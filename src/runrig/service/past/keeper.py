@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import HOLDING
 from runrig.domain.quantities import gpus_in
 from runrig.domain.records import GangRow
 from runrig.engine.ledger.queue import Entry
@@ -98,7 +98,7 @@ def held(gangs: Iterable[GangRow | Entry]) -> tuple[int, int]:
     """Returns GPUs in use by work that cannot borrow, and by work that can."""
     firm = low = 0
     for row in gangs:
-        if row.state in (GangState.ADMITTED, GangState.STOPPING):
+        if row.state in HOLDING:
             gpus = row.gang.gpus([each.count for each in row.placement])
             firm, low = (firm, low + gpus) if row.gang.priority.may_borrow else (firm + gpus, low)
     return firm, low

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from runrig.domain.errors import NotFound
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import HOLDING, GangState
 from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import gpus_in
@@ -18,7 +18,6 @@ from runrig.engine.state.state import State
 from runrig.service.queries.lookup import flavors_of
 from runrig.service.queries.visibility import Visibility
 
-_HOLDS = (GangState.ADMITTED, GangState.STOPPING)
 _CORDONED = "node.kubernetes.io/unschedulable"
 _DOWN = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 """Taints with which Kubernetes explains why a node accepts no new pods."""
@@ -41,7 +40,7 @@ class NodeWork(PlanGang):
 
 def work_on(state: State, name: str, visibility: Visibility) -> Iterator[NodeWork]:
     """Yields the gangs that use the node *name*, by id, visible ones first. O(pods of these gangs)."""
-    held = [entry for _, entry in sorted(state.ledger.on_node.get(name, {}).items()) if entry.state in _HOLDS]
+    held = [entry for _, entry in sorted(state.ledger.on_node.get(name, {}).items()) if entry.state in HOLDING]
     for entry in sorted(held, key=lambda each: not visibility.sees(each.gang.pool)):
         gang = entry.gang
         seen = visibility.sees(gang.pool)
