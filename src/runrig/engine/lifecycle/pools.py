@@ -184,8 +184,7 @@ def delete_cohort(state: State, name: str, *, leave_children: bool = False) -> P
     """
     cohort = state.cohorts.get(name)
     if cohort is None:
-        named = any(node.name == name for node in state.ledger.tree.cohorts.values())
-        if named:
+        if any(node.name == name for node in state.ledger.tree.cohorts.values()):
             raise NotFound(f"cohort {name!r} is not declared: it exists only as long as others refer to it")
         raise NotFound(f"cohort {name!r} not found. List cohorts with `runrig cohort list`")
     below = _children(name, state.cohorts.values(), state.pools.values())

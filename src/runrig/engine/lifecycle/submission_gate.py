@@ -5,7 +5,6 @@ Everything else is accepted and may wait. The gate considers the pool's quota an
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 
 from runrig.domain.after import After
@@ -27,6 +26,7 @@ from runrig.domain.quantities import (
 )
 from runrig.domain.reasons import Code
 from runrig.domain.spans import format_duration
+from runrig.domain.value import at, utc
 from runrig.domain.workflow_status import UNNUMBERED
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.shape_reasons import no_place
@@ -121,10 +121,9 @@ def _check_open(state: State, pool: Pool) -> None:
     for each in (pool, state.pools.get(pool.parent or "")):
         if each is not None and each.closed_by is not None and each.closed_since is not None:
             why = f" ({each.closed_reason})" if each.closed_reason else ""
-            since = datetime.fromtimestamp(each.closed_since, UTC).replace(tzinfo=None).isoformat(" ", "seconds")
             raise Refused(
-                f"pool {each.name} was closed to submissions by {each.closed_by} at {since} UTC{why}. Use another pool, or ask "
-                f"an administrator to run `runrig pool open {each.name}`",
+                f"pool {each.name} was closed to submissions by {each.closed_by} at {utc(at(each.closed_since))}{why}. "
+                f"Use another pool, or ask an administrator to run `runrig pool open {each.name}`",
                 "S7",
                 {"pool": each.name, "closed_by": each.closed_by, "closed_since": each.closed_since},
             )
