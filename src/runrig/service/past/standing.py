@@ -13,11 +13,11 @@ from runrig.domain.plan import (
     PutLimits,
     PutNode,
     PutPool,
-    Queue,
     Release,
     SetFlavors,
 )
 from runrig.domain.records import Event, GangRow, Loaded
+from runrig.domain.subjects import gang_id_of
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.rows import gang_row
 from runrig.engine.state.state import State
@@ -41,7 +41,7 @@ class Stood:
         for event in events:
             self.state.apply(event.action, event.time)
             if isinstance(event.action, Decision):
-                self._moved.add(event.action.gang.id if isinstance(event.action, Queue) else event.action.gang)
+                self._moved.add(gang_id_of(event.action))
         self.state.revision = revision
         self.state.take_changes()  # These changes come from the log and must not be stored again.
 
