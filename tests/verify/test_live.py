@@ -1,5 +1,6 @@
 """`runrig verify --live`: follows the log of a running server."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -116,6 +117,10 @@ def test_a_source_that_cannot_be_followed_is_refused(tmp_path: Path) -> None:
     done = runrig("verify", "--live", str(tmp_path / "none.db"))
     assert (done.code, "none.db is not a file" in done.err) == (2, True)
     assert "--textfile needs --live" in runrig("verify", "--textfile", str(tmp_path / "a.prom")).err
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("none")
+    for name in ("pipe", "link"):
+        assert f"{name} would be replaced" in runrig("verify", "--live", "--textfile", str(tmp_path / name)).err
     assert "--head cannot be combined with --live" in runrig("verify", "--live", "--head", "0" * 64).err
 
 

@@ -65,6 +65,10 @@ def verify(
         if live:
             if noted:
                 raise InvalidInput.one("--head cannot be combined with --live, which checks only new commits")
+            if textfile is not None and (textfile.is_symlink() or (textfile.exists() and not textfile.is_file())):
+                raise InvalidInput.one(
+                    f"--textfile {textfile} would be replaced, but is not a regular file. Use another path"
+                )
             return _follow(path, since, chosen, as_json=as_json, textfile=textfile)
         if textfile is not None:
             raise InvalidInput.one("--textfile needs --live")
