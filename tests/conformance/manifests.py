@@ -3,11 +3,10 @@
 Three of four cases are written for v1beta2, every fourth for v1beta1, so that both are read.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-import yaml
 
 from tests.conformance.cases import Case
 
@@ -18,12 +17,11 @@ MEBI = 2**20
 
 
 def text(case: Case, api: str | None = None) -> str:
-    """The scenario file of *case*, in its version or in *api*."""
-    return yaml.dump_all(documents(case, api or version(case)), Dumper=yaml.CSafeDumper, sort_keys=False)
+    """The scenario file of *case*, in its version or in *api*: flavors, cohorts, queues, then who runs and who waits.
 
-
-def documents(case: Case, api: str) -> list[Manifest]:
-    """Flavors, cohorts, queues, then who runs and who waits."""
+    JSON is YAML, and read faster.
+    """
+    api = api or version(case)
     made: Iterable[Manifest] = (
         *(_flavor(name, case.get("flavors", {}).get(name, {})) for name in _flavor_names(case)),
         *(_cohort(name, each) for name, each in case.get("cohorts", {}).items()),
@@ -33,7 +31,7 @@ def documents(case: Case, api: str) -> list[Manifest]:
         *(_running(name, each) for name, each in case.get("running", {}).items()),
         *(_pending(name, each) for name, each in case.get("pending", {}).items()),
     )
-    return [{"apiVersion": api, **each} for each in made]
+    return "\n---\n".join(json.dumps({"apiVersion": api, **each}) for each in made)
 
 
 def version(case: Case) -> str:

@@ -22,11 +22,6 @@ LISTED = dict(re.findall(r"^\| (peer-\d{3}) \| (.+) \|$", PAGE, re.MULTILINE))
 LEAST_EQUAL = 0.995
 
 
-def text(case: Case) -> str:
-    """The scenario file of *case*.  JSON is YAML, and read faster."""
-    return "\n---\n".join(json.dumps(document) for document in manifests.documents(case, manifests.version(case)))
-
-
 def expected(case: Case) -> list[dict[str, Any]]:
     return [
         {
@@ -42,7 +37,7 @@ def expected(case: Case) -> list[dict[str, Any]]:
 
 
 def seen(case: Case) -> list[dict[str, Any]]:
-    answer = simulated(text(case), systems.settings(case), len(case["expect"]))
+    answer = simulated(manifests.text(case), systems.settings(case), len(case["expect"]))
     return [
         {
             "admitted": {
