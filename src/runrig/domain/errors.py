@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 from runrig.domain.gangs import Gang
 
@@ -114,6 +115,10 @@ class Refused(RunrigError):
     def __init__(self, message: str, law: str, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message, {"law": law, **(details or {})})
         self.law = law
+
+    def of(self, gang: Gang) -> Self:
+        self.gang = gang
+        return self
 
 
 class NoCredential(RunrigError):

@@ -207,17 +207,12 @@ def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang, *, who: str, 
     allowed = list(affordable(state, entry))
     if not allowed:
         first = next(flavor_choices(state.ledger, entry, least_counts(gang.pod_sets)))
-        raise _never(gang, _over_promise(state, entry, first, who))
+        raise _over_promise(state, entry, first, who).of(gang)
     if not (nodes and state.fixed_nodes and state.ledger.place) or choices_left_out(state.ledger, entry):
         return
     # An unfinished search is no reason to reject it.
     if not any(may_hold(state.ledger.nodes, _asked_of_nodes(state, entry, choice), (EMPTY,)) for choice in allowed):
-        raise _never(gang, _over_nodes(state, entry, allowed[0], who))
-
-
-def _never(gang: Gang, refused: Refused) -> Refused:
-    refused.gang = gang
-    return refused
+        raise _over_nodes(state, entry, allowed[0], who).of(gang)
 
 
 def affordable(state: State, entry: Entry) -> Iterator[Placement]:
