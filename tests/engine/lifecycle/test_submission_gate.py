@@ -125,6 +125,17 @@ def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_rejected_by_name()
     assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))
 
 
+def test_of_many_flavors_the_last_one_counts_for_different_tasks_too() -> None:
+    """P3, P5: 7 flavors for 3 tasks are 343 choices, more than are tried."""
+    names = [f"f{at}" for at in range(7)]
+    flavors = tuple(Flavor(name, {"gpu": name}) for name in names)
+    nodes = {name: Node(name, {GPU: 8}, flavor=name, labels={"gpu": name}) for name in names}
+    world = World({"a": Pool("a", {FlavorResource("f6", GPU): Quota(8)})}, nodes, flavors=flavors)
+    tasks = tuple(task(f"t{at}", at) for at in (1, 2, 3))
+    world.submit("w", "a", spec=WorkflowSpec("w", (GroupSpec("g", tasks),)))
+    assert world.cycle() == ["admit w"]
+
+
 def test_numbers_increase_per_name_even_after_workflows_are_gone() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", NORMAL)

@@ -26,7 +26,8 @@ def flavors_of(ledger: Ledger, pool: Pool, pod_set: PodSet) -> tuple[str, ...]:
 def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed: bool = False) -> Iterator[Placement]:
     """Yields combinations of flavors for *counts* pods per pod set, without nodes, the pool's preferred flavors first.
 
-    *mixed*: followed by those in which pod sets with the same requests have different flavors. At most MOST_CHOICES.
+    *mixed*: followed by those in which pod sets with the same requests have different flavors. At most MOST_CHOICES; if there are
+    more, the last ones have one flavor for all pod sets.
     """
     pool = ledger.pools[entry.gang.pool]
     pod_sets = entry.gang.pod_sets
@@ -37,7 +38,7 @@ def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed
     every = _together(ledger, pool, pod_sets)
     if mixed:
         every = chain(every, _mixed(ledger, pool, pod_sets))
-    for chosen in islice(every, MOST_CHOICES):
+    for chosen in _limited(every, _of_one_flavor(ledger, pool, pod_sets)):
         yield tuple(
             Assignment(each.name, flavor, count) for each, flavor, count in zip(pod_sets, chosen, counts, strict=True)
         )
@@ -72,6 +73,19 @@ def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: boo
 
 Chosen = tuple[str, ...]
 """A flavor per pod set."""
+
+
+def _of_one_flavor(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> list[Chosen]:
+    """For each flavor, the choice of it for all pod sets that can use it."""
+    usable = [flavors_of(ledger, pool, each) for each in pod_sets]
+    widest = max(usable, key=len) if all(usable) else ()
+    return [tuple(flavor if flavor in own else own[0] for own in usable) for flavor in widest]
+
+
+def _limited(every: Iterator[Chosen], last: Sequence[Chosen]) -> Iterator[Chosen]:
+    yield from islice(every, max(0, MOST_CHOICES - len(last)))
+    rest = list(islice(every, len(last) + 1))
+    yield from rest if len(rest) <= len(last) else last
 
 
 def _together(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[Chosen]:
