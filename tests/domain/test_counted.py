@@ -51,8 +51,8 @@ FAMILIES: dict[str, tuple[Callable[[int], str], str, str]] = {
     ),
     "the totals of verify": (
         lambda n: Numbers(n, n, 0, 0.0, 0.0, 1).text(0),
-        "1 decision of 0.0 days, 0 unlawful, 0 not proven; 1 rest",
-        "1,200 decisions of 0.0 days, 0 unlawful, 0 not proven; 1,200 rests",
+        "1 decision of 0.0 seconds, 0 unlawful, 0 not proven; 1 rest",
+        "1,200 decisions of 0.0 seconds, 0 unlawful, 0 not proven; 1,200 rests",
     ),
 }
 

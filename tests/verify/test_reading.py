@@ -16,7 +16,7 @@ from runrig.store import schema
 from runrig.verify.chain import Unreadable
 from runrig.verify.court import Commit
 from runrig.verify.reading import NEWEST, commits
-from runrig.verify.verify import Checker, check, known_laws
+from runrig.verify.verify import Checker, Numbers, check, known_laws
 from runrig.wiring.backup import write_backup
 from tests.verify.logs import pool
 from tests.worlds.service import desk
@@ -45,7 +45,14 @@ def judged(path: Path) -> tuple[int, list[str]]:
 def test_database_of_a_server_is_lawful_and_counted(server: Path) -> None:
     code, said = judged(server / "runrig.db")
     assert code == 0
-    assert said[-1].startswith("8 decisions of 0.0 days, 0 unlawful, 0 not proven; "), said
+    assert said[-1].startswith("8 decisions of 2.1 minutes, 0 unlawful, 0 not proven; "), said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(59, "59.0 seconds"), (3599, "60.0 minutes"), (5400, "1.5 hours"), (9_676_800, "112.0 days")]
+)
+def test_span_of_a_log_has_a_fitting_unit(seconds: float, shown: str) -> None:
+    assert f" of {shown}, " in Numbers(first=1.0, last=1.0 + seconds).text(0)
 
 
 def test_a_backup_gives_the_same_commits_as_its_database(server: Path, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ EDITS, DECISIONS = frozenset(("PutPool", "PutCohort", "DropCohort")), frozenset(
 PART, PER_PROCESSOR = 50_000, 4
 """Events that are worth a part, and parts per processor: some take longer than others."""
 LAWFUL, UNLAWFUL, NOT_READABLE = 0, 1, 2
+_UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1))
 
 
 class Report(NamedTuple):
@@ -97,9 +98,10 @@ class Numbers:
     revision: int = 0
 
     def text(self, reports: int) -> str:
-        days = (self.last - (self.first or self.last)) / 86_400
+        span = self.last - (self.first or self.last)
+        unit, size = next((each for each in _UNITS if span >= each[1]), _UNITS[-1])
         return (
-            f"{counted(self.decisions, 'decision')} of {days:,.1f} days, {reports:,} unlawful, "
+            f"{counted(self.decisions, 'decision')} of {span / size:,.1f} {unit}, {reports:,} unlawful, "
             f"{self.not_proven:,} not proven; {counted(self.rests, 'rest')}"
         )
 
