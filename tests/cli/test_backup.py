@@ -8,7 +8,7 @@ import pytest
 
 from runrig.domain.errors import ServerFault
 from runrig.store import SqlStore
-from runrig.wiring.backup import _pieces
+from runrig.wiring.backup import _files, _pieces
 from tests.replaying import replayed
 from tests.store.backups import everything
 from tests.stores import store_url
@@ -108,3 +108,11 @@ def test_output_that_cannot_be_read_is_named_instead_of_the_backup(tmp_path: Pat
     """A folder in its place stands for a file without permission, which root can read."""
     with pytest.raises(ServerFault, match=rf"{tmp_path} cannot be read .Is a directory., so nothing was backed up"):
         list(_pieces(tmp_path))
+
+
+def test_output_that_cannot_be_listed_is_named_instead_of_the_backup(tmp_path: Path) -> None:
+    """A file in its place stands for a folder without permission, which root can list."""
+    (tmp_path / "tasks").touch()
+    with pytest.raises(ServerFault, match=rf"{tmp_path}/tasks cannot be read .Not a directory., so nothing was backed"):
+        list(_files(tmp_path, log_files=True))
+    assert list(_files(tmp_path, log_files=False)) == []

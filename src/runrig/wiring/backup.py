@@ -142,19 +142,33 @@ def _opened(file: Path) -> Iterator[IO[bytes]]:
 
 
 def _files(folder: Path, *, log_files: bool) -> Iterator[str]:
-    for name in STATE_FILES:
-        if (folder / name).is_file():
-            yield name
-    if log_files:
-        for path in sorted(folder.glob("tasks/*/*/*/*")):
-            if path.name in LOG_FILES and path.is_file() and not path.is_symlink():
+    for at, levels, names in ((folder, 1, STATE_FILES), (folder / "tasks", 4, LOG_FILES if log_files else ())):
+        for path in _below(at, levels) if names else ():
+            if path.name in names:
                 yield path.relative_to(folder).as_posix()
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def _below(folder: Path, levels: int) -> Iterator[Path]:
+    """Yields the plain files exactly *levels* below *folder*. Raises ServerFault where a glob leaves out what it cannot read."""
+    found: list[os.DirEntry[str]] = []
+    with _readable(folder):
+        found = sorted(os.scandir(folder), key=lambda each: each.name)
+    for each in found:
+        if levels == 1 and each.is_file(follow_symlinks=False):
+            yield Path(each.path)
+        elif levels > 1 and each.is_dir(follow_symlinks=False):
+            yield from _below(Path(each.path), levels - 1)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     out = ", so nothing was backed up. Grant yourself read permission, or leave out task output with --no-logs"
-    # Not found: its workflow expired.
-    with _fault(f"{path} cannot be read", out), suppress(FileNotFoundError), path.open("rb") as file:
+    with _fault(f"{path} cannot be read", out), suppress(FileNotFoundError):  # Not found: its workflow expired.
+        yield
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with _readable(path), path.open("rb") as file:
         left = os.fstat(file.fileno()).st_size  # Output printed from now on is left out, because it may never end.
         while left > 0 and (piece := file.read(min(PIECE, left))):
             left -= len(piece)

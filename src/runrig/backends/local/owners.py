@@ -49,8 +49,9 @@ def put_others_aside(folder: Path, uuids: Mapping[str, str]) -> list[Path]:
     Folders with possibly running attempts stay: the next server ends and moves them. Folders without an owner go by
     their name.
     """
-    tasks = folder / "tasks"
-    alive = {marker.name.partition(":")[0] for marker in (folder / "live").glob("*/*")}
+    tasks, live = folder / "tasks", folder / "live"
+    boots = [boot for boot in live.iterdir() if boot.is_dir()] if live.is_dir() else []
+    alive = {marker.name.partition(":")[0] for boot in boots for marker in boot.iterdir()}  # Raises, unlike a glob.
     found = sorted(each.name for each in tasks.iterdir() if each.is_dir()) if tasks.is_dir() else []
     mine = {name for name in found if (owner_of(tasks, name) or uuids.get(name, "")) == uuids.get(name)}
     return [put_aside(tasks, name) for name in found if name not in mine and name not in alive]
