@@ -71,6 +71,15 @@ STANDS = Standstill(at(3600), "no disk")
             "It cannot be preempted (priority HIGH).",
         ),
         (
+            {"groups": (replace(LATE, group="3"), replace(WAITS, group="10"))},
+            "w-1 is waiting: a is full. HIGH workflows never borrow. Element 10: position 2 in pool a.",
+        ),
+        (
+            {"workflow": RUNS, "groups": (replace(LATE, group="3"),), "holding": MANY},
+            "w-1 is RUNNING on 5 nodes (no GPUs). Element 3 is stopping: ran longer than its time limit. "
+            "It cannot be preempted (priority HIGH).",
+        ),
+        (
             {"workflow": RUNS, "groups": (BEHIND,), "holding": HOLDING},
             "w-1 is RUNNING on n0 and n1 (2 GPUs). "
             "It is within its pool's quota; only HIGH and NORMAL workflows of pool a can preempt it.",

@@ -351,6 +351,11 @@ class Workflow:
         return self.held_by == THE_SERVER
 
 
+def kind_of_group(name: str) -> str:
+    """``group``, or ``element``: only the elements of an array have numbers as names."""
+    return "element" if name.isdecimal() else "group"
+
+
 def left_out(group: Group, latest: Task) -> bool:
     """Whether the pod is not part of the latest attempt of *group*, which was admitted with fewer pods (rule A3).
 

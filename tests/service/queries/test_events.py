@@ -81,6 +81,7 @@ PAIRS: list[tuple[Action, str]] = [
     (RetryTask(KEY), "task main is retried (attempt 2)"),
     (RestartTask(KEY), "task main is stopping, to restart with the other tasks of its group"),
     (MoveGroup("w-1", "g", Status.RUNNING), "group g is RUNNING"),
+    (MoveGroup("w-1", "3", Status.RUNNING), "element 3 is RUNNING"),
     (
         MoveGroup("w-1", "g", Status.RUNNING, "late", Status.FAILED_EXEC_TIMEOUT),
         "group g is stopping (FAILED_EXEC_TIMEOUT): late",

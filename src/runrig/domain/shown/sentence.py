@@ -9,7 +9,7 @@ from runrig.domain.reasons import Code
 from runrig.domain.shown.why import GroupWhy, PoolEnding, Standstill, WorkflowCause, reason_set_aside
 from runrig.domain.value import utc
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Workflow
+from runrig.domain.workflows import Workflow, kind_of_group
 
 MOST_NODES = 4
 """Maximum number of nodes that a sentence names."""
@@ -84,7 +84,7 @@ def _standing(facts: Facts) -> list[str]:
         return [f"{workflow.id} is {stopping(ending)}"]
     if holding is not None:
         status = workflow.status.value if workflow.status is WorkflowStatus.RUNNING else "starting"
-        part = [] if ending is None else [f"Group {ending.group} is {stopping(ending)}"]
+        part = [] if ending is None else [f"{_named(ending)} is {stopping(ending)}"]
         return [f"{workflow.id} is {status}{_held(holding)}", *part, _safety(workflow, holding)]
     code = None if facts.cause is None else facts.cause.exit_code
     told = code is not None and workflow.failure_message == f"exit code {code}"  # the cause has more details
@@ -100,9 +100,13 @@ def _waiting(workflow: Workflow, group: GroupWhy, *, alone: bool) -> list[str]:
     if reason.code is Code.QUOTA_FULL and workflow.priority is Priority.HIGH:
         parts.append("HIGH workflows never borrow")
     if group.position:
-        which = "Position" if alone else f"Group {group.group}: position"
+        which = "Position" if alone else f"{_named(group)}: position"
         parts.append(f"{which} {group.position} in pool {workflow.pool}")
     return parts
+
+
+def _named(group: GroupWhy) -> str:
+    return f"{kind_of_group(group.group).capitalize()} {group.group}"
 
 
 def _failure(workflow: Workflow, cause: WorkflowCause) -> str:

@@ -23,7 +23,7 @@ from runrig.domain.quantities import (
 from runrig.domain.records import Event
 from runrig.domain.shown.events import RuledOut, WorkflowEvent
 from runrig.domain.value import at, utc
-from runrig.domain.workflows import Status
+from runrig.domain.workflows import Status, kind_of_group
 
 _WHY_PREEMPTED = {
     Law.PRIORITY: f"which has higher priority in the same pool {cited('R1')}",
@@ -119,9 +119,8 @@ def _move_task(action: plan.MoveTask) -> str:
 
 
 def _move_group(action: plan.MoveGroup) -> str:
-    if action.stopping is not None:
-        return f"group {action.group} is stopping ({action.stopping.value}){_because(action.message)}"
-    return f"group {action.group} is {action.status.value}{_because(action.message)}"
+    status = action.status.value if action.stopping is None else f"stopping ({action.stopping.value})"
+    return f"{kind_of_group(action.group)} {action.group} is {status}{_because(action.message)}"
 
 
 def _move_workflow(action: plan.MoveWorkflow) -> str:
@@ -280,7 +279,13 @@ def _noted(event: ClusterEvent) -> str:
     …  (x3)``.
     """
     key = event.key
-    about = f"task {key.task} (attempt {key.retry_id})" if key else f"group {event.group}" if event.group else ""
+    about = (
+        f"task {key.task} (attempt {key.retry_id})"
+        if key
+        else f"{kind_of_group(event.group)} {event.group}"
+        if event.group
+        else ""
+    )
     reason = "" if event.text.startswith(event.reason) else event.reason
     words = ": ".join(part for part in (event.source, about, reason, event.text) if part)
     return words if event.count == 1 else f"{words} (x{event.count})"

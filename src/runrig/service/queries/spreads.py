@@ -7,7 +7,7 @@ from runrig.domain.gangs import Gang
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import Admit, Queue
 from runrig.domain.records import Event
-from runrig.domain.workflows import WorkflowSpec
+from runrig.domain.workflows import WorkflowSpec, kind_of_group
 from runrig.engine.explain.spread import Admitted, spreads_in
 from runrig.service.queries.sources import Asks
 
@@ -48,7 +48,11 @@ def spreads(asker: Asks, events: Iterable[Event]) -> tuple[Spread, ...]:
 def latest_in_words(found: Iterable[Spread]) -> tuple[str, ...]:
     """Returns the words about the last admission of each group, by group."""
     latest = {each.group: each.words for each in found}
-    return tuple(f"{group} is {words}" for group, words in sorted(latest.items()) if words)
+    return tuple(
+        f"{'Element ' * (kind_of_group(group) == 'element')}{group} is {words}"
+        for group, words in sorted(latest.items())
+        if words
+    )
 
 
 def noted(found: Iterable[Spread]) -> Sequence[ClusterEvent]:
