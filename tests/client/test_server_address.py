@@ -1,6 +1,7 @@
 """Where the server and its token are found."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,13 @@ def test_damaged_record_counts_as_none(tmp_path: Path) -> None:
         (tmp_path / "server.json").write_text(text)
         done = runrig("version", env={"RUNRIG_DATA": str(tmp_path)})
         assert "no server is running on the data folder" in done.out
+
+
+def test_pipes_in_the_data_folder_are_not_waited_for(tmp_path: Path) -> None:
+    for name in ("server.json", "token"):
+        os.mkfifo(tmp_path / name)
+    address = ServerAddress(data=str(tmp_path))
+    assert (address.address().source, address.token(Address("http://127.0.0.1:1", ""))) == ("the default", None)
 
 
 def test_token_file_with_control_characters_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A backup is one moment of a server that goes on; what is restored from it is that moment, on either database."""
 
 import gzip
+import os
 import re
 import sqlite3
 import stat
@@ -240,6 +241,12 @@ def test_file_of_another_version_is_refused(backup: Path, is_now: str, said: str
     backup.write_bytes(gzip.compress(text.replace(f'"tables":"{HEAD}"', f'"tables":"{is_now}"').encode()))
     with pytest.raises(InvalidInput, match=said):
         check_backup(backup)
+
+
+def test_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match=r"pipe cannot be read \(Not a plain file\)"):
+        check_backup(tmp_path / "pipe")
 
 
 def test_missing_database_is_reported(tmp_path: Path) -> None:

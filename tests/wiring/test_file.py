@@ -237,6 +237,14 @@ CASES = [
         "cluster: local.yaml",
         (3, "cluster: local.yaml sets backend local, but this file sets simulated. Use the same backend in both."),
     ),
+    (
+        "cluster: /dev/zero",
+        (3, "cluster: /dev/zero cannot be read (Not a plain file). Correct the path or its permissions."),
+    ),
+    (
+        "database: {file: /dev/zero}",
+        (3, "file: /dev/zero cannot be read (Not a plain file). Correct the path or its permissions."),
+    ),
     ("auth: none", (3, "auth: expected one of tokens, got text 'none'")),
     (
         "database: mysql://a:secret@b/c",

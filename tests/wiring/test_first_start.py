@@ -15,7 +15,7 @@ from runrig.domain.errors import ServerFault
 from runrig.store import SqlStore
 from runrig.store.election import election
 from runrig.wiring.port import LOOPBACK, bound
-from runrig.wiring.process import first_start, keep_backend, note_database
+from runrig.wiring.process import _FILES, data_folder, first_start, keep_backend, note_database
 from runrig.wiring.up import _token
 from tests.backends.local.launches import alive
 from tests.patience import until
@@ -78,6 +78,17 @@ def test_damaged_file_of_an_earlier_start_is_named(tmp_path: Path, text: bytes) 
         (tmp_path / name).write_bytes(text)
         with pytest.raises(ServerFault, match=f"{tmp_path / name} is damaged"):
             start()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_not_a_plain_file_is_refused_and_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    starts: dict[str, Callable[[], object]] = {name: lambda: data_folder(tmp_path, ELSEWHERE) for name in _FILES}
+    starts["runrig.db"] = lambda: SqlStore.open(tmp_path / "runrig.db", exclusive=True)
+    for name, start in starts.items():
+        make(tmp_path / name)
+        with pytest.raises(ServerFault, match=f"{name}.* is not a plain file. Move it away, or choose another"):
+            start()
+        shutil.move(tmp_path / name, tmp_path / "away")
 
 
 # ---------------------------------------------------------------- the port

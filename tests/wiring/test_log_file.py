@@ -1,6 +1,7 @@
 """The log of a server does not grow for ever, and where it cannot be written that is said once."""
 
 import logging
+import os
 import sys
 from pathlib import Path
 from unittest.mock import patch
@@ -33,6 +34,7 @@ BROKEN = {
     "a full disk": ("/dev/full", "No space left on device"),
     "a folder in its place": ("/tmp", "Is a directory"),
     "a folder that is gone": ("/proc/nonexistent/server.log", "No such file or directory"),
+    "a pipe that nobody reads": ("pipe", "No such device or address"),
     "a file in the place of its folder": ("/etc/passwd/server.log", "Not a directory"),
 }
 
@@ -42,6 +44,7 @@ def test_unwritable_log_is_reported_once_and_again_when_it_works(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
     target, cause = BROKEN[how]
+    os.mkfifo(tmp_path / "pipe")
     file = tmp_path / "server.log"
     file.symlink_to(target)
     with process.logging_to(file):

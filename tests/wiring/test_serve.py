@@ -96,6 +96,8 @@ current-context: lab
         ("", "", "kubeconfig KUBE cannot be used: not a kubeconfig (must be a mapping)"),
         (KUBECONFIG.replace("{server", "{certificate-authority: no/ca, server"), "",
             "kubeconfig KUBE cannot be used: No such file or directory HERE/no/ca"),
+        (KUBECONFIG.replace("{token: secret", "{tokenFile: /dev/zero"), "",
+            "kubeconfig KUBE cannot be used: Not a plain file /dev/zero"),
     ],
 )  # fmt: skip
 def test_invalid_kubeconfig_is_a_problem_of_the_file_at_check_and_start(

@@ -16,6 +16,7 @@ from runrig.domain.credentials import read_keys
 from runrig.domain.errors import InvalidInput
 from runrig.spec.cluster import read_cluster
 from runrig.spec.fields import Field, Fields, read_file
+from runrig.spec.plain_file import plain_file
 from runrig.spec.pools import NAMESPACE
 from runrig.spec.serve_notify import read_notify
 from runrig.spec.serve_oidc import read_oidc
@@ -295,7 +296,7 @@ class _Reader:
             return None
         path = self._folder / text
         try:
-            with path.open("rb"):
+            with plain_file(path).open("rb"):
                 return path
         except (OSError, ValueError) as error:
             found.wrong(

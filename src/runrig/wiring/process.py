@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -65,6 +66,9 @@ def data_folder(path: Path, elsewhere: str) -> Path:
         raise ServerFault(
             f"data folder {path} cannot be written ({error.strerror}). Grant yourself write permission, or {elsewhere}"
         ) from error
+    for name in _FILES:
+        if os.path.lexists(path / name) and not (path / name).is_file():  # Opening a pipe would wait.
+            raise ServerFault(f"data folder {path} has a {name} that is not a plain file. Move it away, or {elsewhere}")
     return path.resolve()
 
 
@@ -72,6 +76,11 @@ HAD_DATABASE = "had-database"
 """In the data folder: created when a server first uses it with a database."""
 _LEFT_BY_A_SERVER = (HAD_DATABASE, "live", "token", "tasks.json", "leader.json", ACCEPTED)
 """Earlier versions created all but the first."""
+_FILES = (
+    *(HAD_DATABASE, ACCEPTED, "backend", "clock.json", "credential.key", "runrig.db.lock", "server.json", "tasks.json"),
+    "token",
+)
+"""In the data folder: files that a server reads."""
 
 
 def first_start(folder: Path, elsewhere: str) -> Callable[[str], None]:
@@ -182,6 +191,12 @@ class LogFile(Lenient, RotatingFileHandler):
     def doRollover(self) -> None:  # noqa: N802 - the library's name
         with suppress(OSError):  # The folder is not writable, so the file keeps growing.
             super().doRollover()
+
+    def _open(self) -> TextIOWrapper:
+        def at_once(path: str, flags: int) -> int:
+            return os.open(path, flags | os.O_NONBLOCK, 0o666)  # Without it, a pipe would wait for its reader.
+
+        return open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=at_once)
 
     def _let_go(self) -> None:
         broken, self.stream = self.stream, None  # It is opened again for the next line.

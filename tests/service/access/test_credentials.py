@@ -1,5 +1,6 @@
 """Credentials as they are kept: sealed, bound to whose they are, under keys that can be changed."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -120,6 +121,9 @@ def test_without_a_valid_key_file_no_credential_is_set_or_opened(tmp_path: Path)
             assert text.strip() == "" or text.strip() not in str(told.value)
         file.unlink()
         with pytest.raises(ServerFault, match="Restore it, or create one"):
+            put(it)
+        os.mkfifo(file)
+        with pytest.raises(ServerFault, match="Not a plain file"):
             put(it)
         nowhere = Access(it.store.access)
         with pytest.raises(Conflict, match="credentials are not enabled"):

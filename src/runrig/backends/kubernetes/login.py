@@ -1,6 +1,8 @@
 """Logs in to the API server, and explains failures."""
 
+import errno
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx2
 import yaml
@@ -43,12 +45,16 @@ def no_login(url: str, error: Exception) -> ServerFault:
 
 
 def look_at_files(chosen: SingleConfig) -> None:
-    """Raises OSError with the name of the first unreadable file, because ssl does not report it."""
+    """Raises OSError with the name of the first unreadable file, because ssl does not report it, and a pipe would wait."""
     user = chosen.user
-    for each in (chosen.cluster.certificate_auth, user and user.client_cert, user and user.client_key):
-        if each:
-            with open(chosen.abs_file(each), "rb"):
-                pass
+    named = (chosen.cluster.certificate_auth, user and user.client_cert, user and user.client_key)
+    files = [Path(chosen.abs_file(each)) for each in named if each]
+    for each in (*files, *([Path(user.token_file)] if user and user.token_file else [])):
+        if each.exists() and not each.is_file():
+            raise OSError(errno.EINVAL, "Not a plain file", str(each))
+    for each in files:
+        with each.open("rb"):
+            pass
 
 
 def in_words(error: Exception) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 class WakePipe:
     def __init__(self, path: Path) -> None:
-        with contextlib.suppress(FileExistsError):
+        if not path.is_fifo():  # A plain file, such as from a copy of the folder, would always be ready.
+            path.unlink(missing_ok=True)
             os.mkfifo(path, 0o600)
         # Open for writing too, so that it never reads as closed and the server can wake itself.
         self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from runrig.domain.code import MOST_FILES
 from runrig.domain.errors import InvalidInput
+from runrig.spec.plain_file import plain_file
 
 IGNORE = ".runrigignore"
 _CACHES = frozenset({".git", ".venv", "__pycache__", "node_modules"})
@@ -106,7 +107,7 @@ def _walk(folder: Path) -> Iterator[str]:
 def _ignored(folder: Path) -> Callable[[str], bool]:
     """Returns a function that checks whether ``.runrigignore`` names a path or one of its folders."""
     try:
-        lines = (folder / IGNORE).read_text(encoding="utf-8-sig").splitlines()
+        lines = plain_file(folder / IGNORE).read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
         return lambda _: False
     except (OSError, UnicodeDecodeError) as error:
