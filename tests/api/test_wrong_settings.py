@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
+from runrig.domain.quantities import LARGEST
 from runrig.domain.settings import SETTINGS, Choice, Codes, Duration, Image, Keys, Number, Setting, Text
 from tests.api.client import AUTHORIZED, TOKEN, URL, Api
 from tests.web.visitor import Site, site, words_of
@@ -35,16 +36,14 @@ def _value(setting: Setting) -> Any:
     return 7 if isinstance(setting.kind, Codes) else {"wrong": 1}
 
 
-def _through_json(there: Site, setting: Setting) -> dict[str, tuple[int, str]]:
+def _through_json(there: Site, asked: str, wrong: Any, osmo: dict[str, Any]) -> dict[str, tuple[int, str]]:
     """Interface → (status, message)."""
     api = Api(there.desk, TestClient(there.app, base_url=URL, headers=AUTHORIZED, raise_server_exceptions=False))
-    wrong = _value(setting)
-    file = json.dumps({"pools": [{"name": "pool1", "quota": 2, setting.asked: wrong}]})
-    osmo = {"configs_dict": {setting.reference or setting.name: wrong}, "description": "a test"}
+    file = json.dumps({"pools": [{"name": "pool1", "quota": 2} | {asked: wrong}]})
     found = {
         "cluster file": api.error("POST", "/api/v1/apply", {"file": file}),
-        "API": api.error("PATCH", "/api/v1/pools/pool1", {setting.asked: wrong}),
-        "OSMO": api.error("PATCH", "/api/configs/pool/pool1", osmo),
+        "API": api.error("PATCH", "/api/v1/pools/pool1", {asked: wrong}),
+        "OSMO": api.error("PATCH", "/api/configs/pool/pool1", {"configs_dict": osmo, "description": "a test"}),
     }
     return {door: (status, str(answer["message"])) for door, (status, answer) in found.items()}
 
@@ -53,13 +52,34 @@ def _through_json(there: Site, setting: Setting) -> dict[str, tuple[int, str]]:
 def test_a_value_of_the_wrong_type_is_refused_by_every_interface(tmp_path: Path, setting: Setting) -> None:
     with site(tmp_path) as there:
         before = there.desk.revision
-        for door, (status, message) in _through_json(there, setting).items():
+        wrong = _value(setting)
+        found = _through_json(there, setting.asked, wrong, {setting.reference or setting.name: wrong})
+        for door, (status, message) in found.items():
             assert status == 422, (door, message)
             named = {setting.asked, setting.name, setting.reference} - {""}
             assert any(name in message for name in named), (door, message)
         shown = there.visitor().fill("/pool/pool1/edit", **{setting.asked: _text(setting)})
         assert 400 <= shown.status_code < 500
         assert _text(setting) in words_of(shown.text) or "<" in _text(setting), "the form has what was typed"
+        assert there.desk.revision == before
+
+
+NUMBERS = [(each, each.kind) for each in SETTINGS if isinstance(each.kind, Number) and each.kind.takes is int]
+
+
+def test_a_number_that_is_too_large_is_refused_with_its_limit_by_every_interface(tmp_path: Path) -> None:
+    with site(tmp_path) as there:
+        before, huge, visitor = there.desk.revision, 10**30, there.visitor()
+        rows: list[tuple[str, int, dict[str, Any]]] = [("quota", LARGEST, {"resources": {"gpu": {"guarantee": huge}}})]
+        rows += [(each.asked, int(kind.most), {each.name: huge}) for each, kind in NUMBERS]
+        for asked, most, osmo in rows:
+            found = _through_json(there, asked, huge, osmo)
+            typed = "nominal default/gpu" if asked == "quota" else asked
+            shown = visitor.fill("/pool/pool1/edit", **{typed: str(huge)})
+            for door, (status, message) in (found | {"page": (shown.status_code, words_of(shown.text))}).items():
+                assert 400 <= status < 500, (door, message)
+                assert str(most) in message.replace(",", ""), (door, message)
+                assert "e+30" not in message, (door, message)
         assert there.desk.revision == before
 
 

@@ -199,8 +199,8 @@ def test_amounts_are_read_before_their_owner_is_known() -> None:
         ("h100=8,4", "'h100=8,4' names gpu with and without its flavor"),
         ("h100/cpu=-1", "'-1' is negative: amounts of cpu must be at least 0"),
         ("h100=1.5", "'h100=1.5' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
-        ("h100/memory=1e400", "'1e400' does not fit in 64 bits"),
-        ("h100=9223372036854775808", "'9223372036854775808' does not fit in 64 bits"),
+        ("h100/memory=1e400", f"'1e400' does not fit in 64 bits: amounts of memory must be at most {2**63 - 1}"),
+        ("h100=9223372036854775808", f"'{2**63}' does not fit in 64 bits: amounts of gpu must be at most {2**63 - 1}"),
         (-1, "-1 is negative. Use at least 0"),
     ],
 )  # fmt: skip

@@ -65,7 +65,8 @@ def parse_quantity(resource: str, value: str | int) -> int:
         raise ValueError(f"{value!r} is negative: amounts of {resource} must be at least 0")
     scaled = number * 1000 if resource == CPU else number
     if scaled > LARGEST:
-        raise ValueError(f"{value!r} does not fit in 64 bits")
+        most = format_quantity(resource, LARGEST)
+        raise ValueError(f"{value!r:.80} does not fit in 64 bits: amounts of {resource} must be at most {most}")
     whole = int(scaled.to_integral_value(ROUND_CEILING))
     if resource == GPU and whole != scaled:
         raise ValueError(f"{value!r} is not a whole number of GPUs")

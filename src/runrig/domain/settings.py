@@ -80,7 +80,7 @@ class Number(SettingKind):
     most: float = 2**63 - 1
 
     def text(self, plain: Any) -> str:
-        return "" if plain is None else f"{plain:.15g}"
+        return "" if plain is None else f"{plain:.15g}" if isinstance(plain, float) else str(plain)
 
     def parse(self, text: str) -> Any:
         number = text.strip()
@@ -93,7 +93,7 @@ class Number(SettingKind):
     def problem(self, value: Any) -> str | None:
         if value is None or self.least <= value <= self.most:
             return None
-        return f"{self.text(value)} is out of range: use {self.type}"
+        return f"{self.text(value):.60} is out of range: use {self.type}"
 
 
 @dataclass(frozen=True, slots=True)

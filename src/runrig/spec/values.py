@@ -67,7 +67,7 @@ def parse_size(text: str) -> int:
     number = Decimal(match[1]) * 1024 ** _POWERS.get(match[2], 0) / (1000 if match[3] else 1)
     amount = int(number.to_integral_value(ROUND_CEILING))
     if amount > LARGEST:
-        raise ValueError(f"{text!r} does not fit in 64 bits")
+        raise ValueError(f"{text!r} does not fit in 64 bits: sizes must be at most {LARGEST} bytes")
     return amount
 
 

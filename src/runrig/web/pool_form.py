@@ -8,7 +8,7 @@ from typing import Any
 from runrig.domain.amounts import Amount, Share
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.pools import Pool
-from runrig.domain.quantities import GPU, FlavorResource, format_quantity, parse_quantity
+from runrig.domain.quantities import GPU, FlavorResource, format_quantity, parse_quantity, whole_number
 from runrig.domain.settings import PARTS, SETTINGS, Choice, CohortName, Number, Setting, called
 from runrig.service.commands.edits import PoolEdit
 from runrig.spec.quota import Kinds, share_from_json
@@ -117,8 +117,9 @@ def _amount(resource: str, said: str) -> int:
     try:
         return parse_quantity(resource, said)
     except ValueError as error:
+        shape = resource == GPU and whole_number(said) is None
         raise ValueError(
-            str(error) if resource != GPU else f"invalid number of GPUs {said!r}. Use a whole number, 0 or more"
+            f"invalid number of GPUs {said!r}. Use a whole number, 0 or more" if shape else str(error)
         ) from None
 
 
