@@ -38,7 +38,7 @@ def test_node_is_drained_serviced_and_uncordoned(tmp_path: Path) -> None:
         ]
         assert server.json("node", "cordon", "n0") == {"changed": []}
         ghost = server.runrig("node", "drain", "n0", "ghost")
-        assert (ghost.code, "node ghost not found. List nodes with `runrig resource list`" in ghost.err) == (2, True)
+        assert (ghost.code, "node 'ghost' not found. List nodes with `runrig resource list`" in ghost.err) == (2, True)
         assert server.runrig("node", "drain").code == 2
     with up(data, "--cluster", cluster) as server:
         assert server.json("resource", "info", "n0")["resources"][0]["conditions"] == ["NotReady", "Cordoned"]

@@ -60,7 +60,7 @@ def test_a_cordon_stays_whatever_the_cluster_reports() -> None:
 def test_repeated_cordons_change_nothing_and_an_unknown_node_rejects_all() -> None:
     it = world()
     assert cordon(it.state, ["n0"], cordoned=False) == Plan()
-    with pytest.raises(NotFound, match="node ghost not found"):
+    with pytest.raises(NotFound, match="node 'ghost' not found"):
         cordon(it.state, ["n0", "ghost"], cordoned=True)
     with pytest.raises(NotFound, match="ghost"):
         drain(it.state, ["n0", "ghost"], user="ann")

@@ -26,7 +26,7 @@ def cordon(state: State, names: Collection[str], *, cordoned: bool) -> Plan:
     unknown = sorted(set(names) - state.nodes.keys())
     if unknown:
         raise NotFound(
-            f"node {few(unknown, MOST_NAMED)} not found. List nodes with `runrig resource list`",
+            f"node {few([f'{name!r:.80}' for name in unknown], MOST_NAMED)} not found. List nodes with `runrig resource list`",
             {"nodes": unknown},
         )
     nodes = [state.nodes[name] for name in sorted(set(names))]
