@@ -261,6 +261,19 @@ def test_rotated_token_is_read_again(tmp_path: Path) -> None:
     assert [each.headers["Authorization"] for each in server.asked] == ["Bearer t1", "Bearer t1", "Bearer t2"]
 
 
+@pytest.mark.parametrize("version", ["v1beta1", "v1"])
+def test_login_program_is_run_and_told_its_version(version: str, tmp_path: Path) -> None:
+    text = """printf '{"status": {"token": "%s-%s"}}' "$ME" "$(echo "$KUBERNETES_EXEC_INFO" | cut -d '"' -f 4)\""""
+    program: dict[str, object] = {
+        "apiVersion": f"client.authentication.k8s.io/{version}",
+        "command": "sh",
+        "args": ["-c", text],
+    }
+    program |= {"env": [{"name": "ME", "value": "ann"}], "interactiveMode": "Never"}
+    cluster = connect(kubeconfig(tmp_path, "http://127.0.0.1:9", {"exec": program}))
+    assert next(cluster.logins()) == f"Bearer ann-client.authentication.k8s.io/{version}"
+
+
 def test_unreachable_address_is_reported(tmp_path: Path) -> None:
     cluster = connect(kubeconfig(tmp_path, "http://127.0.0.1:9", {"token": "t1"}))
     with pytest.raises(Unavailable, match=r"the API server http://127\.0\.0\.1:9 does not respond"):

@@ -20,7 +20,7 @@ from lightkube.core.exceptions import ConfigError
 
 from runrig.backends.kubernetes import answers, kinds
 from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Stream, unless
-from runrig.backends.kubernetes.login import in_words, logins, look_at_files, no_login, unsendable
+from runrig.backends.kubernetes.login import in_words, logins, look_at_files, no_login, prepare_program, unsendable
 from runrig.backends.kubernetes.names import Object
 from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
 
@@ -347,6 +347,7 @@ def connect(
         if url.scheme not in ("http", "https") or not url.host:
             raise ConfigError(f"the server of cluster {chosen.context.cluster!r} is not a URL with https://")
         look_at_files(chosen)
+        prepare_program(chosen.user)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS)
         params = ConnectionParams(timeout=httpx2.Timeout(timeouts.read, connect=timeouts.connect))
         parts: dict[str, Any] = params.httpx_params(chosen)

@@ -1,17 +1,20 @@
 """Logs in to the API server, and explains failures."""
 
 import errno
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import yaml
 from lightkube.config.kubeconfig import SingleConfig
+from lightkube.config.models import NameValue, User
 from lightkube.core.exceptions import ConfigError
 
 from runrig.domain.errors import ServerFault
 
 _NOT_KNOWN = 401
+_V1, _V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
 
 
 def logins(http: httpx2.Client, url: str) -> Iterator[str]:
@@ -42,6 +45,17 @@ def unsendable(url: str) -> ServerFault:
 
 def no_login(url: str, error: Exception) -> ServerFault:
     return ServerFault(f"no login for {url}: {in_words(error)}. Try kubectl with the same kubeconfig")
+
+
+def prepare_program(user: User) -> None:
+    """Lets lightkube run the login program of *user*. It rejects v1, which differs from v1beta1 only in which fields are required, and
+    omits the variable with the version.
+    """
+    program = user.exec
+    if program is not None:
+        told = {"apiVersion": program.apiVersion, "kind": "ExecCredential", "spec": {"interactive": False}}
+        program.env = [*(program.env or ()), NameValue(name="KUBERNETES_EXEC_INFO", value=json.dumps(told))]
+        program.apiVersion = _V1BETA1 if program.apiVersion == _V1 else program.apiVersion
 
 
 def look_at_files(chosen: SingleConfig) -> None:
