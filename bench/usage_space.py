@@ -8,9 +8,9 @@ from sqlalchemy import text
 
 from bench.section import Cell, Rows, verdict
 from bench.store import KINDS, fresh
-from runrig.domain.usage import FLAVOR, HOUR_S, QUOTA, WORK, Hour, Key, Sums, nothing_folded
+from runrig.domain.usage import FLAVOR, HOUR_S, KEEP_DAYS_S, KEEP_HOURS_S, QUOTA, WORK, Hour, Key, Sums, nothing_folded
 from runrig.ports.usage import Position
-from runrig.service.usage.follower import KEEP_DAYS_S, KEEP_HOURS_S, VERSION
+from runrig.service.usage.follower import VERSION
 from runrig.store import SqlStore
 from runrig.store.schema import usage_keys, usage_sums
 

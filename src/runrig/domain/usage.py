@@ -12,6 +12,9 @@ from runrig.domain.records import Loaded
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
 MINUTE_S = 60
+KEEP_HOURS_S = 90 * DAY_S
+KEEP_DAYS_S = 2 * 366 * DAY_S
+"""How long the sums of hours and days are kept, in seconds before the current day."""
 MICROSECONDS = 1_000_000
 ANY = "any"
 """The flavor of waiting pods that can use several."""

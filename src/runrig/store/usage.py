@@ -13,7 +13,20 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, sel
 
 from runrig.domain.quantities import LARGEST
 from runrig.domain.records import Event, Loaded
-from runrig.domain.usage import COLUMNS, HOUR_S, KEYS, MICROSECONDS, TOTALS, WORK, Folded, Hour, Key, Sums, totals
+from runrig.domain.usage import (
+    COLUMNS,
+    DAY_S,
+    HOUR_S,
+    KEYS,
+    MICROSECONDS,
+    TOTALS,
+    WORK,
+    Folded,
+    Hour,
+    Key,
+    Sums,
+    totals,
+)
 from runrig.ports.past import Declared
 from runrig.ports.usage import Position, Summed, SumsQuery
 from runrig.store import schema
@@ -26,7 +39,6 @@ from runrig.store.past import STEPS
 from runrig.store.rows import Row
 from runrig.store.transactions import Tables, in_parts
 
-DAY_S = 24 * HOUR_S
 _CURSOR = schema.usage_cursor.c
 _KEY = schema.usage_keys.c
 _SUMS = schema.usage_sums.c
@@ -60,7 +72,8 @@ class SqlUsage(Tables):
     def save(self, position: Position, hours: Iterable[Hour], *, keep_hours: int, keep_days: int) -> None:
         # All rows are encoded first: commits of the server wait for this transaction.
         cursor, (keys, written) = _row(position), self._encoded((1, hour) for hour in hours)
-        written |= self._days(written, _day(position.folded.at // MICROSECONDS), position.since)
+        written |= self._days(written, keep_days, _day(position.folded.at // MICROSECONDS), position.since)
+        written = {at: rows for at, rows in written.items() if at[1] >= (keep_hours if at[0] == 1 else keep_days)}
         with self._transactions.writing() as connection:
             _write(connection, keys, written, cursor)
             for length, keep in ((1, keep_hours), (24, keep_days)):
@@ -109,18 +122,20 @@ class SqlUsage(Tables):
             written[hours, hour.begin] = _rows(hours, hour.begin, tables)
         return [(*known[names], *names) for names in sorted(changed)], written
 
-    def _days(self, hours: Rows, end: int, since: int) -> Rows:
-        """The sums of the days before *end* that are not added up yet, from those of their hours, which are all closed."""
-        found = Rows()
+    def _days(self, hours: Rows, begin: int, end: int, since: int) -> Rows:
+        """The sums of the days from *begin* to *end* that are not added up yet, from those of their hours, which are all closed."""
+        found, of_days = Rows(), defaultdict[int, list[Row]](list)
+        for (_, hour), of in hours.items():
+            of_days[_day(hour)] += of
         with self._transactions.reading() as connection:
             before = connection.execute(select(_CURSOR.at)).scalar_one_or_none()
-            for day in range(_day((since if before is None else before) // MICROSECONDS), end, DAY_S):
+            first = _day((since if before is None else before) // MICROSECONDS)
+            for day in range(max(begin, first), end, DAY_S):
                 of_day = and_(_SUMS.name.in_(COLUMNS), _SUMS.hours == 1, _SUMS.begin >= day, _SUMS.begin < day + DAY_S)
                 stored = connection.execute(select(schema.usage_sums).where(of_day)).all()
                 rows = [tuple(row) for row in stored if (1, row.begin) not in hours]
-                rows += (row for (_, begin), of in hours.items() if _day(begin) == day for row in of)
                 tables = _nothing_summed()
-                for name, _, _, packed in rows:
+                for name, _, _, packed in rows + of_days[day]:
                     _add(tables[name], *_unpacked(name, packed))
                 found[24, day] = _rows(24, day, tables)
         return found

@@ -12,12 +12,13 @@ from sqlalchemy import delete, func, insert, select, update
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Decision, Declaration, Queue
 from runrig.domain.quantities import LARGEST
-from runrig.domain.usage import HOUR_S, MICROSECONDS, QUOTA, WORK, Hour, microseconds, nothing_folded
+from runrig.domain.usage import HOUR_S, KEEP_DAYS_S, MICROSECONDS, QUOTA, WORK, Hour, microseconds, nothing_folded
 from runrig.engine.usage.fold import Fold
 from runrig.engine.usage.quota_sums import MOST_SUMMED
 from runrig.ports.usage import Position, SumsQuery
 from runrig.service.runtime.retention import Retention
 from runrig.service.usage.follower import VERSION, Follower
+from runrig.service.usage.recount import recount
 from runrig.store import SqlStore, schema
 from runrig.store.usage import SqlUsage
 from tests.patience import until
@@ -122,6 +123,28 @@ def test_workflow_is_kept_until_it_is_folded(tmp_path: Path) -> None:
             pass
         assert there.store.retention.past_numbers() == {"old": 1}
         assert _rows(there.store) == before
+
+
+def test_a_clock_that_jumps_by_decades_counts_the_hours_of_two_years(tmp_path: Path) -> None:
+    with desk(tmp_path) as there:
+        follower = Follower(there.store, there.service.clock)
+        there.submit("w", gpus=1)
+        there.service.settle()
+        _fold_all(follower)
+        there.later(45 * 365 * DAY)
+        there.submit("x", gpus=1)
+        there.service.settle()
+        known = follower.open_hours()
+        assert known is not None
+        assert len(known[0]) <= (KEEP_DAYS_S + DAY) // HOUR_S + 2
+        assert len({id(hour.sums) for hour in known[0]}) == 3
+        _fold_all(follower)
+        assert len({row[1:3] for row in _rows(there.store)}) < 3_000
+        end = int(there.service.clock.now()) // DAY * DAY
+        for begin, amount in ((end - KEEP_DAYS_S, DAY), (end - 10 * DAY, DAY), (end - KEEP_DAYS_S - DAY, 0)):
+            (found,) = there.store.usage.sums(SumsQuery(WORK, begin, begin + DAY)) or [(0, (), (0,))]
+            assert found[2][0] == amount * MICROSECONDS
+        assert recount(there.store, None).differences == []
 
 
 def test_quota_that_means_no_limit_is_counted(tmp_path: Path) -> None:

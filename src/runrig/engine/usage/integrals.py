@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from runrig.domain.usage import HOUR_S, MICROSECONDS, Hour, Key, Sums
+from runrig.domain.usage import DAY_S, HOUR_S, KEEP_DAYS_S, MICROSECONDS, Hour, Key, Sums
 
 
 class Integrals:
@@ -52,13 +52,20 @@ class Integrals:
         return {key: amount for key, amount in found.items() if amount}
 
     def close(self, at: int) -> Iterator[Hour]:
-        """Moves on to the hour that contains *at*, and yields all hours before it that have sums."""
-        while at >= (end := self._begin + self._length):
-            if sums := self.sums(end):
-                yield Hour(self._begin // MICROSECONDS, sums)
-            self._of = {key: [value, end, 0] for key, (value, _, _) in self._of.items() if value}
-            # Nothing to sum up: skip the hours in which nothing is declared.
-            self._begin = end if self._of else at - at % self._length
+        """Moves on to the hour that contains *at*, and yields all hours before it that have sums. Those in which nothing changed share one
+        mapping, and are left out if their day would be deleted: a clock can jump by decades.
+        """
+        first, end, last = self._begin, self._begin + self._length, at - at % self._length
+        if at < end:
+            return
+        if sums := self.sums(end):
+            yield Hour(first // MICROSECONDS, sums)
+        self._of = {key: [value, last, 0] for key, value in self.values()}
+        self._begin = last
+        same = {key: value * self._length for key, value in self.values()}
+        kept = at - at % (DAY_S * MICROSECONDS) - KEEP_DAYS_S * MICROSECONDS
+        for begin in range(max(end, kept), last, self._length) if same else ():
+            yield Hour(begin // MICROSECONDS, same)
 
     def until(self, at: int, since: int = 0) -> list[Hour]:
         """The open hours from the one that contains *since* up to *at*, if no value changes before. Changes nothing."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from runrig.domain.errors import Unavailable
 from runrig.domain.records import Event
-from runrig.domain.usage import DAY_S, MICROSECONDS, WORK, Hour, Key, Sums, microseconds
+from runrig.domain.usage import DAY_S, KEEP_DAYS_S, KEEP_HOURS_S, MICROSECONDS, WORK, Hour, Key, Sums, microseconds
 from runrig.engine.usage.fold import Fold
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
@@ -32,8 +32,6 @@ SAVED_S = 600.0
 """Seconds after which the position is written although no hour was closed, so that retention does not wait."""
 MOST_FAILURES = 5
 """After so many failures to read or fold an event the rest of the log is left out: retention waits for the stored position."""
-KEEP_HOURS_S = 90 * DAY_S
-KEEP_DAYS_S = 2 * 366 * DAY_S
 
 _log = logging.getLogger(__name__)
 

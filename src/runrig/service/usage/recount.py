@@ -8,12 +8,12 @@ from runrig.domain.errors import NotFound
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import Release
 from runrig.domain.records import Event
-from runrig.domain.usage import DAY_S, HOUR_S, MICROSECONDS, Folded, Hour, Key, Sums, totals
+from runrig.domain.usage import DAY_S, HOUR_S, KEEP_DAYS_S, KEEP_HOURS_S, MICROSECONDS, Folded, Hour, Key, Sums, totals
 from runrig.engine.usage.fold import Fold
 from runrig.ports.store import Store
 from runrig.ports.usage import Position, UsageStore
 from runrig.service.usage import beginning
-from runrig.service.usage.follower import KEEP_DAYS_S, KEEP_HOURS_S, VERSION
+from runrig.service.usage.follower import VERSION
 
 EVENTS_AT_ONCE = 2_000
 HOUR, DAY = 1, 24
