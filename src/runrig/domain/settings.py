@@ -362,9 +362,15 @@ _VALUES = attrgetter(*_NAMES)
 _CONVERTED = [each for each in SETTINGS if type(each.kind).shown is not SettingKind.shown]
 
 
+def values(pool: Pool) -> tuple[Any, ...]:
+    """All settings, read in one call, because a response can have thousands of pools."""
+    found: tuple[Any, ...] = _VALUES(pool)
+    return found
+
+
 def shown(pool: Pool) -> dict[str, Any]:
-    """All settings by name, as responses show them. Reads most in one call, because a response can have thousands of pools."""
-    found = dict(zip(_NAMES, _VALUES(pool), strict=True))
+    """All settings by name, as responses show them."""
+    found = dict(zip(_NAMES, values(pool), strict=True))
     for each in _CONVERTED:
         found[each.name] = each.of(pool)
     return found

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool
+from runrig.domain.settings import values
 from runrig.domain.shown.pools import PlacedPool, fields_of, quotas_of
 from runrig.osmo import pools
 from runrig.osmo.shape import Shape
@@ -33,20 +34,19 @@ def pool_quota(views: Sequence[PoolView], backend: str) -> Shape:
 
 
 def _plain(views: Iterable[PoolView], backend: str) -> Iterator[Shape]:
-    """Yields `to_plain` of each view. The settings of a parent are converted once, because a response can contain thousands of
-    subpools.
-    """
-    parents: dict[str, Shape] = {}
+    """Yields `to_plain` of each view. Equal settings are converted once, because a response can contain thousands of pools."""
+    known: dict[object, Shape] = {}
     for view in views:
-        own = view.pool
-        if own.parent is None or own.closed_by is not None or own.paused_by is not None:
+        own, settings = view.pool, view.settings
+        if own.closed_by is not None or own.paused_by is not None:
             yield to_plain(view.shown(backend))
             continue
-        if own.parent not in parents:
-            settings = PlacedPool(**fields_of(view.settings, view.settings), backend=backend)
-            parents[own.parent] = to_plain(settings)
+        whose = settings.name if settings.closed_by is not None or settings.paused_by is not None else ""
+        key = whose, values(settings)
+        if key not in known:
+            known[key] = to_plain(PlacedPool(**fields_of(settings, settings), backend=backend))
         yield {
-            **parents[own.parent],
+            **known[key],
             "name": own.name,
             "parent": own.parent,
             "state": own.state.value,

@@ -13,6 +13,8 @@ from runrig.engine.quota.guarantees import guarantees
 from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaLeaf, QuotaNode, Request, note_borrowed
 from runrig.engine.quota.tree import TreeBuilder, hang
 
+_OF_POOLS = NodeKind.POOL, NodeKind.OWN
+
 
 class QuotaTree:
     """The whole tree. Only `tree_edits` changes it after construction; everything else changes only usage.
@@ -103,7 +105,7 @@ class QuotaTree:
         pools = [node for node in firm.path if node.kind is NodeKind.POOL]
         firm.outermost_pool = low.outermost_pool = pools[-1]
         firm.nominals = low.nominals = tuple(
-            (node.usage[CHARGED], node.subtree) for node in firm.path if node.kind in (NodeKind.POOL, NodeKind.OWN)
+            [(node.usage[CHARGED], node.subtree) for node in firm.path if node.kind in _OF_POOLS]
         )
         firm.pools_above = tuple(pool for pool in pools if has_subpools(pool))
         firm.guarded = bool(firm.pools_above) or firm.twin is not None

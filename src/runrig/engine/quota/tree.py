@@ -89,11 +89,11 @@ def prepare(leaf: QuotaLeaf) -> None:
     """
     below_root = [node for node in leaf.path if node.parent is not None]
     leaf.limits = tuple(
-        tuple(node for node in below_root if node.borrowing[index] is not None or node.lending[index] is not None)
+        tuple([node for node in below_root if node.borrowing[index] is not None or node.lending[index] is not None])
         for index in range(len(leaf.nominal))
     )
     leaf.keeps = any(limit is not None for node in below_root for limit in node.lending)
-    leaf.holding = tuple(tuple(node.usage[layer] for node in leaf.path) for layer in LAYERS)
+    leaf.holding = tuple(tuple([node.usage[layer] for node in leaf.path]) for layer in LAYERS)
 
 
 # ---------------------------------------------------------------- numbers
