@@ -358,14 +358,8 @@ def named(name: str) -> Setting | None:
 
 
 _NAMES = [each.name for each in SETTINGS]
-_VALUES = attrgetter(*_NAMES)
+values = attrgetter(*_NAMES)  # of a pool, read in one call, because a response can have thousands of pools
 _CONVERTED = [each for each in SETTINGS if type(each.kind).shown is not SettingKind.shown]
-
-
-def values(pool: Pool) -> tuple[Any, ...]:
-    """All settings, read in one call, because a response can have thousands of pools."""
-    found: tuple[Any, ...] = _VALUES(pool)
-    return found
 
 
 def shown(pool: Pool) -> dict[str, Any]:
