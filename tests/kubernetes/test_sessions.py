@@ -97,14 +97,23 @@ def heard(connection: ClientConnection) -> tuple[dict[int, bytes], dict[str, obj
     found: dict[int, bytes] = {}
     try:
         while True:
-            message = connection.recv(PATIENCE_S)
-            assert isinstance(message, bytes)
+            message = next_message(connection)
             found[message[0]] = found.get(message[0], b"") + message[1:]
     except ConnectionClosed:
         return found, json.loads(found.pop(END))
 
 
-def first(connection: ClientConnection) -> bytes:
+def prints(connection: ClientConnection, expected: bytes) -> None:
+    """The program's next output is `expected`, in as many messages as it took: a terminal may split a line."""
+    found = b""
+    while len(found) < len(expected):
+        message = next_message(connection)
+        assert message[0] == OUT, message
+        found += message[1:]
+    assert found == expected
+
+
+def next_message(connection: ClientConnection) -> bytes:
     message = connection.recv(PATIENCE_S)
     assert isinstance(message, bytes)
     return message
@@ -129,7 +138,7 @@ def test_typed_input_arrives_and_its_end_reaches_the_api_server(here: Rig) -> No
         assert heard(connection) == ({OUT: b"got typed\n"}, {"exit_code": 0, "message": ""})
     with entered(here, id, "cat") as connection:
         connection.send(b"\0typed")
-        assert first(connection) == b"\1typed"
+        prints(connection, b"typed")
         connection.send(b"\0")
         here.until(lambda: log.read_text().count(words) > before, "the API server was told that this was all")
 
@@ -139,9 +148,9 @@ def test_terminal_gets_its_size_and_later_changes(here: Rig) -> None:
     is_now = "until [ \"$(stty size)\" = '%s' ]; do sleep 0.05; done; echo %s"
     script = "; ".join((is_now % ("33 44", "one"), is_now % ("12 34", "two"), "read done", "tty -s"))
     with entered(here, id, "sh", "-c", script, size=(33, 44)) as connection:
-        assert first(connection) == b"\1one\r\n"
+        prints(connection, b"one\r\n")
         connection.send(b'\4{"rows": 12, "columns": 34}')
-        assert first(connection) == b"\1two\r\n"
+        prints(connection, b"two\r\n")
         connection.send(b"\0\n")  # KWOK may lose the last output of a terminal.
         assert heard(connection)[1] == {"exit_code": 0, "message": ""}
 
@@ -150,7 +159,7 @@ def test_abandoned_terminal_receives_two_keys(here: Rig) -> None:
     """KWOK's terminals control nobody, so that no key interrupts there."""
     id, keys = runs(here), here.folder / "keys"
     with entered(here, id, "sh", "-c", f"stty raw; echo on; head -c 2 >{keys}", size=(9, 9)) as connection:
-        assert first(connection).startswith(b"\1on")
+        prints(connection, b"on\n")
     here.until(
         lambda: keys.exists() and keys.read_bytes() == b"\x03\x04", "the program heard that its terminal is left"
     )
@@ -168,7 +177,7 @@ def test_session_ends_with_its_task(here: Rig) -> None:
 def test_session_ends_with_a_message_when_the_api_server_is_gone_and_the_next_one_works(here: Rig) -> None:
     id = runs(here)
     with entered(here, id, "sh", "-c", "echo on; sleep 60") as connection:
-        assert first(connection) == b"\1on\n"
+        prints(connection, b"on\n")
         begin_again(here.world.plane, "kube-apiserver")
         _, end = heard(connection)
     assert end["code"] == "UNAVAILABLE"
@@ -230,7 +239,7 @@ def test_datagrams_are_refused_with_a_message(here: Rig) -> None:
 def _bytes(connection: ClientConnection, count: int) -> bytes:
     found = b""
     while len(found) < count:
-        found += first(connection)
+        found += next_message(connection)
     return found
 
 
