@@ -87,6 +87,9 @@ class _Fields(Mapping[str, Entry]):
     def __getitem__(self, key: str) -> Entry:
         return Entry(None, _node(self._values[key]))
 
+    def get(self, key: str, default: Any = None) -> Any:  # Read for every field: twice as fast as the inherited one.
+        return Entry(None, _node(self._values[key])) if key in self._values else default
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 

@@ -261,8 +261,8 @@ class Object:
 
     def only(self, known: Collection[str], unsupported: Mapping[str, str] = {}) -> "Object":
         """Warns of every field that is set but not *known*, and of *unsupported* ones with their messages."""
-        for name, value in self.pairs():
-            if name not in known and name not in unsupported:
+        for name in self.entries:
+            if name not in known and name not in unsupported and (value := self.get(name)):
                 value.warn(f"unknown field, ignored. {closest(name, (*known, *unsupported))}")
         self.unsupported(unsupported)
         return self
