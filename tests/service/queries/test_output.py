@@ -173,6 +173,33 @@ def test_no_line_is_lost_or_repeated_however_output_is_read(
             assert [line.time for line in seen] == sorted(line.time for line in seen)
 
 
+def test_last_lines_are_those_of_a_full_read_and_most_records_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice, task, count = random.Random(7), Writer(tmp_path), 2_000
+    for at in range(count):
+        task.write(**{dice.choice(("out", "err")): "".join(f"{at}.{number}\n" for number in range(dice.randint(1, 3)))})
+        task.note(at * 1_000)
+    every = [(line.time, line.stream, line.data) for line in one_by_one(task.tail().rest())]
+    assert count < len(every) < count * 3
+    monkeypatch.setattr(output, "CHUNK", 512)
+    read: list[int] = []
+    pread = os.pread
+
+    def noted(descriptor: int, size: int, offset: int) -> bytes:
+        read.append(size)
+        return pread(descriptor, size, offset)
+
+    monkeypatch.setattr(os, "pread", noted)
+    for last in (0, 1, 2, 40):
+        read.clear()
+        found = [(line.time, line.stream, line.data) for line in one_by_one(task.tail(last_lines=last).rest())]
+        left = Counter({STDOUT: last, STDERR: last})
+        expected = [each for each in reversed(every) if left[each[1]] > 0 and not left.subtract([each[1]])]
+        assert found == expected[::-1]
+        assert sum(read) < 40 * output.CHUNK, "of about 100 that the records have"
+
+
 @pytest.mark.parametrize("seconds", ["", ".5", ".123456789"])
 def test_timestamped_lines_are_read_without_their_times(tmp_path: Path, seconds: str) -> None:
     """As Kubernetes gives them; what was kept by an older release has none."""

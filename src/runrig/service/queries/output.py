@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -26,7 +26,9 @@ OPEN_S = 0.5
 STDOUT, STDERR = "stdout", "stderr"
 
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
-_NOTE = re.compile(rb"([0-9]{1,17}) ([0-9]{1,17}) ([0-9]{1,17})")
+_NOTE = re.compile(rb"^([0-9]{1,17}) ([0-9]{1,17}) ([0-9]{1,17})$", re.MULTILINE)
+_LONGEST_NOTE = 60
+"""Bytes of a record and more."""
 _STAMP = re.compile(rb"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8})(\.[0-9]{1,9})?Z ")
 
 
@@ -121,7 +123,8 @@ class Tail:
         logs = [(name, stream, open_log(file)) for name, stream in self._streams.items() if (file := files[name])]
         there = [(name, stream, descriptor) for name, stream, descriptor in logs if descriptor is not None]
         try:
-            notes = deque[tuple[float, int, int]]() if output.order is None else self._order.more(output.order)
+            starts = {int(name == STDERR): stream.begin(descriptor) for name, stream, descriptor in there}
+            notes = deque[tuple[float, int, int]]() if output.order is None else self._order.more(output.order, starts)
             noted = bool(notes)
             while notes:
                 at, *sizes = notes[0]
@@ -174,10 +177,14 @@ class _Stream:
         self._ahead = b""
         self._at = 0
 
-    def upto(self, descriptor: int, size: int) -> Iterator[tuple[bytes, bool]]:
-        """Yields the lines up to byte *size*, some at a time, and whether the last one is complete."""
+    def begin(self, descriptor: int) -> int:
+        """Returns the position, which at first is that of the last lines."""
         if self.position < 0:
             self.position = start(descriptor, self._last_lines)
+        return self.position
+
+    def upto(self, descriptor: int, size: int) -> Iterator[tuple[bytes, bool]]:
+        """Yields the lines up to byte *size*, some at a time, and whether the last one is complete."""
         while self.position < size:
             if self._at == len(self._ahead):
                 self._ahead, self._at = os.pread(descriptor, CHUNK, self.position), 0
@@ -199,27 +206,43 @@ class _Stream:
 
 class _Notes:
     def __init__(self) -> None:
-        self.position = 0
+        self.position = -1
         self._line = b""
         self.here: deque[tuple[float, int, int]] = deque()
 
-    def more(self, file: LogFile) -> deque[tuple[float, int, int]]:
+    def more(self, file: LogFile, starts: Mapping[int, int]) -> deque[tuple[float, int, int]]:
         """Returns new records, whose output was not returned yet: (time, size of stdout, size of stderr).
 
-        Ignores invalid records, which the task may have written.
+        Ignores invalid records, which the task may have written. *starts*: stream (0: stdout, 1: stderr) → the position
+        from which it is read; the first call skips most records of what is before.
         """
         descriptor = None if self.here else open_log(file)
         if descriptor is None:
             return self.here
         try:
+            if self.position < 0:
+                self.position = _first_note(descriptor, starts)
             data = os.pread(descriptor, CHUNK, self.position)
         finally:
             os.close(descriptor)
         self.position += len(data)
-        *lines, self._line = (self._line[-CHUNK:] + data).split(b"\n")
-        found = [numbers for line in lines if (numbers := _NOTE.fullmatch(line)) is not None]
-        self.here.extend((int(each[1]) / 1e6, int(each[2]), int(each[3])) for each in found)
+        lines, _, self._line = (self._line[-CHUNK:] + data).rpartition(b"\n")
+        self.here.extend([(int(at) / 1e6, int(out), int(err)) for at, out, err in _NOTE.findall(lines)])
         return self.here
+
+
+def _first_note(descriptor: int, starts: Mapping[int, int]) -> int:
+    """Returns the offset of a record, at most about `CHUNK` bytes before the first one beyond *starts*."""
+    found, least, most = 0, 0, os.fstat(descriptor).st_size
+    while any(starts.values()) and most - least > CHUNK:
+        middle = (least + most) // 2
+        before, _, after = os.pread(descriptor, _LONGEST_NOTE * 2, middle).partition(b"\n")
+        note = _NOTE.match(after)
+        if note and all(int(note[2 + stream]) <= start for stream, start in starts.items()):
+            found, least = middle + len(before) + 1, middle
+        else:
+            most = middle
+    return found
 
 
 def merged(attempts: Iterable[Iterable[Lines]]) -> Iterator[Lines]:
