@@ -143,3 +143,9 @@ def test_completion_prints_the_script_for_the_shell(shell: str, says: str) -> No
     assert done.code == 0
     assert says in done.out
     assert "_RUNRIG_COMPLETE" in done.out
+
+
+@pytest.mark.parametrize("group", [(), ("pool",), ("pool", "subpool")])
+def test_a_group_without_a_command_shows_its_help(group: tuple[str, ...]) -> None:
+    alone, help = runrig(*group), runrig(*group, "--help")
+    assert (alone.code, alone.out, alone.err) == (2, "", help.out)

@@ -59,7 +59,13 @@ def test_wait_for_several_as_json_is_a_list() -> None:
     assert (two.code, [each["name"] for each in two.json]) == (7, ["good-1", "bad-1"])
 
 
-def test_an_empty_id_is_refused() -> None:
+@pytest.mark.parametrize("id", ["", "..", "a/b", "a\\b", "a\nb"])
+def test_an_id_that_cannot_be_one_is_refused_without_a_request(id: str) -> None:
     """Such as that of an empty variable of a shell."""
-    done = answered({}, "wait", "")
-    assert (done.code, done.out, done.err) == (2, "", "Error: an ID or a name is empty\n")
+    rule = "is not an ID or a name: it cannot contain '/', '\\' or control characters, or be '.' or '..'"
+    done = answered({}, "wait", id)
+    assert (done.code, done.out, done.err) == (
+        2,
+        "",
+        f"Error: {f'{id!r} {rule}' if id else 'an ID or a name is empty'}\n",
+    )

@@ -129,7 +129,7 @@ def run(args: Sequence[str]) -> int:
         )
         return _fail(InvalidInput.one(missing), as_json=_json_asked(args))
     except click.ClickException as error:
-        if isinstance(error, click.UsageError):
+        if isinstance(error, click.UsageError) and not isinstance(error, click.exceptions.NoArgsIsHelpError):
             error = _with_way_out(error, args)
         if _json_asked(args):
             return _fail(InvalidInput.one(error.format_message()), as_json=True)

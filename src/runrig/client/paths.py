@@ -10,13 +10,21 @@ _ELEMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/[0-9]+")
 
 
 def path(*parts: str) -> str:
-    """Returns ``/api/v1/a/b`` with each part quoted, so that a name cannot change the path. Raises InvalidInput if one is empty, or
-    names an element of an array where only a workflow can be.
+    """Returns ``/api/v1/a/b`` with each part quoted, so that a name cannot change the path. Raises InvalidInput if one is empty, cannot
+    be in a path, or names an element of an array where only a workflow can be.
     """
     if "" in parts:
         raise InvalidInput.one("an ID or a name is empty")
     if parts[0] == "workflows" and (element := next(filter(_ELEMENT.fullmatch, parts[1:2]), None)):
         raise InvalidInput.one(f"{element} is an element of an array. Use the whole array: {element.partition('/')[0]}")
+    if (
+        wrong := next(
+            (part for part in parts if part in (".", "..") or not part.isprintable() or set(part) & set("/\\")), None
+        )
+    ) is not None:
+        raise InvalidInput.one(
+            f"{wrong!r} is not an ID or a name: it cannot contain '/', '\\' or control characters, or be '.' or '..'"
+        )
     return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 

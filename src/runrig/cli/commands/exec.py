@@ -55,10 +55,10 @@ def exec_(
     The command runs with the task's environment, and on a terminal if you use one; otherwise stdin, stdout and
     stderr are connected. The exit code is that of the command.
     """
-    if (task is None) == (group is None):
-        raise click.UsageError(
-            "TASK and --group exclude each other. Use one of them; with --group, set the command with --entry."
-        )
+    if task is None and group is None:
+        raise click.UsageError(f"name a TASK or a --group. `runrig workflow query {id}` lists the tasks")
+    if task is not None and group is not None:
+        raise click.UsageError("TASK and --group exclude each other. With --group, set the command with --entry.")
     words = list(command) or _words(entry)
     if task is None:
         _refuse_shell(words)
