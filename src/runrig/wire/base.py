@@ -20,7 +20,11 @@ class Model(BaseModel):
     @classmethod
     def example(cls) -> Any:
         """Returns the example of the class, as JSON."""
-        return _example_of(cls)
+        extra = cls.model_config.get("json_schema_extra")
+        assert isinstance(extra, dict), f"{cls.__name__} has no example"
+        examples = extra["examples"]
+        assert isinstance(examples, list)
+        return examples[0]
 
 
 class Answer(Model):
@@ -60,14 +64,6 @@ def json_of(answer: Json) -> str | bytes:
     if isinstance(answer, Model):
         return answer.model_dump_json()
     return to_json(answer) if isinstance(answer, value.Shown) else plain_to_json(answer)
-
-
-def _example_of(model: type[BaseModel]) -> Any:
-    extra = model.model_config.get("json_schema_extra")
-    assert isinstance(extra, dict), f"{model.__name__} has no example"
-    examples = extra["examples"]
-    assert isinstance(examples, list)
-    return examples[0]
 
 
 def example(value: Mapping[str, Any]) -> ConfigDict:
