@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from runrig.domain.quantities import counted
-from runrig.domain.workflows import ExitAction, ExitCode, ExitRule, GroupKey, Status, Task, TaskSpec
+from runrig.domain.workflows import ExitAction, ExitCode, ExitRule, GroupKey, Status, Task
 from runrig.engine.state.state import State
 
 MOST_PREEMPTIONS = 100
@@ -22,7 +22,7 @@ def exit_action(state: State, task: Task, code: int) -> ExitAction:
 
 
 def _rule(state: State, task: Task, code: int) -> ExitRule | None:
-    spec = _task_spec(state, task)
+    spec = state.task_spec(task)
     return _matching(spec.exit_rules, code) or _matching(_pool_rules(state, task.workflow), code)
 
 
@@ -52,7 +52,7 @@ def limit_reached(state: State, task: Task, code: int) -> str | None:
     Restarts after a lost node do not use up the retries of the task.
     """
     lost = code == ExitCode.BACKEND_ERROR
-    most = MOST_MOVES if lost else _task_spec(state, task).retries
+    most = MOST_MOVES if lost else state.task_spec(task).retries
     alike = [
         each
         for each in state.attempts(task.workflow, task.name)
@@ -82,8 +82,3 @@ def _matching(rules: Iterable[ExitRule], code: int) -> ExitRule | None:
 def _pool_rules(state: State, workflow: str) -> Iterator[ExitRule]:
     pool = state.pools[state.workflows[workflow].pool]
     return (ExitRule(ExitAction(action), first, last) for action, first, last in pool.default_exit_actions)
-
-
-def _task_spec(state: State, task: Task) -> TaskSpec:
-    group = state.group_spec((task.workflow, task.group))
-    return next(each for each in group.tasks if each.name == task.spec)

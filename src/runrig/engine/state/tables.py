@@ -8,7 +8,7 @@ from heapq import heappush
 from runrig.domain.budgets import Scope
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
-from runrig.domain.workflows import Group, GroupKey, GroupSpec, Status, Task, TaskKey, Workflow, WorkflowSpec
+from runrig.domain.workflows import Group, GroupKey, GroupSpec, Status, Task, TaskKey, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.state.budgets import Budgets
 from runrig.engine.state.deadlines import GroupDeadline, deadlines_of
@@ -85,6 +85,10 @@ class Tables:
 
     def group_spec(self, key: GroupKey) -> GroupSpec:
         return self.spec_of(key[0]).group(key[1])
+
+    def task_spec(self, task: Task) -> TaskSpec:
+        group = self.group_spec((task.workflow, task.group))
+        return next(spec for spec in group.tasks if spec.name == task.spec)
 
     def current_tasks(self, key: GroupKey) -> list[Task]:
         """The latest attempt of each pod of a group, by name. O(its pods)."""

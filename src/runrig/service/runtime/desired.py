@@ -9,7 +9,7 @@ from runrig.domain.errors import At, FailedAt, Refused
 from runrig.domain.gangs import Assignment, Gang, Placement
 from runrig.domain.pools import Pool, PoolState, TopologyKey
 from runrig.domain.subgroups import Outline
-from runrig.domain.workflows import GroupKey, GroupSpec, Status, Task, TaskKey, TaskSpec, task_uuid
+from runrig.domain.workflows import GroupKey, GroupSpec, Status, Task, TaskKey, task_uuid
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.placement.constraint_tree import tree_of
 from runrig.engine.placement.subgroups import outline_of
@@ -96,7 +96,7 @@ def _new_launches(state: State, keys: Iterable[TaskKey]) -> Iterator[tuple[TaskK
 
 def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:
     """*hosts*: one mapping shared by the whole gang, which may have ten thousand pods."""
-    spec = _spec_of(state, task)
+    spec = state.task_spec(task)
     workflow = state.workflows[task.workflow]
     assert task.node is not None, f"{task.key} is started nowhere"
     granted = {each.pod_set: each for each in entry.placement}[spec.name]
@@ -176,11 +176,6 @@ def _pools(state: State) -> tuple[PoolQueues, ...]:
     return tuple(
         kai_quotas(state, each) for each in sorted(live, key=lambda pool: (pool.parent is not None, pool.name))
     )
-
-
-def _spec_of(state: State, task: Task) -> TaskSpec:
-    group = state.group_spec((task.workflow, task.group))
-    return next(spec for spec in group.tasks if spec.name == task.spec)
 
 
 def _attempts_behind(state: State, workflow: str, name: str) -> tuple[TaskKey, ...]:

@@ -201,8 +201,7 @@ class ClusterRun:
         return entry.state is GangState.STOPPING or task.restarting
 
     def _duration(self, task: Task) -> float:
-        group = self._state.group_spec((task.workflow, task.group))
-        said = next(spec.duration_s for spec in group.tasks if spec.name == task.spec)
+        said = self._state.task_spec(task).duration_s
         return DEFAULT_DURATION_S if said is None else said
 
     # ------------------------------------------------------------ results
