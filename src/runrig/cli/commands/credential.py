@@ -11,10 +11,10 @@ from runrig.cli.rendering.tables import Column, Table, show_any
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.credentials import CredentialKind
 from runrig.domain.errors import InvalidInput
 
 _COLUMNS = (Column("Name"), Column("Type", 1), Column("Keys", prose=True), Column("For", 2), Column("Changed", 0))
-TYPES = ("GENERIC", "REGISTRY", "DATA")
 
 
 @group("runrig credential list", "runrig credential set wandb api_key=key.txt")
@@ -51,7 +51,9 @@ def list_credentials(session: Session) -> None:
 )
 @click.argument("name")
 @click.argument("values", metavar="[KEY=FILE ...]", nargs=-1)
-@click.option("--type", "kind", type=click.Choice(TYPES, case_sensitive=False), default="GENERIC", show_default=True)
+@click.option(
+    "--type", "kind", type=click.Choice([*CredentialKind], case_sensitive=False), default="GENERIC", show_default=True
+)
 @options.file(help="YAML file with lines KEY: VALUE; - reads stdin.")
 @with_session
 def set_credential(session: Session, name: str, values: tuple[str, ...], kind: str, file: str | None) -> None:

@@ -32,4 +32,4 @@ def _value(name: str, settings: Mapping[str, Any]) -> str:
     value = settings.get(name)
     if not isinstance(value, list | dict) or named(name) is not None:
         return in_words(name, value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+    return json.dumps(value, ensure_ascii=False)
