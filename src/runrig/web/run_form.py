@@ -48,8 +48,8 @@ def task_of(fields: Mapping[str, str], image: str | None = None) -> OneTask:
     found = {
         "gpus": gpus,
         "platform": platform,
-        "nodes": read("nodes", lambda text: _number(text, 1, _MOST_NODES)),
-        "cpus": read("cpus", lambda text: _number(text, 1, MOST)),
+        "nodes": read("nodes", lambda text: _number(text, _MOST_NODES)),
+        "cpus": read("cpus", lambda text: _number(text, MOST)),
         "memory": read("memory", _checked(parse_size)),
         "time": read("time", _checked(parse_duration)),
         "array": read("array", _array),
@@ -93,10 +93,10 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _number(text: str, least: int, most: int) -> int:
+def _number(text: str, most: int) -> int:
     number = whole_number(text)
-    if number is None or not least <= number <= most:
-        raise ValueError(f"{text!r:.60} is not a number from {least} to {most:,}")
+    if number is None or not 1 <= number <= most:
+        raise ValueError(f"{text!r:.60} is not a number from 1 to {most:,}")
     return number
 
 

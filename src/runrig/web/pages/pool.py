@@ -1,6 +1,6 @@
 """A pool."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import Query, Response
@@ -12,7 +12,6 @@ from runrig.domain.quantities import counted
 from runrig.domain.shown.limits import LimitKind
 from runrig.domain.shown.pools import Pool
 from runrig.domain.shown.why import WaitingPlace
-from runrig.domain.shown.workflows import WorkflowEntry
 from runrig.domain.spans import format_duration
 from runrig.http.permissions import Asking, named, needs
 from runrig.http.routing import Asked, Serving
@@ -72,6 +71,7 @@ def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility
     tree = rows_of(views.queries.quota_tree(visibility), {pool: each.gangs for pool, each in board.queued.items()})
     rows = [row for row in tree if row.kind == "pool" and (row.name == name or row.name in shown.subpools)]
     family = [name, *shown.subpools]
+    running = WorkflowQuery(pools=tuple(family), statuses=("RUNNING",), limit=RUNNING)
     whys = whys_of(views, reasons, family, visibility)
     before = (views.moment.revision + 1, 0) if isinstance(views, Then) else None
     changes, _ = views.history.changes(name, visibility, before=before, limit=CHANGES)
@@ -85,7 +85,7 @@ def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility
         "asked": sum(each.gpus for pool, each in board.queued.items() if pool in family),
         "held": sum(sum(each.gangs for each in why.held) + why.unasked - why.gangs for why, _ in whys),
         "unasked": sum(why.unasked for why, _ in whys),
-        "running": _listed(views, visibility, family, "RUNNING"),
+        "running": views.workflow_queries.workflows(running, visibility)[0],
         "places": _places(views, visibility, whys),
         "most": RUNNING,
         "changes": changes,
@@ -118,13 +118,6 @@ def budget_of(service: Service | None, shown: Pool, visibility: Visibility) -> I
         renews = f"renews on {each.renews:%Y-%m-%d} UTC"
         left_in_words = f"{left:,} left" if left else f"so {then}"
         yield f"{held:,} of {counted(each.most, 'GPU-hour')} used this month, {left_in_words}; {renews}"
-
-
-def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status: str) -> tuple[WorkflowEntry, ...]:
-    found, _ = service.workflow_queries.workflows(
-        WorkflowQuery(pools=tuple(pools), statuses=(status,), limit=RUNNING), visibility
-    )
-    return found
 
 
 def _places(views: Views, visibility: Visibility, whys: Whys) -> list[tuple[int, str, WaitingPlace, str]]:
