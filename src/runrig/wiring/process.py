@@ -229,17 +229,12 @@ def logging_to(file: Path | None) -> Iterator[None]:
         handler.close()
 
 
-def open_files() -> int:
-    """Raises the limit of open file descriptors to the maximum, and returns it."""
+def crowd_of(connections: int = crowd.MOST, proxies: str | None = None) -> crowd.Crowd:
+    """Raises the limit of open file descriptors to the maximum. Returns a limit of *connections*, or fewer if descriptors are scarce."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
-
-
-def crowd_of(connections: int = crowd.MOST, proxies: str | None = None) -> crowd.Crowd:
-    """Returns a limit of *connections*, or fewer if descriptors are scarce."""
-    files = open_files()
+    files = sys.maxsize if hard == resource.RLIM_INFINITY else hard
     room = max(files - crowd.SPARE - crowd.FILES, files // 4)
     return crowd.Crowd(min(connections, room), proxies)
 

@@ -92,14 +92,11 @@ def send(client: Transport, chosen: Chosen) -> str:
     Chooses files again if some have changed, a few times. Prints one line to stderr if something was sent. Raises Conflict
     for a file that keeps changing, and the server's errors.
     """
-    for left in reversed(range(_TRIES)):
-        try:
+    for _ in range(_TRIES - 1):
+        with suppress(_Changing):
             return _sent(client, chosen)
-        except _Changing:
-            if not left:
-                raise
-            chosen = choose(chosen.folder)
-    raise AssertionError("the last try returns or raises")
+        chosen = choose(chosen.folder)
+    return _sent(client, chosen)
 
 
 def _sent(client: Transport, chosen: Chosen) -> str:
