@@ -1,4 +1,6 @@
-"""How large the body of a request may be, by its path."""
+"""Bodies of requests: how large one may be, by its path, and one that was read and is read again."""
+
+from starlette.types import Message, Receive
 
 LARGEST_BODY = 2 * 1024 * 1024
 """Bytes. Larger workflow files are refused by their parser in any case."""
@@ -13,3 +15,12 @@ def limit_of(path: str) -> int:
 
 def too_large(limit: int) -> str:
     return f"the request is larger than {limit // 1024 // 1024} MiB. Send less"
+
+
+def again(read: list[Message], receive: Receive) -> Receive:
+    """Returns a *receive* that starts with the messages *read*, which came from the original."""
+
+    async def message() -> Message:
+        return read.pop(0) if read else await receive()
+
+    return message

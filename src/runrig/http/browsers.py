@@ -9,6 +9,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
 from runrig.domain.errors import NotLoggedIn
+from runrig.http.body_limits import again
 
 STATIC = "/static/"
 """Files of the page: style, script, picture. They are public."""
@@ -93,9 +94,5 @@ async def second_secret(method: str, path: str, headers: Headers, receive: Recei
         begun += message.get("body", b"")
         if not message.get("more_body", False):
             break
-
-    async def again() -> Message:
-        return read.pop(0) if read else await receive()
-
     name, _, value = begun[:LONGEST_FIRST_FIELD].partition(b"&")[0].decode("latin-1").partition("=")
-    return value if name == CSRF_FIELD else "", again
+    return value if name == CSRF_FIELD else "", again(read, receive)

@@ -49,13 +49,7 @@ def install(app: FastAPI, why_absent: Callable[[str, str], str | None]) -> None:
         problems = _in_one([_of_pydantic(each, secret=secret) for each in found[:MOST_PROBLEMS]])
         if len(found) > MOST_PROBLEMS:
             problems.append(Problem(counted(len(found) - MOST_PROBLEMS, "more problem")))
-        return answer(
-            request,
-            422,
-            "; ".join(each.message for each in problems),
-            InvalidInput.code,
-            {"problems": [asdict(each) for each in problems]},
-        )
+        return await _ours(request, InvalidInput(tuple(problems)))
 
     @app.exception_handler(HTTPException)
     async def _framework(request: Request, error: HTTPException) -> Response:
@@ -69,8 +63,7 @@ def install(app: FastAPI, why_absent: Callable[[str, str], str | None]) -> None:
         if error.status_code == 405:
             return _unsupported(request)
         if error.status_code == 400:  # The framework could not parse it.
-            problem = Problem("the body is not JSON in UTF-8, or is nested too deeply")
-            return answer(request, 422, problem.message, InvalidInput.code, {"problems": [asdict(problem)]})
+            return await _ours(request, InvalidInput.one("the body is not JSON in UTF-8, or is nested too deeply"))
         return answer(request, error.status_code, str(error.detail), InvalidInput.code, {})
 
     @app.exception_handler(Exception)

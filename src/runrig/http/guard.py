@@ -103,14 +103,11 @@ class Guard:
             _check_path(path, scope.get("raw_path", b""))
             if scope["type"] == "websocket" and not path.startswith(SOCKETS):
                 raise NotFound(f"no WebSocket at {path!r:.200}. WebSockets are below {' or '.join(SOCKETS)}")
-        except NotLoggedIn as error:
-            if browsers.is_page(path) and browsers.wants_page(headers):
+        except RunrigError as error:
+            if isinstance(error, NotLoggedIn) and browsers.is_page(path) and browsers.wants_page(headers):
                 await _send_to_login(scope, receive, send, path)
             else:
                 await _refuse(scope, receive, send, path, error, status_of(error))
-            return
-        except RunrigError as error:
-            await _refuse(scope, receive, send, path, error, status_of(error))
             return
         length, limit = headers.get("content-length", "0"), limit_of(path)
         if not length.isdecimal() or len(length) > 20 or int(length) > limit:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.statuses import UnknownParameter
+from runrig.http.body_limits import again
 from runrig.spec import strict_json
 
 JSON = "application/json"
@@ -93,7 +94,8 @@ class ShortWay:
         sent = b"" if self._body is None else await _body(request)
         asked = self._in_order(request, sent)
         if asked is None:
-            await self.framework(scope, receive if self._body is None else _again(sent, receive), send)
+            whole: Message = {"type": "http.request", "body": sent, "more_body": False}
+            await self.framework(scope, receive if self._body is None else again([whole], receive), send)
             return
         for check in self._checks:
             await check(request)
@@ -169,17 +171,3 @@ def _json(request: Request, body: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Odd
     return found
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Returns a *receive* that starts with *body*, which was already read from the original."""
-    is_read = False
-
-    async def read() -> Message:
-        nonlocal is_read
-        if is_read:
-            return await receive()
-        is_read = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return read
