@@ -11,11 +11,14 @@ import pytest
 from runrig.domain.errors import Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
+from runrig.engine.lifecycle import submission_gate
 from runrig.engine.placement import best_fit, exact_search
+from runrig.service.commands.submission import Submission
 from runrig.service.runtime.about import COMMITS_EACH, MOST_REFUSED
 from runrig.service.runtime.writing import Command, Job, Writing
 from runrig.verify.reading import commits
-from tests.worlds.service import Desk, desk, do
+from runrig.verify.verify import Checker
+from tests.worlds.service import Desk, desk, do, one_task
 
 TWO_SHAPES = """
 workflow:
@@ -80,6 +83,56 @@ def test_the_next_commit_has_what_the_gate_refused(tmp_path: Path) -> None:
     assert later["gang"]["pod_sets"][0]["requests"] == [["gpu", 5], ["pods", 1]]
     (commit,) = [each for each in commits(str(tmp_path / "runrig.db")) if each.revision == first]
     assert commit.refused == [large]  # type: ignore[union-attr]
+
+
+def batch(server: Desk, **gpus: int) -> None:
+    """All or nothing."""
+    several = [Submission(one_task(name, gpus=each), "pool1", "ann") for name, each in gpus.items()]
+    outcomes = server.service.batches.submit(several, key=None, together=True)
+    assert any(isinstance(each, Refused) for each in outcomes)
+
+
+def test_the_next_commit_has_what_was_refused_of_a_batch(tmp_path: Path) -> None:
+    with desk(tmp_path) as server:
+        batch(server, large=3, small=1, larger=4)
+        server.submit("w")
+        batch(server, **{f"large-{each}": 3 for each in range(MOST_REFUSED + 5)})
+        server.submit("w")
+    (_, first), (_, second) = facts(tmp_path, "refused")
+    assert [(each["user"], each["gang"]["id"]) for each in first] == [
+        ("ann", "large-1/main-group"),
+        ("ann", "larger-1/main-group"),
+    ]
+    assert len(first) + len(second) == MOST_REFUSED
+
+
+def test_a_dry_run_is_not_in_the_log(tmp_path: Path) -> None:
+    with desk(tmp_path) as server:
+        with pytest.raises(Refused):
+            server.service.submissions.check(Submission(one_task("large", gpus=3), "pool1", "ann"))
+        server.submit("w")
+    assert facts(tmp_path, "refused") == []
+
+
+def test_a_wrong_refusal_is_reported_however_it_was_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, judged=False) as server:
+        first = server.submit("first", gpus=2)
+        submissions = server.service.submissions
+        with monkeypatch.context() as patched:
+            patched.setattr(submission_gate, "most_ever", lambda leaf, index: 1)
+            batch(server, large=3, two=2, one=1)
+            refused(server, "alone", 2)
+            for command in (
+                submissions.submitting_again(first, pool="pool1", user="bob"),
+                submissions.reassigning(first, user="bob", pool="pool2", priority=None),
+            ):
+                with pytest.raises(Refused):
+                    do(server.service, command)
+        server.submit("w")
+    reports = Checker().read(commits(str(tmp_path / "runrig.db")))
+    assert [(each.law, each.who) for each in reports] == [
+        ("P3", f"{name}/main-group") for name in ("two-1", "alone-1", "first-2", "first-1")
+    ]
 
 
 def test_refusals_cannot_fill_the_log(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ class Batches:
                 found.append(self._submissions.plan(each, writing, before=names[name], ahead=pools))
             except RunrigError as error:
                 found.append(error)
+                writing.rejected.append(error)
             names[name] += 1
             pools.update((pool, EVERYWHERE))
         plans = [each for each in found if isinstance(each, Plan)]

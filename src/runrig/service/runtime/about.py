@@ -40,16 +40,17 @@ class About:
         if gangs:
             self._facts["unproven"] = sorted(gangs)
 
-    def failed(self, error: Exception, user: str, revision: int) -> None:
+    def failed(self, errors: Sequence[Exception], user: str, revision: int) -> None:
         """Notes what a rule refused to *user* in the state of *revision*, unless that is too many or too large."""
-        if not isinstance(error, Refused) or self._credit < COMMITS_EACH or len(self._refused) == MOST_REFUSED:
-            return
-        numbers = {name: each for name, each in error.details.items() if name != "law"}
-        gang = {} if error.gang is None else {"gang": error.gang}
-        refused = {"user": user, "law": error.law, "numbers": numbers, **gang}
-        if len(repr(refused)) <= LARGEST_REFUSED:
-            self._credit -= COMMITS_EACH
-            self._refused.append((revision, refused))
+        for error in errors:
+            if not isinstance(error, Refused) or self._credit < COMMITS_EACH or len(self._refused) == MOST_REFUSED:
+                continue
+            numbers = {name: each for name, each in error.details.items() if name != "law"}
+            gang = {} if error.gang is None else {"gang": error.gang}
+            refused = {"user": user, "law": error.law, "numbers": numbers, **gang}
+            if len(repr(refused)) <= LARGEST_REFUSED:
+                self._credit -= COMMITS_EACH
+                self._refused.append((revision, refused))
 
     def lost(self) -> None:
         """The state was loaded again, so what was decided since the last commit is not known."""

@@ -173,6 +173,7 @@ class Transactor:
             except RunrigError:
                 self._state = None if writing.committed else self._state
                 raise
+            self._about.failed(writing.rejected, actor, writing.state.revision)
             self._store_all([] if writing.revision is None else [writing.revision])
         if writing.revision is not None:
             self._tell(writing.revision.touched())
@@ -321,7 +322,7 @@ class Transactor:
                 job.revision = writing.revision
             except Exception as error:  # noqa: BLE001 - passed on to the caller
                 job.fail(error)
-                self._about.failed(error, job.actor, state.revision)
+                self._about.failed([error], job.actor, state.revision)
                 if writing.committed or not isinstance(error, RunrigError):
                     return count, False
         return len(jobs), True

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from runrig.domain.errors import RunrigError
 from runrig.domain.plan import Plan, Submit, law_of
 from runrig.domain.records import Event, Note, RowChange, Said
 from runrig.domain.workflow_status import WorkflowStatus
@@ -69,7 +70,8 @@ class Revision:
 class Writing:
     """A command reads *state*, decides at *now*, and commits at most once; its commit is stored after it returns.
 
-    If it raises, or its commit cannot be stored, nothing changes. *said*: stored with the commit.
+    If it raises, or its commit cannot be stored, nothing changes. *said*: stored with the commit. *rejected*: what it rejects without
+    raising it, for the log.
     """
 
     def __init__(self, state: State, now: float, actor: str) -> None:
@@ -78,6 +80,7 @@ class Writing:
         self.actor = actor
         self.revision: Revision | None = None
         self.said: Said | None = None
+        self.rejected: list[RunrigError] = []
 
     @property
     def committed(self) -> bool:
