@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from runrig.domain.errors import Unavailable
 from runrig.domain.records import Event
-from runrig.domain.usage import DAY_S, KEEP_DAYS_S, KEEP_HOURS_S, MICROSECONDS, WORK, Hour, Key, Sums, microseconds
+from runrig.domain.usage import DAY_S, KEEP_DAYS_S, KEEP_HOURS_S, MICROSECONDS, WORK, Hour, Key, microseconds
 from runrig.engine.usage.fold import Fold
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
@@ -20,6 +20,7 @@ from runrig.ports.usage import Position
 from runrig.service.runtime import logs
 from runrig.service.runtime.background import Background
 from runrig.service.usage import beginning
+from runrig.service.usage.summed import alike
 
 VERSION = 3
 """Changes with the rules by which usage is counted."""
@@ -108,8 +109,7 @@ class Follower:
             return
         self._behind_s = max(0.0, self._clock.now() - known[1] / MICROSECONDS)
         now = Counter(self._written)
-        for hour in known[0]:
-            now.update(_without_users(hour.sums))
+        now.update(_without_users(known[0]))
         if self._before is None and self._caught_up:
             self._before = now
         if self._before is not None:
@@ -170,14 +170,14 @@ class Follower:
             keep_hours=begin - KEEP_HOURS_S,
             keep_days=begin - KEEP_DAYS_S,
         )
-        for hour in self._hours:
-            self._written.update(_without_users(hour.sums))
+        self._written.update(_without_users(self._hours))
         self._hours = []
         self._saved_at, self._saved_revision = time.monotonic(), fold.revision
 
 
-def _without_users(sums: Sums) -> Counter[Key]:
+def _without_users(hours: Sequence[Hour]) -> Counter[Key]:
     found: Counter[Key] = Counter()
-    for key, amount in sums.items():
-        found[(WORK, *key[1:3], key[-1]) if key[0] == WORK else key] += amount
+    for _, sums, count in alike(hours):
+        for key, amount in sums.items():
+            found[(WORK, *key[1:3], key[-1]) if key[0] == WORK else key] += count * amount
     return found
