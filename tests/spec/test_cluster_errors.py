@@ -54,6 +54,8 @@ CASES = [
     ("pools: [{name: a, quota: {h10: {gpu: 1}}}]" + FLAVORS, (1, 32, "h10: unknown flavor 'h10'. Did you mean 'h100'?")),
     ("pools: [{name: a, borrowing_limit: 1}]", (1, 19, "a pool has no field 'borrowing_limit': set it in the quota, as in quota: {gpu: {nominal: 8, borrowing_limit: 4}}")),
     ("pools: [{name: a, quota: {gpu: {nominal: 1, limit: 2}}}]", (1, 45, "a quota has no field 'limit'. Use one of nominal, borrowing_limit, lending_limit")),
+    ("pools: [{name: a, quota: {nominal: 1}}]", (1, 36, "nominal: set it for a resource, as in quota: {gpu: {nominal: 8, borrowing_limit: 4}}")),
+    ("pools: [{name: a, quota: {default: {gpu: 1, lending_limit: 0}}}]", (1, 60, "lending_limit: set it for a resource, as in quota: {gpu: {nominal: 8, borrowing_limit: 4}}")),
     ("pools: [{name: a, quota: {fpga: 1}}]", (1, 33, "fpga: 'fpga' is neither a resource nor a flavor. Use one of gpu, cpu, memory, storage, default")),
     ("pools: [{name: a, weight: 0}]", (1, 27, "weight: 0 is too small. Use at least 1")),
     (

@@ -77,6 +77,8 @@ OF_A_TASK = [
     ("resources: big", (4, 5, "a task has no field 'resources': it belongs under workflow. Use resource: NAME here.")),
     ("resource: big", (4, 15, "resource: 'big' is not in resources. Use default")),
     ("args: [true]", (4, 12, "args[0]: expected text, got true. Put it in quotes.")),
+    ("args: [[a]]", (4, 12, "args[0]: expected text, got a list")),
+    ("environment: {'': x}", (4, 23, "'': '' is not a variable name. Use letters, digits and '_', and do not start with a digit.")),
     ("args: run", (4, 11, "args: expected a list with '- ' before each item, got text 'run'")),
     ("environment: {A: null}", (4, 22, 'A: expected text, got nothing. Use "" for an empty value.')),
     ("environment: {A: [1]}", (4, 22, "A: expected text, got a list")),

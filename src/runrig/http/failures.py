@@ -25,6 +25,7 @@ SECRET = ("api/credentials", "api/v1/credentials")
 """Prefixes of paths whose bodies never appear in a response."""
 
 _SHOULD_BE = "Input should be "
+_NO_OBJECT = ("dataclass_type", "model_attributes_type", "model_type")
 
 _log = logging.getLogger(__name__)
 
@@ -131,5 +132,5 @@ def _of_pydantic(error: Mapping[str, Any], *, secret: bool) -> Problem:
         return Problem(f"{where} is invalid: {error['msg']}", path)
     shown = repr(error.get("input"))
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-    why = "Input should be an object" if error["type"] == "dataclass_type" else error["msg"]
+    why = "Input should be an object" if error["type"] in _NO_OBJECT else error["msg"]
     return Problem(f"{where}: invalid value {shown}: {why}", path)

@@ -119,7 +119,7 @@ class Field(TreeValue):
     @property
     def name(self) -> str:
         """Returns the last part of the path, for messages with a line number."""
-        name = self.path.rpartition(".")[2] or "the file"
+        name = self.path.rpartition(".")[2] or ("''" if self.path else "the file")
         return name if name.isprintable() else repr(name)
 
     def wrong(self, message: str) -> None:

@@ -108,7 +108,12 @@ def _of_flavor(flavor: str, field: Field, kinds: Kinds) -> dict[FlavorResource, 
 def _is_resource(name: str, field: Field, kinds: Kinds) -> bool:
     if name in kinds.resources:
         return True
-    field.wrong(f"{name!r} is neither a resource nor a flavor. {closest(name, (*kinds.resources, *kinds.declared))}")
+    if name in _QUOTA:
+        field.wrong("set it for a resource, as in quota: {gpu: {nominal: 8, borrowing_limit: 4}}")
+    else:
+        field.wrong(
+            f"{name!r} is neither a resource nor a flavor. {closest(name, (*kinds.resources, *kinds.declared))}"
+        )
     return False
 
 

@@ -174,7 +174,7 @@ def _argument(field: Field) -> str:
     value = field.node.value
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return field.node.text
-    field.wrong(f"expected text, got {field.shown()}. Put it in quotes.")
+    field.expected("text", ". Put it in quotes." if isinstance(value, bool) else "")
     return ""
 
 

@@ -33,6 +33,8 @@ def test_every_error_is_a_problem(tmp_path: Path) -> None:
             "quota: invalid value 1.5: Input should be a valid integer, got a number with a fractional part, or a valid string, "
             "or a valid dictionary"
         )
+        found = problem(http.post("/api/v1/pools", json=[]), 422, "USAGE")
+        assert found["detail"] == "body: invalid value []: Input should be an object"
         found = problem(http.get("/api/v1/pools/nope"), 404, "NOTFOUND")
         assert found == {
             "type": "urn:runrig:problem:notfound",

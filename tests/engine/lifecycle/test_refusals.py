@@ -202,7 +202,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: ask(World({"a": Pool("a", gpu_quota(0, 0))}, {"n0": 8}), "a", 1),
-        "w needs 1 GPU, but pool a has a quota of 0 GPUs. Request none",
+        "w needs 1 GPU, but pool a has a quota of 0 GPUs. Use another pool",
     ),
     (
         lambda: moved(1),

@@ -27,7 +27,7 @@ DRAIN_SWEEP_S = 900
     type=click.Choice(BACKENDS_OF_UP),
     help="Where tasks run. Default: the backend in the cluster file, or local.",
 )
-@options.cluster(metavar="FILE", help="Cluster file. Default: one pool, default, with all GPUs.")
+@options.cluster(metavar="FILE", help="Cluster file, applied at each start. Default: one pool, default, with all GPUs.")
 @click.option("--data", metavar="DIR", help="Data folder [RUNRIG_DATA]. Default: in your user data directory.")
 @click.option(
     "--port",

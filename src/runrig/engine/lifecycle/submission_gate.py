@@ -316,8 +316,8 @@ def _ways_out(state: State, entry: Entry, index: int, amount: int, most: int) ->
 
 
 def _in_words(ways: Sequence[str], most: int) -> str:
-    """*ways* as a sentence that begins with less, if the pool has any: *most*; without a way, with none."""
-    ways = ["request less", *ways] if most > 0 else ways or ["request none"]
+    """*ways* as a sentence that begins with less, if the pool has any: *most*."""
+    ways = ["request less", *ways] if most > 0 else ways or ["use another pool"]
     comma = "," if len(ways) > 2 else ""
     first, rest = ", ".join(ways[:-1]), ways[-1]
     words = f"{first}{comma} or {rest}" if first else rest

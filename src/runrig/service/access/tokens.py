@@ -237,4 +237,4 @@ def _check_may_have(user: User) -> None:
 def _expiry_problem(expires_in_s: float | None) -> str | None:
     if expires_in_s is None or 0 < expires_in_s <= LONGEST_EXPIRY_S:
         return None
-    return f"invalid token lifetime {expires_in_s:g} s. Use more than 0 and at most {LONGEST_EXPIRY_S:.0f} s, or never"
+    return f"invalid token lifetime {expires_in_s:.15g} s. Use more than 0 and at most {LONGEST_EXPIRY_S:.0f} s (3660 days), or never"
