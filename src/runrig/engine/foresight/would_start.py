@@ -5,17 +5,18 @@ Takes a whole state and names, and returns plain values, so that another process
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from runrig.domain.changes import Change, Who
-from runrig.domain.errors import Refused
-from runrig.domain.gangs import Gang, GangState
+from runrig.domain.errors import Conflict, Refused
+from runrig.domain.gangs import Gang, GangState, Priority
 from runrig.domain.steps import Steps
 from runrig.engine.foresight.counterfactual import Foreseen, Search
 from runrig.engine.foresight.dials import Reach
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle.limits import check_moved
-from runrig.engine.lifecycle.submission_gate import check_flavors, refusal
+from runrig.engine.lifecycle.reassignments import reassign
+from runrig.engine.lifecycle.submission_gate import check_flavors, check_open, refusal
 from runrig.engine.state.state import State
 
 Foresight = tuple[tuple[str, Foreseen], ...]
@@ -40,11 +41,20 @@ def starting_changes(
     """
     if workflow not in state.workflows:
         return ()
+
+    @cache
+    def reassigned(pool: str, priority: Priority) -> bool:
+        try:
+            reassign(state, workflow, pool=pool, priority=priority)
+        except (Conflict, Refused):
+            return False
+        return True
+
     reach = Reach(
         tuple(name for name in pools if name in state.pools),
         frozenset(who),
         partial(_most_s, state),
-        lambda gang: _accepted(state, gang),
+        lambda gang: _accepted(state, gang, reassigned),
         lambda name: [group.gang_id for group in state.groups_of(name)],
         makes,
     )
@@ -57,15 +67,19 @@ def starting_changes(
     return tuple(found)
 
 
-def _accepted(state: State, gang: Gang) -> bool:
-    """Whether the gate would accept *gang*. The capacity of empty nodes is not checked: if it is too small, the search
-    finds nothing.
+def _accepted(state: State, gang: Gang, reassigned: Callable[[str, Priority], bool]) -> bool:
+    """Whether the gate would accept *gang*: as *reassigned* with its whole workflow, or submitted again if more has changed. The
+    capacity of empty nodes is not checked for that: if it is too small, the search finds nothing.
     """
     if refusal(state, Entry.of(gang), nodes=False) is not None:
         return False
     workflow, _, group = gang.id.partition("/")
+    before = state.ledger.entries[gang.id].gang
+    if gang == replace(before, pool=gang.pool, priority=gang.priority):
+        return reassigned(gang.pool, gang.priority)
     platforms = {each.name: each.platform for each in gang.pod_sets}
     try:
+        check_open(state, state.pools[gang.pool])
         check_moved(state, state.workflows[workflow], gang.pool)
         for task in state.group_spec((workflow, group)).tasks:
             check_flavors(state, state.pools[gang.pool], replace(task, platform=platforms[task.name]))

@@ -72,7 +72,7 @@ def submit(
     """
     target = open_pool(state, pool)
     check_requirements(target, spec)
-    _check_open(state, target)
+    check_open(state, target)
     _check_run_time(target, spec, spec.name)
     check_possible(after, spec.name)
     number = state.numbers.get(spec.name, 0) + 1 + before if numbered else 0
@@ -107,7 +107,7 @@ def check_again(state: State, workflow: Workflow) -> None:
     target, spec = open_pool(state, workflow.pool), state.spec_of(workflow.id)
     check_requirements(target, spec)
     if workflow.pool != state.workflows[workflow.id].pool:
-        _check_open(state, target)
+        check_open(state, target)
         check_moved(state, state.workflows[workflow.id], workflow.pool)
     _check_run_time(target, spec, workflow.id)
     for group in spec.written:
@@ -116,7 +116,7 @@ def check_again(state: State, workflow: Workflow) -> None:
             _check(state, target, group, gang_of(workflow, group), who=who)
 
 
-def _check_open(state: State, pool: Pool) -> None:
+def check_open(state: State, pool: Pool) -> None:
     """Raises Refused if *pool* or its parent is closed to submissions (rule S7)."""
     for each in (pool, state.pools.get(pool.parent or "")):
         if each is not None and each.closed_by is not None and each.closed_since is not None:
