@@ -1,7 +1,6 @@
 """Errors in the OpenAPI document: an example for each status, in the format of the route's API."""
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from runrig.domain.errors import (
@@ -95,9 +94,7 @@ NO_POOL: Said = ("unknown pool 'visoin' (pools: vision, vision--a)", {})
 CLOSED: Said = ("pool vision no longer accepts workflows. Use one of batch", {"pool": "vision"})
 
 
-def errors_of(
-    path: str, statuses: Iterable[int], said: Mapping[int, Said] = MappingProxyType({})
-) -> dict[int | str, dict[str, Any]]:
+def errors_of(path: str, statuses: Iterable[int], said: Mapping[int, Said]) -> dict[int | str, dict[str, Any]]:
     """Documents errors of the route *path*, in the format of its API. *said*: its own examples by status."""
     return {status: _error(status, said.get(status), path.startswith(OURS)) for status in sorted(statuses)}
 
