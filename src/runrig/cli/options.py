@@ -123,3 +123,4 @@ no_mirror = click.option(
         "start a workflow are limited."
     ),
 )
+yes = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")

@@ -1,4 +1,4 @@
-"""The lines below a reason: the pools involved, and the closest domains."""
+"""The lines below a reason: the pools involved, the closest domains, and who can make a change."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,6 +11,7 @@ _PARTS = {
     Part.DELETING: "returned when deleted subpools finish: {}",
     Part.PROTECTED: "not preemptible, within its own quota: {}",
 }
+WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
 
 
 def part_line(part: Part, pools: Iterable[tuple[str | None, int]], resource: str) -> str:

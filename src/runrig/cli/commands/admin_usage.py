@@ -61,7 +61,7 @@ def check(address: ServerAddress, config: str | None, data: str | None, since: s
     "runrig admin usage rebuild --config /etc/runrig/serve.yaml --since 7d --yes",
     of=usage,
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@options.yes
 @_place_options
 @click.pass_obj
 def rebuild(

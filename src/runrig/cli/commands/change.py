@@ -85,7 +85,7 @@ def _each(
     metavar="STATUS",
     help="Only PENDING or only RUNNING workflows (repeatable).",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@options.yes
 @click.option("--force", "-f", is_flag=True, expose_value=False, help="No effect; accepted for scripts.")
 @with_session
 def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: bool, **filters: Any) -> None:

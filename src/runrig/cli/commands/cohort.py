@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import command, group
@@ -99,7 +99,7 @@ def update(session: Session, name: str, no_parent: bool, **settings: Any) -> Non
     is_flag=True,
     help="Delete it even if it has children. They stay under its name at the top of the tree.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@options.yes
 @with_session
 def delete(session: Session, name: str, leave_children: bool, yes: bool) -> None:
     """Delete a cohort and its quota.

@@ -86,7 +86,7 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
 
 @command("runrig credential delete wandb", "runrig credential delete wandb --yes", of=credential)
 @click.argument("name")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@options.yes
 @with_session
 def delete(session: Session, name: str, yes: bool) -> None:
     """Delete a credential.

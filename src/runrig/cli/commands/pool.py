@@ -281,7 +281,7 @@ def _in_utc(until: str) -> str:
 
 @command("runrig pool delete vision", "runrig pool delete vision --yes", of=pool)
 @click.argument("name", shell_complete=completing.pools)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@options.yes
 @with_session
 def delete(session: Session, name: str, yes: bool) -> None:
     """Delete a pool.

@@ -98,7 +98,7 @@ def update(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
 @click.argument("parent", shell_complete=completing.pools)
 @click.argument("subpool", shell_complete=completing.subpools)
 @options.dry_run
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@options.yes
 @with_session
 def delete(session: Session, parent: str, subpool: str, dry_run: bool, yes: bool) -> None:
     """Delete a subpool.

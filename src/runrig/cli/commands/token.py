@@ -157,7 +157,7 @@ def update(
 @command("runrig token delete laptop", "runrig token delete ci --user builds --yes", of=token)
 @click.argument("name")
 @_user
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@options.yes
 @with_session
 def delete(session: Session, name: str, user: str | None, yes: bool) -> None:
     """Revoke a token.

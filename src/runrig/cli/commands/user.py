@@ -66,7 +66,7 @@ def create(session: Session, name: str, roles: tuple[str, ...]) -> None:
 
 @command("runrig user disable alice", of=user)
 @click.argument("name", shell_complete=completing.users)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@options.yes
 @with_session
 def disable(session: Session, name: str, yes: bool) -> None:
     """Disable a user.

@@ -218,8 +218,8 @@ def _narrowed(table: Table, width: int) -> list[int]:
     """Returns column widths, narrowing sentences as far as necessary, the widest first."""
     widths, floors = _widths(table), _floors(table)
     while _across(widths) > width:
-        wide = max(range(len(widths)), key=lambda at: (widths[at] > floors[at], widths[at]), default=0)
-        if not widths or widths[wide] <= floors[wide]:
+        wide = max(range(len(widths)), key=lambda at: (widths[at] > floors[at], widths[at]))
+        if widths[wide] <= floors[wide]:
             break
         widths[wide] -= 1
     return widths

@@ -5,8 +5,7 @@ from typing import Any
 
 from runrig.cli.rendering.tables import wrapped
 from runrig.domain.quantities import counted, listed
-
-_WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
+from runrig.domain.reason_lines import WHO
 
 Answer = Mapping[str, Any]
 
@@ -30,11 +29,11 @@ def section(answer: Answer, *, verbose: bool, limited: bool = False) -> Iterator
     several = len({each["group"] for each in answer["tried"]}) > 1
     before = ""
     for each in answer["would_start"]:
-        who = _WHO[each["who"]]
+        who = WHO[each["who"]]
         yield from _row(who if who != before else "", _change(each, several=several))
         before = who
     for each in starts:
-        yield from _row(_WHO["wait"] if before != "wait" else "", _start(each, several=several))
+        yield from _row(WHO["wait"] if before != "wait" else "", _start(each, several=several))
         before = "wait"
     yield from _none([each for each in answer["tried"] if each["verdict"] == "WAITS"], "not", "no value would start it")
     unproven = [each for each in answer["tried"] if each["verdict"] == "NOT_PROVEN"]

@@ -12,7 +12,7 @@ from runrig.domain.errors import Unavailable
 from runrig.domain.natural_order import natural
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.quantities import counted
-from runrig.domain.reason_lines import domain_line, part_line
+from runrig.domain.reason_lines import WHO, domain_line, part_line
 from runrig.domain.reasons import Part, Reason
 from runrig.domain.records import Event
 from runrig.domain.shown.changes import WorkflowChanges
@@ -68,7 +68,6 @@ TIERS = {
     "waiting_for": "Waiting for",
 }
 LATE = (WorkflowStatus.FAILED_EXEC_TIMEOUT, WorkflowStatus.FAILED_QUEUE_TIMEOUT)
-WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
 _READ = [needs(Permission.READ_WORKFLOW, of_workflow("id"))]
 
 Search = Literal["", "own", "all"]
