@@ -264,8 +264,9 @@ def test_over_committed_pool_is_marked() -> None:
 
 def test_name_cannot_change_the_path_of_the_url() -> None:
     with serving({}) as server:
-        at(server, "pool", "show", "../../api/pool?x=1#")
-    assert server.asked[0][:2] == ("GET /api/v1/pools/..%2F..%2Fapi%2Fpool%3Fx%3D1%23", [])
+        assert at(server, "pool", "show", "../../api/pool?x=1#").code == 2
+        at(server, "pool", "show", "..pool?x=1#%2F")
+    assert [each[:2] for each in server.asked] == [("GET /api/v1/pools/..pool%3Fx%3D1%23%252F", [])]
 
 
 def test_pool_pause_and_resume_say_what_they_do(tmp_path: Path) -> None:

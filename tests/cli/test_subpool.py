@@ -127,8 +127,9 @@ def test_refusal_of_the_server_has_the_right_exit_code(status: int, code: str, e
 
 def test_names_cannot_change_the_path_of_the_url() -> None:
     with serving({}) as server:
-        at(server, "pool", "subpool", "delete", "../x", "a/../../b?c#")
-    assert server.asked[0][0] == "DELETE /api/v1/pools/..%2Fx--a%2F..%2F..%2Fb%3Fc%23"
+        assert at(server, "pool", "subpool", "delete", "../x", "a/../../b?c#").code == 2
+        at(server, "pool", "subpool", "delete", "..x", "b?c#%2F")
+    assert [each[0] for each in server.asked] == ["DELETE /api/v1/pools/..x--b%3Fc%23%252F"]
 
 
 def test_answer_of_a_delete_is_valid_for_its_model() -> None:
