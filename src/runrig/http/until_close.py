@@ -11,8 +11,8 @@ class UntilClose(RequestResponseCycle):
     _of_unknown_length = False
 
     async def send(self, message: Any) -> None:
-        if message["type"] == "http.response.start" and not _says_length(message["headers"]):
-            self._of_unknown_length = True
+        if message["type"] == "http.response.start":
+            self._of_unknown_length = all(name.lower() != b"content-length" for name, _ in message["headers"])
         if not self._of_unknown_length:
             await super().send(message)
             return
@@ -40,7 +40,3 @@ class UntilClose(RequestResponseCycle):
             self.message_event.set()
             self.transport.close()
             self.on_response()
-
-
-def _says_length(headers: Any) -> bool:
-    return any(name.lower() == b"content-length" for name, _ in headers)
