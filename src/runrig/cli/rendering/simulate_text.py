@@ -67,7 +67,8 @@ def _tree(outcome: Outcome) -> Iterator[tuple[str, ...]]:
         before = outcome.before.quotas.get(node.key, {})
         after = outcome.after.quotas.get(node.key, {})
         lines = [_numbers(key, before[key], after[key]) for key in sorted(before)]
-        lines += [_only_held(*each) for each in held.get((node.kind, node.name), ())]
+        for key, amount in held.get((node.kind, node.name), ()):  # Cohorts in a cycle have no other number.
+            lines.append((str(key), "-", format_quantity(key.resource, amount), "-", "-"))
         lines = lines or [("-",) * (len(_TREE) - 2)]
         for at, line in enumerate(lines):
             yield ((lines_before + node.name, node.kind) if at == 0 else ("", "")) + line
@@ -85,11 +86,6 @@ def _numbers(key: FlavorResource, old: Balance, new: Balance) -> tuple[str, ...]
         cell(old.available, new.available),
         cell(max(0, -old.balance), max(0, -new.balance)),
     )
-
-
-def _only_held(key: FlavorResource, amount: int) -> tuple[str, ...]:
-    """Cohorts in a cycle have no other number."""
-    return str(key), "-", format_quantity(key.resource, amount), "-", "-"
 
 
 # ---------------------------------------------------------------- cycles

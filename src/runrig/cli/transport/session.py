@@ -69,16 +69,6 @@ class Session:
             show_any(table, nothing)
 
 
-def _format(*formats: str) -> Callable[[Command], Command]:
-    return click.option(
-        "-t",
-        "--format-type",
-        type=click.Choice(formats),
-        default=TEXT,
-        help="Output format; json prints one document on stdout.",
-    )
-
-
 _SERVER = click.option("--server", metavar="URL", help="Server address.")
 _DATA = click.option("--data", metavar="DIR", help="Data folder of the server, with its token.")
 
@@ -98,4 +88,6 @@ def with_session(command: Command, *, formats: tuple[str, ...] = (TEXT, JSON)) -
                 "`runrig version`"
             ) from error
 
-    return _format(*formats)(_SERVER(_DATA(run)))
+    says = "Output format; json prints one document on stdout."
+    chosen = click.option("-t", "--format-type", type=click.Choice(formats), default=TEXT, help=says)
+    return chosen(_SERVER(_DATA(run)))
