@@ -32,7 +32,9 @@ def test_durations_are_read_in_every_form(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "1h5m", "h", "1 h", "P", "PT", "1H", "five", "1e3", "٣s", "nan", "inf"])
+@pytest.mark.parametrize(
+    "text", ["", "1h5m", "h", "1 h", "P", "PT", "1H", "five", "1e3", "٣s", "nan", "inf", "-", "-c"]
+)
 def test_invalid_duration_is_refused_with_a_valid_form(text: str) -> None:
     with pytest.raises(
         ValueError, match=re.escape(f"{text!r} is not a duration. Use one number with a unit of d, h, m")
@@ -72,7 +74,7 @@ def test_sizes_round_up_to_bytes_and_g_is_gi(text: str, amount: int) -> None:
     assert parse_size(text) == amount
 
 
-@pytest.mark.parametrize("text", ["", "1X", "Gi", "1 Gi", "1gi", ".5Gi", "1e9", "1GiBs"])
+@pytest.mark.parametrize("text", ["", "1X", "Gi", "1 Gi", "1gi", ".5Gi", "1e9", "1GiBs", "-c"])
 def test_invalid_size_is_refused_with_a_valid_form(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"{text!r} is not a size. Use a number and a unit")):
         parse_size(text)

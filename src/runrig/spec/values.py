@@ -9,6 +9,7 @@ from runrig.domain.spans import UNITS_S, format_duration
 
 LONGEST_DURATION_S = 3650 * 86400.0
 
+_NEGATIVE = re.compile("-[P0-9.]")
 _DURATION = re.compile(r"([0-9]{1,18})(d|h|m|s|ms|us)")
 _SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]+)?")
 _ISO = re.compile(
@@ -20,7 +21,7 @@ _ISO_UNITS_S = {"w": 7 * 86400.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0
 
 def parse_duration(text: str) -> float:
     """Returns seconds for ``90s``, ``2h``, ``500ms``, ``PT1H30M``, or a number of seconds."""
-    if text.startswith("-"):
+    if _NEGATIVE.match(text):
         raise ValueError(f"{text!r} is negative: durations start at 0")
     if match := _DURATION.fullmatch(text):
         seconds = int(match[1]) * UNITS_S[match[2]]
@@ -59,7 +60,7 @@ _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 
 def parse_size(text: str) -> int:
     """Returns bytes, rounded up, for ``4Gi``, ``1.5TiB``, ``512M``. G means Gi, as in osmo; a bare number means bytes."""
-    if text.startswith("-"):
+    if _NEGATIVE.match(text):
         raise ValueError(f"{text!r} is negative: sizes start at 0")
     match = _SIZE.fullmatch(text)
     if match is None:
