@@ -1,11 +1,14 @@
 """Wrong command lines: each message names the command that was meant, and that command exists."""
 
+import re
 import shlex
+from collections.abc import Iterator
 
 import click
 import pytest
 
 from runrig.cli.main import cli
+from runrig.cli.way_out import message
 from tests.worlds.command_line import runrig
 
 
@@ -86,6 +89,7 @@ def test_an_unknown_command_is_refused_with_a_suggestion(typed: str, line: str) 
         ("list pools", "pool list"),
         ("list nodes", "resource list"),
         ("pool list vision", "pool show vision"),
+        ("limits show bob", "limits show --user bob"),
     ],
 )
 def test_an_argument_that_a_command_does_not_take_is_refused_with_one_that_does(typed: str, line: str) -> None:
@@ -109,6 +113,44 @@ def test_an_option_before_its_command_is_refused_with_its_right_position(typed: 
     assert parses(f"runrig {line}")
 
 
+def mistakes() -> Iterator[tuple[str, ...]]:
+    """Every command with an argument too many, and without its group; every group with a word that is not a command."""
+    for path, found in walked(cli):
+        takes = [each for each in found.params if isinstance(each, click.Argument)]
+        yield from ((*path, word) for word in ("bob", "nodes", "show", "kill", "HIGH", "train-1") if not takes)
+        yield from ((*path, word, "x") for word in ("get", "ad", "rm", "bob") if isinstance(found, click.Group))
+        yield from ((*path, "bob", "-t", "json"), (path[-1], *path[:-1], "x"), (path[-1], "bob"))
+
+
+def walked(group: click.Group, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name in group.list_commands(click.Context(group)):
+        found = group.get_command(click.Context(group), name)
+        assert found is not None
+        yield (*at, name), found
+        if isinstance(found, click.Group):
+            yield from walked(found, (*at, name))
+
+
+def test_every_suggested_command_exists_and_takes_its_arguments() -> None:
+    found = set[str]()
+    for typed in mistakes():
+        context: click.Context | None = None
+        command: click.Command = cli
+        name, words = None, list(typed)
+        try:
+            while isinstance(command, click.Group):
+                context = click.Context(command, parent=context, info_name=command.name)
+                name, inner, words = command.resolve_command(context, words)
+                assert inner is not None
+                command = inner
+            command.make_context(name, words, parent=context)
+        except click.UsageError as error:
+            found |= set(re.findall("`(runrig [^`]*)`", message(error, typed).partition(" Did you mean ")[2]))
+    assert len(found) > 100
+    groups = {path for path, each in walked(cli) if isinstance(each, click.Group)}
+    assert [line for line in found if tuple(shlex.split(line)[1:]) not in groups and not parses(line)] == []
+
+
 _ONE = "plan shows exactly one change. Use one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down DOMAIN, -s WORKFLOW_FILE"
 _TIME = "is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday."
 _QUOTA = "is not a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS."
@@ -127,6 +169,12 @@ _LIMIT = "is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,..."
         ("logs a-1 b-1", "`runrig logs` takes one ID, so 'b-1' is one too many. Run it once for each."),
         ("pool show a b c", "`runrig pool show` takes one NAME, so 'b' is one too many. Run it once for each."),
         ("role grant anna admin b", "`runrig role grant` takes USER ROLE, so 'b' is one too many."),
+        (
+            "limits set bob --gpus 8",
+            "`runrig limits set` does not take an argument such as 'bob'. "
+            "Did you mean `runrig limits set --user bob --gpus 8` or `runrig limits set --pool bob --gpus 8`?",
+        ),
+        ("check bob", "No such command 'check'. Did you mean `runrig admin usage check`?"),
         ("version 1", "`runrig version` does not take an argument such as '1'."),
         ("version ''", "`runrig version` does not take an argument such as ''."),
         # A key that is set twice. Of an option, the last one counts, so that wrappers can have defaults.

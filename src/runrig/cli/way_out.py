@@ -13,6 +13,8 @@ import click
 from runrig.domain.meant import meant
 
 _Path = tuple[str, ...]
+_Line = tuple[_Path, Sequence[str]]
+"""A command, and its arguments."""
 
 _NOUNS = {"node": "resource", "gpu": "resource", "queue": "pool", "quota": "pool", "job": "workflow", "team": "pool"}
 """Words for a group of commands → the group, if the group that was named has no such command."""
@@ -35,6 +37,8 @@ _VERBS = {
 """A command → other words for it."""
 _SHOWING = ("show", "info", "query")
 """Commands of a group that show one thing."""
+_NAMING = ("--user", "--pool")
+"""Options for what is often written as an argument."""
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]*-\d+(/\d+)?")
 _EXTRA = "Got unexpected extra argument"
 _MOST = 3
@@ -60,7 +64,7 @@ def message(error: click.UsageError, args: Sequence[str]) -> str:
     if isinstance(error, click.NoSuchOption):
         return _moved(root, context.command, at, error.option_name, args) or said
     if said.startswith(_EXTRA):
-        return _extra(root, context.command, at, said)
+        return _extra(root, context.command, at, said, args)
     return said
 
 
@@ -89,25 +93,41 @@ class _Commands:
         self._all = dict(_walked(root))
 
     def instead_of(self, at: _Path, word: str, rest: Sequence[str]) -> list[str]:
-        """Returns command lines for *word*, which is not a command of the group *at*: those of the first rule that has any."""
+        """Returns command lines for *word*, which is not a command of the group *at*: those of the first rule that has any that work,
+        else of the first rule, without arguments.
+        """
         rules = (self._noun, self._verb_first, self._name_first, self._near, self._called, self._of_kin, self._anywhere)
-        found = (list(rule(at, word, rest)) for rule in rules)
-        return next((each[:_MOST] for each in found if each), [])
+        found = [list(rule(at, word, rest)) for rule in rules]
+        work = [[each for each in lines if self.takes(*each)] for lines in found]
+        bare: list[list[_Line]] = [[(path, ()) for path, _ in lines] for lines in found]
+        return next(([_line(*each) for each in lines[:_MOST]] for lines in (*work, *bare) if lines), [])
+
+    def takes(self, at: _Path, rest: Sequence[str]) -> bool:
+        """Whether the command *at* has the options, and a place for the arguments, in *rest*. Their values can still be wrong."""
+        command = self._all.get(at)
+        if command is None:
+            return False
+        if isinstance(command, click.Group):
+            return not rest or ((*at, rest[0]) in self._all and self.takes((*at, rest[0]), rest[1:]))
+        try:
+            return not command.make_parser(click.Context(command)).parse_args(list(rest))[1]
+        except click.UsageError:
+            return False
 
     def here(self, at: _Path) -> list[str]:
         """Returns the names of the commands in the group *at*."""
         return [path[-1] for path in self._all if path[:-1] == at]
 
-    def _noun(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[str]:
+    def _noun(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[_Line]:
         """`pools list`, `pools`, `nodes`."""
         one = _singular(word)
         for noun in (one, _NOUNS.get(one, "")):
             first = rest[0] if rest else "list"
             if (one != word or noun != one) and (*at, noun, first) in self._all:
-                yield _line((*at, noun, first), rest[1:])
+                yield (*at, noun, first), rest[1:]
                 return
 
-    def _verb_first(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[str]:
+    def _verb_first(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[_Line]:
         """`create pool x`, `get nodes`."""
         if at or not rest:
             return
@@ -119,42 +139,42 @@ class _Commands:
             elif named and len(rest) == 1 and one != rest[0] and (noun, "list") in self._all:
                 named = ["list"]
             if named:
-                yield from (_line((noun, each), rest[1:]) for each in named)
+                yield from (((noun, each), rest[1:]) for each in named)
                 return
 
-    def _name_first(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[str]:
+    def _name_first(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[_Line]:
         """`pool vision show`, `train-1 logs`."""
         if rest and (*at, rest[0]) in self._all and (at or _ID.fullmatch(word)):
-            yield _line((*at, rest[0]), [word, *rest[1:]])
+            yield (*at, rest[0]), [word, *rest[1:]]
 
-    def _near(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[str]:
+    def _near(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[_Line]:
         """`pool lst`."""
         if self._named(word) or (_ID.fullmatch(word) and not at):
             return
         near = meant(word, self.here(at)) or get_close_matches(word, self.here(at), _MOST, _NEAR)
-        yield from (_line((*at, each), rest) for each in near)
+        yield from (((*at, each), rest) for each in near)
 
-    def _called(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[str]:
+    def _called(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[_Line]:
         """`pool add x`."""
-        yield from (_line((*at, each), rest) for each in self._names(at, word))
+        yield from (((*at, each), rest) for each in self._names(at, word))
 
-    def _of_kin(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[str]:
+    def _of_kin(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[_Line]:
         """`node list`, and a name where a command is expected, as in `pool vision`."""
         kin = (_NOUNS.get(at[-1], ""),) if at else ()
-        yield from (_line((*kin, each), rest) for each in (self._names(kin, word) if at else ()))
+        yield from (((*kin, each), rest) for each in (self._names(kin, word) if at else ()))
         for group in (at, kin) if at else ():
             for each in _SHOWING:
                 if (*group, each) in self._all and not rest and not self._names(kin, word):
-                    yield _line((*group, each), [word])
+                    yield (*group, each), [word]
 
-    def _anywhere(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[str]:
+    def _anywhere(self, at: _Path, word: str, rest: Sequence[str]) -> Iterator[_Line]:
         """`drain n1`, and the ID of a workflow alone."""
         if not at and _ID.fullmatch(word):
-            yield _line(("workflow", "query"), [word])
+            yield ("workflow", "query"), [word]
         elif not at:
             named = self._named(word)
             of_one = [path for path in named if path == ("workflow", "query") and rest and _ID.fullmatch(rest[0])]
-            yield from (_line(path, rest) for path in of_one or named)
+            yield from ((path, rest) for path in of_one or named)
 
     def _names(self, at: _Path, word: str) -> list[str]:
         """Returns the commands of the group *at* that *word* names."""
@@ -183,37 +203,40 @@ def _singular(word: str) -> str:
     return word[:-1] if word.endswith("s") else word
 
 
-def _extra(root: click.Group, command: click.Command, at: _Path, said: str) -> str:
+def _extra(root: click.Group, command: click.Command, at: _Path, said: str, args: Sequence[str]) -> str:
     """Returns the message about arguments that *command* does not take."""
-    line, word = _line(at), said[said.index("(") + 1 : -1].split(" ")[0]
+    line, extra = _line(at), said[said.index("(") + 1 : -1]
+    word = next((each for each in args if extra == each or extra.startswith(f"{each} ")), extra)
     takes = [each for each in command.params if isinstance(each, click.Argument)]
     if takes:
         names = " ".join(each.make_metavar(click.Context(command)).strip("[]") for each in takes)
         once = " Run it once for each." if len(takes) == 1 else ""
         return f"`{line}` takes {'one ' if once else ''}{names}, so {word!r} is one too many.{once}"
-    found = list(dict.fromkeys(_with_a_place_for(root, command, at, word)))[:1]
-    return f"`{line}` does not take an argument such as {word!r}.{_asking(found)}"
+    others = [each for each in _after(args, at[:-1], at[-1]) if each != word]
+    commands, every = _Commands(root), dict(_walked(root))
+    meant_with = ([*_with_a_place_for(every, command, at, word, rest)] for rest in (others, ()))
+    work = next((found for lines in meant_with if (found := [each for each in lines if commands.takes(*each)])), [])
+    lines = list(dict.fromkeys(_line(*each) for each in work if each[0] == work[0][0]))
+    return f"`{line}` does not take an argument such as {word!r}.{_asking(lines)}"
 
 
-def _with_a_place_for(root: click.Group, command: click.Command, at: _Path, word: str) -> Iterator[str]:
-    every = dict(_walked(root))
-    one, group = _singular(word), at[:-1]
-    if (one, at[-1]) in every:  # `list pools`
-        yield _line((one, at[-1]))
-    if (_NOUNS.get(one, ""), at[-1]) in every:
-        yield _line((_NOUNS[one], at[-1]))
+def _with_a_place_for(
+    every: dict[_Path, click.Command], command: click.Command, at: _Path, word: str, others: Sequence[str]
+) -> Iterator[_Line]:
+    """Yields what *word* could have meant for *command*, the most probable first; maybe also lines that do not work."""
+    group = at[:-1]
+    for noun in (_singular(word), _NOUNS.get(_singular(word), "")):  # `list pools`
+        if (noun, at[-1]) in every:
+            yield (noun, at[-1]), others
     for option in command.params:
         if isinstance(option.type, click.Choice) and word.lower() in map(str.lower, map(str, option.type.choices)):
-            yield _line(at, [max(option.opts, key=len), word])
+            yield at, [max(option.opts, key=len), word, *others]
+            return
     if group in ((), ("workflow",)) and _ID.fullmatch(word):
-        named = every.get(("workflow", at[-1]))
-        takes = named is not None and any(isinstance(each, click.Argument) for each in named.params)
-        yield _line(("workflow", at[-1] if takes else "query"), [word])
-    for each in _SHOWING:
-        if group and (*group, each) in every:
-            yield _line((*group, each), [word])
-    if any("--pool" in each.opts for each in command.params):
-        yield _line(at, ["--pool", word])
+        yield from ((("workflow", each), [word, *others]) for each in (at[-1], "query") if ("workflow", each) in every)
+    if group:
+        yield from (((*group, each), [word, *others]) for each in _SHOWING if (*group, each) in every)
+    yield from ((at, [option, word, *others]) for option in _NAMING)
 
 
 def _moved(root: click.Group, command: click.Command, at: _Path, name: str, args: Sequence[str]) -> str | None:
