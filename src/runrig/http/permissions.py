@@ -65,7 +65,7 @@ async def _sent(request: Request) -> dict[str, Any]:
 def _nodes(sent: dict[str, Any]) -> str | None:
     """Returns the nodes in a body, in words, or None."""
     found = sent.get("nodes")
-    names = [f"{name:.80}" for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    names = [f"{name!r:.80}" for name in found if isinstance(name, str)] if isinstance(found, list) else []
     noun = "node" if len(names) == 1 else "nodes"
     return f"{noun} {few(names, MOST_NAMED)}" if names else None
 

@@ -297,7 +297,7 @@ def test_refusal_of_a_node_command_names_the_nodes_and_the_required_role(tmp_pat
         told = it.send("tina", "POST", f"/api/v1/nodes:{verb}", {"nodes": [f"n{number}" for number in range(7)]})
         assert (told.status_code, told.json()["detail"]) == (
             403,
-            f"tina cannot {verb} nodes n0, n1, n2, n3, n4 and 2 more. Required role: admin. An administrator can grant it: "
+            f"tina cannot {verb} nodes 'n0', 'n1', 'n2', 'n3', 'n4' and 2 more. Required role: admin. An administrator can grant it: "
             "`runrig role grant tina admin`",
         )
 
