@@ -253,7 +253,7 @@ def test_invalid_file_does_not_affect_the_others(folder: Path) -> None:
     bad = written(folder, "pools: [{name: A}]\nnodes: 7\n", "bad.yaml")
     binary = folder / "binary.yaml"
     binary.write_bytes(b"a: \xff\xfe")
-    files = [bad, good, str(folder / "gone.yaml"), str(folder), str(binary)]
+    files = [bad, good, str(folder / "gone.yaml"), str(folder), "/", str(binary)]
     done = runrig("simulate", *files, "-t", "json")
     assert (done.code, done.err) == (2, "")
     answers = [json.loads(line) for line in lines(done.out)]
@@ -262,6 +262,7 @@ def test_invalid_file_does_not_affect_the_others(folder: Path) -> None:
         "cluster.yaml",
         "gone.yaml",
         folder.name,
+        "/",
         "binary.yaml",
     ]
     assert [answer.get("error") for answer in answers] == [
@@ -270,6 +271,7 @@ def test_invalid_file_does_not_affect_the_others(folder: Path) -> None:
         None,
         "gone.yaml: no such file",
         f"{folder.name}: this is a folder. Use -f to read it as one cluster, or name a file in it.",
+        "/: this is a folder. Use -f to read it as one cluster, or name a file in it.",
         "binary.yaml:1: the scenario is not text: byte 0xff is not UTF-8",
     ]
 

@@ -245,7 +245,7 @@ def test_file_of_another_version_is_refused(backup: Path, is_now: str, said: str
 
 def test_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InvalidInput, match=r"pipe cannot be read \(Not a plain file\)"):
+    with pytest.raises(InvalidInput, match=r"pipe cannot be read \(Not a regular file\)"):
         check_backup(tmp_path / "pipe")
 
 

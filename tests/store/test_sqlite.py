@@ -149,7 +149,8 @@ def test_path_through_a_file_or_to_a_folder_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "file" / "runrig.db", tmp_path / "file" / "deep" / "runrig.db"):
         assert f"cannot be created ({path.parent} is not a folder)" in refusal(path)
     assert (
-        refusal(tmp_path) == f"the database {tmp_path} is not a plain file. Move it away, or choose another data folder"
+        refusal(tmp_path)
+        == f"the database {tmp_path} is not a regular file. Move it away, or choose another data folder"
     )
 
 

@@ -115,9 +115,10 @@ def test_a_database_is_followed_by_its_url(kind: str, tmp_path: Path) -> None:
 
 def test_a_source_that_cannot_be_followed_is_refused(tmp_path: Path) -> None:
     done = runrig("verify", "--live", str(tmp_path / "none.db"))
-    assert (done.code, "none.db is not a file" in done.err) == (2, True)
+    assert (done.code, "none.db does not exist" in done.err) == (2, True)
     assert "--textfile needs --live" in runrig("verify", "--textfile", str(tmp_path / "a.prom")).err
     os.mkfifo(tmp_path / "pipe")
+    assert "pipe is not a regular file" in runrig("verify", str(tmp_path / "pipe")).err
     (tmp_path / "link").symlink_to("none")
     for name in ("pipe", "link"):
         assert f"{name} would be replaced" in runrig("verify", "--live", "--textfile", str(tmp_path / name)).err

@@ -122,7 +122,7 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "FILE is not a file. Name a SQLite database, a backup or an export"),
+        (None, "FILE does not exist. Name a SQLite database, a backup or an export"),
         (b"", "FILE is not a SQLite database, backup or export of runrig"),
         (b"hello", "FILE is not a SQLite database, backup or export of runrig"),
         (b"{}\n", "FILE is not an export of runrig's event log"),

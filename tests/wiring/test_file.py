@@ -239,11 +239,11 @@ CASES = [
     ),
     (
         "cluster: /dev/zero",
-        (3, "cluster: /dev/zero cannot be read (Not a plain file). Correct the path or its permissions."),
+        (3, "cluster: /dev/zero cannot be read (Not a regular file). Correct the path or its permissions."),
     ),
     (
         "database: {file: /dev/zero}",
-        (3, "file: /dev/zero cannot be read (Not a plain file). Correct the path or its permissions."),
+        (3, "file: /dev/zero cannot be read (Not a regular file). Correct the path or its permissions."),
     ),
     ("auth: none", (3, "auth: expected one of tokens, got text 'none'")),
     (

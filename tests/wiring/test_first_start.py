@@ -81,12 +81,12 @@ def test_damaged_file_of_an_earlier_start_is_named(tmp_path: Path, text: bytes) 
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
-def test_what_is_not_a_plain_file_is_refused_and_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_what_is_not_a_regular_file_is_refused_and_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
     starts: dict[str, Callable[[], object]] = {name: lambda: data_folder(tmp_path, ELSEWHERE) for name in _FILES}
     starts["runrig.db"] = lambda: SqlStore.open(tmp_path / "runrig.db", exclusive=True)
     for name, start in starts.items():
         make(tmp_path / name)
-        with pytest.raises(ServerFault, match=f"{name}.* is not a plain file. Move it away, or choose another"):
+        with pytest.raises(ServerFault, match=f"{name}.* is not a regular file. Move it away, or choose another"):
             start()
         shutil.move(tmp_path / name, tmp_path / "away")
 

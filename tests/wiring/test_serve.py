@@ -97,7 +97,7 @@ current-context: lab
         (KUBECONFIG.replace("{server", "{certificate-authority: no/ca, server"), "",
             "kubeconfig KUBE cannot be used: No such file or directory HERE/no/ca"),
         (KUBECONFIG.replace("{token: secret", "{tokenFile: /dev/zero"), "",
-            "kubeconfig KUBE cannot be used: Not a plain file /dev/zero"),
+            "kubeconfig KUBE cannot be used: Not a regular file /dev/zero"),
     ],
 )  # fmt: skip
 def test_invalid_kubeconfig_is_a_problem_of_the_file_at_check_and_start(

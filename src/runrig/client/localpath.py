@@ -11,6 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.spec.one_task import quoted
+from runrig.spec.regular_file import regular_file
 
 LARGEST_BYTES = 1024 * 1024
 KEY = "localpath"
@@ -77,7 +78,7 @@ def _entries(mapping: MappingNode) -> Iterator[tuple[ScalarNode, Node]]:
 def _contents(file: Path) -> str:
     """Raises ValueError with the end of a sentence about *file*."""
     try:
-        with file.open("rb") as stream:
+        with regular_file(file).open("rb") as stream:
             raw = stream.read(LARGEST_BYTES + 1)
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror} ({file})") from None

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from runrig.client.folders import settings_folder
 from runrig.domain.errors import ServerFault
-from runrig.spec.plain_file import plain_file
+from runrig.spec.regular_file import regular_file
 
 PORTS = {"http": 80, "https": 443}
 
@@ -68,7 +68,7 @@ def file() -> Path:
 def read() -> Logins:
     """Returns the saved logins, or none if there is no readable file."""
     try:
-        plain = json.loads(plain_file(file()).read_text(encoding="utf-8"))
+        plain = json.loads(regular_file(file()).read_text(encoding="utf-8"))
         current, tokens = plain["current"], plain["tokens"]
     except (OSError, ValueError, KeyError, TypeError):
         return Logins()

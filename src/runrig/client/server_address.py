@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from runrig.client import folders, saved
 from runrig.domain.errors import InvalidInput
-from runrig.spec.plain_file import plain_file
+from runrig.spec.regular_file import regular_file
 
 DEFAULT_URL = "http://127.0.0.1:8700"
 _HOST_AND_PORT = re.compile(r"(?!https?:)(\[[0-9a-fA-F:]+\]|[^/:@?#\s]+):[0-9]+/?")
@@ -87,7 +87,7 @@ class ServerAddress:
             return None
         file = self.data_folder() / "token"
         try:
-            return one_line(plain_file(file).read_text(encoding="ascii"), str(file))
+            return one_line(regular_file(file).read_text(encoding="ascii"), str(file))
         except (OSError, UnicodeDecodeError):
             return None
 
@@ -114,7 +114,7 @@ def checked(url: str, source: str) -> Address:
 def _written(record: Path) -> str | None:
     """Returns the address in *record*; None if there is none, or only half of one."""
     try:
-        url = json.loads(plain_file(record).read_text(encoding="utf-8"))["url"]
+        url = json.loads(regular_file(record).read_text(encoding="utf-8"))["url"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return url if isinstance(url, str) else None

@@ -16,8 +16,8 @@ from runrig.domain.credentials import read_keys
 from runrig.domain.errors import InvalidInput
 from runrig.spec.cluster import read_cluster
 from runrig.spec.fields import Field, Fields, read_file
-from runrig.spec.plain_file import plain_file
 from runrig.spec.pools import NAMESPACE
+from runrig.spec.regular_file import regular_file
 from runrig.spec.serve_notify import read_notify
 from runrig.spec.serve_oidc import read_oidc
 from runrig.spec.serve_secrets import Secrets
@@ -296,7 +296,7 @@ class _Reader:
             return None
         path = self._folder / text
         try:
-            with plain_file(path).open("rb"):
+            with regular_file(path).open("rb"):
                 return path
         except (OSError, ValueError) as error:
             found.wrong(

@@ -125,7 +125,7 @@ def _make_file(path: Path, place: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
         if not path.is_file():
-            raise ServerFault(f"{place} is not a plain file. Move it away, or choose another data folder")
+            raise ServerFault(f"{place} is not a regular file. Move it away, or choose another data folder")
         if made:
             for folder in (path.parent, path.absolute().parent.parent):  # also their entries must be durable
                 with suppress(PermissionError):  # A folder in which files can be created, but not listed.

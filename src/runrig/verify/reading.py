@@ -114,10 +114,11 @@ def snapshots(path: str) -> dict[int, int]:
 
 
 def _kind(path: str) -> bytes:
-    if not Path(path).is_file():
-        what = "a folder" if Path(path).is_dir() else "not a file"
-        raise Unreadable(f"{path} is {what}. Name a SQLite database, a backup or an export")
-    with Path(path).open("rb") as file:
+    at = Path(path)
+    if not at.is_file():
+        what = "is a folder" if at.is_dir() else "is not a regular file" if at.exists() else "does not exist"
+        raise Unreadable(f"{path} {what}. Name a SQLite database, a backup or an export")
+    with at.open("rb") as file:
         start = file.read(16)
     for kind in (DATABASE, BACKUP, EXPORT):
         if start.startswith(kind):

@@ -11,7 +11,7 @@ from runrig import __version__
 from runrig.backends.local.owners import own_all, put_others_aside
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.domain.quantities import counted
-from runrig.spec.plain_file import plain_file
+from runrig.spec.regular_file import regular_file
 from runrig.store import SqlStore
 from runrig.store.backup import LOG_FILES, PIECE, STATE_FILES, BackupReader, BackupWriter, Contents, restore
 from runrig.store.opening import open_database
@@ -133,7 +133,7 @@ def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def _opened(file: Path) -> Iterator[IO[bytes]]:
     try:
-        stream = plain_file(file).open("rb")  # It is read twice, which a pipe does not allow.
+        stream = regular_file(file).open("rb")  # It is read twice, which a pipe does not allow.
     except OSError as error:
         raise InvalidInput.one(
             f"{file} cannot be read ({error.strerror}). Use a file that `runrig backup` wrote"
@@ -150,7 +150,7 @@ def _files(folder: Path, *, log_files: bool) -> Iterator[str]:
 
 
 def _below(folder: Path, levels: int) -> Iterator[Path]:
-    """Yields the plain files exactly *levels* below *folder*. Raises ServerFault where a glob leaves out what it cannot read."""
+    """Yields the regular files exactly *levels* below *folder*. Raises ServerFault where a glob leaves out what it cannot read."""
     found: list[os.DirEntry[str]] = []
     with _readable(folder):
         found = sorted(os.scandir(folder), key=lambda each: each.name)

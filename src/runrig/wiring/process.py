@@ -68,7 +68,9 @@ def data_folder(path: Path, elsewhere: str) -> Path:
         ) from error
     for name in _FILES:
         if os.path.lexists(path / name) and not (path / name).is_file():  # Opening a pipe would wait.
-            raise ServerFault(f"data folder {path} has a {name} that is not a plain file. Move it away, or {elsewhere}")
+            raise ServerFault(
+                f"data folder {path} has a {name} that is not a regular file. Move it away, or {elsewhere}"
+            )
     return path.resolve()
 
 

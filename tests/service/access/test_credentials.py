@@ -123,7 +123,7 @@ def test_without_a_valid_key_file_no_credential_is_set_or_opened(tmp_path: Path)
         with pytest.raises(ServerFault, match="Restore it, or create one"):
             put(it)
         os.mkfifo(file)
-        with pytest.raises(ServerFault, match="Not a plain file"):
+        with pytest.raises(ServerFault, match="Not a regular file"):
             put(it)
         nowhere = Access(it.store.access)
         with pytest.raises(Conflict, match="credentials are not enabled"):

@@ -65,7 +65,7 @@ def look_at_files(chosen: SingleConfig) -> None:
     files = [Path(chosen.abs_file(each)) for each in named if each]
     for each in (*files, *([Path(user.token_file)] if user and user.token_file else [])):
         if each.exists() and not each.is_file():
-            raise OSError(errno.EINVAL, "Not a plain file", str(each))
+            raise OSError(errno.EINVAL, "Not a regular file", str(each))
     for each in files:
         with each.open("rb"):
             pass

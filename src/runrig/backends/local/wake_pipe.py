@@ -8,7 +8,7 @@ from pathlib import Path
 
 class WakePipe:
     def __init__(self, path: Path) -> None:
-        if not path.is_fifo():  # A plain file, such as from a copy of the folder, would always be ready.
+        if not path.is_fifo():  # A regular file, such as from a copy of the folder, would always be ready.
             path.unlink(missing_ok=True)
             os.mkfifo(path, 0o600)
         # Open for writing too, so that it never reads as closed and the server can wake itself.

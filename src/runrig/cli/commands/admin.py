@@ -16,7 +16,7 @@ from runrig.domain.credentials import KEY_BYTES, read_keys, written_keys
 from runrig.domain.errors import InvalidInput
 from runrig.domain.quantities import counted
 from runrig.osmo.shape import naive
-from runrig.spec.plain_file import plain_file
+from runrig.spec.regular_file import regular_file
 
 
 @group(
@@ -72,7 +72,7 @@ _NEXT = "next, run `runrig admin reseal-credentials`, then this command with --d
 def _keys_of(file: Path) -> tuple[bytes, ...]:
     """Returns no keys if the file does not exist. Raises InvalidInput."""
     try:
-        return read_keys(plain_file(file).read_text(encoding="ascii", errors="replace"))
+        return read_keys(regular_file(file).read_text(encoding="ascii", errors="replace"))
     except FileNotFoundError:
         return ()
     except OSError as error:

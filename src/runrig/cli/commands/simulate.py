@@ -100,10 +100,10 @@ def simulate(
     chosen = _options(cycles, fair_sharing, feature_gates, as_peer=as_peer)
     failed = told = False
     scenarios: list[tuple[str, Callable[[str, Options], Outcome]]] = [
-        (shown(file) if file == "-" else Path(file).name, partial(_run, file)) for file in files
+        (_named(file), partial(_run, file)) for file in files
     ]
     if together:
-        scenarios.append((", ".join(Path(path).name or path for path in together), partial(_run_together, together)))
+        scenarios.append((", ".join(map(_named, together)), partial(_run_together, together)))
     for scenario, run in scenarios:
         try:
             outcome = run(scenario, chosen)
@@ -124,6 +124,11 @@ def simulate(
         told = True
     if failed:
         raise click.exceptions.Exit(_FAILED)
+
+
+def _named(path: str) -> str:
+    """Returns the last part of *path*, or all of it if that is empty, as of ``/``."""
+    return (path != "-" and Path(path).name) or shown(path)
 
 
 def _options(cycles: int, strategies: str | None, gates: tuple[str, ...], *, as_peer: bool) -> "Options":
@@ -149,7 +154,7 @@ def _run_together(paths: tuple[str, ...], scenario: str, options: "Options") -> 
     if not files:
         raise InvalidInput.one(f"no file in {', '.join(paths)} ends in {', '.join(_TEXTS)}")
     return _outcome(
-        start_together(((file, _bytes(file)) for file in dict.fromkeys(files)), scenario, options), scenario
+        start_together(((shown(file), _bytes(file)) for file in dict.fromkeys(files)), scenario, options), scenario
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from runrig.domain.code import MOST_FILES
 from runrig.domain.errors import InvalidInput
-from runrig.spec.plain_file import plain_file
+from runrig.spec.regular_file import regular_file
 
 IGNORE = ".runrigignore"
 _CACHES = frozenset({".git", ".venv", "__pycache__", "node_modules"})
@@ -107,7 +107,7 @@ def _walk(folder: Path) -> Iterator[str]:
 def _ignored(folder: Path) -> Callable[[str], bool]:
     """Returns a function that checks whether ``.runrigignore`` names a path or one of its folders."""
     try:
-        lines = plain_file(folder / IGNORE).read_text(encoding="utf-8-sig").splitlines()
+        lines = regular_file(folder / IGNORE).read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
         return lambda _: False
     except (OSError, UnicodeDecodeError) as error:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from runrig.domain.errors import InvalidInput
+from runrig.spec.regular_file import read_once
 
 LARGEST_FILE = 2 * 1024 * 1024
 """Bytes. The parsers refuse smaller files with better messages; this only stops endless reading from a device."""
@@ -27,10 +28,7 @@ def shown(name: str) -> str:
 
 def read_bytes(name: str, most: int) -> bytes:
     """Returns *most* bytes and one more, if there are so many. Raises OSError, ValueError."""
-    if name == "-":
-        return sys.stdin.buffer.read(most + 1)
-    with Path(name).open("rb") as file:
-        return file.read(most + 1)
+    return sys.stdin.buffer.read(most + 1) if name == "-" else read_once(Path(name), most + 1)
 
 
 def _decoded(name: str, raw: bytes) -> str:
@@ -41,4 +39,5 @@ def _decoded(name: str, raw: bytes) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput.one(f"{name} is not UTF-8 text: byte {error.start + 1} is {raw[error.start]:#04x}") from None
+        byte = f"byte {error.start + 1} is {raw[error.start]:#04x}"
+        raise InvalidInput.one(f"{shown(name)} is not UTF-8 text: {byte}") from None

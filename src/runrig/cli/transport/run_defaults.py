@@ -11,7 +11,7 @@ from typing import Any
 from runrig.cli.transport.failure import located
 from runrig.client.folders import settings_folder
 from runrig.domain.errors import InvalidInput
-from runrig.spec.plain_file import plain_file
+from runrig.spec.regular_file import regular_file
 
 TOML = "runrig.toml"
 OPTIONS = (
@@ -31,7 +31,7 @@ _NOT_HERE = {
 def of_folder(folder: Path) -> dict[str, Any]:
     """Returns the options in [run] of *folder*/runrig.toml; none without the file. Raises InvalidInput."""
     try:
-        text = plain_file(folder / TOML).read_text(encoding="utf-8-sig")
+        text = regular_file(folder / TOML).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
@@ -80,7 +80,7 @@ def image_of_user() -> str | None:
     """Returns ``run: {image: IMAGE}`` of run.yaml; None if it is not set. Raises InvalidInput for an invalid file."""
     file = settings_folder() / "run.yaml"
     try:
-        text = plain_file(file).read_text(encoding="utf-8")
+        text = regular_file(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     from runrig.spec.fields import Fields, read_file

@@ -31,7 +31,7 @@ def read_files(files: Iterable[File], report: Report, what: str) -> Iterator[Val
     """
     for file in files:
         try:
-            documents = _documents(file.text, f"file {file.name}" if file.name else what)
+            documents = _documents(file.text, "file" if file.name else what)
         except InvalidInput as error:
             if not file.name:
                 raise

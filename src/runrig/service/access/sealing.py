@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from runrig.domain.credentials import Credential, read_keys
 from runrig.domain.errors import Conflict, ServerFault
-from runrig.spec.plain_file import plain_file
+from runrig.spec.regular_file import regular_file
 
 _FORMAT = "1"
 _NONCE_BYTES = 12
@@ -33,7 +33,7 @@ def keys_in(path: Path | None) -> tuple[bytes, ...]:
             "credentials are not enabled on this server. An administrator can set credential_key in the server file to a key file"
         )
     try:
-        with plain_file(path).open("rb") as file:
+        with regular_file(path).open("rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
                 raise ServerFault(
