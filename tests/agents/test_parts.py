@@ -1,6 +1,7 @@
 """Keys, small answers and the list of tools, without a server."""
 
 import asyncio
+import io
 import json
 import re
 from datetime import UTC, datetime
@@ -166,3 +167,25 @@ def test_without_the_sdk_mcp_says_what_to_install(monkeypatch: pytest.MonkeyPatc
         2,
         "Error: this command needs the MCP SDK. Install it with: pip install 'runrig[mcp]'\n",
     )
+
+
+def test_a_message_that_cannot_be_read_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    from runrig.mcp.access import Access
+    from runrig.mcp.server import build
+
+    sent = [
+        '{"id": 2, "method": "tools/call", "params": {"name": "\\ud800"}}',
+        '{"id": "\\ud800"}',
+        "no JSON",
+        '{"id": 7}',
+    ]
+    out = io.StringIO()
+    streams = anyio.wrap_file(io.StringIO("\n".join(sent))), anyio.wrap_file(out)
+    monkeypatch.setattr("runrig.mcp.server.stdio_server", lambda: stdio_server(*streams))
+    asyncio.run(build(Access(NOWHERE, None, per_request=False)).run_stdio_async())
+    answers = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(each["id"], each["error"]["code"]) for each in answers] == [(id, -32700) for id in (2, None, None, 7)]
+    assert all(each["error"]["message"].startswith("invalid message: ") for each in answers)

@@ -1,15 +1,19 @@
 """Builds the server, and runs it over stdio or HTTP."""
 
 import inspect
+import json
 import socket
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
 
+import anyio
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import PARSE_ERROR, CallToolResult, ErrorData, JSONRPCError, TextContent, ToolAnnotations
 from pydantic import AnyHttpUrl, ValidationError
 
 from runrig import __version__
@@ -34,7 +38,24 @@ Tool = Callable[..., Awaitable[dict[str, Any]]]
 
 
 class AgentServer(MCPServer[Any]):
-    """The SDK's server, with errors of arguments in our words."""
+    """The SDK's server, with errors of arguments in our words, and an answer to each message that it cannot read."""
+
+    async def run_stdio_async(self) -> None:
+        """The SDK ignores an unreadable message, so the agent would wait for the answer."""
+        into, readable = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        async with stdio_server() as (heard, out), anyio.create_task_group() as tasks:
+
+            async def sort() -> None:
+                async with into, heard:
+                    async for each in heard:
+                        if isinstance(each, ValidationError):
+                            await out.send(SessionMessage(_unreadable(each)))
+                        else:
+                            await into.send(each)
+
+            tasks.start_soon(sort)
+            server = self._lowlevel_server
+            await server.run(readable, out, server.create_initialization_options())
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None) -> Any:
         try:
@@ -116,6 +137,22 @@ def _refused(error: RunrigError) -> CallToolResult:
     return CallToolResult(
         content=[TextContent(type="text", text=written(found))], structured_content=found, is_error=True
     )
+
+
+def _unreadable(error: ValidationError) -> JSONRPCError:
+    """Returns the answer to a message, with its ID if that can be found."""
+    found = error.errors(include_url=False)[0]
+    sent = found["input"]
+    try:
+        sent = (
+            json.loads(sent) if isinstance(sent, str) else sent
+        )  # Reads half a surrogate pair, which the SDK does not.
+    except (ValueError, RecursionError):
+        sent = None
+    id = sent.get("id") if isinstance(sent, dict) else None
+    known = type(id) is int or (isinstance(id, str) and id.isascii())
+    text = f"invalid message: {found['msg']}. Send each message as one line of JSON, in UTF-8"
+    return JSONRPCError(jsonrpc="2.0", id=id if known else None, error=ErrorData(code=PARSE_ERROR, message=text))
 
 
 def _check_names(tool: str, arguments: dict[str, Any], known: dict[str, Any]) -> None:
