@@ -1,17 +1,21 @@
 """What can happen to a server of PostgreSQL: it is away, refuses us, is not ours, forgets us, or has another owner meanwhile."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import event
 
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault, Unavailable
 from runrig.domain.pools import Cohort
 from runrig.store import SqlStore
+from runrig.store.election import election
 from runrig.store.faults import fault
 from tests import postgres
+from tests.patience import PATIENCE_S
 from tests.stores import store_url
 
 from .values import HISTORY, LOADED, commit, fill, put
@@ -250,3 +254,28 @@ def test_owner_with_a_hidden_name_is_another_server(url: str) -> None:
         "Stop that server, or use another database in the URL"
     )
     store.close()
+
+
+def test_leader_suspended_in_the_middle_of_a_heartbeat_is_replaced(url: str) -> None:
+    """What it has written by then must not lock out the next leader until it wakes."""
+    asleep, wakes = threading.Event(), threading.Event()
+    with closing(election(url)) as old, closing(election(url)) as new, closing(old.take()) as first:
+
+        def sleeps(*_: object) -> None:
+            asleep.set()
+            wakes.wait(PATIENCE_S)
+
+        event.listen(old._engine, "after_cursor_execute", sleeps)  # type: ignore[attr-defined]
+        beat = threading.Thread(target=first.beat)
+        beat.start()
+        try:
+            assert asleep.wait(PATIENCE_S)
+            holder = new.holder()
+            assert holder is not None
+            new.end(holder)
+            with closing(new.take()) as second:
+                assert (first.epoch or 0) < (second.epoch or 0)
+        finally:
+            wakes.set()
+            beat.join()
+        assert not first.beat()

@@ -109,8 +109,10 @@ def _risk(connection: Connection, place: str) -> str | None:
 
 
 def looking_engine(url: URL) -> Engine:
-    """Returns an engine for short queries and heartbeats, with timeouts of seconds."""
-    engine = _engine(url, "READ COMMITTED", connect={"connect_timeout": str(QUICK_S)}, pool_size=1, max_overflow=1)
+    """Returns an engine for short queries and heartbeats, with timeouts of seconds. Each statement commits itself: a server
+    suspended before its commit would keep the row of the leader locked.
+    """
+    engine = _engine(url, "AUTOCOMMIT", connect={"connect_timeout": str(QUICK_S)}, pool_size=1, max_overflow=1)
     event.listen(engine, "connect", lambda dbapi, _: _in_session(dbapi, lambda: dbapi.execute(_QUICK)))
     return engine
 
@@ -200,10 +202,11 @@ def in_words(name: str, since: str, _session: int) -> str:
 
 def _in_session(dbapi: Any, work: Callable[[], object]) -> None:
     """Runs *work* outside a transaction; closes the connection if it fails."""
+    before = dbapi.autocommit
     try:
         dbapi.autocommit = True
         work()
-        dbapi.autocommit = False
+        dbapi.autocommit = before
     except BaseException:
         dbapi.close()
         raise
