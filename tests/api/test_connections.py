@@ -16,9 +16,8 @@ from runrig.http.crowd import Crowd, Door
 from runrig.http.heads import LARGEST_HEAD
 from runrig.http.lingering import TOGETHER
 from tests.attack.wire import Wire, wire
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 
-READ_TIMEOUT_S = 2.0
 HOST = b"Host: here\r\n"
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: here\r\n\r\n"
 """Does harm if it is read as a request where another reader sees a body."""
@@ -67,7 +66,7 @@ def serving(app: Any, **more: Any) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Echo]:
     echo = Echo()
-    with serving(echo, read_timeout_s=READ_TIMEOUT_S) as echo.port:
+    with serving(echo, read_timeout_s=PATIENCE_S) as echo.port:
         yield echo
 
 
@@ -309,10 +308,11 @@ def test_client_that_expects_a_continue_gets_it(echo: Echo) -> None:
         assert connection.send(b"abc").answer().status == 200
 
 
-def test_slow_client_gets_the_error_format_of_its_api(echo: Echo) -> None:
+def test_slow_client_gets_the_error_format_of_its_api() -> None:
+    echo = Echo()
     doors = ((b"/api/version", "application/json"), (b"//api/v1/pools", "application/problem+json"))
     for path, kind in doors:
-        with wire(echo.port) as connection:
+        with serving(echo, read_timeout_s=2.0) as port, wire(port) as connection:
             answer = connection.send(get(b"POST " + path + b" HTTP/1.1", b"Content-Length: 3\r\n") + b"ab").answer()
             assert (answer.status, answer.headers["content-type"]) == (408, kind)
             message = answer.json.get("message") or answer.json["detail"]

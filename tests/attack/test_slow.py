@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -23,6 +22,14 @@ SLACK_S = 60.0
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     folder = tmp_path_factory.mktemp("slow")
     with serve(folder, read_timeout_s=READ_TIMEOUT_S, connections=CONNECTIONS) as target:
+        yield target
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """It waits for a slow client for longer than a test takes."""
+    folder = tmp_path_factory.mktemp("patient")
+    with serve(folder, read_timeout_s=PATIENCE_S, connections=CONNECTIONS) as target:
         yield target
 
 
@@ -105,9 +112,8 @@ def test_long_response_is_not_a_slow_request(target: Target) -> None:
 def test_session_in_a_task_can_be_silent_for_longer_than_a_request(target: Target) -> None:
     key = target.ok("POST", "/api/workflow/treasure-1/portforward/main?task_ports=80")[0]["key"]
     address = f"ws://127.0.0.1:{target.port}/api/router/portforward/treasure-1/client/{key}"
-    with connect(
-        address, additional_headers={"Authorization": f"Bearer {target.tokens['admin']}"}, proxy=None
-    ) as socket:
+    bearer = {"Authorization": f"Bearer {target.tokens['admin']}"}
+    with connect(address, additional_headers=bearer, open_timeout=PATIENCE_S, proxy=None) as socket:
         with pytest.raises(TimeoutError):
             socket.recv(2 * READ_TIMEOUT_S)
         socket.send(b"no announcement")
@@ -115,25 +121,24 @@ def test_session_in_a_task_can_be_silent_for_longer_than_a_request(target: Targe
             socket.recv(PATIENCE_S)
 
 
-def test_waiting_clients_do_not_delay_others(tmp_path: Path) -> None:
+def test_waiting_clients_do_not_delay_others(patient: Target) -> None:
     """A delayed client waits until these are disconnected, which is far away here."""
     with ExitStack() as stack:
-        target = stack.enter_context(serve(tmp_path, read_timeout_s=PATIENCE_S, connections=CONNECTIONS))
         for number in range(CONNECTIONS - 10):
-            slow = stack.enter_context(wire(target.port))
-            slow.send(_post(target) if number % 2 else b"GET /api/version HTTP/1.1\r\n")
+            slow = stack.enter_context(wire(patient.port))
+            slow.send(_post(patient) if number % 2 else b"GET /api/version HTTP/1.1\r\n")
         for _ in range(20):
             start = time.monotonic()
-            assert target.ask("GET", "/api/pool_quota").status == 200
+            assert patient.ask("GET", "/api/pool_quota").status == 200
             assert time.monotonic() - start < PATIENCE_S / 4
 
 
-def test_oldest_anonymous_connection_is_closed_when_all_are_in_use(target: Target) -> None:
+def test_oldest_anonymous_connection_is_closed_when_all_are_in_use(patient: Target) -> None:
     with ExitStack() as stack:
-        first, *_ = (stack.enter_context(wire(target.port)) for _ in range(CONNECTIONS))
-        assert target.ask("GET", "/api/version").status == 200
+        first, *_ = (stack.enter_context(wire(patient.port)) for _ in range(CONNECTIONS))
+        assert patient.ask("GET", "/api/version").status == 200
         answer = first.answer()
         assert (answer.status, answer.headers["retry-after"], answer.json["error_code"]) == (503, "1", "UNAVAILABLE")
         assert answer.json["message"] == "40 connections are open, which is the limit. Try again later"
         assert first.is_closed()
-    until(lambda: target.ask("GET", "/healthz", user=None).status == 200, SLACK_S)
+    until(lambda: patient.ask("GET", "/healthz", user=None).status == 200, SLACK_S)

@@ -30,8 +30,8 @@ pools: [{{name: team, quota: {NODES * GPUS}}}]
 
 
 def ask(url: str, method: str, path: str, body: object = None, headers: dict[str, str] | None = None) -> Any:
-    """(status, JSON).  Raises Gone; a server that is stopped says nothing for a second."""
-    client = Client(urlsplit(url).netloc, headers or {}, timeout_s=1.0 if method == "GET" else 2.0)
+    """(status, JSON).  Raises Gone; who wants something done goes on to another server soon."""
+    client = Client(urlsplit(url).netloc, headers or {}, timeout_s=PATIENCE_S if method == "GET" else 2.0)
     try:
         return client.call(method, path, body)
     except ValueError as error:
@@ -170,10 +170,6 @@ class Site:
             yield found
         finally:
             found.close()
-
-    def revision(self) -> int:
-        with self.store() as store:
-            return store.load().revision
 
     def check_log(self) -> None:
         """When nobody works any more: the log gives the state, is lawful, and never was more admitted than there is, or anything twice."""

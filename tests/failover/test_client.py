@@ -5,12 +5,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
+from runrig.client import caller
 from runrig.client.server_address import Address
 from runrig.client.transport import Transport, patience
 from runrig.domain.errors import InvalidInput, RunrigError
+from tests.patience import PATIENCE_S
 
 STANDBY, BUSY, HANGS_UP, DONE = "standby", "busy", "hangs up", "done"
 
@@ -52,7 +55,7 @@ def script(*turns: str) -> Iterator[tuple[Script, Transport]]:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
-        yield server, Transport(Address(url, "a test"), "token", patience_s=5)
+        yield server, Transport(Address(url, "a test"), "token", patience_s=PATIENCE_S)
         server.shutdown()
         thread.join()
 
@@ -79,12 +82,20 @@ def test_command_that_may_have_been_executed_is_not_sent_again(turn: str) -> Non
         assert len(server.seen) == 1
 
 
-def test_retries_end_with_the_last_error() -> None:
+def test_retries_end_with_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time passes only in the pauses."""
+    now = [0.0]
+
+    async def passes(seconds: float) -> None:
+        now[0] += seconds
+
     with script(*[STANDBY] * 9) as (server, client):
         client._caller.patience_s = 0.8
+        monkeypatch.setattr(caller, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        monkeypatch.setattr(client._caller.network, "sleep", passes)
         with pytest.raises(RunrigError, match=STANDBY):
             client.get("/api/x")
-        assert len(server.seen) == 3  # at 0, 0.25 and 0.75 s
+        assert (len(server.seen), now) == (3, [0.75])  # at 0, 0.25 and 0.75 s
 
 
 def test_only_remote_servers_are_waited_for_by_default() -> None:

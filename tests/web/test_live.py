@@ -19,7 +19,7 @@ from runrig.domain.access import role_named
 from runrig.http import connections
 from runrig.http.crowd import Crowd, Door
 from runrig.service.pulse import Pulse
-from runrig.service.queries.visibility import ALL
+from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.rights import STILL_S
 from runrig.service.service import Service
 from runrig.web import live
@@ -338,9 +338,16 @@ def test_changes_after_the_page_was_rendered_are_sent(tmp_path: Path, monkeypatc
 def test_revision_newer_than_the_last_refresh_is_not_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what came before the stream listened is told without another commit."""
     with streams(tmp_path, monkeypatch) as it:
-        cookie = it.signed_in("bob", "viewer")
-        monkeypatch.setattr(live, "LOOK_S", 0.5)
+        cookie, now = it.signed_in("bob", "viewer"), live.Hub.now
+
+        async def then_looks(hub: live.Hub, visibility: Visibility) -> live._Kept:
+            kept = await now(hub, visibility)
+            monkeypatch.setattr(live, "LOOK_S", 0.0)
+            return kept
+
         looked = it.state(cookie)["r"]
+        monkeypatch.setattr(live, "LOOK_S", PATIENCE_S)
+        monkeypatch.setattr(live.Hub, "now", then_looks)
         it.happens("a")
         told = messages(it.ask(f"/page/live?since={it.desk.revision}", cookie))
         first, second = next(told), next(told)
