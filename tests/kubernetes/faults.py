@@ -13,6 +13,7 @@ import httpx2
 from e2e.api import Object, Refusal, path_of
 from e2e.harness import ControlPlane
 from tests.kubernetes.runrigs import Rig, Seen, node_of, watched
+from tests.patience import PATIENCE_S
 
 CLUSTER = """
 nodes:
@@ -208,7 +209,7 @@ def witness(here: Rig) -> Iterator[Witness]:
 def pods_come(here: Rig, since: str, count: int) -> list[str]:
     """Returns at the moment in which there are *count* pods; their names."""
     names = []
-    for each in watched(here.world, since, timeout_s=20):
+    for each in watched(here.world, since, timeout_s=int(PATIENCE_S)):
         if each.type == "ADDED":
             names.append(each.pod["metadata"]["name"])
             if len(names) == count:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
+import psutil
 import pytest
 import yaml
 
@@ -18,6 +19,7 @@ from e2e.api import Object, Refusal, path_of
 from e2e.processes import Process
 from tests.failover.servers import Server
 from tests.kubernetes.world import OURS, World, bare_pod
+from tests.patience import PATIENCE_S, until
 from tests.worlds.command_line import Done, runrig
 
 KEY = "runrig/key"
@@ -313,7 +315,18 @@ class Rig:
 
     def history(self, since: str) -> list[Seen]:
         """What happened to pods of ours behind the resource version *since*, in the order in which it did."""
-        return [each for each in watched(self.world, since, timeout_s=1) if KEY in annotations(each.pod)]
+        last = bare_pod(self.world.namespace, f"until-{self.now()}")
+        last["spec"]["schedulerName"] = "nobody"
+        self.world.api.create(last)
+        found = []
+        for each in watched(self.world, since, timeout_s=int(PATIENCE_S)):
+            if each.pod["metadata"]["name"] == last["metadata"]["name"]:
+                break
+            found += [each] if KEY in annotations(each.pod) else []
+        else:
+            raise AssertionError("the watch ended too early")
+        _remove(self.world, last)
+        return found
 
     def created(self, since: str) -> list[str]:
         """Keys, in the order in which their pods came."""
@@ -349,13 +362,15 @@ def rig(
 
 
 @contextmanager
-def stopped(process: Process) -> Iterator[None]:
+def stopped(process: Process | Rig) -> Iterator[None]:
     """It stands still meanwhile."""
-    os.kill(process.pid, signal.SIGSTOP)
+    pid = process.pid
+    os.kill(pid, signal.SIGSTOP)
     try:
+        until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
         yield
     finally:
-        os.kill(process.pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

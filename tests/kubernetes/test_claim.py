@@ -16,7 +16,7 @@ from runrig.service.runtime.leadership import UNREACHABLE
 from tests.failover.servers import Server
 from tests.kubernetes.comparing import agree
 from tests.kubernetes.faults import CLUSTER, gang, submit
-from tests.kubernetes.runrigs import Rig, rig
+from tests.kubernetes.runrigs import Rig, rig, stopped
 from tests.kubernetes.world import OURS, World, bare_pod
 
 KINDS = (
@@ -156,8 +156,9 @@ def test_server_whose_namespace_was_reassigned_changes_nothing_more(world: World
         here.runs(submit(here, gang("w", 2)))
         agree(here)
         mine = claim(world) | {"apiVersion": "v1", "kind": "ConfigMap"}
-        world.api.delete(mine)
-        world.api.create(config_map(world) | {"data": {"identity": "of another"}})
+        with stopped(here):  # else it may make its own again in between
+            world.api.delete(mine)
+            world.api.create(config_map(world) | {"data": {"identity": "of another"}})
         here.until(lambda: touched(here) and refusals(here), "it is seen whose it is")
         before = there(world)
         id = submit(here, gang("later", 2))
@@ -265,7 +266,7 @@ def test_deleted_namespace_is_created_and_claimed_again(world: World, tmp_path: 
     with rig(world, tmp_path, CLUSTER) as here:
         mine = claim(world)["data"]
         world.api.delete(namespace_object(world.namespace))
-        here.until(lambda: touched(here) and claim(world) and not _leaving(world), "it is made again", timeout_s=90)
+        here.until(lambda: touched(here) and not _leaving(world) and claim(world), "it is made again", timeout_s=90)
         assert claim(world)["data"] | {"claimed_at": ""} == mine | {"claimed_at": ""}
         submit_and_run(here, "w")
 

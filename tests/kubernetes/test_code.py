@@ -12,8 +12,9 @@ import httpx2
 from e2e.api import Object
 from runrig.domain.code import sha256
 from tests.kubernetes.rights import as_account
-from tests.kubernetes.runrigs import Rig, lives, rig
+from tests.kubernetes.runrigs import Rig, key_of, lives, rig
 from tests.kubernetes.world import World
+from tests.patience import PATIENCE_S
 from tests.worlds.code import manifest, packed
 
 CLUSTER = "nodes: [{name: 'n{0..1}', resources: {gpu: 2, storage: 100Gi}}]\npools: [{name: pool, quota: 4}]\n"
@@ -42,7 +43,7 @@ def test_pods_get_the_code_of_their_gang_and_too_much_is_refused_at_submission(w
         assert "which can pass at most 700 KiB of compressed code to a task" in refused.err
         (tmp_path / "small.yaml").write_text(WORKFLOW.format(id=code.id))
         id = here.submit(tmp_path / "small.yaml", "pool")
-        here.wait(id, "RUNNING")
+        here.runs(id)
         pods = here.pods(id)
         assert len(pods) == 2
         for pod in pods.values():
@@ -119,7 +120,7 @@ def test_pods_fetch_code_of_any_size_with_a_token_that_reads_only_their_code(wor
             key for key, pod in here.pods().items() if pod["metadata"]["uid"] == pods["large"]["metadata"]["uid"]
         )
         here.ends(key)
-        here.until(lambda: key not in here.pods() or not lives(here.pods()[key]), "the pod is gone")
+        here.until(lambda: not any(lives(pod) for pod in here.pods().values() if key_of(pod) == key), "the pod is gone")
         here.until(lambda: _status(here, mine) == 401, "its token ends with it")
 
 
@@ -135,7 +136,8 @@ def _token(here: Rig, pod: Object, audience: str = "runrig-code") -> str:
 
 def _status(here: Rig, token: str, path: str = "/api/v1/pod-code") -> int:
     assert here.server is not None
-    return httpx2.get(f"{here.server.url}{path}", headers={"Authorization": f"Bearer {token}"}).status_code
+    bearer = {"Authorization": f"Bearer {token}"}
+    return httpx2.get(f"{here.server.url}{path}", headers=bearer, timeout=PATIENCE_S).status_code
 
 
 def _unpacked(here: Rig, pod: Object, folder: Path) -> Path:
@@ -152,5 +154,5 @@ def _unpacked(here: Rig, pod: Object, folder: Path) -> Path:
         command = [part for word in runtime.split() for part in (volumes if word == "VOLUMES" else [word])] + command
     else:
         command = [word.replace("/runrig/", f"{folder}/") for word in command]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
     return folder / "code"

@@ -11,6 +11,7 @@ import pytest
 from tests.kubernetes.comparing import agree, check_log
 from tests.kubernetes.faults import CLUSTER, Load, begin_again, compact, end, gang, pods_come, runs, submit, witness
 from tests.kubernetes.runrigs import Rig, rig, stopped
+from tests.kubernetes.wire import gate
 from tests.kubernetes.world import World
 
 API, SCHEDULER, KUBELETS = "kube-apiserver", "the scheduler", "kwok"
@@ -79,12 +80,13 @@ def test_killed_between_commit_and_sync(
 def test_api_server_hangs_in_the_middle_of_a_gang_of_32(world: World, tmp_path: Path, some: int, killed: bool) -> None:
     """With the server killed meanwhile, and without."""
     with fleet(world, tmp_path) as here, witness(here) as seen:
-        since = here.now()
-        id = submit(here, gang("big", 32))
-        pods_come(here, since, some)
-        with stopped(world.plane.processes[API]):
-            if killed:
-                here.kill()
+        with gate(world, some):
+            since = here.now()
+            id = submit(here, gang("big", 32))
+            pods_come(here, since, some)
+            with stopped(world.plane.processes[API]):
+                if killed:
+                    here.kill()
         made = len(here.pods())
         if killed:
             assert made < 32, "it came too late to be in the middle"

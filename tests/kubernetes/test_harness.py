@@ -51,10 +51,9 @@ def test_rendered_pods_that_are_pinned_run_on_their_nodes(world: World) -> None:
 def test_pod_pinned_to_a_full_node_waits_and_the_scheduler_says_why(world: World) -> None:
     stand_in_only(world)
     world.nodes(CLUSTER)
-    for name in ("first", "second"):
+    for name, said in (("first", "True"), ("second", "False")):
         world.create([pinned(bare_pod(world.namespace, name, gpus=4), "node1")])
-        world.plane.until(partial(_scheduled, world, name), f"{name} was looked at")
-    assert (_scheduled(world, "first"), _scheduled(world, "second")) == ("True", "False")
+        world.plane.until(lambda name=name, said=said: _scheduled(world, name) == said, f"of {name} it says {said}")  # type: ignore[misc]
     assert world.nodes_of_pods() == {"first": "node1", "second": None}
 
 

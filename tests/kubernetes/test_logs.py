@@ -18,6 +18,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.workflows import TaskKey
 from tests.kubernetes.runrigs import one_task, rig
 from tests.kubernetes.world import World, bare_pod
+from tests.patience import PATIENCE_S
 from tests.web.visitor import Visitor
 from tests.worlds.service import KEYS
 
@@ -33,7 +34,9 @@ def cluster(world: World) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def kept(world: World, cluster: Cluster, tmp_path: Path) -> Iterator[KeptLogs]:
+def kept(world: World, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KeptLogs]:
+    for limit in ("CAUGHT_UP_S", "KEPT_S"):
+        monkeypatch.setattr(logs, limit, PATIENCE_S)
     world.plane.pod_log.write_text("")  # which other tests have written to
     here = KeptLogs(tmp_path, lambda pod, follow: cluster.log(world.namespace, pod, CONTAINER, follow=follow))
     yield here

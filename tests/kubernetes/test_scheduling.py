@@ -274,13 +274,15 @@ def how_it_ended(here: Rig, id: str) -> tuple[str, int, str]:
 
 def test_pod_that_does_not_start_in_time_has_failed_and_its_gpus_are_free(world: World, tmp_path: Path) -> None:
     cluster = "nodes: [{name: n0, resources: {gpu: 4}}]\npools: [{name: pool, quota: 4}]\n"
-    with rig(world, tmp_path, cluster, more="start_timeout_s: 3\n") as here:
+    with rig(world, tmp_path, cluster) as here:
+        usual = here.file.read_text()
         with stopped(here.world.plane.processes["kwok"]):
             late = here.submit(one_task("late", 2), "pool")
             again = here.submit(one_task("again", 2, exitActions={"RESCHEDULE": "3005"}), "pool")
             for id in (late, again):
                 here.until(partial(bound, here, f"{id}/main/0"), f"{id} is bound")
             kubelet_notes(here, f"{late}/main/0", "FailedMount", "MountVolume.SetUp failed: timed out")
+            here.file.write_text(f"{usual}start_timeout_s: 3\n")
             here.restart()
             assert how_it_ended(here, late) == (
                 "FAILED_START_TIMEOUT",
@@ -289,6 +291,9 @@ def test_pod_that_does_not_start_in_time_has_failed_and_its_gpus_are_free(world:
                 "FailedMount: MountVolume.SetUp failed: timed out",
             )
             here.wait(late, "FAILED")
+            here.until(lambda: here.attempts(again)[0][2] == "RESCHEDULED", "the other one is too late too")
+            here.file.write_text(usual)
+            here.restart()
         after = here.submit(one_task("after", 2), "pool")
         here.runs(after)
         here.until(lambda: here.attempts(again)[-1][2] == "RUNNING", "the other one runs at last")

@@ -210,7 +210,8 @@ def test_forwarded_port_is_on_this_machine(here: Rig) -> None:
             assert child.stdout.readline() == f"localhost:{local} is port 8080 of {id}/main-0\n"
             with socket.create_connection(("127.0.0.1", local), timeout=PATIENCE_S) as connection:
                 connection.sendall(b"hello")
-                assert connection.recv(5, socket.MSG_WAITALL) == b"hello"
+                with connection.makefile("rb") as answers:
+                    assert answers.read(5) == b"hello"
         finally:
             child.terminate()
 

@@ -14,6 +14,7 @@ from tests.failover.servers import Server
 from tests.kubernetes.comparing import agree, its_log
 from tests.kubernetes.faults import CLUSTER, Load, end, gang, pods_come, submit, witness
 from tests.kubernetes.runrigs import Rig, rig
+from tests.kubernetes.wire import gate
 from tests.kubernetes.world import OURS, World
 from tests.stores import store_url
 
@@ -108,11 +109,12 @@ def test_leader_sleeps_while_creating_a_gang(world: World, tmp_path: Path, ended
     """*ended*: the gang is over when it wakes.  What was on the wire then is made again; no more than that, and it goes again."""
     with two(world, tmp_path) as both, witness(both.here) as seen:
         here = both.here
-        since = here.now()
-        id = submit(here, gang("big", 32))
-        pods_come(here, since, 4)
-        both.old.stop()
-        assert len(here.pods()) < 32, "it came too late to be in the middle"
+        with gate(world, 4):
+            since = here.now()
+            id = submit(here, gang("big", 32))
+            pods_come(here, since, 4)
+            both.old.stop()
+            assert len(here.pods()) < 32, "it came too late to be in the middle"
         both.take_over()
         assert len(here.runs(id)) == 32
         after = submit(here, gang("after", 6))

@@ -9,7 +9,8 @@ import yaml
 
 from e2e.api import Object
 from runrig.domain.credentials import written_keys
-from tests.kubernetes.runrigs import Rig, annotations, lives, one_task, rig
+from tests.kubernetes.faults import end
+from tests.kubernetes.runrigs import Rig, annotations, lives, one_task, rig, stopped
 from tests.kubernetes.world import EXAMPLES, World
 
 WORKFLOWS = EXAMPLES.parent / "workflows"
@@ -33,7 +34,7 @@ def play(here: Rig, id: str, *, only: str | None = None) -> str:
     def step() -> str | None:
         for key, pod in here.pods(id).items():
             if lives(pod) and pod["status"]["phase"] == "Running" and only in (None, key.split("/")[1]):
-                here.ends(key, CODES.get(key, 0))
+                end(here, pod, CODES.get(key, 0))
         status = here.status(id)
         return status if status not in ("PENDING", "RUNNING") else None
 
@@ -279,12 +280,17 @@ def test_workflow_that_runs_too_long_is_stopped_with_all_its_pods(world: World, 
     """W1: one of them takes its time to stop, and is waited for."""
     with rig(world, tmp_path, CLUSTER) as here:
         file = {"workflow": {**one_task("w", count=2)["workflow"], "timeout": {"exec_timeout": "3s"}}}
-        id = here.submit(file, "pool")
-        here.runs(id)
         start = here.now()
-        here.annotate(here.pods(id)[f"{id}/main-1/0"], {"e2e.runrig/ignores-stop": "2s"})
+        with stopped(world.plane.processes["kwok"]):
+            id = here.submit(file, "pool")
+            pods = here.until(lambda: found if len(found := here.pods(id)) == 2 else None, "its pods are there")
+            here.annotate(pods[f"{id}/main-1/0"], {"e2e.runrig/ignores-stop": "2s"})
         here.wait(id, "FAILED_EXEC_TIMEOUT")
-        last = [each for each in here.history(start) if each.ended]
-        assert {each.key for each in last} == {f"{id}/main-0/0", f"{id}/main-1/0"}
+        seen = here.history(start)
+        for each in (
+            [each for each in seen if each.pod["status"]["phase"] == "Running"],
+            [each for each in seen if each.ended],
+        ):
+            assert {one.key for one in each} == {f"{id}/main-0/0", f"{id}/main-1/0"}
         assert here.attempts(id) == [(f"main-{index}", 0, "FAILED_EXEC_TIMEOUT") for index in range(2)]
         here.until(lambda: not left(here), "nothing of it is left")

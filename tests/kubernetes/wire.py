@@ -1,7 +1,10 @@
-"""What lies between a client and the API server, and can fail: a cable that a test cuts, and a doorkeeper who says 429."""
+"""What lies between a client and the API server: a cable that a test cuts, a doorkeeper who says 429, and a gate that holds pods back."""
 
+import base64
 import http.server
+import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +13,9 @@ from typing import Any
 
 import yaml
 
+from e2e.api import Object
 from e2e.harness import ControlPlane
+from tests.kubernetes.world import World, bare_pod
 
 
 class Cable:
@@ -106,14 +111,83 @@ def doorkeeper(status: int, headers: dict[str, str], body: bytes) -> Iterator[st
         def log_message(self, *_: Any) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Says) as server:
+    with _serving(Says) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def _serving(handler: type[http.server.BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
+            yield server.server_address[1]
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def gate(world: World, count: int) -> Iterator[None]:
+    """Inside, so many new pods of the namespace come in, and the API server holds the next ones: an admission webhook."""
+    counts, places = threading.Event(), threading.Semaphore(count)
+
+    class Asks(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
+            counts.set() if asked["dryRun"] else places.acquire()
+            said = {"response": {"uid": asked["uid"], "allowed": True}}
+            body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", **said}).encode()
+            with suppress(OSError):  # Whoever wanted the pod may be gone.
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    def is_asked() -> bool:
+        world.api.create(bare_pod(world.namespace, "probe"), dry_run=True)
+        return counts.is_set()
+
+    state = world.plane.folder / "state"
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(state / "server.crt", state / "server.key")
+    with _serving(Asks, tls) as port:
+        webhook = _webhook(world, f"https://127.0.0.1:{port}/", (state / "server.crt").read_bytes())
+        world.api.create(webhook)
+        try:
+            world.plane.until(is_asked, "the gate counts")
+            yield
+        finally:
+            places.release(10_000)
+            world.api.delete(webhook)
+
+
+def _webhook(world: World, url: str, certificate: bytes) -> Object:
+    """Asked about each new pod of the namespace."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    asked = {
+        "name": "gate.runrig.test",
+        "clientConfig": {"url": url, "caBundle": base64.b64encode(certificate).decode()},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
+        "failurePolicy": "Ignore",
+        "sideEffects": "None",
+        "timeoutSeconds": 30,
+        "admissionReviewVersions": ["v1"],
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": f"gate-{world.namespace}"},
+        "webhooks": [asked],
+    }
 
 
 def kubeconfig(plane: ControlPlane, place: Path, *, url: str | None = None, token: str | None = None) -> Path:
