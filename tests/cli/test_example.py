@@ -47,7 +47,7 @@ def test_example_is_submitted_to_the_named_server() -> None:
     ("action", "name", "says"),
     [
         ("show", "helo", "unknown example 'helo'. Did you mean 'hello'?"),
-        ("run", "zzz", "unknown example 'zzz'. List them with: runrig example list"),
+        ("run", "zzz", "unknown example 'zzz'. List them with `runrig example list`"),
         (
             "run",
             "topology/02-cluster",

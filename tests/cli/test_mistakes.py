@@ -45,6 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
             ["workflow", "list", "--user", "zoe"],
             "user 'zoe' has no workflows that you can see. List all workflows with `runrig workflow list --all`",
         ),
+        (["limits", "show", "--user", "ana"], "user 'ana' has no workflows that you can see. Did you mean 'anna'?"),
         (["role", "list", "--user", "ana"], "user 'ana' not found. Did you mean 'anna'?"),
         (["role", "list", "--pool", "vison"], "unknown pool 'vison'. Did you mean 'vision'?"),
         (["user", "history", "ana"], "user 'ana' not found. Did you mean 'anna'?"),

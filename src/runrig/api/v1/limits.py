@@ -24,6 +24,7 @@ router = Router("pools")
 def list_limits(
     service: Serving,
     visibility: Seeing,
+    asker: Asking,
     user: Annotated[list[str], Query(description="Only limits of these users")] = [],  # noqa: B006
     pool: Annotated[list[str], Query(description="Only limits in these pools")] = [],  # noqa: B006
     limit: Most = USUAL_PAGE,
@@ -35,6 +36,7 @@ def list_limits(
     """
     for name in pool:
         service.queries.check_pool(name, visibility)
+    service.workflow_queries.check_users(user, asker.known_users(asker.identity.user), visibility)
     found = service.limit_queries.limits(visibility, users=user, pools=pool)
     page, following = cut(found, limit_queries.place, limit, cursor, str, str, str)
     return LimitPage(following, tuple(page))

@@ -73,7 +73,7 @@ def named(name: str) -> Example:
     if alike:
         raise NotFound(f"{len(alike)} examples are named {wanted}: {', '.join(alike[:-1])} and {alike[-1]}")
     shorts = [*every, *map(_short, every)]
-    raise NotFound(f"unknown example {wanted!r}{suggested(wanted, shorts, '. List them with: runrig example list')}")
+    raise NotFound(f"unknown example {wanted!r}{suggested(wanted, shorts, '. List them with `runrig example list`')}")
 
 
 def _short(name: str) -> str:
