@@ -289,9 +289,9 @@ def test_runrig_client_gets_separate_streams_and_the_exit_code(world: World) -> 
         program.send(b"\x00typed")
         program.send(b"\x00")
         frames = list(program)
-    assert b"".join(each[1:] for each in frames if isinstance(each, bytes) and each[0] == 1) == b"typed"
-    assert frames[-1] == b'\x03{"exit_code": 4, "message": ""}'
-    assert b"\x02oh\n" in frames
+    for channel, said in ((1, b"typed"), (2, b"oh\n"), (3, b'{"exit_code": 4, "message": ""}')):
+        assert b"".join(each[1:] for each in frames if isinstance(each, bytes) and each[0] == channel) == said
+    assert frames[-1][0] == 3
     assert world.refused(f"api/v1/sessions/{key}")[0] == 404
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.processes import quiet_port
 from tests.patience import PATIENCE_S, until
 from tests.worlds.command_line import Done, Up, process, runrig, up, written
 
@@ -151,15 +152,10 @@ def forwarding(server: Up, *args: str) -> Iterator["subprocess.Popen[str]"]:
             child.terminate()
 
 
-def free_port() -> int:
-    with socket.create_server(("localhost", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
 @pytest.mark.slow
 def test_port_of_the_task_is_forwarded_to_this_machine(server: Up) -> None:
     (work_of(server) / "page").write_text("x" * 300_000)
-    there, here = int((work_of(server) / "port").read_text()), free_port()
+    there, here = int((work_of(server) / "port").read_text()), quiet_port()
     with forwarding(server, "--port", f"{here}:{there}") as child:
         assert child.stdout is not None
         assert child.stdout.readline() == f"localhost:{here} is port {there} of w-1/main\n"
@@ -170,7 +166,7 @@ def test_port_of_the_task_is_forwarded_to_this_machine(server: Up) -> None:
 
 @pytest.mark.slow
 def test_datagrams_are_forwarded_to_the_task(server: Up) -> None:
-    there, here = int((work_of(server) / "port").read_text()), free_port()
+    there, here = int((work_of(server) / "port").read_text()), quiet_port()
     with forwarding(server, "--port", f"{here}:{there}", "--udp", "--host", "127.0.0.1") as child:
         assert child.stdout is not None
         assert child.stdout.readline() == f"127.0.0.1:{here} is UDP port {there} of w-1/main\n"
@@ -201,7 +197,7 @@ def answered(local: socket.socket, said: bytes, port: int) -> bool:
 @pytest.mark.slow
 def test_end_of_udp_forwarding_is_reported(server: Up) -> None:
     """Nothing listens there."""
-    code, _, err = done(server, "port-forward", "w-1", "main", "--port", f"{free_port()}:1", "--udp")
+    code, _, err = done(server, "port-forward", "w-1", "main", "--port", f"{quiet_port()}:1", "--udp")
     assert (code, "are no longer forwarded: no process of w-1/main listens on loopback port 1" in err) == (10, True), (
         err
     )

@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.processes import quiet_port
 from tests.patience import PATIENCE_S
 from tests.worlds.command_line import Up, process, up
 
@@ -338,9 +338,7 @@ def test_printed_file_can_be_submitted_and_does_the_same(server: Up) -> None:
 
 
 def test_a_killed_and_restarted_server_neither_loses_nor_repeats_a_line(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(quiet_port())
     script = "echo started; for k in $(seq 40); do echo line $k; sleep 0.1; done; exit 6"
     with up(tmp_path / "data", "--gpus", "1", "--port", port) as first:
         child = running(first, "run", *shell(script))

@@ -19,7 +19,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from e2e.api import path_of
 from e2e.harness import NOBODY
-from e2e.processes import free_ports
+from e2e.processes import quiet_port
 from tests.kubernetes.faults import CLUSTER, begin_again, gang, submit
 from tests.kubernetes.rights import SESSIONS, as_account, objects
 from tests.kubernetes.runrigs import Rig, rig
@@ -202,7 +202,7 @@ def test_files_are_copied_to_a_task_and_back(here: Rig) -> None:
 
 
 def test_forwarded_port_is_on_this_machine(here: Rig) -> None:
-    id, (local,) = runs(here), free_ports(1)
+    id, local = runs(here), quiet_port()
     command = process("workflow", "port-forward", id, "main-0", "--port", f"{local}:8080")
     with subprocess.Popen(command, env=environment(here), stdout=subprocess.PIPE, text=True) as child:
         try:
@@ -232,7 +232,7 @@ def test_port_carries_bytes_and_reports_that_nothing_is_listening(here: Rig) -> 
 
 
 def test_datagrams_are_refused_with_a_message(here: Rig) -> None:
-    done = said(here, "port-forward", runs(here), "main-0", "--port", f"{free_ports(1)[0]}:8080", "--udp")
+    done = said(here, "port-forward", runs(here), "main-0", "--port", f"{quiet_port()}:8080", "--udp")
     words = "the kubernetes backend cannot forward UDP. Omit --udp, and use a TCP port of the task"
     assert (done.returncode, words in done.stderr) == (1, True), done
 

@@ -273,17 +273,18 @@ def test_kind_without_changes_is_no_trouble(
     """An API server's watch of events sends events only, not even a bookmark once a minute."""
     caplog.set_level(logging.INFO, "runrig")
     monkeypatch.setattr(watching, "_LONGEST_S", 0.5)
-    cluster = connect(world.plane.kubeconfig, timeouts=Timeouts(watch=1, silence=1.5))
+    cluster = connect(world.plane.kubeconfig, timeouts=Timeouts(watch=1, silence=4))
     quiet = Watch(cluster, kinds.EVENT, namespace=world.namespace, changed=lambda: None)
     quiet.start()
     try:
         streams: set[object] = set()
 
-        def watched_thrice() -> bool:
+        def watched_longer() -> bool:
+            """Five watches, together longer than the silence."""
             streams.add(quiet._stream)
-            return len(streams) > 3
+            return len(streams) > 5
 
-        world.plane.until(watched_thrice, "it was watched three times")
+        world.plane.until(watched_longer, "it was watched five times")
         assert quiet._tries <= 1, "it waits longer and longer between two watches"
     finally:
         quiet.stop()
