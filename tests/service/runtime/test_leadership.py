@@ -9,7 +9,8 @@ import pytest
 
 from runrig.domain.errors import InvalidInput, RunrigError, Unavailable
 from runrig.ports.election import Holder
-from runrig.service.runtime.leadership import STANDING_BY, Leadership, LeaderTerm
+from runrig.service.runtime import leadership
+from runrig.service.runtime.leadership import STANDING_BY, UNREACHABLE, Leadership, LeaderTerm
 from runrig.store.election import SqlTerm, election
 from tests.patience import PATIENCE_S, until
 
@@ -80,3 +81,52 @@ def test_server_that_loses_the_race_at_the_start_names_the_leader(caplog: pytest
         found.stop()
         found.join(PATIENCE_S)
     assert [each.getMessage() for each in caplog.records] == ["event=standing_by leader='the server with process id 7'"]
+
+
+class Ends:
+    """An election, and its only term: after the first heartbeat, the database is silent, or another server leads."""
+
+    def __init__(self, *, replaced: bool) -> None:
+        self.overtaken, self._replaced, self._beats = False, replaced, 0
+        self.closed = threading.Event()
+
+    def holder(self) -> Holder | None:
+        return None
+
+    def take(self) -> "Ends":
+        if self._beats:
+            raise Unavailable("the database does not answer")
+        return self
+
+    def end(self, holder: Holder) -> None: ...
+
+    def beat(self) -> bool:
+        self._beats += 1
+        if self._beats > 1 and not self._replaced:
+            raise Unavailable("the database does not answer")
+        return self._beats == 1
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@pytest.mark.parametrize(("replaced", "standing"), [(False, UNREACHABLE), (True, STANDING_BY)])
+def test_a_leader_names_another_only_if_there_is_one(
+    replaced: bool, standing: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(leadership, "BEAT_S", 0.01)
+    monkeypatch.setattr(leadership, "SILENT_S", 0.3)
+    it = Ends(replaced=replaced)
+    seen: list[str] = []
+
+    class Closing:
+        def close(self) -> None:
+            seen.append(found.standing)
+
+    found = Leadership[Ends, LeaderTerm](it, lambda *_: Closing())
+    found.start()
+    assert it.closed.wait(PATIENCE_S)
+    found.stop()
+    found.join(PATIENCE_S)
+    assert seen == [standing]
+    assert f"event=leading_ended stopping=False replaced={replaced}" in [each.getMessage() for each in caplog.records]

@@ -58,8 +58,12 @@ class Heart:
     @property
     def alive(self) -> bool:
         """Whether this process leads, as far as it can know."""
-        fresh = time.monotonic() - self._confirmed <= SILENT_S
-        return fresh and not self._replaced and not self._term.overtaken
+        return time.monotonic() - self._confirmed <= SILENT_S and not self.replaced
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another server is known to lead."""
+        return self._replaced or self._term.overtaken
 
     def stop(self) -> None:
         self._stopped.set()
@@ -171,10 +175,11 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
                 self.when_led(leader_term)
                 while heart.alive and not self._stopped.wait(_LOOK_S):
                     pass
-                _log.info("event=leading_ended stopping=%s", self._stopped.is_set())
+                level = logging.INFO if self._stopped.is_set() else logging.WARNING
+                _log.log(level, "event=leading_ended stopping=%s replaced=%s", self._stopped.is_set(), heart.replaced)
             finally:
                 self._leader_term = None
-                self._say(STANDING_BY)
+                self._say(STANDING_BY if heart.replaced else UNREACHABLE)
                 leader_term.close()
         finally:
             heart.stop()
