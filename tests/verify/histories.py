@@ -201,9 +201,8 @@ class History:
     def _submit(self) -> None:
         self._server.desk.time[0] += self._one((0.0, 0.1, 1.0))
         self._client = self._one((*self._clients.values(),))
-        body: dict[str, Any] = {"pool": self._one(self.pools), "priority": self._one(("HIGH", "NORMAL", "LOW", "LOW"))}
         kind = self._array if self._often(15) else self._workflow
-        body["file"] = json.dumps({"workflow": kind(f"w{self._chance.randrange(50)}")})
+        body = self._submission(kind)
         if self.workflows and self._often(12):
             names = self._chance.sample(self.workflows[-10:], min(2, len(self.workflows[-10:])))
             names = [f"{each}/{self._chance.randrange(4)}" if each in self.arrays else each for each in names]
@@ -213,6 +212,18 @@ class History:
         if answer is not None:
             self.workflows.append(answer["id"])
             self.arrays += [answer["id"]] if kind == self._array else []
+
+    def _submission(self, kind: Callable[[str], Any]) -> dict[str, Any]:
+        pool, priority = self._one(self.pools), self._one(("HIGH", "NORMAL", "LOW", "LOW"))
+        file = json.dumps({"workflow": kind(f"w{self._chance.randrange(50)}")})
+        return {"pool": pool, "priority": priority, "file": file}
+
+    def _batch(self) -> None:
+        """Each by itself, or all or nothing."""
+        body = self._submission(self._workflow) | {"all_or_nothing": self._often(60)}
+        files = [body.pop("file"), *(self._submission(self._workflow)["file"] for _ in range(self._one((1, 3, 5))))]
+        answer = self._ask("POST", "/api/v1/workflows:batch", body | {"workflows": [{"file": each} for each in files]})
+        self.workflows += [each["id"] for each in answer["outcomes"] if each["id"]] if answer is not None else []
 
     def _burst(self) -> None:
         for _ in range(self._chance.randint(3, 10)):
@@ -350,6 +361,7 @@ class History:
         return [
             (14, self._submit),
             (8, self._burst),
+            (3, self._batch),
             (40, self._lull),
             (6, self._fail),
             (3, self._cancel),
