@@ -16,7 +16,7 @@ from runrig.store import schema
 from runrig.verify.chain import Unreadable
 from runrig.verify.court import Commit
 from runrig.verify.reading import NEWEST, commits
-from runrig.verify.verify import Checker, Numbers, check, known_laws
+from runrig.verify.verify import Checker, Numbers, check, known_laws, main
 from runrig.wiring.backup import write_backup
 from tests.verify.logs import pool
 from tests.worlds.service import desk
@@ -130,6 +130,10 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
         (HEADER + LINE, "FILE is cut off: it ends after 1 event"),
         (HEADER + LINE[:40], "FILE is damaged, or from another release: JSONDecodeError "),
         (
+            HEADER + LINE + LINE.replace(b"[1, 0", b"[2 0") + b'{"events": 2}\n',
+            "FILE is damaged, or from another release: JSONDecodeError Expecting ',' delimiter at '0, 1000000, ",
+        ),
+        (
             HEADER + LINE.replace(b"PutPool", b"PutMoon") + b'{"events": 1}\n',
             "FILE: revision 1 has an event of unknown kind 'PutMoon'.",
         ),
@@ -163,6 +167,18 @@ def test_unreadable_input_gets_one_sentence(content: bytes | None, message: str,
     found = unreadable(tmp_path / "file", content)
     assert found.startswith(message)
     assert "\n" not in found
+
+
+def test_names_with_control_characters_are_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where runrig is not installed; its command line quotes them too."""
+    file = tmp_path / "events.jsonl"
+    gang = b'[2,0,2000000,"engine","Admit","",{"gang":"\\u001b[31m\\ud800/g","placement":[]}]\n'
+    file.write_bytes(HEADER + LINE + gang + b'{"events":2}\n')
+    assert main([str(file)]) == 1
+    assert capsys.readouterr().out.startswith(r"revision 2, W1: \x1b[31m\ud800/g: Admit of a gang")
+    file.write_bytes(HEADER + LINE + LINE.replace(b"[1, 0", b"[2, 0").replace(b"ann", b"\x1b[2J"))
+    assert main([str(file)]) == 2
+    assert "\x1b" not in capsys.readouterr().err
 
 
 def test_databases_of_newer_releases_and_other_programs_are_not_read(server: Path, tmp_path: Path) -> None:

@@ -133,7 +133,10 @@ def _whole(path: str) -> Iterator[None]:
     except (OSError, EOFError, sqlite3.Error, zlib.error) as error:
         raise Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        raise Unreadable(f"{path} is damaged, or from another release: {type(error).__name__} {error}") from error
+        what: object = error
+        if isinstance(error, json.JSONDecodeError):  # Its own position is one within a line.
+            what = f"{error.msg.removesuffix(' at')} at {error.doc[error.pos :]!r:.40}"
+        raise Unreadable(f"{path} is damaged, or from another release: {type(error).__name__} {what}") from error
 
 
 def _check_version(path: str, version: str) -> None:

@@ -235,9 +235,9 @@ def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upt
         found = checker.read(log)
         for _ in log:  # Checks the rest of the chain even if the decisions became impossible.
             pass
-    except Unreadable:
+    except Unreadable as error:
         if not chain.broken:
-            raise
+            raise Unreadable(f"{error} (read up to revision {chain.at})" if chain.at else str(error)) from error
     finally:
         if collects:
             gc.enable()
@@ -310,10 +310,19 @@ def main(args: Sequence[str]) -> int:
     asked = parser.parse_args(args)
     try:
         laws, head = known_laws(asked.law), known_hash(asked.head)
-        return check(asked.file, since=asked.since, laws=laws, head=head, as_json=asked.format == "json", say=print)
+        return check(asked.file, since=asked.since, laws=laws, head=head, as_json=asked.format == "json", say=say)
     except Unreadable as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{printable(str(error))}\n")
         return NOT_READABLE
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{printable(line)}\n")
+
+
+def printable(text: str) -> str:
+    """Names in a log can contain anything: terminals would carry out their control characters."""
+    return "".join([each if each.isprintable() else ascii(each)[1:-1] for each in text])
 
 
 def known_hash(text: str) -> str:
