@@ -244,7 +244,7 @@ class Search:
         ledger, changed = self._ledger, self._gang
         for change in changes:
             changed = changed_gang(changed, change)
-        if ledger.pools[changed.pool].state is not PoolState.ACTIVE or not self._reach.accepts(changed):
+        if ledger.pools[changed.pool].state is not PoolState.ACTIVE:
             return True
         strict = any(ledger.pools[name].queueing is Queueing.STRICT_FIFO for name in (self._gang.pool, changed.pool))
         with OnTrial(ledger, self._now, cycles=False) as trial:
@@ -253,7 +253,9 @@ class Search:
             if lacks(ledger, self._entry):
                 return True
             # Only in a STRICT_FIFO pool can another gang become head because this one moved.
-            return self._at_rest and not strict and look_at(ledger, self._entry) is None
+            if self._at_rest and not strict and look_at(ledger, self._entry) is None:
+                return True
+        return not self._reach.accepts(changed)  # Last, because few changes get here.
 
     # ------------------------------------------------------------ several changes
 
