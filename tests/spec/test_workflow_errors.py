@@ -34,6 +34,12 @@ OF_THE_FILE = [
         f"workflow:\n  name: a b\n{TAIL}",
         (2, 9, "name: 'a b' must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"),
     ),
+    (
+        "a number as name",
+        f"workflow:\n  name: 123\n{TAIL}",
+        (2, 9, "name: '123' must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"),
+    ),
+    ("a word for true as name", f"workflow:\n  name: true\n{TAIL}", (2, 9, "name: expected text, got true. Put it in quotes.")),
     ("a long name", f"workflow:\n  name: {'a' * 65}\n{TAIL}", (2, 9, f"name: '{'a' * 20}'... is too long (65 characters, maximum 64)")),
     ("a label", f"{HEAD}  labels: {{a: 1}}\n{TAIL}", (3, 15, "a: expected text, got 1. Put it in quotes.")),
     (

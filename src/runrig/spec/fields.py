@@ -139,7 +139,8 @@ class Field(TreeValue):
 
     def matching(self, pattern: re.Pattern[str], rule: str, longest: int | None = None) -> str | None:
         """Returns a text. Reports one that does not match *pattern*, with the *rule*, or has more than *longest* characters."""
-        text = self.text()
+        number = isinstance(self.node.value, int | float)  # Quotes do not help if it is against the rule.
+        text = self.node.text if number and not pattern.fullmatch(self.node.text) else self.text()
         if text is not None and longest is not None and len(text) > longest:
             self.wrong(f"{text[:20]!r}... is too long ({len(text)} characters, maximum {longest})")
         elif text is not None and not pattern.fullmatch(text):
