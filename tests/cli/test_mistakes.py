@@ -40,12 +40,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     ("args", "says"),
     [
         (["workflow", "list", "--all", "--pool", "vison"], "unknown pool 'vison'. Did you mean 'vision'?"),
-        (["workflow", "list", "--user", "ana"], "user 'ana' has no workflows that you can see. Did you mean 'anna'?"),
+        (
+            ["workflow", "list", "--user", "ana"],
+            "user 'ana' is unknown, or has no workflows that you can see. Did you mean 'anna'?",
+        ),
         (
             ["workflow", "list", "--user", "zoe"],
-            "user 'zoe' has no workflows that you can see. List all workflows with `runrig workflow list --all`",
+            "user 'zoe' is unknown, or has no workflows that you can see. List all workflows with `runrig workflow list --all`",
         ),
-        (["limits", "show", "--user", "ana"], "user 'ana' has no workflows that you can see. Did you mean 'anna'?"),
+        (
+            ["limits", "show", "--user", "ana"],
+            "user 'ana' is unknown, or has no workflows that you can see. Did you mean 'anna'?",
+        ),
         (["role", "list", "--user", "ana"], "user 'ana' not found. Did you mean 'anna'?"),
         (["role", "list", "--pool", "vison"], "unknown pool 'vison'. Did you mean 'vision'?"),
         (["user", "history", "ana"], "user 'ana' not found. Did you mean 'anna'?"),

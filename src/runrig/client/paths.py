@@ -17,14 +17,11 @@ def path(*parts: str) -> str:
         raise InvalidInput.one("an ID or a name is empty")
     if parts[0] == "workflows" and (element := next(filter(_ELEMENT.fullmatch, parts[1:2]), None)):
         raise InvalidInput.one(f"{element} is an element of an array. Use the whole array: {element.partition('/')[0]}")
-    if (
-        wrong := next(
-            (part for part in parts if part in (".", "..") or not part.isprintable() or set(part) & set("/\\")), None
-        )
-    ) is not None:
-        raise InvalidInput.one(
-            f"{wrong!r} is not an ID or a name: it cannot contain '/', '\\' or control characters, or be '.' or '..'"
-        )
+    for part in parts:
+        if part in (".", "..") or not part.isprintable() or set(part) & set("/\\"):
+            raise InvalidInput.one(
+                f"{part!r} is not an ID or a name: it cannot contain '/', '\\' or control characters, or be '.' or '..'"
+            )
     return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 

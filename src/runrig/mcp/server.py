@@ -143,10 +143,8 @@ def _unreadable(error: ValidationError) -> JSONRPCError:
     """Returns the answer to a message, with its ID if that can be found."""
     found = error.errors(include_url=False)[0]
     sent = found["input"]
-    try:
-        sent = (
-            json.loads(sent) if isinstance(sent, str) else sent
-        )  # Reads half a surrogate pair, which the SDK does not.
+    try:  # Unlike the SDK, this reads half of a surrogate pair.
+        sent = json.loads(sent) if isinstance(sent, str) else sent
     except (ValueError, RecursionError):
         sent = None
     id = sent.get("id") if isinstance(sent, dict) else None

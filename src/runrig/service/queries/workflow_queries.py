@@ -162,7 +162,7 @@ class WorkflowQueries:
         for name in names:
             if name not in known and not self.workflows(WorkflowQuery(users=(name,), limit=1), visibility)[0]:
                 way_out = suggested(name, known, ". List all workflows with `runrig workflow list --all`")
-                raise NotFound(f"user {name!r} has no workflows that you can see{way_out}")
+                raise NotFound(f"user {name!r} is unknown, or has no workflows that you can see{way_out}")
 
     def with_headlines(
         self, page: Sequence[shown.WorkflowEntry], visibility: Visibility = ALL
