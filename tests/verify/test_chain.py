@@ -5,8 +5,10 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,8 +102,8 @@ def test_missing_commit_is_reported_at_the_next_one(database: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def every_line(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """An export with all kinds of lines: events, leaves of deleted ones, and a snapshot that is named."""
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with all that a log can have: events, leaves of deleted ones, and a snapshot that is named."""
     folder = tmp_path_factory.mktemp("small")
     with desk(folder) as server:
         server.submit("old", "pool1", duration=10.0)
@@ -113,7 +115,12 @@ def every_line(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         server.submit("steps", "pool1", text=STEPS)
         server.store.snapshots.take()
         server.submit("new", "pool1")
-    return exported(folder / "runrig.db").splitlines()
+    return folder / "runrig.db"
+
+
+@pytest.fixture(scope="module")
+def every_line(small: Path) -> list[str]:
+    return exported(small).splitlines()
 
 
 def is_whole(lines: list[str]) -> bool:
@@ -151,6 +158,57 @@ def test_one_changed_byte_anywhere_in_a_log_or_a_snapshot_is_found(every_line: l
     assert sum('{"snapshot"' in line[:12] for line in every_line) == 1
     for at in range(1, len(every_line)):
         assert [changed for lines, changed in changes(every_line, at, chance) if is_whole(lines)] == []
+
+
+def others(value: Any) -> Iterator[Any]:
+    """Yields what could stand in a cell in place of *value*: another type, a little more or less, one other character."""
+    match value:
+        case None:
+            yield from (0, "", b"", "x", b"\0", "{}", '{"needs":{}}')
+        case int():
+            yield from (value + 1, value - 1, value + 0.5, None, f"{value} ")
+        case bytes():
+            yield from (None, b"", value[:-1], value + b"\0", value.hex())
+            yield from (
+                bytes([*value[:at], value[at] ^ 16, *value[at + 1 :]]) for at in (0, len(value) // 2, len(value) - 1)
+            )
+        case _:
+            yield from (None, "", 0, f"{value} ", f" {value}", value[:-1], value.encode())
+            for at in range(0, len(value), 3 if len(value) > 100 else 1):
+                old = value[at]
+                new = str((int(old) + 1) % 10) if old.isdigit() else old.swapcase() if old.isalpha() else "T"
+                yield f"{value[:at]}{new}{value[at + 1 :]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["events", "leaves", "snapshots"])
+def test_one_changed_value_anywhere_in_a_database_is_found(table: str, small: Path, tmp_path: Path) -> None:
+    """The columns *workflow* and *pool* of events are not part of the log: they say again what the actions say, for queries."""
+    passed, copy = list[object](), tmp_path / "copy.db"
+    shutil.copy(small, copy)
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        cursor = connection.execute(f"SELECT rowid, * FROM {table}")
+        columns, rows = [each for each, *_ in cursor.description if each not in ("workflow", "pool")], cursor.fetchall()
+        for id, name in product([row[0] for row in rows], columns[1:]):
+            at = f"FROM {table} WHERE rowid = {id}"
+            ((was,),) = connection.execute(f"SELECT {name} {at}")
+            for new in others(was):
+                change = f"UPDATE OR IGNORE {table} SET {name} = ? WHERE rowid = {id}"
+                with suppress(sqlite3.IntegrityError):
+                    connection.execute(change, (new,))
+                ((now,),) = connection.execute(f"SELECT {name} {at}")
+                if (type(now), now) != (type(was), was) and is_accepted(copy):
+                    passed.append((id, name, was, now))
+                connection.execute(change, (was,))
+    assert passed == []
+    assert is_accepted(copy)
+
+
+def is_accepted(database: Path) -> bool:
+    try:
+        return said(database)[0] == 0
+    except Unreadable:
+        return False
 
 
 def test_log_rewritten_with_a_chain_of_its_own_is_found_only_by_the_head(database: Path, tmp_path: Path) -> None:
@@ -265,8 +323,7 @@ def test_facts_that_a_commit_records_about_itself_cannot_be_changed(database: Pa
     run(database, "UPDATE events SET about = NULL WHERE revision = 1")
     assert said(database)[1][0] == "revision 1, chain: this commit or an earlier one was changed"
     run(database, "UPDATE events SET about = '{ }' WHERE revision = 1 AND hash IS NOT NULL")
-    with pytest.raises(Unreadable, match=r"is damaged, or from another release: ValueError { } was changed$"):
-        said(database)
+    assert said(database)[1][0] == "revision 1, chain: this commit or an earlier one was changed"
 
 
 def test_a_store_that_commits_in_turns_continues_the_chain(tmp_path: Path) -> None:

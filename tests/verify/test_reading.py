@@ -154,7 +154,7 @@ LINE = json.dumps([1, 0, 1_000_000, "ann", pool("a", 2)[0], "", pool("a", 2)[1]]
         (
             gzip.compress(
                 BACKUP
-                + b'{"table": "snapshots", "columns": ["content"]}\n["\\\\x'
+                + b'{"table": "snapshots", "columns": ["revision", "time", "content"]}\n[7, "", "\\\\x'
                 + zlib.compress(bytes(50_000_000)).hex().encode()
                 + b'"]\n{"sha256": ""}\n'
             ),

@@ -25,7 +25,7 @@ class Unreadable(Exception):
 
 class Event(NamedTuple):
     """*time*: in microseconds. *hash*: of the commit, on its last event. *about*: facts about the commit, on its last event; {}: there
-    are none. In a log of version 0.1.0, a submission has what its groups need there.
+    are none. *said*: these as JSON, as they were hashed. In a log of version 0.1.0, a submission has what its groups need in *about*.
 
     *kind* "": retention deleted it, and left its *leaf*.
     """
@@ -40,6 +40,7 @@ class Event(NamedTuple):
     leaf: bytes = b""
     hash: bytes = b""
     about: Mapping[str, Any] = NOTHING
+    said: bytes = b""
 
     def line(self) -> Any:
         """As in an export."""
@@ -58,10 +59,10 @@ def event_of(text: str) -> Event:
     if not text.endswith(end) or (len(line) == 2 and f"{dumps(line)[:-1]}{end}" != text):
         raise ValueError(f"{text:.80} was changed")
     if len(line) == 2:
-        return Event(line[0], line[1], leaf=_bytes(more["leaf"]), hash=hash, about=about)
+        return Event(line[0], line[1], leaf=_bytes(more["leaf"]), hash=hash, about=about, said=said(about))
     revision, seq, time, actor, kind, law, action = line
     leaf = hashlib.sha256(f"{text[: -len(end)]}]".encode()).digest()
-    return Event(revision, seq, time, actor, kind, law, action, leaf, hash, about)
+    return Event(revision, seq, time, actor, kind, law, action, leaf, hash, about, said(about))
 
 
 def _bytes(text: str) -> bytes:
@@ -69,6 +70,11 @@ def _bytes(text: str) -> bytes:
     if found.hex() != text:
         raise ValueError(f"{text:.80} is not a hash")
     return found
+
+
+def said(about: Mapping[str, Any] | None) -> bytes:
+    """What a commit says about itself, as it is hashed."""
+    return dumps(about).encode() if about else b""
 
 
 def leaf_of(revision: int, seq: int, time: int, actor: str, kind: str, law: str, action: str) -> bytes:
@@ -129,28 +135,31 @@ class Chain:
         for revision, several in groupby(items, key=itemgetter(0)):
             listed: list[Any] = list(several)
             snapshot = listed.pop() if type(listed[-1]) is Snapshot else None
-            if listed:
-                yield from self._commit(revision, listed)
+            commit = self._commit(revision, listed) if listed else None
+            if commit is not None:
+                yield commit
             if snapshot is not None and revision not in self._snapshots:  # The next call may begin with the same one.
                 self._see(snapshot)
                 yield snapshot
 
-    def _commit(self, revision: int, listed: Sequence[Event]) -> Iterator[Commit]:
+    def _commit(self, revision: int, listed: Sequence[Event]) -> Commit | None:
+        """None: retention has deleted all of it."""
         if revision <= self.at:
             raise Unreadable(f"{self._path}: revision {revision} comes after revision {self.at}")
         self.take(revision, listed)
         about = listed[-1].about
         self._says = self._says or "laws" in about
         there = [event for event in listed if event.kind]  # Retention has deleted the others.
-        for event in there:
-            if event.kind == "Submit":
-                row, needs = event.action["workflow"], about if self._says else event.about
-                row["upstream"] = needs.get("needs", NOTHING).get(row["id"], {})
-            elif event.kind not in KINDS:
-                what = f"has an event of unknown kind {event.kind!r:.40}. Use a newer release"
+        events = [(event.kind, event.action) for event in there]
+        for kind, _ in events:
+            if kind not in KINDS:
+                what = f"has an event of unknown kind {kind!r:.40}. Use a newer release"
                 raise Unreadable(f"{self._path}: revision {revision} {what}")
+        for event in [event for event in there if event.kind == "Submit"]:
+            row, needs = event.action["workflow"], about if self._says else event.about
+            row["upstream"] = needs.get("needs", NOTHING).get(row["id"], {})
         if not there:
-            return
+            return None
         (last, last_actor, before), actor, time = self._before, there[0].actor, there[0].time / 1_000_000
         if self._says:
             rest = about["rest"] / 1_000_000 if "rest" in about else None
@@ -158,25 +167,23 @@ class Chain:
             rest = before if last_actor == ENGINE == actor and time > before else None
         gap = revision != last + 1 or len(there) != listed[-1].seq + 1
         self._before = revision, actor, time
-        events = [(event.kind, event.action) for event in there]
         refused, unproven = about.get("refused", ()), about.get("unproven", ())
-        yield Commit(revision, time, actor, events, rest=rest, gap=gap, refused=refused, unproven=unproven)
+        return Commit(revision, time, actor, events, rest=rest, gap=gap, refused=refused, unproven=unproven)
 
     def take(self, revision: int, events: Sequence[Event]) -> None:
         stored, self.at = events[-1].hash, revision
         if not stored and not self.first:
             return
         self.first = self.first or revision
-        leaves, about = b"".join([each.leaf for each in events]), events[-1].about
-        more = dumps(about).encode() if about else b""
-        self.whole = hashlib.sha256(self.last + revision.to_bytes(8) + leaves + more).digest()
-        # The hash does not cover the numbers of events that retention deleted.
-        if stored != self.whole or [each.seq for each in events] != [*range(len(events))]:
+        _, numbers, _, _, _, _, _, leaves, hashes, _, said = zip(*events, strict=True)
+        self.whole = hashlib.sha256(self.last + revision.to_bytes(8) + b"".join(leaves) + said[-1]).digest()
+        # The hash does not cover the numbers of events that retention deleted, nor what only the last event may have.
+        if (stored, b"".join(hashes), [*numbers]) != (self.whole, self.whole, [*range(len(events))]) or any(said[:-1]):
             self.broken.append(revision)
         self.found |= self.whole.hex() == self._wanted
         self.last = stored or self.whole
-        if "snapshot" in about:
-            at, digest = about["snapshot"]
+        if "snapshot" in events[-1].about:
+            at, digest = events[-1].about["snapshot"]
             if self._snapshots.get(at, digest) != digest:
                 self.altered.append(at)
 

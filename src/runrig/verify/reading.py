@@ -32,7 +32,7 @@ DATABASE, BACKUP, EXPORT = b"SQLite format 3\0", b"\x1f\x8b", b"{"
 _COLUMNS = {
     "events": ("revision", "seq", "time", "actor", "kind", "law", "action", "hash", "about"),
     "leaves": ("revision", "seq", "leaf", "hash", "about"),
-    "snapshots": ("content",),
+    "snapshots": ("revision", "time", "content"),
 }
 _BETWEEN = "revision > ? AND revision <= ? ORDER BY revision, seq"
 _WHERE = {"events": _BETWEEN, "leaves": _BETWEEN, "snapshots": "revision BETWEEN ? AND ? ORDER BY revision"}
@@ -201,36 +201,55 @@ def _items(
     def needs(hash: str) -> Any:
         return {group["name"]: group.get("upstream", []) for group in spec(hash).get("groups", ())}
 
-    leaves = (Event(*row[:2], leaf=row[2], hash=row[3] or b"", about=_about(row[4])) for row in left)  # type: ignore[misc]
-    return merged(_events(events), leaves, (snapshot_of(_unpacked(packed, path)) for (packed,) in kept), needs)
+    whole = (_snapshot(path, *row) for row in kept)
+    return merged(_events(events), _leaves(left), whole, needs)
 
 
 def _events(rows: Iterable[Any]) -> Iterator[Event]:
+    new = tuple.__new__  # Without the steps that a named tuple adds.
     for revision, seq, time, actor, kind, law, text, hash, about in rows:
         at = _microseconds(time)
         leaf = leaf_of(revision, seq, at, actor, kind, law, text)
-        more = _about(about) if about else NOTHING
-        yield Event(revision, seq, at, actor, kind, law, loads(text), leaf, hash or b"", more)
+        facts, said = (NOTHING, b"") if about is None else (loads(about), about.encode())
+        ends = b"" if hash is None else _hash(hash)
+        yield new(Event, (revision, seq, at, actor, kind, law, loads(text), leaf, ends, facts, said))
+
+
+def _leaves(rows: Iterable[Any]) -> Iterator[Event]:
+    for revision, seq, leaf, hash, about in rows:
+        facts, said = (NOTHING, b"") if about is None else (loads(about), about.encode())
+        yield Event(revision, seq, leaf=leaf, hash=_hash(hash), about=facts, said=said)
 
 
 @lru_cache(10_000)
 def _microseconds(text: str) -> int:
-    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
-
-
-def _about(text: str | None) -> Any:
-    """Raises ValueError for other bytes than those that were hashed."""
-    about = json.loads(text) if text else NOTHING
-    if text and dumps(about) != text:
+    """Raises ValueError for other bytes than those that were written."""
+    moment = datetime.fromisoformat(text)
+    if moment.isoformat(" ", "microseconds") != text:
         raise ValueError(f"{text:.80} was changed")
-    return about
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _hash(stored: bytes | None) -> bytes:
+    """Raises ValueError for other bytes than those that were written."""
+    if stored is None:
+        return b""
+    if type(stored) is not bytes or not stored:
+        raise ValueError(f"{stored!r:.80} was changed")
+    return stored
+
+
+def _snapshot(path: str, revision: int, time: str, packed: bytes) -> Snapshot:
+    found = snapshot_of(_unpacked(packed, path))
+    whole = (found.revision, found.time) == (revision, _microseconds(time))
+    return found if whole else found._replace(digest="")  # Then it is not the one that a commit names.
 
 
 def _unpacked(packed: bytes, path: str) -> bytes:
     """Raises Unreadable for what unpacks to far more than a snapshot."""
     unpacker = zlib.decompressobj()
     text = unpacker.decompress(packed, LONGEST_LINE // 8 + 200 * len(packed))
-    if not unpacker.eof:
+    if not unpacker.eof or unpacker.unused_data:
         raise Unreadable(f"{path} is damaged: a snapshot is too large or incomplete")
     return text
 
@@ -240,13 +259,13 @@ def _of_backup(path: str) -> Iterator[Item]:
     yield from _items(path, lambda hash: specs.get(hash, {}), *(_rows(path, *each) for each in _COLUMNS.items()))
 
 
-def _bytes(text: str | None) -> bytes:
-    return bytes.fromhex(text[2:]) if text else b""
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text[2:])
 
 
 _STORED: Mapping[str, Callable[[Any], Any]] = {
     "action": dumps,
-    "about": lambda plain: plain and dumps(plain),
+    "about": lambda plain: None if plain is None else dumps(plain),
     **dict.fromkeys(("hash", "leaf", "content"), _bytes),
 }
 """Column → converts a value of a backup to that of a database."""

@@ -13,7 +13,7 @@ from runrig.store import SqlStore, schema
 from runrig.store.backup import check_tables
 from runrig.store.chain import HASHED
 from runrig.store.codec import dumps
-from runrig.verify.chain import Event, Snapshot, Unreadable, leaf_of, snapshot_of
+from runrig.verify.chain import Event, Snapshot, Unreadable, leaf_of, said, snapshot_of
 from runrig.verify.reading import FORMAT, log, merged
 
 AT_ONCE = 2_000
@@ -67,7 +67,9 @@ def url_log(url: str, after: int = 0) -> Iterator[Event | Snapshot]:
         kept = connection.execute(_KEPT.where(_SNAPSHOT.revision >= after)).scalars().all()
         streamed = connection.execution_options(yield_per=AT_ONCE)
         left = (
-            Event(row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"", about=row.about or {})
+            Event(
+                row.revision, row.seq, leaf=row.leaf, hash=row.hash or b"", about=row.about or {}, said=said(row.about)
+            )
             for row in streamed.execute(_LEFT.where(_LEAF.revision > after))
         )
         events = (_event(row) for row in streamed.execute(_LOG.where(_EVENT.revision > after)))
@@ -79,4 +81,4 @@ def _event(row: Any) -> Event:
     revision, seq, time, actor, kind, law, action, hash, about = row
     at = round(time * 1_000_000)
     leaf = leaf_of(revision, seq, at, actor, kind, law, dumps(action))
-    return Event(revision, seq, at, actor, kind, law, action, leaf, hash or b"", about or {})
+    return Event(revision, seq, at, actor, kind, law, action, leaf, hash or b"", about or {}, said(about))
