@@ -63,7 +63,7 @@ def history(folder: Path, waiting: int, rounds: int) -> None:
             _arrive(server, chance)
         server.later(60)
         for nth in range(rounds):
-            if nth == rounds // 2:  # Half of the work is before it: submissions are judged quickly.
+            if nth == rounds * 2 // 5:  # Half of the work is before it: the first workflows are.
                 server.store.snapshots.take()
             ended = len([each for each in server.backend.desired.run if chance.random() < 0.02])
             for _ in range(ended // 2):

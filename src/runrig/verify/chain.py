@@ -73,7 +73,7 @@ def _bytes(text: str) -> bytes:
 
 
 def said(about: Mapping[str, Any] | None) -> bytes:
-    """What a commit says about itself, as it is hashed."""
+    """The bytes of *about* that were hashed."""
     return dumps(about).encode() if about else b""
 
 

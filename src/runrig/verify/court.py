@@ -1,18 +1,14 @@
 """Answers the questions of the rules: could a gang start, what blocks it, which is first."""
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-from .gang import ADMITTED, NOMINATED, Full, Gang, Placement, Queue
-from .nodes import Barrier, Column, Rooms, fits
+from .gang import ADMITTED, NOMINATED, Full, Gang, Order, Placement, Queue
+from .nodes import NEVER, Barrier, Column, Rooms, fits
 from .places import Search, as_placement, choices, shared_levels
 from .quota import CHARGED, LAYERS, REAL, Node, Tree
 from .replay import Replay
 from .world import Action, Layers, Row
-
-_place = itemgetter(0)
 
 
 class Commit(NamedTuple):
@@ -77,9 +73,8 @@ class Court(Replay):
         self._fulls: dict[Any, Full] = {}
         self._empty, self._capacity = dict[Any, Any](), dict[str, int]()
         self._unknown = Barrier()
-        self._beds: dict[Barrier, None] = {}
         self._open: list[Barrier] = []
-        self._lines: dict[bool, tuple[int, list[tuple[Any, Queue]]]] = {True: (-1, []), False: (-1, [])}
+        self._lines: dict[bool, tuple[int, dict[Queue, None]]] = {True: (-1, {}), False: (-1, {})}
         self._begun = self._seen = self._at = -1
 
     def turn_to(self, now: float) -> None:
@@ -128,22 +123,27 @@ class Court(Replay):
             return barrier, need
         return None
 
-    def ways_if_stopped(self, gang: Gang) -> list[Way]:
-        """How its smallest size could start where others stop for it, as far as P2 allows that."""
-        queue = gang.queue
+    def ways_if_stopped(self, queue: Queue) -> list[Way]:
+        """How the smallest size of its gangs could start where others stop for it, as far as P2 allows that."""
         if not queue.if_stopped:
-            least = gang.sizes[-1]
-            queue.if_stopped = [self.way(gang, each, least, (CHARGED,)) for each in choices(self, gang)]
-        return [
-            way for way in queue.if_stopped if not any(each.firm and need > each.most() for each, need in way.needs)
-        ]
+            gang = queue.row[0][1]
+            ways = [self.way(gang, each, gang.sizes[-1], (CHARGED,)) for each in choices(self, gang)]
+            queue.if_stopped = [(way, [each for each in way.needs if each[0].firm]) for way in ways]
+        found = list[Way]()
+        for way, promised in queue.if_stopped:
+            for quota, need in promised:
+                if need > quota.most():
+                    break
+            else:
+                found.append(way)
+        return found
 
     def _edited(self) -> None:
         """Everything is asked again."""
         super()._edited()
-        for barrier in self._beds:
-            barrier.asleep = ({}, {})
-        for kept in (self._beds, self._quotas, self._fulls, self._empty):
+        for barrier in self.beds:
+            barrier.asleep, barrier.least = ({}, {}), NEVER
+        for kept in (self.beds, self._quotas, self._fulls, self._empty):
             kept.clear()
         for queue in self.queues.values():
             queue.at, queue.ways, queue.if_stopped, queue.stopped = [], [], [], -1
@@ -201,90 +201,81 @@ class Court(Replay):
             if barrier not in found:
                 found.append(barrier)
         queue.stopped = self.loosened
-        self._sleep(queue, found)
+        self.sleep(queue, found)
         return None
 
-    def _sleep(self, queue: Queue, at: list[tuple[Barrier, int]]) -> None:
-        """It is asked again when a barrier of *at* lets it through; if there is none, after its next gang arrives."""
-        self.fresh[queue.firm].pop(queue, None)
-        if at == queue.at:
-            return
-        for each, need in queue.at:
-            asleep = each.asleep[queue.firm]
-            del asleep[need][queue]
-            if not asleep[need]:
-                del asleep[need]
-        queue.at = at
-        for each, need in at:
-            self._beds[each] = None
-            each.asleep[queue.firm].setdefault(need, {})[queue] = None
-
-    def awake(self, *, firm: bool) -> list[Queue]:
-        """Queues that no barrier is known to stop now."""
+    def awake(self, *, firm: bool) -> dict[Queue, None]:
+        """Queues that no barrier is known to stop now, but for those that were asked since something became free."""
         if self._at != self.changes or self._seen != self.loosened:
-            beds = self._beds if self._seen != self.loosened else self._open  # Since then, barriers only closed.
+            beds = self.beds if self._seen != self.loosened else self._open  # Since then, barriers only closed.
             self._seen, self._at = self.loosened, self.changes
-            wanted = [(each, [*each.asleep[False], *each.asleep[True]]) for each in beds]
-            self._open = [each for each, needs in wanted if needs and min(needs) <= each.most()]
+            self._open = [each for each in beds if each.least != NEVER and each.least <= each.most()]
         found = [*self.fresh[firm]]
         for each in self._open:
             asleep = each.asleep[firm]
             room = each.most() if asleep else 0
             for need in [need for need in asleep if need <= room]:
                 found += asleep[need]
-        for queue in [queue for queue in found if not queue.row]:
-            self._sleep(queue, [])
-            queue.stopped = -1
-        return [queue for queue in dict.fromkeys(found) if queue.stopped != self.loosened and queue.row]
+        return dict.fromkeys(found)
 
     def ahead(self, gang: Gang) -> Iterator[Gang]:
         """Gangs that no barrier is known to stop and that come before *gang* by P4. Where weights differ, LOW against LOW is not judged.
 
-        Until something becomes free, gangs only move back in the order, so each queue is looked at again when *gang* is after the place
-        that it had.
+        Until something becomes free, barriers only close, so a queue that is stopped then is not asked again.
         """
-        loosened, standing = self.loosened, (self.borrows(gang), gang.order)
+        loosened, standing = self.loosened, self._place(gang)
+        borrows, order = standing
         for firm in (True,) if gang.firm or self.weighted else (True, False):
             made, line = self._lines[firm]
             if made != loosened:
-                line = [(self._place(queue), queue) for queue in self.awake(firm=firm)]
-                line.sort(key=_place)
+                line = self.awake(firm=firm)
                 self._lines[firm] = loosened, line
-            passed = [queue for _, queue in line[: bisect_left(line, standing, key=_place)]]
-            del line[: len(passed)]
-            for nth, queue in enumerate(dict.fromkeys([*passed, *self.fresh[firm]])):
+            line |= self.fresh[firm]
+            if borrows:  # Then LOW is before it that is earlier or does not borrow, else only what is both.
+                found = [each for each in line if each.head < order or each.full.over != loosened]
+            else:
+                found = [each for each in line if each.full.over != loosened and each.head < order]
+            for queue in found:
                 if queue.stopped == loosened or not queue.row:
-                    continue
-                if queue.at and all(need > barrier.most() for barrier, need in queue.at):
-                    queue.stopped = loosened
-                    continue
-                place = self._place(queue)
-                if nth < len(passed):
-                    insort(line, (place, queue), key=_place)
-                first = self.first(queue, refused=False) if place < standing else None
-                if first is not None and (place[0], first.order) < standing:
-                    yield first
+                    del line[queue]
+                elif (borrows and queue.head < order) or not (
+                    queue.full.over == loosened or self.borrows(queue.row[0][1])
+                ):
+                    first = None if self._is_stopped(queue) else self.first(queue, refused=False)
+                    if first is not None and self._place(first) < standing:
+                        yield first
 
-    def _place(self, queue: Queue) -> tuple[bool, tuple[int, float, str]]:
-        order, first = queue.row[0]
-        return not queue.firm and (queue.full.over == self.loosened or self.borrows(first)), order
+    def _is_stopped(self, queue: Queue) -> bool:
+        for barrier, need in queue.at:
+            if need <= barrier.most():
+                return False
+        if queue.at:
+            queue.stopped = self.loosened
+        return bool(queue.at)
+
+    def _place(self, gang: Gang) -> tuple[bool, Order]:
+        return self.borrows(gang), gang.order
 
     def borrows(self, gang: Gang) -> bool:
         """Law P4: LOW that does not stay within the nominal of its pool, by its full size in the first flavor that it can use."""
         if gang.queue.firm:
             return False
         full = self._asked(gang).full
-        if full.over != self.loosened and any(need > quota.most() for quota, need in full.needs):
-            full.over = self.loosened
-        return full.over == self.loosened
+        if full.over != self.loosened:
+            for quota, need in full.needs:
+                if need > quota.most():
+                    full.over = self.loosened
+                    return True
+            return False
+        return True
 
     def before(self, gang: Gang) -> Iterator[Gang]:
         """Gangs of its pool that wait or are nominated and come before it by P4. By W6, those that a limit of their user stops do not
         count.
         """
-        standing = self.borrows(gang), gang.order
+        standing = self._place(gang)
         for other in self._heads(gang.pool):
-            if (self.borrows(other), other.order) < standing:
+            if self._place(other) < standing:
                 yield other
         yield from (each for each in self.nominated.values() if each.pool == gang.pool and each.order < gang.order)
 

@@ -23,11 +23,12 @@ def t1_placement(court: Court, gang: Gang, action: Action) -> Wrong:
         yield "its placement does not match its pod sets"
         return
     for flavors, each in zip(usable(court, gang), action["placement"], strict=True):
-        if sum(share["count"] for share in each["shares"]) != each["count"]:
+        if sum([share["count"] for share in each["shares"]]) != each["count"]:
             yield f"{each['pod_set']} gets {counted(each['count'], 'pod')}, but not a node for each"
         if gang.state == PENDING and each["flavor"] not in flavors:
             yield f"{each['pod_set']} gets flavor {each['flavor']}, which it cannot use"
-    yield from _domains(court, gang, action["placement"])
+    if any(each["topology"] for each in gang.sets):
+        yield from _domains(court, gang, action["placement"])
     layers = court.layers_of(gang, action)
     with court.without([gang] if gang.state == ADMITTED else court.mine(action), layers):
         yield from court.no_room(gang, action["placement"], layers)
@@ -36,7 +37,7 @@ def t1_placement(court: Court, gang: Gang, action: Action) -> Wrong:
 def _domains(court: Court, gang: Gang, places: Placement) -> Wrong:
     levels = [each["label"] for each in court.pools[gang.pool]["topology_keys"]]
     seen: dict[Any, tuple[Any, ...]] = {}
-    for index, each in enumerate(places) if any(each["topology"] for each in gang.sets) else ():
+    for index, each in enumerate(places):
         nodes = [share["node"] for share in each["shares"] for _ in range(share["count"])]
         for number, name in enumerate(nodes):
             if name not in court.nodes or _has_ended(court, gang, index, number):
@@ -53,7 +54,7 @@ def _has_ended(court: Court, gang: Gang, index: int, number: int) -> bool:
     """Pods that have ended do not tie the group to their domain. A task without a count has one pod with its own name."""
     name = gang.sets[index]["name"]
     names = {f"{name}-{number}", name} if gang.sets[index]["count"] == 1 else {f"{name}-{number}"}
-    return gang.state == ADMITTED and any((gang.workflow, each) in court.ended for each in names)
+    return gang.state == ADMITTED and not names.isdisjoint(court.workflow(gang.workflow).get("ended", ()))
 
 
 def q3_balance(court: Court, gang: Gang, action: Action) -> Wrong:
@@ -152,7 +153,7 @@ def p3_gate(court: Court, gang: Gang, action: Action) -> Wrong:
 def p3_refused(court: Court, commit: Commit) -> Iterator[tuple[str, str]]:
     """Gate, P3: everything else is accepted and may wait: what quota and nodes could hold if nothing else ran."""
     for each in commit.refused:
-        gang = Gang(each["gang"], each["user"]) if "gang" in each else None
+        gang = Gang(each["gang"], each["user"], court.pods) if "gang" in each else None
         if gang is not None and gang.pool in court.pools and court.could_ever_run(gang):
             yield gang.id, f"it is refused, but could run in pool {gang.pool} if nothing else did"
 
@@ -160,7 +161,7 @@ def p3_refused(court: Court, commit: Commit) -> Iterator[tuple[str, str]]:
 def p5_full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
     """Full cycle, P5: each cycle admits everything that can be admitted."""
     for queue in [*court.awake(firm=True), *court.awake(firm=False)]:
-        gang = court.first(queue, refused=False)
+        gang = court.first(queue, refused=False) if queue.stopped != court.loosened else None
         flavors = None if gang is None else court.could_start(gang)
         if gang is not None and flavors is not None:
             yield gang, f"it is still waiting at the end of a cycle, but fits on {' and '.join(sorted({*flavors}))}"
@@ -178,13 +179,15 @@ def r1_own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
     for pool, running in court.low.items() if not court.nominated else ():
         asked: list[tuple[Gang, list[Way]]] = []
         for queue in [each for each in court.waiting.get((pool, True), ()) if running and each.vain != court.loosened]:
-            ways = court.ways_if_stopped(queue.row[0][1])  # LOW work makes no difference to the guarantee.
+            ways = court.ways_if_stopped(queue)  # LOW work makes no difference to the guarantee.
             gang = court.first(queue, refused=False) if ways else None
             if not ways:
                 queue.vain = court.loosened
             elif gang is not None and court.may_start(gang):
                 asked.append((gang, ways))
-        low = [each for each in running.values() if asked and not court.workflow(each.workflow).get("aside")]
+        if not asked:
+            continue
+        low = [each for each in running.values() if not court.workflow(each.workflow).get("aside")]
         with court.without(low, LAYERS):
             could = [gang for gang, ways in asked if any(court.barrier(gang, way) is None for way in ways)]
         for gang, _ in asked:

@@ -205,7 +205,7 @@ def p6_in_time(court: Court) -> Iterator[tuple[Gang, str]]:
         gang = court.gangs.get(name)
         if gang is None or end != court.due.get((name, cause)) or gang.state not in MAY_END[cause]:
             continue
-        if not court.workflow(gang.workflow)["aside"]:
+        if not court.workflow(gang.workflow).get("aside"):
             yield gang, f"its {_NAMES[cause]} ended {court.now - end:.6f} s before the end of a cycle"
 
 

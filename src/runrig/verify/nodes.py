@@ -7,6 +7,8 @@ from .gang import Queue
 from .quota import NO_LIMIT
 
 MOST_PODS, MOST_MOVES, GONE = 1 << 30, 500_000, -1
+NEVER = NO_LIMIT + 1
+"""More than any barrier lets through."""
 UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
 
 
@@ -29,7 +31,7 @@ class Rooms:
         self.moves: list[tuple[str, int, int]] = []
         self.kinds: list[tuple[str, dict[str, int]]] = [("", {})]
         self._numbers: dict[tuple[Any, ...], int] = {}
-        self._now: dict[str, tuple[int, Any]] = {}
+        self._now: dict[str, tuple[int, Any, tuple[Any, ...]]] = {}
         self.stale = {*self.nodes}
 
     def of(self, name: str) -> dict[str, int]:
@@ -44,26 +46,28 @@ class Rooms:
             self._begin()
         for name in self.stale:
             node = self.nodes.get(name)
-            before, same = self._now.get(name, (0, None))
+            before, same, size = self._now.get(name, (0, None, ()))
             if node is not same:
                 self.moves.append((name, before, GONE))
-                before = 0
-            number = self._number(name, node["resources"]) if node is not None and name in self._takes else 0
+                before, size = 0, () if node is None else (*node["resources"].items(),)
+            number = self._number(name, size) if node is not None and name in self._takes else 0
             if number != before or node is not same:
                 self.moves.append((name, before, number))
-                self._now[name] = number, node
+                self._now[name] = number, node, size
         self.stale.clear()
 
-    def _number(self, name: str, there: Mapping[str, int]) -> int:
+    def _number(self, name: str, size: tuple[Any, ...]) -> int:
+        """*size*: resources and how much of them the node has."""
         used, other = self._used[0].get(name, {}), self._used[-1].get(name, {})
         if used != other:
             used = {resource: min(used.get(resource, 0), other.get(resource, 0)) for resource in {*used, *other}}
-        room = {resource: amount + used.get(resource, 0) for resource, amount in there.items()}
-        key = self._takes[name], *room, *room.values()
-        if key not in self._numbers:
-            self._numbers[key] = len(self.kinds)
-            self.kinds.append((self._takes[name], room))
-        return self._numbers[key]
+        flavor = self._takes[name]
+        key = flavor, size, *used.items()
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.kinds)
+            self.kinds.append((flavor, {resource: amount + used.get(resource, 0) for resource, amount in size}))
+        return number
 
 
 def fits(room: Mapping[str, int], need: Mapping[str, int]) -> int:
@@ -80,12 +84,24 @@ def fits(room: Mapping[str, int], need: Mapping[str, int]) -> int:
 
 
 class Barrier:
-    """*asleep*: for LOW and others: need → queues that need as much here and could not start."""
+    """*asleep*: for LOW and others: need → queues that need as much here and could not start. *least*: of these needs."""
 
     firm = False
 
     def __init__(self) -> None:
         self.asleep: tuple[dict[int, dict[Queue, None]], dict[int, dict[Queue, None]]] = ({}, {})
+        self.least = NEVER
+
+    def put(self, queue: Queue, need: int) -> None:
+        self.asleep[queue.firm].setdefault(need, {})[queue] = None
+        self.least = min(self.least, need)
+
+    def take(self, queue: Queue, need: int) -> None:
+        asleep = self.asleep[queue.firm]
+        del asleep[need][queue]
+        if not asleep[need]:
+            del asleep[need]
+            self.least = min([*self.asleep[False], *self.asleep[True]], default=NEVER)
 
     def most(self) -> int:
         """How much it lets through now. Of this one only a search tells."""

@@ -15,6 +15,8 @@ QUEUED, RUN = "FAILED_QUEUE_TIMEOUT", "FAILED_EXEC_TIMEOUT"
 LIMITS = {QUEUED: ("queue_timeout_s", "queued_time"), RUN: ("exec_timeout_s", "start_time")}
 """Cause → names of the limit, and of the time from which it counts, by P6."""
 SAME = "as it was"
+KEPT = ("id", "pool", "priority", "submit_time", "submitted_by", "parent", "upstream", "most", "held_by")
+"""What is needed later of what a submission says about its workflow."""
 STEPS: Mapping[str, tuple[tuple[str, ...], str | None]] = {
     "Unqueue": ((PENDING, NOMINATED), None),
     "Nominate": ((PENDING,), NOMINATED),
@@ -36,8 +38,9 @@ _taint = itemgetter("key", "value", "effect")
 class Replay(World):
     def apply(self, kind: str, action: Action) -> None:
         """Carries out an action. Unknown gangs are passed over: retention has deleted their beginning."""
-        if kind not in STEPS:
-            OTHERS[kind](self, action)
+        other = OTHERS.get(kind)
+        if other is not None:
+            other(self, action)
         elif (gang := self.gangs.get(action["gang"])) is not None:
             self._step(gang, kind, action)
 
@@ -47,7 +50,7 @@ class Replay(World):
             gang.refused, self.refused[gang.id] = True, gang
         elif kind == "Preempt":
             self.preempted[gang.id] = self.preempted.get(gang.id, 0) + 1
-        elif kind == "Release" and gang.state in (ADMITTED, STOPPING) and not gang.refused:
+        elif kind == "Release" and self.refused and gang.state in (ADMITTED, STOPPING) and not gang.refused:
             freed = {each["flavor"] for each in gang.placement if each["shares"]}
         if state != SAME:
             self.set(gang, state, action.get("placement"), action.get("targets", ()))
@@ -133,14 +136,14 @@ class Replay(World):
         return self.workflows.get(name, {})
 
     def _submit(self, action: Action) -> None:
-        row = {"status": "PENDING", **action["workflow"]}
-        groups = action["groups"]
+        groups, said = action["groups"], action["workflow"]
+        row = {name: said[name] for name in KEPT if name in said}
+        row |= {"status": said.get("status", "PENDING"), "aside": said.get("held_by") == THE_SERVER, "ended": set()}
         row["done"] = {each["name"] for each in groups if each.get("status") == "COMPLETED" and not each["stopping"]}
         row["begun"] = any(each.get("queued_time") for each in groups)
-        row["aside"] = row.get("held_by") == THE_SERVER
         row["timed"] = "exec_timeout_s" in action
         row["limits"] = {cause: action[field] for cause, (field, _) in LIMITS.items() if action.get(field) is not None}
-        row["after"] = [dict(each) for each in row.get("after", ())]
+        row["after"] = [dict(each) for each in said.get("after", ())]
         self.workflows[row["id"]] = row
         self.arriving.add(row["id"])
         self.time(action)
@@ -148,7 +151,7 @@ class Replay(World):
             self.awaited.setdefault(each["workflow"], []).append((row["id"], each))
         names = {"", *(each["name"] for each in groups)}
         for id, each in self.awaited.get(row.get("parent") or "", ()):  # A restart takes the place of what had failed.
-            waits = self.workflows[id]["status"] == "PENDING" and not self.workflows[id]["begun"]
+            waits = id in self.workflows and not self.workflows[id]["begun"]
             if each["ended"] is not None and each.get("element", "") in names and waits:
                 each.update(workflow=row["id"], ended=None)
                 self.awaited.setdefault(row["id"], []).append((id, each))
@@ -171,7 +174,7 @@ class Replay(World):
         if row["id"] in self.gangs:
             self.set(self.gangs[row["id"]], None)
         workflow = self.workflow(row["id"].partition("/")[0])
-        gang = self.gangs[row["id"]] = Gang(row, workflow.get("submitted_by", ""))
+        gang = self.gangs[row["id"]] = Gang(row, workflow.get("submitted_by", ""), self.pods)
         if gang.alike not in self.queues:
             self.queues[gang.alike] = Queue(gang.pool, firm=gang.firm)
         gang.queue = self.queues[gang.alike]
@@ -182,26 +185,26 @@ class Replay(World):
             self._begin(gang.id, cause, self.now if cause == QUEUED else None)
 
     def _move_group(self, action: Action) -> None:
-        row, name, status = (
-            self.workflow(action["workflow"]),
-            f"{action['workflow']}/{action['group']}",
-            action["status"],
-        )
+        row, status = self.workflow(action["workflow"]), action["status"]
         if status == "COMPLETED" and not action.get("stopping"):
             row.get("done", set()).add(action["group"])
-        if status == "RUNNING" and RUN in row.get("limits", ()) and self.due.get((name, RUN)) is None:
-            self._begin(name, RUN, self.now)
+        elif status == "RUNNING" and RUN in row.get("limits", ()):
+            name = f"{action['workflow']}/{action['group']}"
+            if self.due.get((name, RUN)) is None:
+                self._begin(name, RUN, self.now)
         self._end(action["workflow"], status, action["group"])
 
     def _move_workflow(self, action: Action) -> None:
-        self._change(action, status=action["status"])
-        if action["status"] not in ("PENDING", "RUNNING"):
-            self._change(action, timed=False, limits={})
-        self._end(action["workflow"], action["status"])
+        name, status = action["workflow"], action["status"]
+        if status in ("PENDING", "RUNNING"):
+            self._change(action, status=status)
+        else:
+            self.workflows.pop(name, None)
+        self._end(name, status)
 
     def _end(self, workflow: str, status: str, element: str = "") -> None:
         """By W5. *element* "": the workflow has *status*, and after its end all elements that had not ended have it too."""
-        for _, each in self.awaited.get(workflow, ()) if status not in ALIVE else ():
+        for _, each in self.awaited.get(workflow, ()) if self.awaited and status not in ALIVE else ():
             of = each.get("element", "")
             if each["workflow"] == workflow and (of == element if element else not (of and each["ended"])):
                 each["ended"] = status
@@ -231,8 +234,9 @@ class Replay(World):
         return [gang for gang in self.gangs.values() if gang.workflow == name]
 
     def _move_task(self, action: Action) -> None:
-        pod = action["key"][0], action["key"][1]
-        (self.ended.discard if action["status"] in ("INITIALIZING", "RUNNING") else self.ended.add)(pod)
+        name, pod, _ = action["key"]
+        ended = self.workflow(name).get("ended", set())
+        (ended.discard if action["status"] in ("INITIALIZING", "RUNNING") else ended.add)(pod)
 
     def _set_spent(self, action: Action) -> None:
         spent = action["spent"]

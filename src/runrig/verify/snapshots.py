@@ -36,7 +36,7 @@ def difference(court: Court, other: Court) -> str | None:
         for name in sorted(mine.keys() | theirs[kind].keys()):
             one, two = mine.get(name), theirs[kind].get(name)
             # Fields that only one of them has are new in this release.
-            if one is None or two is None or any(one[each] != two[each] for each in one.keys() & two.keys()):
+            if one != two and (one is None or two is None or any(one[each] != two[each] for each in one.keys() & two)):
                 return f"{kind} {name}"
     return None
 

@@ -148,10 +148,11 @@ class Checker:
         court.turn_to(commit.time)
         numbers.revision, numbers.last = commit.revision, commit.time
         numbers.first = commit.time if numbers.first is None else numbers.first
-        court.arriving, court.leaving = set(), {each["workflow"] for kind, each in commit.events if kind == "SetAside"}
+        aside = commit.events if "SetAside" in kinds else ()
+        court.arriving, court.leaving = set(), {each["workflow"] for kind, each in aside if kind == "SetAside"}
         self._edited = commit.time if kinds & {"PutPool", "PutCohort"} else -math.inf
         judged = self._laws if commit.revision >= self._since else {}
-        for law, judge in judged.get(REFUSED, ()):
+        for law, judge in judged.get(REFUSED, ()) if commit.refused else ():
             yield from (Report(commit.revision, law, *found) for found in judge(court, commit))
         for kind, action in commit.events:
             if kind not in _JUDGED:
@@ -239,6 +240,8 @@ def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upt
         if not chain.broken:
             raise Unreadable(f"{error} (read up to revision {chain.at})" if chain.at else str(error)) from error
     finally:
+        gc.freeze()  # What is left counts as old, so it is not searched now.
+        gc.unfreeze()
         if collects:
             gc.enable()
     return Judged(found + changes(chain), checker.numbers, after, chain)
@@ -291,10 +294,10 @@ def parts_of(kept: Mapping[int, int], begin: int, several: int) -> list[tuple[in
 
 
 def together(parts: Sequence[Sequence[Any]]) -> list[Judged]:
-    """Judges the parts in processes; each takes the next part when it is done with one."""
+    """Judges each part in a process of its own, so that its memory is free afterwards."""
     if len(parts) == 1 or "fork" not in multiprocessing.get_all_start_methods():
         return [judge(*each) for each in parts]
-    with multiprocessing.get_context("fork").Pool(min(len(parts), os.cpu_count() or 1)) as pool:
+    with multiprocessing.get_context("fork").Pool(min(len(parts), os.cpu_count() or 1), maxtasksperchild=1) as pool:
         return pool.starmap(judge, parts, chunksize=1)
 
 

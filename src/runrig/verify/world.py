@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement, Queue, counts_of
-from .nodes import Rooms
+from .gang import ADMITTED, NOBODY, NOMINATED, PENDING, STOPPING, Gang, Placement, Pods, Queue, counts_of
+from .nodes import Barrier, Rooms
 from .quota import CHARGED, LAYERS, REAL, Node, Tree, line
 
 Action = Mapping[str, Any]
@@ -42,12 +42,13 @@ class World:
         }
         self.weighted = self.circular = False
         self.trees, self.governed = dict[str, Tree](), dict[str, set[str]]()
-        self.arriving, self.ended = set[str](), set[tuple[str, str]]()
+        self.arriving, self.pods = set[str](), dict[str, Pods]()
         self.awaited: dict[str, list[tuple[str, Row]]] = {}
         self.gangs, self.nominated, self.refused = dict[str, Gang](), dict[str, Gang](), dict[str, Gang]()
         self.queues: dict[tuple[str, str, str], Queue] = {}
         self.waiting: dict[tuple[str, bool], dict[Queue, None]] = {}
         self.fresh: dict[bool, dict[Queue, None]] = {True: {}, False: {}}
+        self.beds: dict[Barrier, None] = {}
         self.low: dict[str, dict[str, Gang]] = {}
         self.waited_for, self.preempted = dict[str, set[str]](), dict[str, int]()
         self.gpus: dict[str, dict[int, str]] = {}
@@ -143,8 +144,10 @@ class World:
         wanted, before = self._layers(gang), gang.layers
         if wanted == before:
             return
-        self._charge(gang, tuple([each for each in before if each not in wanted]), -1)
-        self._charge(gang, tuple([each for each in wanted if each not in before]), 1)
+        if before:
+            self._charge(gang, tuple([each for each in before if each not in wanted]), -1)
+        if wanted:
+            self._charge(gang, tuple([each for each in wanted if each not in before]), 1)
         gang.layers = wanted
         holds, starts = bool(wanted) - bool(before), (REAL in wanted) - (REAL in before)
         gpus = gang.size
@@ -204,9 +207,23 @@ class World:
         if gang.state == PENDING:
             queue = gang.queue
             del queue.row[bisect_left(queue.row, (gang.order,))]
+            queue.head = queue.row[0][0] if queue.row else NOBODY
             if not queue.row:
                 del self.waiting[gang.pool, queue.firm][queue]
-                self.fresh[queue.firm].pop(queue, None)
+                self.sleep(queue, [])
+                queue.stopped = -1
+
+    def sleep(self, queue: Queue, at: list[tuple[Barrier, int]]) -> None:
+        """It is asked again when a barrier of *at* lets it through; if there is none, after its next gang arrives."""
+        self.fresh[queue.firm].pop(queue, None)
+        if at == queue.at:
+            return
+        for each, need in queue.at:
+            each.take(queue, need)
+        queue.at = at
+        for each, need in at:
+            self.beds[each] = None
+            each.put(queue, need)
 
     def _list(self, gang: Gang) -> None:
         if gang.state == NOMINATED:
@@ -218,8 +235,10 @@ class World:
             if not queue.row:
                 self.waiting.setdefault((gang.pool, queue.firm), {})[queue] = None
             insort(queue.row, (gang.order, gang))
-            if queue.row[0][1] is gang and queue.stopped != self.loosened:
-                self.fresh[queue.firm][queue] = None
+            if queue.row[0][1] is gang:
+                queue.head = gang.order
+                if queue.stopped != self.loosened:
+                    self.fresh[queue.firm][queue] = None
         elif gang.state is None:
             self.gangs.pop(gang.id, None)
             self.refused.pop(gang.id, None)
