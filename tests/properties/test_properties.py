@@ -26,6 +26,7 @@ from runrig.engine.lifecycle.arrays import cancel_element, set_most
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.limits import check_gpus_at_once
 from runrig.engine.lifecycle.reassignments import reassign
+from tests.exploring import tries
 from tests.properties.machine import Driver, check_guarantees
 from tests.worlds.lawful import judge_commits
 
@@ -477,10 +478,11 @@ class Engine(RuleBasedStateMachine):
 CHECKS = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 
 
+@pytest.mark.explored
 def test_no_history_breaks_a_rule() -> None:
     """Q3, Q4, P2, R2-R5, T1, A1 and the ledger, after every step."""
     deterministic = settings(
-        max_examples=60,
+        max_examples=tries(48),
         stateful_step_count=30,
         deadline=None,
         derandomize=True,

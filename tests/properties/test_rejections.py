@@ -28,6 +28,7 @@ from runrig.domain.pools import Queueing
 from runrig.engine import cycle
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
+from tests.exploring import tries
 from tests.properties.machine import Driver, check_guarantees, shuffled
 from tests.properties.oracle import Oracle
 from tests.properties.test_properties import CHECKS, Engine
@@ -202,9 +203,10 @@ class DoubtedEngine(Engine):
         super().drain()
 
 
+@pytest.mark.explored
 def test_no_history_with_refusals_breaks_a_rule() -> None:
     deterministic = settings(
-        max_examples=30,
+        max_examples=tries(24),
         stateful_step_count=30,
         deadline=None,
         derandomize=True,

@@ -14,6 +14,7 @@ from runrig.domain.plan import Admit
 from runrig.domain.pools import HOSTNAME, TopologyKey
 from runrig.domain.quantities import CPU, GPU, requests_of
 from tests.engine.placement.changing_cluster import ChangingCluster
+from tests.exploring import tries
 
 KEYS = (TopologyKey("zone", "zone"), TopologyKey("rack", "rack"), TopologyKey("host", HOSTNAME))
 FLAVORS = (Flavor("big", {"kind": "big"}), Flavor("small", {"kind": "small"}, position=1))
@@ -109,7 +110,8 @@ def run(steps: list[tuple[str, int, int]]) -> None:
         do(site, step, which, how)
 
 
-@settings(max_examples=100, phases=PHASES)
+@pytest.mark.explored
+@settings(max_examples=tries(80), phases=PHASES)
 @given(st.lists(st.tuples(STEPS, NUMBERS, NUMBERS), min_size=20, max_size=60))
 def test_each_gang_gets_a_valid_placement_in_any_sequence_of_events(steps: list[tuple[str, int, int]]) -> None:
     run(steps)

@@ -4,17 +4,19 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.exploring import tries
 from tests.properties.subpools.machine import Subpools
 from tests.stores import KINDS
 
 CHECKS = tuple(HealthCheck)
-EXAMPLES = {"sqlite": 18, "postgresql": 10}
+EXAMPLES = {"sqlite": tries(14), "postgresql": tries(10)}
 
 
 def machine(kind: str) -> type[Subpools]:
     return type(f"SubpoolsOn{kind.capitalize()}", (Subpools,), {"kind": kind})
 
 
+@pytest.mark.explored
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_history_of_subpools_breaks_a_rule(kind: str) -> None:
     deterministic = settings(

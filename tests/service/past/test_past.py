@@ -81,7 +81,7 @@ def test_past_answers_equal_the_answers_at_that_time(kind: str, chance: random.R
                         assert again[name] == each, name
                 assert not missing(then, history.ids[revision])
                 later = everybody.difference(*(ids for at, ids in history.ids.items() if at <= revision))
-                assert missing(then, later) == {id for id in later if id not in _submitted(it, revision)}
+                assert missing(then, later) == later - _submitted(it, revision)
 
 
 def _submitted(it: Desk, revision: int) -> set[str]:
