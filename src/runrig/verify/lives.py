@@ -59,7 +59,7 @@ def w4_elements_at_a_time(court: Court, gang: Gang, action: Action) -> Wrong:
     """Arrays, W4: an element starts only while fewer elements of its array are on nodes than may be."""
     most = court.workflow(gang.workflow).get("most")
     if most is not None and gang.state != ADMITTED:
-        others = sum(each.state in (ADMITTED, STOPPING) for each in court.of_workflow(gang.workflow))
+        others = court.on_nodes[gang.workflow]
         if others >= most:
             yield f"{gang.workflow} has {counted(others, 'element')} on nodes, but at most {most} may be"
 
@@ -82,8 +82,7 @@ def w6_waiting_limit(court: Court, gang: None, action: Action) -> Wrong:
     top, user = workflow["pool"].partition("--")[0], workflow["submitted_by"]
     in_pool = court.pools.get(workflow["pool"], {}).get("user_waiting")
     over_all = court.limits.get(user, {}).get("waiting")
-    limited = court.workflows.values() if (in_pool, over_all) != (None, None) else ()
-    theirs = [each for each in limited if each["status"] == "PENDING" and each.get("submitted_by") == user]
+    theirs = [*court.pending.get(user, {}).values()] if (in_pool, over_all) != (None, None) else []
     here = [each for each in theirs if each["pool"].partition("--")[0] == top]
     for most, waiting, where in ((in_pool, len(here), top), (over_all, len(theirs), "all pools")):
         if most is not None and waiting >= most:

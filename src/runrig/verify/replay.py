@@ -5,7 +5,7 @@ from heapq import heappush
 from operator import itemgetter
 
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Queue
-from .quota import LAYERS, line
+from .quota import LAYERS, REAL, line
 from .world import Action, Row, World
 
 THE_SERVER = "the server"
@@ -145,6 +145,8 @@ class Replay(World):
         row["limits"] = {cause: action[field] for cause, (field, _) in LIMITS.items() if action.get(field) is not None}
         row["after"] = [dict(each) for each in said.get("after", ())]
         self.workflows[row["id"]] = row
+        self._wait_or_not(row)
+        self._count_elements(row["id"])
         self.arriving.add(row["id"])
         self.time(action)
         for each in row["after"]:
@@ -196,11 +198,29 @@ class Replay(World):
 
     def _move_workflow(self, action: Action) -> None:
         name, status = action["workflow"], action["status"]
-        if status in ("PENDING", "RUNNING"):
-            self._change(action, status=status)
-        else:
+        self._change(action, status=status)
+        self._wait_or_not(self.workflow(name))
+        if status not in ("PENDING", "RUNNING"):
             self.workflows.pop(name, None)
+            self.on_nodes.pop(name, None)
         self._end(name, status)
+
+    def _wait_or_not(self, row: Row) -> None:
+        theirs = self.pending.setdefault(row.get("submitted_by", ""), {})
+        if row.get("status") == "PENDING":
+            theirs[row["id"]] = row
+        elif row:
+            theirs.pop(row["id"], None)
+
+    def _set_most(self, action: Action) -> None:
+        self._change(action, most=action["most"])
+        self._count_elements(action["workflow"])
+
+    def _count_elements(self, workflow: str) -> None:
+        """Law W4: some arrays may have only so many elements on nodes."""
+        self.on_nodes.pop(workflow, None)
+        if self.workflow(workflow).get("most") is not None:
+            self.on_nodes[workflow] = sum(REAL in gang.layers for gang in self.of_workflow(workflow))
 
     def _end(self, workflow: str, status: str, element: str = "") -> None:
         """By W5. *element* "": the workflow has *status*, and after its end all elements that had not ended have it too."""
@@ -264,7 +284,7 @@ OTHERS: Mapping[str, Callable[[Replay, Action], None]] = {
     "EndHold": lambda world, a: world._change(a, held_by=None, aside=False),
     "SetAside": Replay._aside,
     "Abandon": Replay._abandon,
-    "SetMost": lambda world, a: world._change(a, most=a["most"]),
+    "SetMost": Replay._set_most,
     "Reassign": Replay._reassign,
     "SetSpent": Replay._set_spent,
     **dict.fromkeys(("RetryTask", "RestartTask", "SetOwnerAside"), lambda *_: None),

@@ -20,7 +20,9 @@ Amounts = dict[str, dict[str, int]]
 
 class World:
     """*free*: per layer, node → resource → how much is taken, below zero. *takes*: node → flavor, if it takes new pods (N1).
-    *awaited*: workflow → those that wait for it (W5). *arriving*: workflows that the present commit submits or moves.
+    *workflows*: those that have not ended. *pending*: user → those of them that wait (W6). *on_nodes*: array → how many of its elements
+    hold nodes, if that is limited (W4). *awaited*: workflow → those that wait for it (W5). *arriving*: workflows that the present commit
+    submits or moves.
 
     *waiting*: queues with gangs, by pool and whether they are HIGH or NORMAL. *low*: LOW gangs in state ADMITTED, by pool. *fresh*:
     by the same, queues that were not asked since their first gang became that. *loosened*: how often something became free.
@@ -44,6 +46,7 @@ class World:
         self.trees, self.governed = dict[str, Tree](), dict[str, set[str]]()
         self.arriving, self.pods = set[str](), dict[str, Pods]()
         self.awaited: dict[str, list[tuple[str, Row]]] = {}
+        self.pending, self.on_nodes = dict[str, dict[str, Row]](), dict[str, int]()
         self.gangs, self.nominated, self.refused = dict[str, Gang](), dict[str, Gang](), dict[str, Gang]()
         self.queues: dict[tuple[str, str, str], Queue] = {}
         self.waiting: dict[tuple[str, bool], dict[Queue, None]] = {}
@@ -153,6 +156,8 @@ class World:
         gpus = gang.size
         for holder in gang.holders if holds else ():
             self.held[holder] = self.held.get(holder, 0) + holds * gpus
+        if starts and gang.workflow in self.on_nodes:
+            self.on_nodes[gang.workflow] += starts
         for scope in gang.scopes if starts else ():
             if scope in self.spent:
                 self.spent[scope] = self.now, self.spent_by(scope)
