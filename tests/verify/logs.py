@@ -72,6 +72,11 @@ def moved(name: str, status: str) -> Event:
     return "MoveGroup", {"workflow": name, "group": "g", "status": status, "message": "", "stopping": None}
 
 
+def gone(name: str, status: str = "FAILED_PREEMPTED") -> list[Event]:
+    """The gang ends, and its group with it."""
+    return [of("Release", name), moved(name, status)]
+
+
 def waiting(name: str, pool: str, after: str, when: str = "ok", **more: str) -> Event:
     """A workflow that waits until *after* has ended. *more*: the ``element``."""
     kind, action = submit(name, pool)

@@ -402,6 +402,31 @@ def _still_there(chance: random.Random, log: list[Commit]) -> list[Commit] | Non
     return with_events(log, at, [*log[at].events[:number], *log[at].events[number + 1 :]])
 
 
+def _kept(chance: random.Random, log: list[Commit]) -> list[Commit] | None:
+    """A group ends, and its gang is not released."""
+    found = places(log, "Release")
+    if not found:
+        return None
+    at, number = chance.choice(found)
+    return with_events(log, at, [*log[at].events[:number], *log[at].events[number + 1 :]])
+
+
+def _released(log: list[Commit], place: Place, action: Any) -> list[Event]:
+    return [("Release", {"gang": action["gang"]})]
+
+
+def _over(log: list[Commit], place: Place, action: Any) -> list[Event]:
+    return [("MoveWorkflow", {"workflow": _workflow(action), "status": "FAILED_CANCELED"})]
+
+
+def _queued_twice(log: list[Commit], place: Place, action: Any) -> list[Event]:
+    return [("Queue", action)]
+
+
+def _completed_again(log: list[Commit], place: Place, action: Any) -> list[Event]:
+    return [("Queue", {"gang": queued(log, f"{action['workflow']}/{action['group']}", place)})]
+
+
 def _waits_for_nothing(log: list[Commit], place: Place, action: Any) -> list[Event]:
     """Its target is in the queue again before anything stops it."""
     again = queued(log, action["targets"][0], place) if action["targets"] else None
@@ -508,4 +533,11 @@ WAYS: dict[str, Way] = {
     "a gang is queued in another pool": changed("Queue", _queue_field("pool", lambda name: f"{name}-other")),
     "a gang is queued again with another count": _requeued_smaller,
     "a group starts before its inputs": _before_its_inputs,
+    "a gang starts whose workflow has ended": before("Admit", _over),
+    "a gang is queued twice": after("Queue", _queued_twice),
+    "a gang is released while its tasks run": after("Admit", _released),
+    "a group ends and its gang is not released": _kept,
+    "a group is queued again after it was COMPLETED": after(
+        "MoveGroup", _completed_again, lambda action: action["status"] == "COMPLETED"
+    ),
 }

@@ -13,6 +13,7 @@ from tests.verify.logs import (
     cohort,
     element,
     ended,
+    gone,
     limits,
     log,
     moved,
@@ -77,6 +78,11 @@ def test_pods_without_a_platform_get_the_default_one_of_their_pool() -> None:
     assert broken(log(declared, work("w", "a"), [start])) == {"T1"}
 
 
+def element_gone(index: int) -> list[Event]:
+    (kind, action), (other, moves) = gone("w", "COMPLETED")
+    return [element((kind, action), index), (other, {**moves, "group": str(index)})]
+
+
 def starts(index: int) -> list[Event]:
     """An element of the array w is queued and starts."""
     return [element(queue("w", "a"), index), element(admit("w", ("n0", 1, [index])), index)]
@@ -109,7 +115,7 @@ def waits(wait: float | None) -> list[Event]:
 
 def starts_and_ends(name: str) -> list[Event]:
     """A whole cycle, of other work."""
-    return [*work(name, "b"), admit(name, ("n0", 1, [1])), of("Release", name)]
+    return [*work(name, "b"), admit(name, ("n0", 1, [1])), *gone(name)]
 
 
 def refused(name: str, pool: str) -> list[Event]:
@@ -128,11 +134,12 @@ PARENT = [node("n0", 4), pool("a", 2, paused_by="ann"), pool("a--x", 1, parent="
 IN_A_RACK = [{"key": "rack", "group": "default", "required": True, "slice_size": None}]
 LENT = [*work("low", "a", "LOW", gpus=4), admit("low", ("n0", 1, [0, 1, 2, 3]))]
 TAKEN = [*work("firm", "b", at=3.0, gpus=2), nominate("firm", "n0", "low"), preempt("low", "firm")]
-GONE = [of("Release", "low"), admit("firm", ("n0", 1, [0, 1]))]
+GONE = [*gone("low"), admit("firm", ("n0", 1, [0, 1]))]
 STRICT = [node("n0", 4), pool("a", 4, queueing="STRICT_FIFO"), pool("b", 0)]
 TWO_LOW = [*work("old", "a", "LOW", 1.0, 2), admit("old", ("n0", 1, [0, 1]))]
 LATER = [*work("new", "a", "LOW", 2.0, 2), admit("new", ("n0", 1, [2, 3]))]
-AGAIN = [admit("w", ("n0", 2, [0, 1])), of("Release", "w")]
+AGAIN = [admit("w", ("n0", 2, [0, 1])), *gone("w")]
+BEGUN = admit("w", ("n0", 1, [0]))
 MOVES: Event = ("Reassign", {"workflow": "w", "pool": "c", "priority": "NORMAL"})
 STOPPED = [of("Stop", "w", cause="FAILED_EXEC_TIMEOUT")]
 SEVERAL: dict[str, Any] = {"count": 4, "min_count": 2}
@@ -276,7 +283,7 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
             LENT,
             [*work("firm", "a", at=3.0, gpus=2), nominate("firm", "n0", "low"), preempt("low", "firm", "PRIORITY")],
         ],
-        [TWO, LENT, work("firm", "a", at=3.0, gpus=2), [*work("x", "b", "LOW"), of("Release", "x")]],
+        [TWO, LENT, work("firm", "a", at=3.0, gpus=2), [*work("x", "b", "LOW"), *gone("x")]],
         "R1",
     ),
     "R2: LOW within the quota of its pool is safe": (
@@ -322,7 +329,7 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
     ),
     "R4: who is nominated starts when its place is free": (
         [TWO, LENT, TAKEN, GONE],
-        [TWO, LENT, TAKEN, [of("Release", "low")]],
+        [TWO, LENT, TAKEN, gone("low")],
         "R4",
     ),
     "R7: an edit stops nothing": (
@@ -400,8 +407,33 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         [TWO, [*work("w", "a"), ("Hold", {"workflow": "w", "by": "ann"}), admit("w", ("n0", 1, [0]))]],
         "W3",
     ),
+    "W1: a group is one gang at a time": (
+        [TWO, [*work("w", "a"), BEGUN], [*gone("w"), queue("w", "a"), BEGUN]],
+        [TWO, [*work("w", "a"), BEGUN], [queue("w", "a"), BEGUN]],
+        "W1",
+    ),
+    "W1: a group that was COMPLETED is no gang again": (
+        [TWO, [*work("w", "a"), BEGUN], [*gone("w", "FAILED"), queue("w", "a"), BEGUN]],
+        [TWO, [*work("w", "a"), BEGUN], [*gone("w", "COMPLETED"), queue("w", "a"), BEGUN]],
+        "W1",
+    ),
+    "W1: nothing starts after its workflow has ended": (
+        [TWO, [*work("w", "a"), BEGUN]],
+        [TWO, [*work("w", "a"), ended("w", "FAILED_CANCELED"), BEGUN]],
+        "W1",
+    ),
+    "W2: a gang keeps its nodes until its group ends": (
+        [TWO, [*work("w", "a"), BEGUN], gone("w")],
+        [TWO, [*work("w", "a"), BEGUN], [of("Release", "w")]],
+        "W2",
+    ),
+    "W2: a group that has ended holds nothing": (
+        [TWO, [*work("w", "a"), BEGUN], [moved("w", "RUNNING")]],
+        [TWO, [*work("w", "a"), BEGUN], [moved("w", "FAILED")]],
+        "W2",
+    ),
     "W4: an element starts when another has ended": (
-        [TWO, [*array("w", "a", 1), *starts(0)], [element(of("Release", "w"), 0), *starts(1)]],
+        [TWO, [*array("w", "a", 1), *starts(0)], [*element_gone(0), *starts(1)]],
         [TWO, [*array("w", "a", 1), *starts(0)], starts(1)],
         "W4",
     ),
@@ -441,7 +473,7 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         "S1",
     ),
     "S3: a pool is ARCHIVED when its work has ended": (
-        [TWO, LENT, [of("Release", "low"), pool("a", 2, state="ARCHIVED")]],
+        [TWO, LENT, [*gone("low"), pool("a", 2, state="ARCHIVED")]],
         [TWO, LENT, [pool("a", 2, state="ARCHIVED")]],
         "S3",
     ),
@@ -497,8 +529,8 @@ CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
         "P6",
     ),
     "P6: a group ends for its queue_timeout when that has run out": (
-        [TWO, waits(1.0), [of("Release", "w"), moved("w", "FAILED_QUEUE_TIMEOUT")]],
-        [TWO, waits(1.5), [of("Release", "w"), moved("w", "FAILED_QUEUE_TIMEOUT")]],
+        [TWO, waits(1.0), gone("w", "FAILED_QUEUE_TIMEOUT")],
+        [TWO, waits(1.5), gone("w", "FAILED_QUEUE_TIMEOUT")],
         "P6",
     ),
     "P6: no group waits longer than its queue_timeout": (
@@ -654,7 +686,7 @@ def test_lawful_log_gives_no_report_and_its_unlawful_twin_names_the_rule(name: s
 
 def test_gang_preempted_a_hundred_times_is_not_requeued() -> None:
     def preempted(times: int) -> list[list[Event]]:
-        once = [*LENT, of("Preempt", "low", by="gone/g", law="RECLAIM"), of("Release", "low")]
+        once = [*LENT, of("Preempt", "low", by="gone/g", law="RECLAIM"), *gone("low")]
         return [TWO, *[once[1 if at else 0 :] for at in range(times)], [LENT[1]]]
 
     assert broken(log(*preempted(100))) == set()
@@ -718,7 +750,7 @@ def test_usage_that_the_log_records_is_counted_again() -> None:
     began = [*work("v", "a", gpus=2), spent("pool", "a", 3, 9, at=2.0), admit("v", ("n0", 1, [0, 1]))]
     commits = log([node("n0", 4), pool("a", 4, budget=9)], began, [of("Stop", "v", cause="FAILED_CANCELED")])
     commits += [
-        commits[-1]._replace(revision=4, time=3602.0, events=[of("Release", "v")]),
+        commits[-1]._replace(revision=4, time=3602.0, events=gone("v", "FAILED_CANCELED")),
         commits[-1]._replace(revision=5, time=7202.0, events=[spent("pool", "a", 5, 9, at=7202.0)]),
         commits[-1]._replace(revision=6, time=7203.0, events=[spent("pool", "a", 6, 9, at=7203.0)]),
     ]

@@ -33,13 +33,14 @@ class Gang:
 
     *layers*: those in which it is charged. *since*, *size*: time and GPUs of its placement. *alike*: equal for gangs of one `Queue`.
     *holders*: whose GPUs W6 limits, the user in the top-level pool and in all pools. *scopes*: whose budget counts them (W7).
-    *asked*: the last placement for which its amounts of quota were computed, with the trees, and these.
+    *was*: the state in which it was queued again; None: in none. *asked*: the last placement for which its amounts of quota were
+    computed, with the trees, and these.
     """
 
     __slots__ = (
         *("alike", "asked", "firm", "holders", "id", "layers", "order", "placement", "pool", "priority", "queue"),
         *("refused", "request", "requests", "scopes", "sets", "since", "size", "sizes", "state", "submitted"),
-        *("targets", "user", "workflow"),
+        *("targets", "user", "was", "workflow"),
     )
 
     def __init__(self, row: Mapping[str, Any], user: str, known: dict[str, Pods]) -> None:
@@ -51,6 +52,7 @@ class Gang:
         self.workflow = self.id.partition("/")[0]
         self.rank_as(row["priority"])
         self.queue: Queue
+        self.was: str | None = None
         text = repr(row["pod_sets"])
         pods = known.get(text) or known.setdefault(text, Pods(row["pod_sets"]))
         self.alike = self.pool, self.priority, text

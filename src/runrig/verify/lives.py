@@ -7,7 +7,7 @@ from typing import Any
 from .court import Commit, Court
 from .gang import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, counted, counts_of
 from .laws import Wrong
-from .replay import LIMITS, QUEUED, RUN, STEPS
+from .replay import ALIVE, LIMITS, QUEUED, RUN, STEPS
 from .world import Action, Row, Scope, month_of
 
 HOUR = 3600 * 1_000_000
@@ -30,6 +30,34 @@ def w1_inputs_are_done(court: Court, gang: Gang, action: Action) -> Wrong:
     for name in row.get("upstream", {}).get(gang.id.partition("/")[2], ()):
         if name not in row["done"]:
             yield f"it is queued before group {name} is COMPLETED"
+
+
+def w1_once(court: Court, gang: Gang, action: Action) -> Wrong:
+    """Gangs start whole, W1: a task group is one gang at a time, and none after it was COMPLETED."""
+    if gang.was is not None:
+        yield f"it is queued while it is {gang.was}"
+    if gang.id.partition("/")[2] in court.workflow(gang.workflow).get("done", ()):
+        yield "it is queued after it was COMPLETED"
+
+
+def w1_before_the_end(court: Court, gang: Gang, action: Action) -> Wrong:
+    """Gangs start whole, W1: nothing of a workflow is queued or starts after the workflow has ended."""
+    if gang.workflow in court.over:
+        yield f"{court.kind} after its workflow has ended"
+
+
+def w2_held_to_the_end(court: Court, gang: Gang, action: Action) -> Wrong:
+    """Nothing is lost, W2: a gang leaves its nodes or the queue when its group ends, in the same commit."""
+    if gang.id not in court.ending:
+        yield "it is released, and its group has not ended"
+
+
+def w2_released(court: Court, gang: None, action: Action) -> Wrong:
+    """Nothing is lost, W2: a group that has ended holds and wants nothing."""
+    if action["status"] not in ALIVE:
+        name = f"{action['workflow']}/{action['group']}"
+        if name in court.gangs:
+            yield f"{name}: it ends as {action['status']} and is still {court.gangs[name].state}"
 
 
 def w2_no_gpu_twice(court: Court, gang: Gang, action: Action) -> Wrong:
@@ -211,7 +239,7 @@ def p6_in_time(court: Court) -> Iterator[tuple[Gang, str]]:
 def p6_ends_in_time(court: Court, gang: Gang | None, action: Action) -> Wrong:
     """Run time limits, P6: nothing ends for its `exec_timeout` or `queue_timeout` before that has run out."""
     cause = action["cause"] if gang else action["status"]
-    if cause not in ((*LIMITS,) if gang else (QUEUED,)):
+    if cause not in (LIMITS if gang else (QUEUED,)):
         return
     name = gang.id if gang else f"{action['workflow']}/{action['group']}"
     end, whose = court.due.get((name, cause)), "" if gang else f"{name}: "

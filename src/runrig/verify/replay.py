@@ -173,10 +173,13 @@ class Replay(World):
 
     def _queue(self, action: Action) -> None:
         row = action["gang"]
-        if row["id"] in self.gangs:
-            self.set(self.gangs[row["id"]], None)
+        old, was = self.gangs.get(row["id"]), None
+        if old is not None:
+            was = old.state
+            self.set(old, None)
         workflow = self.workflow(row["id"].partition("/")[0])
         gang = self.gangs[row["id"]] = Gang(row, workflow.get("submitted_by", ""), self.pods)
+        gang.was = was
         if gang.alike not in self.queues:
             self.queues[gang.alike] = Queue(gang.pool, firm=gang.firm)
         gang.queue = self.queues[gang.alike]
@@ -203,6 +206,7 @@ class Replay(World):
         if status not in ("PENDING", "RUNNING"):
             self.workflows.pop(name, None)
             self.on_nodes.pop(name, None)
+            self.over.add(name)
         self._end(name, status)
 
     def _wait_or_not(self, row: Row) -> None:

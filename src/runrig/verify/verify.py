@@ -23,7 +23,7 @@ from .chain import LAST, Chain, Snapshot, Unreadable
 from .court import Commit, Court
 from .gang import counted
 from .reading import commits, snapshots
-from .replay import STEPS
+from .replay import ALIVE, STEPS
 from .snapshots import court_of, difference
 
 COMMIT, AT_REST, REFUSED = "a commit", "the end of a cycle", "refusals"
@@ -36,12 +36,13 @@ _STARTS = (
         laws.p4_strict_order,
         laws.a1_fewer_pods,
     ),
-    *(lives.w1_legal_step, lives.w3_hold, lives.s8_paused_pools, lives.w6_user_gpus, lives.w7_reached),
+    *(lives.w1_legal_step, lives.w1_before_the_end, lives.w3_hold, lives.s8_paused_pools, lives.w6_user_gpus),
+    lives.w7_reached,
 )
 LAWS: Mapping[str, Sequence[Callable[..., Iterator[Any]]]] = {
     "Queue": (
         *(laws.p4_keeps_its_place, laws.r6_requeue, laws.a3_recorded_size),
-        *(lives.w1_inputs_are_done, lives.w5_others_have_ended, laws.p3_gate),
+        *(lives.w1_once, lives.w1_before_the_end, lives.w1_inputs_are_done, lives.w5_others_have_ended, laws.p3_gate),
     ),
     "Admit": (*_STARTS, laws.p4_queue_order, lives.w2_no_gpu_twice, lives.w4_elements_at_a_time),
     "Nominate": (*_STARTS, laws.r2_reclaim, laws.r3_no_needless_stops, laws.r4_reserve_then_start),
@@ -56,7 +57,8 @@ LAWS: Mapping[str, Sequence[Callable[..., Iterator[Any]]]] = {
     "SetSpent": (lives.w7_said,),
     "Submit": (lives.s7_closed_pools, lives.w6_waiting_limit, lives.p6_run_time),
     "Reassign": (lives.p6_run_time,),
-    "MoveGroup": (lives.p6_ends_in_time,),
+    "Release": (lives.w1_legal_step, lives.w2_held_to_the_end),
+    "MoveGroup": (lives.p6_ends_in_time, lives.w2_released),
     COMMIT: (laws.r7_edits_stop_nothing, lives.s1_shares_add_up),
     REFUSED: (laws.p3_refused,),
     AT_REST: (laws.p5_full_cycle, laws.r1_own_pool_first, laws.r4_free_places, lives.p6_in_time),
@@ -65,7 +67,6 @@ LAWS: Mapping[str, Sequence[Callable[..., Iterator[Any]]]] = {
 the gang, if it is about one, and the action.
 """
 CODES = sorted({law.__name__[:2].upper() for each in LAWS.values() for law in each})
-_JUDGED = LAWS.keys() | {"Release"}
 CHAIN = "chain"
 EDITS, DECISIONS = frozenset(("PutPool", "PutCohort", "DropCohort")), frozenset({*STEPS, "Queue"})
 PART, PER_PROCESSOR = 50_000, 4
@@ -150,12 +151,14 @@ class Checker:
         numbers.first = commit.time if numbers.first is None else numbers.first
         aside = commit.events if "SetAside" in kinds else ()
         court.arriving, court.leaving = set(), {each["workflow"] for kind, each in aside if kind == "SetAside"}
+        moves = [each for kind, each in commit.events if kind == "MoveGroup"] if "Release" in kinds else ()
+        court.ending = {f"{each['workflow']}/{each['group']}" for each in moves if each["status"] not in ALIVE}
         self._edited = commit.time if kinds & {"PutPool", "PutCohort"} else -math.inf
         judged = self._laws if commit.revision >= self._since else {}
         for law, judge in judged.get(REFUSED, ()) if commit.refused else ():
             yield from (Report(commit.revision, law, *found) for found in judge(court, commit))
         for kind, action in commit.events:
-            if kind not in _JUDGED:
+            if kind not in LAWS:
                 court.apply(kind, action)
                 continue
             if kind == "Queue":  # Its laws judge the new gang.

@@ -20,9 +20,9 @@ Amounts = dict[str, dict[str, int]]
 
 class World:
     """*free*: per layer, node → resource → how much is taken, below zero. *takes*: node → flavor, if it takes new pods (N1).
-    *workflows*: those that have not ended. *pending*: user → those of them that wait (W6). *on_nodes*: array → how many of its elements
-    hold nodes, if that is limited (W4). *awaited*: workflow → those that wait for it (W5). *arriving*: workflows that the present commit
-    submits or moves.
+    *workflows*: those that have not ended; *over*: names of the others. *pending*: user → those of them that wait (W6). *on_nodes*:
+    array → how many of its elements hold nodes, if that is limited (W4). *awaited*: workflow → those that wait for it (W5).
+    *arriving*: workflows that the present commit submits or moves.
 
     *waiting*: queues with gangs, by pool and whether they are HIGH or NORMAL. *low*: LOW gangs in state ADMITTED, by pool. *fresh*:
     by the same, queues that were not asked since their first gang became that. *loosened*: how often something became free.
@@ -44,7 +44,7 @@ class World:
         }
         self.weighted = self.circular = False
         self.trees, self.governed = dict[str, Tree](), dict[str, set[str]]()
-        self.arriving, self.pods = set[str](), dict[str, Pods]()
+        self.arriving, self.over, self.pods = set[str](), set[str](), dict[str, Pods]()
         self.awaited: dict[str, list[tuple[str, Row]]] = {}
         self.pending, self.on_nodes = dict[str, dict[str, Row]](), dict[str, int]()
         self.gangs, self.nominated, self.refused = dict[str, Gang](), dict[str, Gang](), dict[str, Gang]()
