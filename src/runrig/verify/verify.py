@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,14 +146,7 @@ class Checker:
         court.unproven = {*commit.unproven}
         if commit.rest is not None:
             yield from self._rest(commit.rest)
-        court.turn_to(commit.time)
-        numbers.revision, numbers.last = commit.revision, commit.time
-        numbers.first = commit.time if numbers.first is None else numbers.first
-        aside = commit.events if "SetAside" in kinds else ()
-        court.arriving, court.leaving = set(), {each["workflow"] for kind, each in aside if kind == "SetAside"}
-        moves = [each for kind, each in commit.events if kind == "MoveGroup"] if "Release" in kinds else ()
-        court.ending = {f"{each['workflow']}/{each['group']}" for each in moves if each["status"] not in ALIVE}
-        self._edited = commit.time if kinds & {"PutPool", "PutCohort"} else -math.inf
+        self._turn_to(commit, kinds)
         judged = self._laws if commit.revision >= self._since else {}
         for law, judge in judged.get(REFUSED, ()) if commit.refused else ():
             yield from (Report(commit.revision, law, *found) for found in judge(court, commit))
@@ -176,6 +169,18 @@ class Checker:
             yield from self._rest(commit.time)
         numbers.not_proven += len(court.excused - self._excused)
         self._excused, court.excused = (self._excused | court.excused) & court.unproven, set()
+
+    def _turn_to(self, commit: Commit, kinds: Set[str]) -> None:
+        """*kinds*: of its events."""
+        court, numbers = self.court, self.numbers
+        court.turn_to(commit.time)
+        numbers.revision, numbers.last = commit.revision, commit.time
+        numbers.first = commit.time if numbers.first is None else numbers.first
+        aside = commit.events if "SetAside" in kinds else ()
+        court.arriving, court.leaving = set(), {each["workflow"] for kind, each in aside if kind == "SetAside"}
+        moves = [each for kind, each in commit.events if kind == "MoveGroup"] if "Release" in kinds else ()
+        court.ending = {f"{each['workflow']}/{each['group']}" for each in moves if each["status"] not in ALIVE}
+        self._edited = commit.time if kinds & {"PutPool", "PutCohort"} else -math.inf
 
     def _meet(self, snapshot: Snapshot) -> Iterator[Report]:
         """Begins with *snapshot*, or compares it with what the log says."""
