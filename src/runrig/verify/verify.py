@@ -57,7 +57,7 @@ LAWS: Mapping[str, Sequence[Callable[..., Iterator[Any]]]] = {
     "SetSpent": (lives.w7_said,),
     "Submit": (lives.s7_closed_pools, lives.w6_waiting_limit, lives.p6_run_time),
     "Reassign": (lives.p6_run_time,),
-    "Release": (lives.w1_legal_step, lives.w2_held_to_the_end),
+    "Release": (lives.w2_held_to_the_end,),
     "MoveGroup": (lives.p6_ends_in_time, lives.w2_released),
     COMMIT: (laws.r7_edits_stop_nothing, lives.s1_shares_add_up),
     REFUSED: (laws.p3_refused,),
