@@ -11,7 +11,7 @@ from runrig.backends.kubernetes.answers import ApiRefusal
 from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.domain.errors import Unavailable
 from runrig.domain.workflows import TaskKey
-from tests.patience import until
+from tests.patience import PATIENCE_S, until
 
 KEY = TaskKey("w-1", "train-0", 2)
 POD = "train-0-6a"
@@ -101,6 +101,28 @@ def test_folders_and_files_are_private(kept: KeptLogs, said: Said, tmp_path: Pat
     modes = {each.name: oct(each.stat().st_mode & 0o777) for each in (tmp_path / "logs").rglob("*") if each.is_file()}
     assert modes == {f"{POD}.log": "0o600"}
     assert oct(path.parent.stat().st_mode & 0o777) == "0o700"
+
+
+def test_follower_that_was_let_go_creates_no_file(
+    kept: KeptLogs, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks again in the moment in which the output is complete."""
+    looks, kept_all, ask = threading.Event(), threading.Event(), logs._Follower._said
+
+    def late(follower: logs._Follower, *, follow: bool) -> Iterator[bytes]:
+        if follow:
+            looks.set()
+            kept_all.wait()
+        return ask(follower, follow=follow)
+
+    monkeypatch.setattr(logs._Follower, "_said", late)
+    said.text = b"done\n"
+    kept.file(KEY, POD)
+    assert looks.wait(PATIENCE_S)
+    assert kept.keep(KEY, POD)
+    kept_all.set()
+    until(lambda: f"log-{POD}" not in {each.name for each in threading.enumerate()})
+    assert [each.name for each in (tmp_path / "logs").rglob("*.*")] == [f"{POD}.log"]
 
 
 def test_container_that_has_not_started_has_no_output_and_is_retried(

@@ -202,7 +202,7 @@ class _Place(NamedTuple):
 
 
 class _Reader:
-    """Reads the output of a pod until it is released; writes nothing after that."""
+    """Reads the output of a pod until it is released; writes and creates nothing after that."""
 
     def __init__(self, read: Read, place: _Place) -> None:
         self._read = read
@@ -243,7 +243,10 @@ class _Reader:
 
     @contextlib.contextmanager
     def _open(self, path: Path, flags: int = 0) -> Iterator[int]:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+        with self._lock:
+            if self._released.is_set():
+                raise InterruptedError("released")
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
         try:
             yield file
         finally:
