@@ -53,7 +53,7 @@ class Way(NamedTuple):
 
 class Court(Replay):
     """A world and what was asked about it. *kind*: of the action that is judged. *leaving*: workflows that the current commit sets
-    aside, by W8; *ending*: groups that end in it. *unproven*: of it; *excused*: those of them that could have started. *first_sets*:
+    aside, by W8; *unproven*: of it; *excused*: those of them that could have started. *first_sets*:
     gang → what it requested first. *_begun*: `World.changes` when the present moment began.
 
     Answers that stay right for a while are kept with each queue: *ways*: how its smallest size could start, *full*: what its full
@@ -65,7 +65,7 @@ class Court(Replay):
     def __init__(self) -> None:
         super().__init__()
         self.kind = ""
-        self.leaving, self.ending = set[str](), set[str]()
+        self.leaving = set[str]()
         self.unproven, self.excused = set[str](), set[str]()
         self.first_sets: dict[str, Any] = {}
         self._columns: dict[Any, Column] = {}

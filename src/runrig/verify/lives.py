@@ -48,7 +48,7 @@ def w1_before_the_end(court: Court, gang: Gang, action: Action) -> Wrong:
 
 def w2_held_to_the_end(court: Court, gang: Gang, action: Action) -> Wrong:
     """Nothing is lost, W2: a gang leaves its nodes or the queue when its group ends, in the same commit, or by W8."""
-    if gang.id not in court.ending and not court.workflow(gang.workflow).get("aside"):
+    if not court.ending[gang.id] and not court.workflow(gang.workflow).get("aside"):
         yield "it is released, and its group has not ended"
 
 

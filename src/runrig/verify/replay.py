@@ -197,6 +197,8 @@ class Replay(World):
             name = f"{action['workflow']}/{action['group']}"
             if self.due.get((name, RUN)) is None:
                 self._begin(name, RUN, self.now)
+        if self.ending and status not in ALIVE:
+            self.ending[f"{action['workflow']}/{action['group']}"] -= 1
         self._end(action["workflow"], status, action["group"])
 
     def _move_workflow(self, action: Action) -> None:

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -179,7 +180,7 @@ class Checker:
         aside = commit.events if "SetAside" in kinds else ()
         court.arriving, court.leaving = set(), {each["workflow"] for kind, each in aside if kind == "SetAside"}
         moves = [each for kind, each in commit.events if kind == "MoveGroup"] if "Release" in kinds else ()
-        court.ending = {f"{each['workflow']}/{each['group']}" for each in moves if each["status"] not in ALIVE}
+        court.ending = Counter([f"{each['workflow']}/{each['group']}" for each in moves if each["status"] not in ALIVE])
         self._edited = commit.time if kinds & {"PutPool", "PutCohort"} else -math.inf
 
     def _meet(self, snapshot: Snapshot) -> Iterator[Report]:

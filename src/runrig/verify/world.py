@@ -1,6 +1,7 @@
 """The state at a point of the log: nodes, pools, workflows and gangs, and what these hold."""
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ class World:
     """*free*: per layer, node → resource → how much is taken, below zero. *takes*: node → flavor, if it takes new pods (N1).
     *workflows*: those that have not ended; *over*: names of the others. *pending*: user → those of them that wait (W6). *on_nodes*:
     array → how many of its elements hold nodes, if that is limited (W4). *awaited*: workflow → those that wait for it (W5).
-    *arriving*: workflows that the present commit submits or moves.
+    *arriving*: workflows that the present commit submits or moves. *ending*: groups that it still has to end, if it releases any.
 
     *waiting*: queues with gangs, by pool and whether they are HIGH or NORMAL. *low*: LOW gangs in state ADMITTED, by pool. *fresh*:
     by the same, queues that were not asked since their first gang became that. *loosened*: how often something became free.
@@ -47,6 +48,7 @@ class World:
         self.arriving, self.over, self.pods = set[str](), set[str](), dict[str, Pods]()
         self.awaited: dict[str, list[tuple[str, Row]]] = {}
         self.pending, self.on_nodes = dict[str, dict[str, Row]](), dict[str, int]()
+        self.ending = Counter[str]()
         self.gangs, self.nominated, self.refused = dict[str, Gang](), dict[str, Gang](), dict[str, Gang]()
         self.queues: dict[tuple[str, str, str], Queue] = {}
         self.waiting: dict[tuple[str, bool], dict[Queue, None]] = {}
