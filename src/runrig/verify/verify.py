@@ -249,8 +249,6 @@ def judge(path: str, since: int, laws: Sequence[str], head: str, after: int, upt
         if not chain.broken:
             raise Unreadable(f"{error} (read up to revision {chain.at})" if chain.at else str(error)) from error
     finally:
-        gc.freeze()  # What is left counts as old, so it is not searched now.
-        gc.unfreeze()
         if collects:
             gc.enable()
     return Judged(found + changes(chain), checker.numbers, after, chain)
