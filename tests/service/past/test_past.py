@@ -70,7 +70,7 @@ def test_past_answers_equal_the_answers_at_that_time(kind: str, chance: random.R
         use(it, chance, Names(), steps=25, look=history.look)
         assert len(it.store.past.checkpoints()) > 1
         everybody = {id for ids in history.ids.values() for id in ids}
-        revisions = [*history.told, *chance.choices([*history.told], k=8)]
+        revisions = [*history.told] * 2
         chance.shuffle(revisions)
         for revision in revisions:
             with it.service.past.at(it.service.past.moment(revision)) as then:
@@ -81,7 +81,7 @@ def test_past_answers_equal_the_answers_at_that_time(kind: str, chance: random.R
                         assert again[name] == each, name
                 assert not missing(then, history.ids[revision])
                 later = everybody.difference(*(ids for at, ids in history.ids.items() if at <= revision))
-                assert missing(then, later) == later - _submitted(it, revision)
+                assert missing(then, later) == {id for id in later if id not in _submitted(it, revision)}
 
 
 def _submitted(it: Desk, revision: int) -> set[str]:
