@@ -26,6 +26,14 @@ from tests.verify.seeding import (
 )
 
 
+def _without_one(chance: random.Random, log: list[Commit], found: list[Place]) -> list[Commit] | None:
+    """The log without one of the events at *found*; None: there are none."""
+    if not found:
+        return None
+    at, number = chance.choice(found)
+    return with_events(log, at, [*log[at].events[:number], *log[at].events[number + 1 :]])
+
+
 def _gpu_twice(log: list[Commit], place: Place, action: Any) -> list[Event]:
     """A gang that nobody queued has the GPUs already."""
     return [
@@ -306,10 +314,7 @@ def _order_of_priorities(chance: random.Random, log: list[Commit]) -> list[Commi
 def _never_started(chance: random.Random, log: list[Commit]) -> list[Commit] | None:
     """An admission is missing where a cycle ended, and the gang goes on as if it had started."""
     found = [each for each in places(log, "Admit") if log[each[0]].end and not places([log[each[0]]], "PutPool")]
-    if not found:
-        return None
-    at, number = chance.choice(found)
-    return with_events(log, at, [*log[at].events[:number], *log[at].events[number + 1 :]])
+    return _without_one(chance, log, found)
 
 
 def _given_up(log: list[Commit], place: Place, action: Any) -> list[Event]:
@@ -396,19 +401,12 @@ def _still_there(chance: random.Random, log: list[Commit]) -> list[Commit] | Non
                 held[name] = gpus_of(action)
             if kind != "Release":
                 released.pop(name, None)
-    if not found:
-        return None
-    at, number = chance.choice(found)
-    return with_events(log, at, [*log[at].events[:number], *log[at].events[number + 1 :]])
+    return _without_one(chance, log, found)
 
 
 def _kept(chance: random.Random, log: list[Commit]) -> list[Commit] | None:
     """A group ends, and its gang is not released."""
-    found = places(log, "Release")
-    if not found:
-        return None
-    at, number = chance.choice(found)
-    return with_events(log, at, [*log[at].events[:number], *log[at].events[number + 1 :]])
+    return _without_one(chance, log, places(log, "Release"))
 
 
 def _released(log: list[Commit], place: Place, action: Any) -> list[Event]:

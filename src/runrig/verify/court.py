@@ -53,8 +53,8 @@ class Way(NamedTuple):
 
 class Court(Replay):
     """A world and what was asked about it. *kind*: of the action that is judged. *leaving*: workflows that the current commit sets
-    aside, by W8; *unproven*: of it; *excused*: those of them that could have started. *first_sets*:
-    gang → what it requested first. *_begun*: `World.changes` when the present moment began.
+    aside, by W8. *unproven*: of it; *excused*: those of them that could have started. *first_sets*: gang → what it requested first.
+    *_begun*: `World.changes` when the present moment began.
 
     Answers that stay right for a while are kept with each queue: *ways*: how its smallest size could start, *full*: what its full
     size needs of quota in the first flavor. A queue that could not start is asked again when a barrier that stopped it, with what
