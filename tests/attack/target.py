@@ -46,8 +46,10 @@ workflow:
   resources:
     one: {{gpu: 1}}
 """
-VOLATILE = ("leader", "tokens", "access_events", "browser_sessions")
-"""Tables that also keep who came and who was turned away."""
+DERIVED = ("checkpoints", "waiting", "usage_cursor", "usage_keys", "usage_sums")
+"""Tables that threads of the server write from the events, some time after them."""
+VOLATILE = ("leader", "tokens", "access_events", "browser_sessions", *DERIVED)
+"""Tables that also change when nobody changes anything: they keep who came and who was turned away, or are late."""
 
 
 @dataclass
@@ -96,7 +98,7 @@ class Target:
         return answer.json if answer.headers["content-type"] == "application/json" else answer.body.decode()
 
     def portrait(self, *, volatile: bool = False) -> dict[str, list[tuple[Any, ...]]]:
-        """Everything that is stored, read past the server; *volatile*: what changes by asking too."""
+        """Everything that is stored, read past the server; *volatile*: with all tables."""
         with sqlite3.connect(f"file:{self.data / 'runrig.db'}?mode=ro", uri=True) as database:
             names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             return {
